@@ -1,0 +1,59 @@
+"""Bayesian model selection around PyMC: evidence, ridge and kernel-width comparison.
+
+The names below are loaded on first use, so that ``import bayessel`` and the pure layers (`bayessel.linear`,
+`bayessel.basis`) stay free of PyMC, PyTensor, ArviZ and matplotlib.
+"""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bayessel import basis, diagnostics, errors, linear, models
+    from bayessel.basis import RBFDictionary, width
+    from bayessel.estimators import EvidenceRegressor, RidgeRBFRegressor
+    from bayessel.result import Status
+    from bayessel.widths import compare_widths
+
+__version__ = version("bayessel")
+
+# Public name -> module that defines it; a module is its own value.
+_DEFINED_IN = {
+    "EvidenceRegressor": "bayessel.estimators",
+    "RBFDictionary": "bayessel.basis",
+    "RidgeRBFRegressor": "bayessel.estimators",
+    "Status": "bayessel.result",
+    "compare_widths": "bayessel.widths",
+    "width": "bayessel.basis",
+}
+_MODULES = ("basis", "diagnostics", "errors", "linear", "models")
+
+__all__ = [
+    "EvidenceRegressor",
+    "RBFDictionary",
+    "RidgeRBFRegressor",
+    "Status",
+    "__version__",
+    "basis",
+    "compare_widths",
+    "diagnostics",
+    "errors",
+    "linear",
+    "models",
+    "width",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use and keep it in the module (PEP 562)."""
+    if name in _MODULES:
+        return import_module(f"bayessel.{name}")
+    if name in _DEFINED_IN:
+        value = getattr(import_module(_DEFINED_IN[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'bayessel' has no attribute {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,1 @@
+"""Diagnostics: they read results and never fit."""

@@ -1,0 +1,1 @@
+"""PyMC models: each function declares a ``pm.Model`` and never infers."""
