@@ -1,0 +1,134 @@
+"""Checks at the door: every bad input becomes a ``ValueError`` or ``TypeError`` that names the remedy.
+
+A message says what was needed, what came and what to do about it. Inside the library arrays are trusted.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def as_float_array(value: Any, name: str) -> FloatArray:
+    """Return `value` as a float64 array, or say why it cannot be one."""
+    if hasattr(value, "toarray") and hasattr(value, "nnz"):
+        raise TypeError(f"{name} is a sparse matrix; bayessel works on dense arrays: pass {name}.toarray()")
+    try:
+        raw = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a rectangular array of numbers; its rows have different lengths") from error
+    if raw.dtype.kind == "c":
+        raise ValueError(f"{name} must be real, got complex data; Complex data not supported: pass .real or .imag")
+    if raw.dtype.kind in "OSUVMm":
+        if raw.dtype.kind == "O":
+            try:
+                return np.ascontiguousarray(raw, dtype=np.float64)
+            except (TypeError, ValueError):
+                pass
+        kinds = sorted({type(v).__name__ for v in raw.ravel()[:100]})
+        raise TypeError(f"{name} must be numeric, got {'/'.join(kinds) or raw.dtype}; encode or drop such columns first")
+    # C order or Fortran order is kept: a copy of a large design costs more than it gains
+    return np.asarray(raw, dtype=np.float64)
+
+
+def check_finite(array: FloatArray, name: str) -> None:
+    """Refuse NaN and infinity, and say where the first one is."""
+    # the sum is finite whenever every entry is, and is cheap; only a suspicious one is looked at entry by entry
+    with np.errstate(all="ignore"):
+        suspicious = not np.isfinite(array.sum())
+    if suspicious and not np.isfinite(array).all():
+        bad = np.argwhere(~np.isfinite(array))
+        where = ", ".join(str(int(i)) for i in bad[0])
+        kind = "NaN" if np.isnan(array[tuple(bad[0])]) else "infinity"
+        raise ValueError(
+            f"{name} must be finite, got {len(bad)} bad value(s), the first ({kind}) at [{where}]; drop or impute those rows"
+        )
+
+
+def as_matrix(value: Any, name: str, *, allow_1d: bool = False) -> FloatArray:
+    """Return a finite (rows, columns) array with at least one row and one column."""
+    array = as_float_array(value, name)
+    if array.ndim == 1 and allow_1d:
+        array = array[:, None]
+    if array.ndim != 2:
+        raise ValueError(
+            f"{name} must be 2-D (rows, columns), got an array of shape {array.shape}; "
+            f"reshape it with {name}.reshape(-1, 1) if it is a single column"
+        )
+    if array.shape[0] == 0 or array.shape[1] == 0:
+        raise ValueError(f"{name} must have at least one row and one column, got shape {array.shape}")
+    check_finite(array, name)
+    return array
+
+
+def as_target(value: Any, n_rows: int, name: str = "t") -> FloatArray:
+    """Return a finite (n_rows,) target; an (n, 1) column is ravelled with scikit-learn's warning."""
+    array = as_float_array(value, name)
+    if array.ndim == 2 and array.shape[1] == 1:
+        from sklearn.exceptions import DataConversionWarning
+
+        warnings.warn(
+            f"A column-vector {name} was passed when a 1d array was expected. Please change the shape of {name} to "
+            f"(n_samples,), for example using ravel().",
+            DataConversionWarning,
+            stacklevel=3,
+        )
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be 1-D, one value per row, got shape {array.shape}")
+    if array.shape[0] != n_rows:
+        raise ValueError(f"{name} must have one value per row: there are {n_rows} rows and {array.shape[0]} values of {name}")
+    check_finite(array, name)
+    return array
+
+
+def as_positive(value: Any, name: str) -> float:
+    """Return `value` as a positive finite float."""
+    if isinstance(value, bool | np.bool_) or isinstance(value, str):
+        raise TypeError(f"{name} must be a positive number, got {value!r}")
+    try:
+        number = float(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be a positive number, got {value!r}") from error
+    if not (np.isfinite(number) and number > 0.0):
+        raise ValueError(f"{name} must be positive and finite, got {number!r}")
+    return number
+
+
+def as_positive_vector(value: Any, name: str, length: int, *, allow_zero: bool = False, allow_inf: bool = False) -> FloatArray:
+    """Return a vector of `length` non-negative numbers from a scalar or a sequence of that length."""
+    if isinstance(value, bool | np.bool_) or isinstance(value, str):
+        raise TypeError(f"{name} must be a number or {length} numbers, got {value!r}")
+    array = as_float_array(value, name)
+    if array.ndim > 1 or (array.ndim == 1 and array.shape[0] != length):
+        raise ValueError(f"{name} must be one number or {length} numbers (one per column), got shape {array.shape}")
+    bad = np.isnan(array) | (array < 0.0)
+    if not allow_zero:
+        bad |= array == 0.0
+    if not allow_inf:
+        bad |= np.isinf(array)
+    if bad.any():
+        raise ValueError(f"{name} must be {'non-negative' if allow_zero else 'positive'}"
+                         f"{'' if allow_inf else ' and finite'}, got {float(np.atleast_1d(array)[np.atleast_1d(bad)][0])!r}")
+    return np.broadcast_to(array, (length,)).astype(np.float64)
+
+
+def one_of(value: Any, name: str, options: tuple[str, ...]) -> str:
+    """Return `value` if it is one of `options`, else list them."""
+    if not isinstance(value, str) or value not in options:
+        raise ValueError(f"{name} must be one of {', '.join(repr(o) for o in options)}, got {value!r}")
+    return value
+
+
+def as_count(value: Any, name: str, minimum: int = 1) -> int:
+    """Return `value` as an integer of at least `minimum`."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer of at least {minimum}, got {value!r}")
+    if value < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {value}")
+    return int(value)

@@ -1,0 +1,243 @@
+r"""Dictionaries of basis functions: named columns with one method, ``design(X)``.
+
+A radial dictionary evaluates :math:`h(x) = \varphi(z)` with the scaled squared distance
+:math:`z = \sum_d (x_d - c_d)^2 / r_d^2` (Orr 1996, section 3.1):
+
+=====================  ========================
+gaussian               :math:`e^{-z}`
+multiquadric           :math:`(1+z)^{1/2}`
+inverse_multiquadric   :math:`(1+z)^{-1/2}`
+cauchy                 :math:`(1+z)^{-1}`
+=====================  ========================
+
+The library has one width convention, r of :math:`e^{-d^2/r^2}`; :func:`width` converts the others to it.
+Columns always come in the order kernels, linear inputs, user columns, and the bias (a column of ones) last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from bayessel._check import FloatArray, as_matrix, as_positive, as_positive_vector, one_of
+
+KINDS = ("gaussian", "multiquadric", "inverse_multiquadric", "cauchy")
+
+
+def width(
+    *, rho: float | None = None, tau: float | None = None, lengthscale: float | None = None, omega: float | None = None
+) -> float:
+    r"""Convert another paper's kernel width to r of :math:`e^{-d^2/r^2}`; give exactly one.
+
+    Parameters
+    ----------
+    rho
+        of :math:`e^{-d^2/(2\rho^2)}`: :math:`r = \sqrt2\,\rho`.
+    tau
+        of :math:`e^{-d^2/\tau}`: :math:`r = \sqrt\tau`.
+    lengthscale
+        of a Gaussian process' :math:`e^{-d^2/(2\ell^2)}`: :math:`r = \sqrt2\,\ell`.
+    omega
+        of :math:`e^{-\omega d^2/2}`: :math:`r = \sqrt{2/\omega}`.
+
+    Examples
+    --------
+    >>> width(tau=9.0)
+    3.0
+    """
+    given = {k: v for k, v in {"rho": rho, "tau": tau, "lengthscale": lengthscale, "omega": omega}.items() if v is not None}
+    if len(given) != 1:
+        raise ValueError(f"give exactly one of rho, tau, lengthscale, omega; got {', '.join(given) or 'none'}")
+    ((name, value),) = given.items()
+    number = as_positive(value, name)
+    if name == "tau":
+        return float(np.sqrt(number))
+    if name == "omega":
+        return float(np.sqrt(2.0 / number))
+    return float(np.sqrt(2.0) * number)
+
+
+def radial(kind: str, z: FloatArray) -> FloatArray:
+    """Evaluate the radial function of `kind` at scaled squared distances `z`."""
+    if kind == "gaussian":
+        return np.exp(-z)
+    if kind == "multiquadric":
+        return np.sqrt(1.0 + z)
+    if kind == "inverse_multiquadric":
+        return 1.0 / np.sqrt(1.0 + z)
+    return 1.0 / (1.0 + z)
+
+
+def radial_slope(kind: str, z: FloatArray) -> FloatArray:
+    """Derivative of the radial function with respect to `z`."""
+    if kind == "gaussian":
+        return -np.exp(-z)
+    if kind == "multiquadric":
+        return 0.5 / np.sqrt(1.0 + z)
+    if kind == "inverse_multiquadric":
+        return -0.5 * (1.0 + z) ** -1.5
+    return -((1.0 + z) ** -2)
+
+
+def scaled_distances(X: FloatArray, centers: FloatArray, r: FloatArray) -> FloatArray:
+    """Return z, the squared distances after dividing each input by its width."""
+    # differences are taken before squaring (no expansion of the square), and around a common origin, so that inputs
+    # such as calendar years keep their digits
+    origin = centers.mean(axis=0)
+    return np.asarray(cdist((X - origin) / r, (centers - origin) / r, "sqeuclidean"), dtype=np.float64)
+
+
+class Dictionary:
+    """Columns of a design matrix. A subclass writes `columns`; joining and the bias come from here."""
+
+    bias: bool = False
+
+    def columns(self, X: FloatArray) -> FloatArray:
+        """Every column but the bias, (N, n_columns - bias)."""
+        raise TypeError(f"{type(self).__name__} must define columns(X)")
+
+    def column_names(self) -> list[str]:
+        """One name per column, the bias excluded."""
+        raise TypeError(f"{type(self).__name__} must define column_names()")
+
+    @property
+    def names(self) -> list[str]:
+        """One name per column of the design."""
+        return [*self.column_names(), *(["bias"] if self.bias else [])]
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of the design, the bias included."""
+        return len(self.column_names()) + int(self.bias)
+
+    def design(self, X: Any) -> FloatArray:
+        """Return the (N, M) design matrix at inputs `X`, the bias last."""
+        inputs = as_matrix(X, "X", allow_1d=True)
+        body = self.columns(inputs)
+        return np.hstack([body, np.ones((len(inputs), 1))]) if self.bias else body
+
+    def __add__(self, other: Dictionary) -> JoinedDictionary:
+        if not isinstance(other, Dictionary):
+            return NotImplemented
+        return JoinedDictionary(self, other)
+
+
+class RBFDictionary(Dictionary):
+    """Radial functions around centres, optionally with linear inputs and a bias.
+
+    Parameters
+    ----------
+    centers
+        (M, D) centres, one radial function each; a 1-D array is read as M centres in one dimension.
+    width
+        r, one number or one per input dimension.
+    kind
+        'gaussian', 'multiquadric', 'inverse_multiquadric' or 'cauchy'.
+    bias
+        Add a column of ones, last.
+    linear
+        Add the D inputs themselves as columns, after the kernels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> D = RBFDictionary(np.array([0.0, 1.0]), width=1.0)
+    >>> D.design([0.0, 1.0]).round(3).tolist()
+    [[1.0, 0.368, 1.0], [0.368, 1.0, 1.0]]
+    """
+
+    def __init__(self, centers: Any, width: Any, kind: str = "gaussian", bias: bool = True, linear: bool = False) -> None:
+        self.centers = as_matrix(centers, "centers", allow_1d=True)
+        self.kind = one_of(kind, "kind", KINDS)
+        r = as_positive_vector(width, "width", self.centers.shape[1])
+        self.width: float | FloatArray = float(np.asarray(width)) if np.ndim(width) == 0 else r
+        self._r = r
+        self.bias = bool(bias)
+        self.linear = bool(linear)
+
+    def columns(self, X: FloatArray) -> FloatArray:
+        """Kernels in the order of the centres, then the inputs if `linear`."""
+        if X.shape[1] != self.centers.shape[1]:
+            raise ValueError(f"X must have {self.centers.shape[1]} columns like the centers, got shape {X.shape}")
+        kernels = radial(self.kind, scaled_distances(X, self.centers, self._r))
+        return np.hstack([kernels, X]) if self.linear else kernels
+
+    def column_names(self) -> list[str]:
+        """Return names such as 'gaussian[3]' and 'x[0]'."""
+        kernels = [f"{self.kind}[{i}]" for i in range(len(self.centers))]
+        return kernels + ([f"x[{d}]" for d in range(self.centers.shape[1])] if self.linear else [])
+
+    def __repr__(self) -> str:
+        n, d = self.centers.shape
+        return f"RBFDictionary({n} {self.kind} functions in {d}-D, width={self.width}, bias={self.bias}, linear={self.linear})"
+
+
+class UserColumns(Dictionary):
+    """Columns of your own: any callable X -> (N, k), or a list of callables X -> (N,).
+
+    Parameters
+    ----------
+    functions
+        One callable returning an (N, k) or (N,) array, or a sequence of callables returning (N,) each.
+    names
+        One name per column.
+    bias
+        Add a column of ones, last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> D = UserColumns([lambda X: X[:, 0] ** 2, lambda X: np.sin(X[:, 0])], ["square", "sine"])
+    >>> D.design([2.0]).round(4).tolist()
+    [[4.0, 0.9093]]
+    """
+
+    def __init__(
+        self, functions: Callable[[FloatArray], Any] | Sequence[Callable[[FloatArray], Any]], names: Sequence[str],
+        bias: bool = False,
+    ) -> None:
+        many = not callable(functions)
+        self._functions: list[Callable[[FloatArray], Any]] = list(functions) if not callable(functions) else [functions]
+        if not self._functions or not all(callable(f) for f in self._functions):
+            raise TypeError("functions must be a callable X -> (N, k) or a non-empty list of callables X -> (N,)")
+        self._names = [str(n) for n in names]
+        if not self._names or (many and len(self._names) != len(self._functions)):
+            raise ValueError(f"give one name per column: {len(self._functions)} functions, {len(self._names)} names")
+        self.bias = bool(bias)
+
+    def columns(self, X: FloatArray) -> FloatArray:
+        """Evaluate the user's functions and check their shape."""
+        parts = []
+        for function in self._functions:
+            parts.append(as_matrix(function(X), "the user's columns", allow_1d=True))
+            if len(parts[-1]) != len(X):
+                raise ValueError(f"a user's column must have one value per row: {len(X)} rows, got shape {parts[-1].shape}")
+        body = np.hstack(parts)
+        if body.shape[1] != len(self._names):
+            raise ValueError(f"the functions return {body.shape[1]} columns but {len(self._names)} names were given")
+        return body
+
+    def column_names(self) -> list[str]:
+        """Return the names given by the user."""
+        return list(self._names)
+
+
+class JoinedDictionary(Dictionary):
+    """The columns of several dictionaries side by side; one bias, last, if any of them has one."""
+
+    def __init__(self, *parts: Dictionary) -> None:
+        self.parts: list[Dictionary] = []
+        for part in parts:
+            self.parts.extend(part.parts if isinstance(part, JoinedDictionary) else [part])
+        self.bias = any(part.bias for part in self.parts)
+
+    def columns(self, X: FloatArray) -> FloatArray:
+        """Columns of every part in order."""
+        return np.hstack([part.columns(X) for part in self.parts])
+
+    def column_names(self) -> list[str]:
+        """Names of every part in order."""
+        return [name for part in self.parts for name in part.column_names()]

@@ -1,0 +1,55 @@
+"""What every result carries: a status with advice, and the fingerprint of the data it was fitted to."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+
+class Status(Enum):
+    """How a fit ended; the value is the advice. Ordered from harmless to serious."""
+
+    CONVERGED = "converged"
+    FEW_WELL_DETERMINED = (
+        "fewer than 3 well-determined parameters (or fewer than 3 rows left for the noise): the Gaussian approximation of "
+        "the third-level evidence is poor; use model_evidence_quadrature"
+    )
+    MULTIPLE_OPTIMA = "several optima of similar worth were found; look at `maxima` (or `optima`) before trusting one of them"
+    PURE_NOISE = "the evidence prefers a model without signal: the weights are shrunk to zero; try another width or inputs"
+    AT_BOUND = "the optimum lies on the edge of the search range; the data do not determine this parameter"
+    ILL_CONDITIONED = (
+        "the ratio beta/alpha is so large that digits are lost (relative error up to 10 eps sqrt(beta/alpha)); look for "
+        "duplicate basis functions, wide kernels or noise-free targets"
+    )
+    NOISE_AT_FLOOR = (
+        "the data are fitted to the precision of the numbers: the noise level is a floor, not an estimate; are the targets "
+        "noise-free, or are there as many functions as rows?"
+    )
+    CONSTANT_TARGET = "the target does not vary: only the bias was fitted and the noise level is a floor"
+    TOO_FEW_ROWS = "too few rows to tell signal from noise: only the prior and the mean speak"
+    STEP_LIMIT = "the step limit was reached while the objective was still improving; raise max_steps or loosen tol"
+    INTERRUPTED = "interrupted by the user; this is the best seen until then"
+
+    @property
+    def severity(self) -> int:
+        """Position in the list above; larger is more serious."""
+        return list(Status).index(self)
+
+
+def worst(notes: Iterable[Status]) -> Status:
+    """Return the most serious of several statuses, CONVERGED if there are none."""
+    return max(notes, key=lambda s: s.severity, default=Status.CONVERGED)
+
+
+def fingerprint(*arrays: Any) -> str:
+    """Return 16 hexadecimal digits that name the data: shapes and float64 values, in order."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        values = np.ascontiguousarray(np.asarray(array, dtype=np.float64))
+        digest.update(repr(values.shape).encode())
+        digest.update((values + 0.0).astype("<f8").tobytes())  # + 0.0 makes -0.0 and 0.0 one number
+    return digest.hexdigest()[:16]
