@@ -1,0 +1,94 @@
+# Daily work with bayessel. `make help` lists the targets; whichever runs first creates .venv and installs the project.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(CURDIR)/$(VENV)/bin
+READY := $(VENV)/.ready
+# Where the type checker sees models/ and diagnostics/ under the names they are imported by.
+TYPE_TREE := .cache/types
+
+# Pytest workers (0: none) and further arguments: make test ARGS="tests/test_basis.py -k bias"
+WORKERS ?= 2
+ARGS ?=
+
+# Compiled PyMC models are cached here between runs; a flag of yours that says otherwise wins.
+comma := ,
+export PYTENSOR_FLAGS := base_compiledir=$(CURDIR)/.cache/pytensor$(if $(PYTENSOR_FLAGS),$(comma)$(PYTENSOR_FLAGS))
+
+# Small problems on few cores: BLAS threads cost more than they give and make timings noisy.
+test test-slow: export OPENBLAS_NUM_THREADS := 1
+test test-slow: export OMP_NUM_THREADS := 1
+test test-slow: export MKL_NUM_THREADS := 1
+
+.PHONY: help demo test test-slow lint format types bench ci lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(READY) ## compare kernel widths on real data and write a report
+	@$(BIN)/python examples/demo.py
+
+test: $(READY) ## the fast tests
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+test-slow: $(READY) ## the slow tests: many seeds, large problems, timings
+	$(BIN)/python -m pytest -m slow $(ARGS)
+
+lint: $(READY) ## ruff
+	$(BIN)/ruff check .
+
+format: $(READY) ## let ruff fix and format what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(READY) ## mypy, on the packages as they are imported
+	@rm -rf $(TYPE_TREE) && mkdir -p $(TYPE_TREE)/bayessel
+	@ln -s $(CURDIR)/bayessel/* $(CURDIR)/models $(CURDIR)/diagnostics $(TYPE_TREE)/bayessel/
+	cd $(TYPE_TREE) && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml --cache-dir $(CURDIR)/.cache/mypy -p bayessel
+
+bench: $(READY) ## time the engines beside their peers
+	$(BIN)/python -m benchmarks $(ARGS)
+
+ci: ## what the continuous integration runs: lint, types, tests
+	@bash .ci/run
+
+lock: ## renew constraints.txt: the newest versions that fit, from a scratch environment
+	@rm -rf .cache/lock && $(BIN)/python -m venv .cache/lock
+	@.cache/lock/bin/python -m pip install --quiet --editable '.[dev,cluster]'
+	@{ sed '/^[^#]/,$$d' constraints.txt; .cache/lock/bin/python -m pip freeze --all --exclude-editable --exclude pip; } > .cache/constraints.txt
+	@mv .cache/constraints.txt constraints.txt && rm -rf .cache/lock
+
+clean: ## remove caches and everything built or reported (.venv stays)
+	rm -rf .cache .pytest_cache .hypothesis build dist report examples/output
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+# uv when it is there, else the standard library's venv and pip; either way the versions of constraints.txt.
+$(READY): pyproject.toml constraints.txt
+	@command -v uv > /dev/null && uv=yes || uv=no; \
+	if [ ! -x $(BIN)/python ]; then \
+		python=; \
+		for name in "python$$(cat .python-version)" python3 python3.13 python3.12; do \
+			if "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2> /dev/null; then python=$$name; break; fi; \
+		done; \
+		if [ -n "$$python" ]; then \
+			echo "creating $(VENV) with $$("$$python" --version)"; \
+			if [ $$uv = yes ]; then uv venv --quiet --python "$$("$$python" -c 'import sys; print(sys.executable)')" $(VENV); \
+			else "$$python" -m venv $(VENV); fi; \
+		elif [ $$uv = yes ]; then uv venv --python "$$(cat .python-version)" $(VENV); \
+		else \
+			echo "bayessel needs Python 3.12 or newer; python3 here is $$(python3 --version 2>&1 || true)." >&2; \
+			echo "Install Python $$(cat .python-version) (or uv, which brings one) so that python3 or python$$(cat .python-version) finds it, then run make again." >&2; \
+			exit 1; \
+		fi; \
+	fi; \
+	if [ $$uv = yes ]; then \
+		uv pip install --quiet --python $(BIN)/python --constraints constraints.txt --editable '.[dev]'; \
+	else \
+		$(BIN)/python -m pip --version > /dev/null 2>&1 || $(BIN)/python -m ensurepip > /dev/null; \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'; \
+	fi
+	@touch $@
