@@ -1,6 +1,7 @@
 """Problems for the linear core, from the friendly to the barely computable; every generator takes its generator."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -144,7 +145,8 @@ def two_scales(rng: Generator, spread: float = 2.0) -> tuple[Array, Array]:
     """
     strong, weak, rest = 3, int(rng.integers(10, 25)), int(rng.integers(2, 8))
     n = strong + weak + rest
-    s = np.concatenate([np.full(strong, 1.0), np.full(weak, 10**-spread)]) * np.exp(0.3 * rng.normal(size=strong + weak))
+    s = np.concatenate([np.full(strong, 1.0), np.full(weak, 10**-spread)])
+    s *= np.exp(0.3 * rng.normal(size=strong + weak))
     level = 10 ** rng.uniform(-1.5, -0.2)
     c = np.concatenate([
         rng.normal(size=strong),
@@ -157,7 +159,7 @@ def two_scales(rng: Generator, spread: float = 2.0) -> tuple[Array, Array]:
 
 
 def two_maxima_problems(count: int, first: int = 0) -> Iterator[tuple[int, Array, Array, Array, Array]]:
-    """Problems whose evidence profile, sampled on a dense grid, has two or more clear maxima: seed, Phi, t, grid, values."""
+    """Seed, Phi, t, grid, values of problems whose evidence profile on that dense grid has two or more clear maxima."""
     grid = np.geomspace(1e-11, 1e4, 500)
     seed, found = first, 0
     while found < count:
@@ -174,5 +176,5 @@ def clear_optima(values: Array, sign: int, depth: float) -> bool:
     at = oracles.local_optima(values, sign)
     v = sign * np.asarray(values)
     return len(at) >= 2 and all(
-        min(v[a], v[b]) - v[a:b].min() >= depth for a, b in zip(at[:-1], at[1:], strict=True)
+        min(v[a], v[b]) - v[a:b].min() >= depth for a, b in pairwise(at)
     )

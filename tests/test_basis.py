@@ -1,0 +1,157 @@
+"""Dictionaries against the written formulas of the radial functions, one entry at a time."""
+
+import numpy as np
+import pytest
+
+import bayessel as bs
+from bayessel import basis
+from tests import oracles
+
+KINDS = ("gaussian", "multiquadric", "inverse_multiquadric", "cauchy")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("width", [0.7, (0.5, 2.0, 1e3)], ids=["one width", "a width per input"])
+def test_each_kind_is_its_formula(rng, kind, width):
+    X, centers = rng.normal(size=(11, 3)), rng.normal(size=(4, 3))
+    got = bs.RBFDictionary(centers, width, kind=kind, bias=False).design(X)
+    np.testing.assert_allclose(got, oracles.radial(kind, X, centers, width), rtol=1e-13)
+
+
+def test_the_kinds_are_told_apart(rng):
+    """A control: each kind fails against the formula of every other."""
+    X, centers = rng.normal(size=(6, 2)), rng.normal(size=(3, 2))
+    for kind in KINDS:
+        got = bs.RBFDictionary(centers, 0.7, kind=kind, bias=False).design(X)
+        for other in set(KINDS) - {kind}:
+            assert not np.allclose(got, oracles.radial(other, X, centers, 0.7), rtol=1e-3)
+
+
+def test_distances_far_from_the_origin_keep_their_digits(rng):
+    """Differences first, squares after: x'x - 2x'c + c'c would lose every digit here."""
+    X, centers = rng.normal(size=(7, 2)), rng.normal(size=(4, 2))
+    shift = 2.0**27  # the shifted points are rounded once; the formula sees the same rounded points
+    got = bs.RBFDictionary(centers + shift, 1.0, bias=False).design(X + shift)
+    np.testing.assert_allclose(got, oracles.radial("gaussian", X + shift, centers + shift, 1.0), rtol=1e-10)
+
+
+def test_a_point_on_its_centre_is_exactly_at_the_peak(rng):
+    X = rng.normal(size=(20, 5)) * 1e4
+    for kind in KINDS:
+        np.testing.assert_array_equal(np.diag(bs.RBFDictionary(X, 0.3, kind=kind, bias=False).design(X)), 1.0)
+
+
+def test_far_points_underflow_quietly():
+    H = bs.RBFDictionary([[0.0]], 1e-3, bias=False).design([[1e6]])
+    assert H[0, 0] == 0.0
+
+
+def test_order_is_kernels_then_inputs_then_bias(rng):
+    X, centers = rng.normal(size=(9, 2)), rng.normal(size=(3, 2))
+    D = bs.RBFDictionary(centers, 1.5, kind="cauchy", bias=True, linear=True)
+    H = D.design(X)
+    assert D.bias is True
+    assert D.n_columns == H.shape[1] == len(D.names) == 6
+    np.testing.assert_allclose(H[:, :3], oracles.radial("cauchy", X, centers, 1.5), rtol=1e-13)
+    np.testing.assert_array_equal(H[:, 3:5], X)
+    np.testing.assert_array_equal(H[:, 5], 1.0)
+    assert len(set(D.names)) == 6
+
+
+def test_no_bias_unless_asked_for(rng):
+    D = bs.RBFDictionary(rng.normal(size=(3, 2)), 1.0, bias=False)
+    assert D.bias is False
+    assert D.design(rng.normal(size=(4, 2))).shape == (4, 3)
+
+
+def test_joined_dictionaries_keep_one_bias_and_put_it_last(rng):
+    X = rng.normal(size=(8, 2))
+    c1, c2 = rng.normal(size=(3, 2)), rng.normal(size=(2, 2))
+    second = bs.RBFDictionary(c2, 2.0, kind="multiquadric", bias=True, linear=True)
+    joined = bs.RBFDictionary(c1, 0.5, bias=True) + second
+    H = joined.design(X)
+    want = np.column_stack([
+        oracles.radial("gaussian", X, c1, 0.5),
+        oracles.radial("multiquadric", X, c2, 2.0),
+        X,
+        np.ones(8),
+    ])
+    assert joined.n_columns == 8
+    assert joined.bias is True
+    np.testing.assert_allclose(H, want, rtol=1e-13)
+
+
+def test_user_columns_need_not_be_kernels(rng):
+    X = rng.normal(size=(8, 2))
+    D = basis.UserColumns(lambda x: np.column_stack([np.sin(x[:, 0]), x[:, 0] * x[:, 1]]), ["sine", "product"])
+    np.testing.assert_allclose(D.design(X)[:, :2], np.column_stack([np.sin(X[:, 0]), X[:, 0] * X[:, 1]]), rtol=1e-14)
+    both = bs.RBFDictionary(X[:2], 1.0, bias=True) + D
+    H = both.design(X)
+    assert H.shape == (8, 5)
+    np.testing.assert_array_equal(H[:, -1], 1.0)
+    np.testing.assert_allclose(H[:, 2], np.sin(X[:, 0]), rtol=1e-14)
+    assert list(both.names)[2:4] == ["sine", "product"]
+
+
+def test_width_converters():
+    """Each convention gives the same function value at the same distance."""
+    d = 1.7
+    assert np.exp(-(d**2) / bs.width(rho=0.8) ** 2) == pytest.approx(np.exp(-(d**2) / (2 * 0.8**2)), rel=1e-14)
+    assert np.exp(-(d**2) / bs.width(tau=0.8) ** 2) == pytest.approx(np.exp(-(d**2) / 0.8), rel=1e-14)
+    assert np.exp(-(d**2) / bs.width(omega=0.8) ** 2) == pytest.approx(np.exp(-0.5 * 0.8 * d**2), rel=1e-14)
+    assert bs.width(lengthscale=0.8) == pytest.approx(np.sqrt(2) * 0.8, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({}, "one of"),
+        ({"rho": 1.0, "tau": 1.0}, "one"),
+        ({"rho": 0.0}, "positive"),
+        ({"tau": -1.0}, "positive"),
+        ({"tau": "4"}, "number"),
+        ({"omega": np.nan}, "finite"),
+        ({"lengthscale": np.inf}, "finite"),
+    ],
+)
+def test_bad_conversions_are_refused(arguments, says):
+    with pytest.raises((ValueError, TypeError), match=says):
+        bs.width(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("centers", "width", "options"),
+    [
+        ([[0.0]], 0.0, {}),
+        ([[0.0]], -1.0, {}),
+        ([[0.0]], np.nan, {}),
+        ([[0.0]], np.inf, {}),
+        ([[0.0]], "wide", {}),
+        ([[0.0, 1.0]], (1.0, 2.0, 3.0), {}),
+        ([[0.0, 1.0]], (1.0, 0.0), {}),
+        ([[np.nan]], 1.0, {}),
+        ([[np.inf]], 1.0, {}),
+        ([[["a"]]], 1.0, {}),
+        ([["a"]], 1.0, {}),
+        (np.zeros((2, 2, 2)), 1.0, {}),
+        (np.zeros((2, 0)), 1.0, {}),
+        ([[0.0]], 1.0, {"kind": "triangle"}),
+    ],
+)
+def test_bad_dictionaries_are_refused_with_advice(centers, width, options):
+    with pytest.raises((ValueError, TypeError)) as refusal:
+        bs.RBFDictionary(centers, width, **options).design([[0.0]])
+    assert len(str(refusal.value)) > 25
+
+
+@pytest.mark.parametrize("X", [[[0.0, 1.0]], [[np.nan]], [["a"]], [[np.inf]], np.zeros((2, 2, 2))])
+def test_bad_inputs_are_refused_with_advice(X):
+    D = bs.RBFDictionary([[0.0]], 1.0)
+    with pytest.raises((ValueError, TypeError)) as refusal:
+        D.design(X)
+    assert len(str(refusal.value)) > 25
+
+
+def test_joining_different_input_dimensions_is_refused():
+    with pytest.raises(ValueError):
+        (bs.RBFDictionary([[0.0]], 1.0) + bs.RBFDictionary([[0.0, 0.0]], 1.0)).design([[0.0]])

@@ -1,0 +1,157 @@
+"""The posterior, its evidence and the criteria against sixty-digit arithmetic, on problems made to lose digits."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from bayessel import linear
+from tests import oracles, problems
+
+QUICK = range(60)
+ALL = range(300)
+QUANTITIES = ("log_evidence", "gamma", "loo", "gcv")
+
+
+@cache
+def reference(seed: int) -> oracles.Exact:
+    p = problems.hard_problem(seed)
+    return oracles.exact(p.Phi, p.t, p.alpha, p.beta)
+
+
+def package_value(quantity: str, p: problems.Problem) -> float:
+    if quantity == "log_evidence":
+        return linear.log_evidence(p.Phi, p.t, p.alpha, p.beta)
+    return linear.criteria(p.Phi, p.t, p.lam)[quantity]
+
+
+def misses(quantity: str, seeds: range, value=package_value) -> list[str]:
+    """Problems outside the promise. An evidence near zero is the difference of large terms: its scale is one nat."""
+    found = []
+    for seed in seeds:
+        p = problems.hard_problem(seed)
+        got, want = value(quantity, p), getattr(reference(seed), quantity)
+        error = oracles.relative(got, want, floor=1.0 if quantity == "log_evidence" else 0.0)
+        if not error <= p.tolerance:
+            found.append(f"{p.name}, beta/alpha {p.ratio:.1e}, beta {p.beta:.1e}: {got!r}, exact {float(want)!r}")
+    return found
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES)
+def test_sixty_problems_to_the_promised_digits(quantity):
+    assert misses(quantity, QUICK) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quantity", QUANTITIES)
+def test_three_hundred_problems_to_the_promised_digits(quantity):
+    assert misses(quantity, ALL) == []
+
+
+def test_the_problems_are_hard_enough_to_break_plain_double_precision():
+    def dense(quantity, p):
+        try:
+            return oracles.log_evidence(p.Phi, p.t, p.alpha, p.beta)
+        except np.linalg.LinAlgError:
+            return np.nan
+
+    def squared_condition(quantity, p):
+        alpha = np.broadcast_to(p.alpha, p.Phi.shape[1])
+        H = p.beta * p.Phi.T @ p.Phi + np.diag(alpha)
+        mu = p.beta * np.linalg.lstsq(H, p.Phi.T @ p.t)[0]
+        r = p.t - p.Phi @ mu
+        n = len(p.t)
+        logs = n * np.log(2 * np.pi) + np.linalg.slogdet(H)[1] - n * np.log(p.beta) - np.log(alpha).sum()
+        return -0.5 * (logs + p.beta * r @ r + alpha @ mu**2)
+
+    assert len(misses("log_evidence", QUICK, dense)) > 10
+    assert len(misses("log_evidence", QUICK, squared_condition)) > 5
+
+
+def test_a_forgotten_constant_is_seen():
+    def without_two_pi(quantity, p):
+        return package_value(quantity, p) + 0.5 * len(p.t) * np.log(2 * np.pi)
+
+    assert len(misses("log_evidence", QUICK, without_two_pi)) > 50
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_two_ways_of_writing_the_evidence_agree(seed):
+    """Check the oracle itself: N x N form against the M x M form with Sigma and mu, on benign problems."""
+    rng = np.random.default_rng([3, seed])
+    n, m = ((4, 9), (7, 7), (12, 3))[seed % 3]
+    Phi, t = problems.regression_problem(rng, n, m)
+    alpha, beta = 10 ** rng.uniform(-1, 1, m), float(10 ** rng.uniform(-1, 1))
+    mu, Sigma = oracles.posterior(Phi, t, alpha, beta)
+    r = t - Phi @ mu
+    other = -0.5 * (
+        n * np.log(2 * np.pi) - np.linalg.slogdet(Sigma)[1] - n * np.log(beta) - np.log(alpha).sum()
+        + beta * r @ r + alpha @ mu**2
+    )  # fmt: skip
+    exact = oracles.exact(Phi, t, alpha, beta)
+    doubles = [other, oracles.log_evidence(Phi, t, alpha, beta)]
+    np.testing.assert_allclose(doubles, float(exact.log_evidence), rtol=1e-11)
+    np.testing.assert_allclose(float(exact.gamma), np.sum(1 - alpha * np.diag(Sigma)), rtol=1e-10)
+    np.testing.assert_allclose([float(w) for w in exact.mean], mu, rtol=1e-8, atol=1e-10)
+    twin = oracles.criteria(Phi, t, alpha / beta)
+    np.testing.assert_allclose([float(exact.loo), float(exact.gcv)], [twin["loo"], twin["gcv"]], rtol=1e-9)
+
+
+@pytest.mark.parametrize("centre", [False, True])
+@pytest.mark.parametrize(("n", "m"), [(4, 9), (7, 7), (15, 4), (6, 1)])
+def test_loo_is_honest_retraining(rng, n, m, centre):
+    Phi, t = problems.regression_problem(rng, n, m)
+    Phi, t = Phi + 3.0, t + 7.0
+    for lam in (0.03, 2.0, 10 ** rng.uniform(-2, 2, m)):
+        np.testing.assert_allclose(
+            linear.criteria(Phi, t, lam, centre=centre)["loo"],
+            oracles.loo_by_retraining(Phi, t, lam, centre=centre),
+            rtol=1e-9,
+        )
+
+
+@pytest.mark.parametrize(("n", "m"), [(4, 9), (15, 4), (2, 1), (5, 5)])
+def test_centred_criteria_are_those_of_a_model_with_a_free_mean(rng, n, m):
+    """The unpenalised bias costs one parameter: P annihilates constants, gamma counts it."""
+    Phi, t = problems.regression_problem(rng, n, m)
+    lam = 10 ** rng.uniform(-2, 2, m)
+    with_bias = oracles.criteria(np.column_stack([Phi, np.ones(n)]), t, np.append(lam, 0.0))
+    got = linear.criteria(Phi, t, lam, centre=True)
+    for key, value in with_bias.items():
+        np.testing.assert_allclose(got[key], value, rtol=1e-8, err_msg=key)
+
+
+@pytest.mark.parametrize(("n", "m"), [(4, 9), (7, 7), (15, 4)])
+def test_an_infinite_lambda_is_a_column_left_out(rng, n, m):
+    Phi, t = problems.regression_problem(rng, n, m)
+    lam = 10 ** rng.uniform(-2, 2, m)
+    lam[[0, m // 2]] = np.inf
+    keep = np.isfinite(lam)
+    got = linear.criteria(Phi, t, lam)
+    for key, value in oracles.criteria(Phi[:, keep], t, lam[keep]).items():
+        np.testing.assert_allclose(got[key], value, rtol=1e-9, err_msg=key)
+
+
+def test_every_column_left_out_leaves_the_target(rng):
+    Phi, t = problems.regression_problem(rng, 8, 3)
+    got = linear.criteria(Phi, t, np.inf)
+    for key in ("loo", "gcv", "uev", "fpe", "bic"):
+        np.testing.assert_allclose(got[key], t @ t / 8, rtol=1e-12, err_msg=key)
+    assert got["gamma"] == 0.0
+
+
+def test_scaling_the_target_moves_the_evidence_by_n_log_s(rng):
+    Phi, t = problems.regression_problem(rng, 9, 4)
+    s, alpha, beta = 37.0, 0.3, 5.0
+    np.testing.assert_allclose(
+        linear.log_evidence(Phi, s * t, alpha / s**2, beta / s**2),
+        linear.log_evidence(Phi, t, alpha, beta) - 9 * np.log(s),
+        rtol=1e-12,
+    )
+
+
+def test_one_alpha_is_many_equal_ones(rng):
+    Phi, t = problems.regression_problem(rng, 9, 4)
+    np.testing.assert_allclose(
+        linear.log_evidence(Phi, t, 0.3, 5.0), linear.log_evidence(Phi, t, np.full(4, 0.3), 5.0), rtol=1e-13
+    )
