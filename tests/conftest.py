@@ -17,7 +17,7 @@ import pytest  # noqa: E402
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--seed", type=int, default=0, help="added to the seed of every test's rng; sweep it to shake tests")
+    parser.addoption("--seed", type=int, default=0, help="added to the seed of every test's rng")
 
 
 @pytest.fixture

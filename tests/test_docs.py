@@ -1,0 +1,69 @@
+"""What the documentation shows runs: README and CONTRIBUTING blocks, docstring examples, example scripts."""
+
+import doctest
+import importlib
+import importlib.util
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.test_layers import sources
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if not path.stem.startswith("_"))
+
+
+def blocks(text: str) -> list[tuple[int, str]]:
+    """(line, code) of the fenced python blocks; `text` and shell blocks are for reading."""
+    fence = re.compile(r"^```python[ ]*\n(.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
+    return [(text.count("\n", 0, match.start(1)) + 1, match[1]) for match in fence.finditer(text)]
+
+
+def run_blocks(path: Path, text: str) -> None:
+    """Execute the blocks in order in one namespace; a failure names the file and its line."""
+    namespace = {"__name__": "__main__"}
+    for line, code in blocks(text):
+        exec(compile("\n" * (line - 1) + code, str(path), "exec"), namespace)
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_documented_code_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = ROOT / name
+    text = path.read_text()
+    assert "```py\n" not in text, "write ```python, or the block is never run"
+    assert blocks(text)
+    run_blocks(path, text)
+
+
+def test_a_wrong_block_is_seen():
+    text = "Words.\n\n```python\nx = 1\n```\n\n```text\nnot code\n```\n\n```python\nassert x == 2\n```\n"
+    assert [line for line, _ in blocks(text)] == [4, 12]
+    with pytest.raises(AssertionError) as caught:
+        run_blocks(Path("made_up.md"), text)
+    assert caught.traceback[-1].lineno == 11  # counted from zero
+
+
+@pytest.mark.parametrize("module", sorted(set(sources()) - {"bayessel.__main__"}))
+def test_docstring_examples_run(module, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outcome = doctest.testmod(
+        importlib.import_module(module), optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE, verbose=False
+    )
+    assert outcome.failed == 0
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_runs(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # whatever an example writes by a relative path lands here
+    spec = importlib.util.spec_from_file_location(f"example_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert "quick" in inspect.signature(module.main).parameters, f"{path.name}: main needs an argument `quick`"
+    module.main(quick=True)
+
+
+def test_there_are_examples():
+    assert EXAMPLES

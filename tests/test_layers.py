@@ -1,0 +1,157 @@
+"""Imports go one way: read from the sources, imports inside functions included."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = {
+    "bayessel": ROOT / "bayessel",
+    "bayessel.models": ROOT / "models",
+    "bayessel.diagnostics": ROOT / "diagnostics",
+}
+
+# Layer -> the layers it may import, besides itself. The first component after "bayessel." names the layer.
+GROUND = {"errors", "_check", "_numerics"}
+TABLES = GROUND | {"_tables"}
+BASIS = TABLES | {"basis"}
+RESULT = BASIS | {"result"}
+LINEAR = RESULT | {"linear"}
+MAY_IMPORT = {
+    **dict.fromkeys(GROUND, GROUND),
+    "_tables": GROUND,
+    "basis": TABLES,
+    "result": BASIS,
+    "linear": RESULT,
+    "models": {"errors", "_check", "basis"},
+    "estimators": LINEAR | {"models"},
+    "diagnostics": RESULT,
+    "widths": LINEAR | {"estimators", "models", "diagnostics"},
+    "cli": LINEAR | {"estimators", "models", "diagnostics", "widths"},
+    "__main__": {"cli"},
+}
+# Layers that load, and are tested, without the big frameworks: this is all they may use, even inside a function.
+PURE = LINEAR
+# One class, imported when it is raised: the warning that scikit-learn's users already filter by.
+GRANTED = {("bayessel._check", "sklearn.exceptions.DataConversionWarning")}
+LIGHT = {"numpy", "scipy", "pandas", "pyarrow", "joblib", "threadpoolctl"} | sys.stdlib_module_names
+
+
+def sources() -> dict[str, str]:
+    """Module name -> source text, for the whole package."""
+    found = {}
+    for package, folder in FOLDERS.items():
+        for path in sorted(folder.rglob("*.py")):
+            parts = path.relative_to(folder).with_suffix("").parts
+            if parts[-1] == "__init__":
+                parts = parts[:-1]
+            found[".".join((package, *parts))] = path.read_text()
+    return found
+
+
+def imports(source: str) -> list[tuple[int, str]]:
+    """(line, dotted name) of everything imported anywhere in the text; `from a import b` counts as a.b."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            start = "." * node.level + (node.module or "")
+            found += [(node.lineno, f"{start}.{alias.name}") for alias in node.names]
+    return found
+
+
+def violations(module: str, source: str) -> list[str]:
+    """What the module imports against the rules, one sentence each."""
+    layer = module.removeprefix("bayessel").lstrip(".").partition(".")[0]
+    if not layer:  # the top level only points at names; its lazy table is tested with the public names
+        return []
+    if layer not in MAY_IMPORT:
+        return [f"{module}: no layer is called {layer!r}; give it a place in MAY_IMPORT"]
+    found = []
+    for line, name in imports(source):
+        top, _, rest = name.partition(".")
+        target = rest.partition(".")[0]
+        where = f"{module}:{line}"
+        if top == "":
+            found.append(f"{where}: relative import")
+        elif top in ("models", "diagnostics", "tests", "examples", "benchmarks"):
+            found.append(f"{where}: {name} is a folder of the checkout, not a package")
+        elif top == "bayessel":
+            if target in MAY_IMPORT:
+                if target != layer and target not in MAY_IMPORT[layer]:
+                    found.append(f"{where}: {layer} must not import {target}")
+            elif target != "__version__":
+                found.append(f"{where}: import {name!r} from the module that defines it, not from the top level")
+        elif (module, name) in GRANTED:
+            continue
+        elif layer in PURE and top not in LIGHT:
+            found.append(f"{where}: {layer} is a pure layer and must not import {top}")
+    return found
+
+
+def test_imports_go_one_way():
+    modules = sources()
+    assert {"bayessel", "bayessel.models", "bayessel.diagnostics", "bayessel.estimators"} <= set(modules)
+    faults = [fault for module, source in modules.items() for fault in violations(module, source)]
+    assert not faults, "\n".join(faults)
+
+
+def test_the_top_level_imports_nothing_of_its_own_at_run_time():
+    tree = ast.parse((ROOT / "bayessel" / "__init__.py").read_text())
+    eager = [
+        name
+        for node in tree.body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for _, name in imports(ast.unparse(node))
+        if name.partition(".")[0] not in sys.stdlib_module_names
+    ]
+    assert eager == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "said"),
+    [
+        ("bayessel.errors", "from bayessel._tables import write", "must not import _tables"),
+        ("bayessel.basis", "import bayessel.result", "must not import result"),
+        ("bayessel.linear._ridge", "from bayessel import estimators", "must not import estimators"),
+        ("bayessel.linear._ridge", "from bayessel.widths import compare_widths", "must not import widths"),
+        ("bayessel.linear._ridge", "def f():\n    import pymc as pm", "pure layer"),
+        ("bayessel.result", "def f():\n    if True:\n        from arviz import DataTree", "pure layer"),
+        ("bayessel.basis", "import requests", "pure layer"),
+        ("bayessel._check", "from sklearn.utils import check_array", "pure layer"),
+        ("bayessel.models._linear", "from bayessel.linear import log_evidence", "must not import linear"),
+        ("bayessel.models._linear", "from bayessel.diagnostics import convergence", "must not import diagnostics"),
+        ("bayessel.diagnostics._mdl", "from bayessel.linear._posterior import gamma", "must not import linear"),
+        (
+            "bayessel.diagnostics._mdl",
+            "from bayessel.estimators import EvidenceRegressor",
+            "must not import estimators",
+        ),
+        ("bayessel.estimators", "from bayessel.cli import main", "must not import cli"),
+        ("bayessel.widths", "from bayessel import RBFDictionary", "not from the top level"),
+        ("bayessel.widths", "import bayessel", "not from the top level"),
+        ("bayessel.widths", "from models import linear", "folder of the checkout"),
+        ("bayessel.widths", "from . import linear", "relative import"),
+        ("bayessel.astrology", "", "no layer"),
+    ],
+)
+def test_a_wrong_import_is_seen(module, source, said):
+    (fault,) = violations(module, source)
+    assert said in fault
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("bayessel.linear._ridge", "import numpy as np\nfrom bayessel.linear._posterior import gamma"),
+        ("bayessel.linear._stream", "def f():\n    import pandas"),
+        ("bayessel.models._linear", "import pymc as pm\nfrom bayessel._check import as_matrix"),
+        ("bayessel.widths", "from bayessel.linear import fit_evidence\nfrom bayessel.diagnostics import plots"),
+        ("bayessel.cli", "from bayessel import __version__"),
+    ],
+)
+def test_a_right_import_passes(module, source):
+    assert violations(module, source) == []

@@ -1,0 +1,88 @@
+"""The public names are pinned, and the pure layers load without the big frameworks."""
+
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import bayessel as bs
+
+# A name added or taken away is a decision: change it here and in CHANGELOG.md.
+NAMES = {
+    "EvidenceRegressor",
+    "RBFDictionary",
+    "RidgeRBFRegressor",
+    "Status",
+    "__version__",
+    "basis",
+    "compare_widths",
+    "diagnostics",
+    "errors",
+    "linear",
+    "models",
+    "width",
+}
+MODULES = {"basis", "diagnostics", "errors", "linear", "models"}
+HEAVY = ("pymc", "pytensor", "arviz", "matplotlib")
+
+
+def test_names_are_pinned():
+    assert set(bs.__all__) == NAMES
+    assert len(bs.__all__) == len(NAMES) <= 30
+    assert set(dir(bs)) >= NAMES
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_every_name_loads(name):
+    value = getattr(bs, name)
+    assert value is getattr(bs, name)
+    if name in MODULES:
+        assert isinstance(value, ModuleType)
+        assert value.__name__ == f"bayessel.{name}"
+    elif name != "__version__":
+        assert callable(value)
+        assert value.__module__.startswith("bayessel.")
+        assert value.__doc__
+
+
+def test_star_import_brings_the_names():
+    namespace = {}
+    exec("from bayessel import *", namespace)
+    assert set(namespace) - {"__builtins__"} == NAMES
+
+
+def test_unknown_name_says_what_there_is():
+    with pytest.raises(AttributeError, match=r"'RVM'.*EvidenceRegressor"):
+        _ = bs.RVM
+
+
+@pytest.mark.parametrize(
+    ("function", "submodule"),
+    [("width", "bayessel.widths"), ("compare_widths", "bayessel.widths")],
+)
+def test_a_function_stays_itself_after_submodules_load(function, submodule):
+    # Importing bayessel.x binds the attribute x of the package: no function may share a submodule's name.
+    before = getattr(bs, function)
+    __import__(submodule)
+    assert getattr(bs, function) is before
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Return which heavy packages a fresh interpreter has loaded after the statement."""
+    code = f"import sys\n{statement}\nprint(*(name for name in {HEAVY!r} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+def test_pure_layers_load_without_the_frameworks():
+    assert loaded_by("import bayessel, bayessel.linear, bayessel.basis, bayessel.result, bayessel.errors") == set()
+
+
+def test_looking_at_the_top_level_loads_nothing():
+    assert loaded_by("import bayessel; dir(bayessel); bayessel.RBFDictionary; bayessel.linear.log_evidence") == set()
+
+
+def test_the_watch_on_loaded_packages_sees_them():
+    assert loaded_by("import bayessel, matplotlib") == {"matplotlib"}
