@@ -67,23 +67,27 @@ clean: ## remove caches and everything built or reported (.venv stays)
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 # uv when it is there, else the standard library's venv and pip; either way the versions of constraints.txt.
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 12))
 $(READY): pyproject.toml constraints.txt
 	@command -v uv > /dev/null && uv=yes || uv=no; \
 	if [ ! -x $(BIN)/python ]; then \
 		python=; \
 		for name in "python$$(cat .python-version)" python3 python3.13 python3.12; do \
-			if "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2> /dev/null; then python=$$name; break; fi; \
+			if "$$name" -c '$(NEW_ENOUGH)' 2> /dev/null; then python=$$name; break; fi; \
 		done; \
 		if [ -n "$$python" ]; then \
 			echo "creating $(VENV) with $$("$$python" --version)"; \
 			if [ $$uv = yes ]; then uv venv --quiet --python "$$("$$python" -c 'import sys; print(sys.executable)')" $(VENV); \
-			else "$$python" -m venv $(VENV); fi; \
+			else "$$python" -m venv $(VENV) || { rm -rf $(VENV); exit 1; }; fi; \
 		elif [ $$uv = yes ]; then uv venv --python "$$(cat .python-version)" $(VENV); \
 		else \
-			echo "bayessel needs Python 3.12 or newer; python3 here is $$(python3 --version 2>&1 || true)." >&2; \
-			echo "Install Python $$(cat .python-version) (or uv, which brings one) so that python3 or python$$(cat .python-version) finds it, then run make again." >&2; \
+			echo "bayessel needs Python 3.12 or newer; python3 here is $$(python3 --version 2> /dev/null || echo missing)." >&2; \
+			echo "Install Python $$(cat .python-version), or uv, which brings one; then run make again." >&2; \
 			exit 1; \
 		fi; \
+	elif ! $(BIN)/python -c '$(NEW_ENOUGH)'; then \
+		echo "bayessel needs Python 3.12 or newer; $(VENV) has $$($(BIN)/python --version). Remove $(VENV) and run make again." >&2; \
+		exit 1; \
 	fi; \
 	if [ $$uv = yes ]; then \
 		uv pip install --quiet --python $(BIN)/python --constraints constraints.txt --editable '.[dev]'; \
