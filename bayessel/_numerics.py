@@ -1,0 +1,107 @@
+"""Small numerical tools without statistics: optima of a curve, products with twice the digits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from bayessel._check import FloatArray
+
+
+def local_minima(f: Callable[[FloatArray], FloatArray], grid: FloatArray, xtol: float = 1e-9) -> list[tuple[float, float]]:
+    """All local minima of a curve on a grid, refined between their neighbours; best first, as (x, f(x)).
+
+    The grid must be finer than the features of the curve. A minimum at an end of the grid counts; a plateau counts
+    once, at its left end. Differences below rounding (1e-12 relative) do not make a minimum.
+    """
+    values = np.asarray(f(grid))
+    finite = np.isfinite(values)
+    if not finite.any():
+        return []
+    values = np.where(finite, values, np.inf)
+    # runs of equal value (to rounding) are one point
+    found: list[tuple[float, float]] = []
+    start = 0
+    n = len(grid)
+    while start < n:
+        stop = start
+        while stop + 1 < n and (values[stop + 1] == values[start]
+                                or abs(values[stop + 1] - values[start]) <= 1e-12 * abs(values[start])):
+            stop += 1
+        left = values[start - 1] if start > 0 else np.inf
+        right = values[stop + 1] if stop + 1 < n else np.inf
+        if np.isfinite(values[start]) and left > values[start] and right > values[stop]:
+            found.append(_refine(f, grid, values, start, stop, xtol))
+        start = stop + 1
+    return sorted(found, key=lambda pair: pair[1])
+
+
+def _refine(f: Callable[[FloatArray], FloatArray], grid: FloatArray, values: FloatArray, start: int, stop: int, xtol: float
+            ) -> tuple[float, float]:
+    best = (float(grid[start]), float(values[start]))
+    if stop - start > 1 or start == 0 or stop == len(grid) - 1:
+        return best  # a plateau or an end: nothing to refine
+    bounds = (float(grid[start - 1]), float(grid[stop + 1]))
+    result = minimize_scalar(lambda x: float(f(np.array([x]))[0]), bounds=bounds, method="bounded", options={"xatol": xtol})
+    return (float(result.x), float(result.fun)) if result.fun < best[1] else best
+
+
+def accurate_residual(C: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:
+    """C - A B with about twice the working digits, at the speed of a few matrix products.
+
+    Rows of A and columns of B are cut into slices of so few bits that every product of slices is exact (Ozaki, Ogita,
+    Oishi and Rump 2012); only the final sum rounds, once, after the leading parts have cancelled against C.
+    """
+    k = max(A.shape[1], 2)
+    bits = int((53 - np.ceil(np.log2(k))) // 2) - 1
+    left, right = _slices(A, bits, axis=1), _slices(B, bits, axis=0)
+    total, error = np.array(C, dtype=np.float64), np.zeros_like(C)
+    for order in range(len(left) + len(right) - 1):
+        for i in range(len(left)):
+            j = order - i
+            if 0 <= j < len(right) and order <= len(left):
+                term = -(left[i] @ right[j])
+                new = total + term
+                back = new - total
+                error += (total - (new - back)) + (term - back)  # what the addition rounded away (Knuth's two-sum)
+                total = new
+    return np.asarray(total + error)
+
+
+def _slices(A: FloatArray, bits: int, axis: int) -> list[FloatArray]:
+    """Cut A into leading slices of `bits` bits relative to its largest entry along `axis`."""
+    parts = []
+    rest = np.array(A, dtype=np.float64)
+    for _ in range(int(np.ceil(70 / bits))):
+        largest = np.abs(rest).max(axis=axis, keepdims=True)
+        if not largest.any():
+            break
+        exponent = np.ceil(np.log2(np.where(largest > 0, largest, 1.0)))
+        sigma = np.exp2(exponent + 53 - bits)
+        top = np.where(largest > 0, (rest + sigma) - sigma, 0.0)
+        parts.append(top)
+        rest = rest - top
+    return parts or [np.zeros_like(A)]
+
+
+def rank_one_update(R: FloatArray, x: FloatArray, sign: float = 1.0) -> FloatArray:
+    r"""Upper triangular R' with :math:`R'^TR' = R^TR + \mathrm{sign}\, xx^T`, in O(M^2) without loops.
+
+    With :math:`p = R^{-T}x` and :math:`c_j = 1 + \mathrm{sign}\sum_{k<j}p_k^2`, the factor of :math:`I \pm pp^T` is known in
+    closed form (Gill, Golub, Murray and Saunders 1974, method C); its product with R is a suffix sum.
+    A removal that would make the matrix indefinite raises ``ArithmeticError``.
+    """
+    from scipy.linalg import solve_triangular
+
+    p = solve_triangular(R, x, trans="T", check_finite=False)
+    c = 1.0 + sign * np.concatenate([[0.0], np.cumsum(p * p)])
+    if not np.isfinite(c).all() or c[-1] <= 0.0:
+        raise ArithmeticError("removing this row leaves a matrix that is not positive definite")
+    # row j of R': d_j R_j + sign p_j / sqrt(c_j c_{j+1}) sum_{k>j} p_k R_k,  d_j = sqrt(c_{j+1}/c_j)
+    weighted = p[:, None] * R
+    suffix = np.zeros_like(R)
+    suffix[:-1] = np.cumsum(weighted[:0:-1], axis=0)[::-1]
+    scale = np.sqrt(c[:-1] * c[1:])
+    return np.asarray(np.sqrt(c[1:] / c[:-1])[:, None] * R + (sign * p / scale)[:, None] * suffix)

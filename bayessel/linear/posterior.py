@@ -1,0 +1,155 @@
+r"""The Gaussian posterior of linear models with fixed precisions, and the evidence.
+
+:math:`H = \beta\Phi^T\Phi + A`, :math:`\Sigma = H^{-1}`, :math:`\mu = \beta\Sigma\Phi^Tt`, with :math:`A` the diagonal of
+the weight precisions :math:`\alpha` and :math:`\beta` the noise precision. Columns are scaled by
+:math:`1/\sqrt{\alpha_j}` (or :math:`1/\sqrt{\lambda_j}`), after which one ridge serves for all of them; infinite
+precisions drop their column, zero precisions leave it unpenalised.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayessel._check import FloatArray, as_matrix, as_positive, as_positive_vector, as_target
+from bayessel.linear.spectrum import Spectrum
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    r"""Posterior of the weights of a linear model.
+
+    Attributes
+    ----------
+    coef : (M,) array
+        Posterior means; zero for dropped columns.
+    intercept : float
+        Weight of the bias when the data were centred, else 0.
+    gamma : float
+        Well-determined parameters :math:`\sum(1-\alpha_i\Sigma_{ii})`; an unpenalised column counts one, the bias too.
+    beta : float
+        Noise precision.
+    """
+
+    spectrum: Spectrum
+    lam: float
+    beta: float
+    scale: FloatArray
+    active: FloatArray
+    flat: FloatArray
+    coef: FloatArray
+    intercept: float
+
+    @classmethod
+    def of(cls, spectrum: Spectrum, lam: float, beta: float, *, n_columns: int | None = None, scale: FloatArray | None = None,
+           active: Any = None, flat: Any = None) -> Posterior:
+        """Assemble from a factorisation; by default every column is active and unscaled."""
+        active = np.arange(spectrum.n_columns) if active is None else active
+        flat = np.zeros(0, dtype=int) if flat is None else flat
+        scale = np.ones(len(active)) if scale is None else scale
+        w = spectrum.weights(lam)
+        free = spectrum.flat_weights(w)
+        coef = np.zeros(spectrum.n_columns if n_columns is None else n_columns)
+        coef[active] = w[: len(active)] * scale
+        coef[flat] = free[: len(flat)]
+        return cls(spectrum, lam, beta, scale, active, flat, coef, float(free[-1]) if spectrum.centred else 0.0)
+
+    @property
+    def gamma(self) -> float:
+        """Well-determined parameters, the unpenalised directions included."""
+        return float(self.spectrum.gamma(self.lam)) + self.spectrum.n_flat
+
+    def variance(self, Phi_new: FloatArray) -> FloatArray:
+        r"""Variance of the function, :math:`\phi^T\Sigma\phi`, at new rows of the design (the noise not included)."""
+        spec = self.spectrum
+        rows = Phi_new[:, self.active] * self.scale if len(self.active) else np.zeros((len(Phi_new), spec.n_columns))
+        extra = np.zeros(len(Phi_new))
+        if spec.n_flat and spec.flat_slope is not None and spec.flat_root is not None:
+            free = Phi_new[:, self.flat]
+            if spec.centred:
+                free = np.hstack([free, np.ones((len(Phi_new), 1))])
+            rows = rows - free @ spec.flat_slope
+            kept = spec.flat.pivots if spec.flat is not None else list(range(spec.n_flat))
+            extra = ((free[:, kept] @ spec.flat_root) ** 2).sum(axis=1) / self.beta
+        along = rows @ spec.Vt.T
+        # the complement of the row space is added as it is measured: 1 - sum of squares would cancel
+        across = rows - along @ spec.Vt if spec.Vt.shape[0] < spec.Vt.shape[1] else None
+        value = (along**2) @ (1.0 / (spec.s**2 + self.lam))
+        if across is not None:
+            value = value + (across**2).sum(axis=1) / self.lam
+        return np.asarray(value / self.beta + extra)
+
+    def predict(self, Phi_new: FloatArray) -> FloatArray:
+        """Mean of the function at new rows of the design."""
+        return np.asarray(Phi_new @ self.coef + self.intercept)
+
+
+def weigh(Phi: FloatArray, t: FloatArray, penalty: FloatArray, *, centre: bool, rows: bool
+          ) -> tuple[Spectrum, FloatArray, FloatArray, FloatArray]:
+    """Factor a design whose columns have their own penalties: (spectrum at unit ridge, scale, active, flat columns)."""
+    flat = np.flatnonzero(penalty == 0.0)
+    active = np.flatnonzero((penalty > 0.0) & np.isfinite(penalty))
+    scale = penalty[active] ** -0.5
+    body = Phi[:, active] * scale
+    if len(active) == 0:  # a column of zeros stands for an empty design
+        body, active, scale = np.zeros((len(t), 1)), np.zeros(0, dtype=int), np.zeros(0)
+    spectrum = Spectrum.of(body, t, centre=centre, rows=rows, flat=Phi[:, flat] if len(flat) else None)
+    return spectrum, scale, active, flat
+
+
+def posterior(Phi: Any, t: Any, alpha: Any, beta: Any, *, centre: bool = False) -> Posterior:
+    r"""Posterior of the weights for given precisions.
+
+    Parameters
+    ----------
+    Phi, t
+        Design (N, M) and target (N,).
+    alpha
+        Weight precision, one or one per column; infinity drops a column, zero leaves it unpenalised.
+    beta
+        Noise precision :math:`1/\sigma^2`.
+    centre
+        Give a bias (which is not a column of `Phi`) a flat prior.
+    """
+    design = as_matrix(Phi, "Phi")
+    target = as_target(t, design.shape[0])
+    precisions = as_positive_vector(alpha, "alpha", design.shape[1], allow_zero=True, allow_inf=True)
+    noise = as_positive(beta, "beta")
+    spectrum, scale, active, flat = weigh(design, target, precisions, centre=centre, rows=False)
+    return Posterior.of(spectrum, 1.0 / noise, noise, n_columns=design.shape[1], scale=scale, active=active, flat=flat)
+
+
+def log_evidence(Phi: Any, t: Any, alpha: Any, beta: Any, *, centre: bool = False) -> float:
+    r"""Evidence :math:`\log p(t|\alpha,\beta)` in nats, every constant included.
+
+    .. math:: -\tfrac12[N\log 2\pi + \log|C| + t^TC^{-1}t],\quad C = I/\beta + \Phi A^{-1}\Phi^T
+
+    Parameters
+    ----------
+    Phi, t
+        Design (N, M) and target (N,).
+    alpha
+        Weight precision, one or one per column; infinity drops a column.
+    beta
+        Noise precision.
+    centre
+        Take the means of `t` and of every column off first: the bias then has a flat prior, and an offset in `t`
+        changes nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(log_evidence(np.ones((1, 1)), np.zeros(1), alpha=1.0, beta=1.0), 6)  # log N(0 | 0, 2)
+    -1.265512
+    """
+    design = as_matrix(Phi, "Phi")
+    target = as_target(t, design.shape[0])
+    precisions = as_positive_vector(alpha, "alpha", design.shape[1], allow_inf=True)
+    noise = as_positive(beta, "beta")
+    if (precisions == precisions[0]).all() and np.isfinite(precisions[0]):
+        spectrum = Spectrum.of(design, target, centre=centre)
+        return float(spectrum.log_evidence(precisions[0] / noise, noise))
+    spectrum, *_ = weigh(design, target, precisions, centre=centre, rows=False)
+    return float(spectrum.log_evidence(1.0 / noise, noise))

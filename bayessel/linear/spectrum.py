@@ -1,0 +1,337 @@
+r"""One factorisation of the design, after which every ridge :math:`\lambda = \alpha/\beta` costs O(min(N, M)).
+
+With the thin SVD :math:`\Phi = U S V^T`, :math:`z = U^T t` and :math:`g_j = \lambda/(s_j^2+\lambda)`, the quantities
+of the linear model are sums over the singular values:
+
+* effective parameters :math:`\gamma = \sum (1 - g_j)`,
+* :math:`\log|I + \Phi\Phi^T/\lambda| = \sum \log(1 + s_j^2/\lambda)`,
+* :math:`q = t^T(I + \Phi\Phi^T/\lambda)^{-1}t = \rho^2 + \sum g_j z_j^2` and
+  :math:`S = t^TP^2t = \rho^2 + \sum g_j^2 z_j^2`, with :math:`\rho^2 = \|t - UU^Tt\|^2`.
+
+Each is a sum of positive terms, so nothing cancels even where the condition number of the design passes 1e16.
+Unpenalised columns (a bias, or columns with :math:`\lambda_j = 0`) are removed first by an orthogonal projection onto
+their complement: a flat prior on their weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sl
+
+from bayessel._check import FloatArray, as_matrix, as_target
+from bayessel.linear.moments import Moments
+
+#: a Gram matrix squares the condition number; it is used only while eps * cond(Phi)^2 stays below this
+GRAM_TOLERANCE = 1e-10
+#: below this many entries a plain SVD is as fast as anything
+_SMALL = 50_000
+
+
+@dataclass(frozen=True, eq=False)
+class FlatSpace:
+    """Orthogonal complement of the unpenalised columns, as Householder reflectors."""
+
+    reflectors: FloatArray
+    tau: FloatArray
+    rank: int
+    pivots: list[int]
+    R: FloatArray
+
+    @classmethod
+    def of(cls, F: FloatArray) -> FlatSpace:
+        (qr, tau), R, pivots = sl.qr(F, mode="raw", pivoting=True, check_finite=False)
+        size = np.abs(np.diag(R))
+        rank = int((size > size[0] * max(F.shape) * np.finfo(float).eps).sum()) if size.size and size[0] > 0 else 0
+        return cls(np.asfortranarray(qr[:, :rank]), tau[:rank], rank, [int(p) for p in pivots[:rank]], R[:rank, :rank])
+
+    def rotate(self, A: FloatArray, transpose: bool = True) -> FloatArray:
+        """Q^T A (or Q A): the first `rank` rows lie in the flat space, the others in its complement."""
+        if self.rank == 0:
+            return A
+        C = np.array(A if A.ndim == 2 else A[:, None], order="F")
+        work = sl.lapack.dormqr("L", "T" if transpose else "N", self.reflectors, self.tau, C, -1)[1]
+        out = sl.lapack.dormqr("L", "T" if transpose else "N", self.reflectors, self.tau, C, int(work[0]), overwrite_c=1)[0]
+        return np.asarray(out if A.ndim == 2 else out[:, 0])
+
+    def embed(self, A: FloatArray) -> FloatArray:
+        """Rows of the complement back in the N original rows."""
+        return self.rotate(np.vstack([np.zeros((self.rank, A.shape[1])), A]), transpose=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Singular values of a design, the target in their coordinates, and what was projected out before.
+
+    Build it with :meth:`of`; pass it to `fit_evidence` and `fit_ridge` in place of ``(Phi, t)`` to share the work.
+
+    Attributes
+    ----------
+    n_rows, n_columns : int
+        N and M of the design.
+    s, z : (k,) arrays
+        Singular values and the target's coordinates.
+    rss, tss : float
+        Squared length of the target outside the span of the design, and altogether.
+    Vt : (k, M) array
+        Right singular vectors.
+    n_flat : int
+        Number of unpenalised directions (1 when centred).
+    flat_offset, flat_slope : (q,), (q, M) arrays
+        Unpenalised weights are ``flat_offset - flat_slope @ w``.
+    route : str
+        'svd', 'qr', 'gram' or 'stream-qr', 'stream-gram': how it was computed.
+    """
+
+    n_rows: int
+    n_columns: int
+    s: FloatArray
+    z: FloatArray
+    rss: float
+    tss: float
+    Vt: FloatArray
+    t_scale: float
+    n_flat: int = 0
+    flat_offset: FloatArray | None = None
+    flat_slope: FloatArray | None = None
+    flat_root: FloatArray | None = None  # inverse of R with R^T R = F^T F: the flat weights' covariance root
+    route: str = "svd"
+    centred: bool = False
+    U: FloatArray | None = None
+    off_span: FloatArray | None = None  # t - U U^T t, in the original rows
+    slack: FloatArray | None = None  # squared length of each unit vector outside the span: diag of P at lambda -> 0
+    flat: FlatSpace | None = None
+    design: FloatArray | None = None  # Phi and t themselves, kept for the refinement of nearly singular cases
+    target: FloatArray | None = None
+
+    @classmethod
+    def of(cls, Phi: Any, t: Any, *, centre: bool = False, rows: bool = False, flat: Any = None) -> Spectrum:
+        """Factor a design.
+
+        Parameters
+        ----------
+        Phi
+            (N, M) design. With ``centre=True`` leave the bias column out.
+        t
+            (N,) target.
+        centre
+            Remove the means of the target and of every column: a flat prior on the bias.
+        rows
+            Keep the left singular vectors too; needed for leave-one-out and for other targets.
+        flat
+            Columns that are not penalised, (N, q).
+        """
+        A = as_matrix(Phi, "Phi")
+        y = as_target(t, A.shape[0])
+        n_rows, n_columns = A.shape
+        t_scale = float(np.abs(y).max())
+        if not rows and flat is None and n_rows >= 2 * n_columns and A.size > _SMALL:
+            moments = Moments.of(A, y, centre=centre)
+            if moments.condition() ** 2 * np.finfo(float).eps < GRAM_TOLERANCE:
+                return cls.from_triangle(moments, t_scale, "gram", A, y)
+        columns = [as_matrix(flat, "flat", allow_1d=True)] if flat is not None else []
+        if centre:
+            columns.append(np.ones((n_rows, 1)))
+        space = FlatSpace.of(np.hstack(columns)) if columns else None
+        q = space.rank if space else 0
+        rotated = space.rotate(A) if space else A
+        y_rotated = space.rotate(y) if space else y
+        body, target = rotated[q:], y_rotated[q:]
+        common: dict[str, Any] = dict(
+            n_rows=n_rows, n_columns=n_columns, tss=float(target @ target), t_scale=t_scale, n_flat=q, centred=centre
+        )
+        if space is not None:
+            common["flat_root"] = sl.solve_triangular(space.R, np.eye(q), check_finite=False) if q else np.zeros((0, 0))
+            common["flat_slope"] = np.zeros((sum(c.shape[1] for c in columns), n_columns))
+            common["flat_offset"] = np.zeros(len(common["flat_slope"]))
+            common["flat_slope"][space.pivots] = common["flat_root"] @ rotated[:q]
+            common["flat_offset"][space.pivots] = common["flat_root"] @ y_rotated[:q]
+        if not rows and len(target) > 1.2 * n_columns and A.size > _SMALL:
+            # R of [Phi t] holds all that the singular values need; Q is never formed
+            (R,) = sl.qr(np.column_stack([body, target]), mode="r", overwrite_a=True, check_finite=False, pivoting=False)
+            m = n_columns
+            s, z, Vt = _svd_of_triangle(R[:m, :m], R[:m, m])
+            return cls(s=s, z=z, Vt=Vt, rss=float(R[m, m] ** 2), route="qr", **common)
+        U, s, Vt = _svd(body)
+        z, off = _coordinates(U, target)
+        spectrum = cls(s=s, z=z, Vt=Vt, rss=float(off @ off), U=U, off_span=off, flat=space, **common)
+        return spectrum._with_rows(A, y) if rows else replace(spectrum, U=None, off_span=None)
+
+    @classmethod
+    def from_triangle(cls, moments: Moments, t_scale: float, route: str, Phi: FloatArray | None = None,
+                      t: FloatArray | None = None) -> Spectrum:
+        """Build from the sufficient statistics of a (possibly streamed) data set."""
+        s, z, Vt, rss, tss = moments.spectrum()
+        if Phi is not None and t is not None and rss < 1e-5 * tss and not moments.exact:
+            # tss - sum z^2 has cancelled: measure the residual itself, and polish z with it
+            inverse = Vt.T / s
+            for _ in range(2):
+                residual = t - Phi @ (inverse @ z)
+                if moments.centre:
+                    residual -= residual.mean()
+                z = z + inverse.T @ (Phi.T @ residual)
+            residual = t - Phi @ (inverse @ z)
+            if moments.centre:
+                residual -= residual.mean()
+            rss = float(residual @ residual)
+        spectrum = cls(
+            n_rows=moments.n_rows, n_columns=moments.n_columns, s=s, z=z, Vt=Vt, rss=rss, tss=tss, t_scale=t_scale,
+            route=route, centred=moments.centre,
+        )
+        if moments.centre:
+            spectrum = replace(
+                spectrum, n_flat=1, flat_offset=np.array([moments.t_mean]), flat_slope=moments.mean[None, :],
+                flat_root=np.array([[moments.n_rows**-0.5]]),
+            )
+        return spectrum
+
+    def _with_rows(self, A: FloatArray, y: FloatArray) -> Spectrum:
+        """Bring the left singular vectors back to the N original rows and measure what they leave of each."""
+        assert self.U is not None and self.off_span is not None
+        U, off = self.U, self.off_span
+        if self.flat is not None and self.flat.rank:
+            U = self.flat.embed(U)
+            off = self.flat.embed(off[:, None])[:, 0]
+        Q = U
+        if self.flat is not None and self.flat.rank:
+            top = np.vstack([np.eye(self.flat.rank), np.zeros((self.n_rows - self.flat.rank, self.flat.rank))])
+            Q = np.hstack([U, self.flat.rotate(top, transpose=False)])
+        if Q.shape[1] >= self.n_rows:
+            slack = np.zeros(self.n_rows)
+        else:
+            slack = 1.0 - np.einsum("ij,ij->i", Q, Q)
+            # 1 - h cancels for rows of high leverage: for those, measure what the projection leaves of the unit vector
+            for i in np.flatnonzero(slack < 0.1):
+                e = -(Q @ Q[i])
+                e[i] += 1.0
+                e -= Q @ (Q.T @ e)
+                slack[i] = e @ e
+        return replace(self, U=U, off_span=off, slack=slack, design=A, target=y)
+
+    def retarget(self, t: Any) -> Spectrum:
+        """Return the same factorisation for another target (needs ``rows=True``)."""
+        if self.U is None:
+            raise ValueError("this Spectrum keeps no rows; build it with Spectrum.of(..., rows=True) to change the target")
+        y = as_target(t, self.n_rows)
+        z = self.U.T @ y
+        off = y - self.U @ z
+        flat: dict[str, Any] = {}
+        if self.flat is not None and self.flat.rank:
+            rotated = self.flat.rotate(y)
+            q = self.flat.rank
+            assert self.flat_root is not None and self.flat_offset is not None
+            offset = np.zeros(len(self.flat_offset))
+            offset[self.flat.pivots] = self.flat_root @ rotated[:q]
+            y_in = self.flat.embed(rotated[q:, None])[:, 0]
+            z = self.U.T @ y_in
+            off = y_in - self.U @ z
+            flat["flat_offset"] = offset
+            tss = float(rotated[q:] @ rotated[q:])
+        else:
+            tss = float(y @ y)
+        dz = self.U.T @ off
+        z, off = z + dz, off - self.U @ dz
+        if len(self.s) + self.n_flat >= self.n_rows:
+            off = np.zeros_like(off)
+        return replace(self, z=z, off_span=off, rss=float(off @ off), tss=tss, t_scale=float(np.abs(y).max()), target=y, **flat)
+
+    # ---- functions of lambda; `lam` is a number or an array, the result has its shape -------------------------------
+
+    def _g(self, lam: FloatArray | float) -> FloatArray:
+        """lambda / (s^2 + lambda), one row per lambda; at lambda = 0 the numerical null space keeps g = 1."""
+        value = np.asarray(lam, dtype=np.float64)[..., None]
+        s2 = self.s**2
+        if np.all(value > 0.0):
+            return np.asarray(value / (s2 + value))
+        largest = self.s[0] if len(self.s) else 0.0
+        null = self.s <= largest * max(self.n_rows, self.n_columns) * np.finfo(float).eps
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.where(value > 0.0, value / (s2 + value), np.where(null, 1.0, 0.0)))
+
+    def gamma(self, lam: FloatArray | float) -> Any:
+        """Well-determined parameters: sum s^2/(s^2+lambda), the unpenalised directions not counted."""
+        value = np.asarray(lam, dtype=np.float64)[..., None]
+        if np.all(value > 0.0):
+            return (self.s**2 / (self.s**2 + value)).sum(axis=-1)
+        return (1.0 - self._g(lam)).sum(axis=-1)
+
+    def trace_p(self, lam: FloatArray | float) -> Any:
+        """Trace of P = N - gamma - (unpenalised directions), as a sum of positive terms."""
+        return (self.n_rows - self.n_flat - len(self.s)) + self._g(lam).sum(axis=-1)
+
+    def quad(self, lam: FloatArray | float) -> Any:
+        """t^T (I + Phi Phi^T/lambda)^-1 t = t^T P t: the ridge cost, and what sets the noise level."""
+        return self.rss + self._g(lam) @ self.z**2
+
+    def sum_squares(self, lam: FloatArray | float) -> Any:
+        """t^T P^2 t: the sum of squared residuals."""
+        return self.rss + self._g(lam) ** 2 @ self.z**2
+
+    def log_det(self, lam: FloatArray | float) -> Any:
+        """log |I + Phi Phi^T / lambda|."""
+        return np.log1p(self.s**2 / np.asarray(lam, dtype=np.float64)[..., None]).sum(axis=-1)
+
+    def log_evidence(self, lam: FloatArray | float, beta: FloatArray | float) -> Any:
+        r"""log p(t | alpha = lambda beta, beta) = -1/2 [N log(2 pi / beta) + log|I + Phi Phi^T/lambda| + beta q]."""
+        beta = np.asarray(beta, dtype=np.float64)
+        return -0.5 * (self.n_rows * np.log(2.0 * np.pi / beta) + self.log_det(lam) + beta * self.quad(lam))
+
+    def weights(self, lam: float) -> FloatArray:
+        """Posterior mean (ridge solution) of the penalised weights."""
+        if lam > 0.0:
+            shrunk = self.s / (self.s**2 + lam) * self.z
+        else:
+            keep = self._g(0.0) < 1.0
+            shrunk = np.where(keep, self.z / np.where(keep, self.s, 1.0), 0.0)
+        return self.Vt.T @ shrunk
+
+    def weight_norm2(self, lam: FloatArray | float) -> Any:
+        """Squared length of the weights, |w|^2."""
+        value = np.asarray(lam, dtype=np.float64)[..., None]
+        return ((self.s / (self.s**2 + value)) ** 2) @ self.z**2
+
+    def flat_weights(self, w: FloatArray) -> FloatArray:
+        """Weights of the unpenalised columns (the bias last), given the penalised ones."""
+        if self.flat_offset is None or self.flat_slope is None:
+            return np.zeros(0)
+        return np.asarray(self.flat_offset - self.flat_slope @ w)
+
+    def leverage_complement(self, lam: FloatArray) -> FloatArray:
+        """diag(P), one row per lambda: 1 - leverage of each data row."""
+        if self.U is None or self.slack is None:
+            raise ValueError("leave-one-out needs the rows; build the Spectrum with rows=True")
+        return self.slack + self._g(lam) @ (self.U**2).T
+
+    def residuals(self, lam: FloatArray) -> FloatArray:
+        """P t, one row per lambda."""
+        if self.U is None or self.off_span is None:
+            raise ValueError("residuals need the rows; build the Spectrum with rows=True")
+        return self.off_span + (self._g(lam) * self.z) @ self.U.T
+
+
+def _svd(A: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    if min(A.shape) == 0:
+        return np.zeros((A.shape[0], 0)), np.zeros(0), np.zeros((0, A.shape[1]))
+    try:
+        U, s, Vt = sl.svd(A, full_matrices=False, check_finite=False)
+    except sl.LinAlgError:  # the divide-and-conquer driver can fail where the slower one does not
+        U, s, Vt = sl.svd(A, full_matrices=False, check_finite=False, lapack_driver="gesvd")
+    return U, s, Vt
+
+
+def _svd_of_triangle(R: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    U, s, Vt = _svd(R)
+    return s, U.T @ y, Vt
+
+
+def _coordinates(U: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Coordinates of y in U, and what is left; done twice, so that the remainder is orthogonal to working precision."""
+    z = U.T @ y
+    off = y - U @ z
+    dz = U.T @ off
+    off = off - U @ dz
+    if U.shape[0] <= U.shape[1]:
+        off = np.zeros_like(off)  # a square U spans everything; what is left is rounding
+    return z + dz, off

@@ -1,0 +1,287 @@
+r"""The evidence procedure: one weight precision :math:`\alpha`, one noise precision :math:`\beta`, chosen by the evidence.
+
+With :math:`\lambda=\alpha/\beta` the best noise level is known in closed form, :math:`\hat\beta(\lambda) = N/q(\lambda)`, so
+the evidence is a curve over :math:`\log\lambda` alone. Its slope is :math:`\tfrac12(\gamma - \alpha\|w\|^2)`: each of its
+zeros is a fixed point of MacKay's re-estimation. The curve is scanned over the whole range that double precision can tell
+apart and every local maximum is refined; MacKay's and the EM iteration are there for comparison.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from bayessel._check import FloatArray, as_count, as_positive, one_of
+from bayessel.linear.posterior import Posterior
+from bayessel.linear.spectrum import Spectrum
+from bayessel.result import Status, worst
+
+METHODS = ("profile", "mackay", "em")
+_EPS = float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True)
+class Maximum:
+    """A local maximum of the evidence over lambda."""
+
+    lam: float
+    log_evidence: float
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFit:
+    """A linear model whose precisions were chosen by the evidence.
+
+    Attributes
+    ----------
+    log_evidence : float
+        log p(t | alpha, beta) at the reported alpha and beta, in nats, every constant included.
+    alpha, beta, lam : float
+        Weight precision, noise precision, and their ratio alpha/beta.
+    noise_std : float
+        beta ** -0.5.
+    gamma : float
+        Well-determined parameters (the bias of a centred fit not counted).
+    coef, intercept, basis
+        Weights of the columns `basis`, and the bias of a centred fit.
+    maxima : tuple of Maximum
+        All local maxima of the evidence, highest first.
+    status, notes
+        The most serious remark, and all of them.
+    history : tuple of dict
+        The iterations ('mackay', 'em') or the refined maxima ('profile').
+    """
+
+    log_evidence: float
+    alpha: float
+    beta: float
+    lam: float
+    gamma: float
+    coef: FloatArray
+    intercept: float
+    basis: Any
+    status: Status
+    notes: tuple[Status, ...]
+    maxima: tuple[Maximum, ...]
+    history: tuple[dict[str, float], ...]
+    n_rows: int
+    spectrum: Spectrum = field(repr=False)
+    posterior: Posterior = field(repr=False)
+    kind: str = "type2"
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise."""
+        return float(self.beta**-0.5)
+
+    @property
+    def n_basis(self) -> int:
+        """Number of columns in use."""
+        return len(self.basis)
+
+    @property
+    def model_evidence(self) -> float:
+        """Third-level evidence by the Gaussian approximation; see `model_evidence_quadrature` for the exact integral."""
+        from bayessel.linear.third_level import gaussian_approximation
+
+        return gaussian_approximation(self.log_evidence, self.gamma, self.n_rows)
+
+    def predict(self, Phi: Any, return_std: bool = False) -> Any:
+        """Mean at new rows of the design, and the standard deviation of a new observation (noise included)."""
+        from bayessel._check import as_matrix
+
+        rows = as_matrix(Phi, "Phi")
+        if rows.shape[1] != len(self.coef):
+            raise ValueError(f"Phi must have the {len(self.coef)} columns of the fit, got shape {rows.shape}")
+        mean = self.posterior.predict(rows)
+        if not return_std:
+            return mean
+        return mean, np.sqrt(self.posterior.variance(rows) + 1.0 / self.beta)
+
+
+def fit_evidence(
+    Phi: Any, t: Any = None, *, centre: bool = False, method: str = "profile", max_steps: int = 1000, tol: float = 1e-6,
+    alpha0: float = 1e-3, beta0: float | None = None,
+) -> LinearFit:
+    """Choose alpha and beta by the evidence.
+
+    Parameters
+    ----------
+    Phi, t
+        Design (N, M) and target (N,), or a `Spectrum` alone.
+    centre
+        Give the bias a flat prior by taking the means of `t` and of the columns off (leave the bias column out).
+        The evidence is that of the centred target under the centred design.
+    method
+        'profile' scans the exact profile over lambda and finds all local maxima; 'mackay' and 'em' iterate their
+        re-estimation formulas from (alpha0, beta0) and may end in a lesser one.
+    max_steps, tol
+        Limits of the iterations: stop when log alpha and log beta move less than `tol` of their own posterior widths
+        sqrt(2/gamma) and sqrt(2/(N - gamma)).
+    alpha0, beta0
+        Start of the iterations; beta0 defaults to 1/(0.1 var t).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> Phi = rng.normal(size=(50, 3))
+    >>> fit = fit_evidence(Phi, Phi @ [1.0, -2.0, 0.5] + 0.1 * rng.normal(size=50))
+    >>> fit.status.name, bool(0.08 < fit.noise_std < 0.12)
+    ('CONVERGED', True)
+    """
+    one_of(method, "method", METHODS)
+    as_count(max_steps, "max_steps")
+    as_positive(tol, "tol")
+    as_positive(alpha0, "alpha0")
+    if isinstance(Phi, Spectrum):
+        spectrum = Phi
+    else:
+        if t is None:
+            raise TypeError("fit_evidence needs a design and a target, or a Spectrum alone; got no target")
+        spectrum = Spectrum.of(Phi, t, centre=centre)
+    beta_max = _largest_precision(spectrum)
+    scale2 = float(spectrum.s[0] ** 2) if len(spectrum.s) else 0.0
+    if spectrum.tss <= (4.0 * _EPS * spectrum.t_scale) ** 2 * spectrum.n_rows or spectrum.n_rows - spectrum.n_flat < 1:
+        status = Status.TOO_FEW_ROWS if spectrum.n_rows - spectrum.n_flat < 2 else Status.CONSTANT_TARGET
+        return _finish(spectrum, max(scale2, 1.0) * 1e12, beta_max, beta_max, [status], (), ())
+    if scale2 == 0.0:
+        return _finish(spectrum, 1.0, None, beta_max, [Status.PURE_NOISE], (), ())
+    if method == "profile":
+        return _profile(spectrum, beta_max)
+    return _iterate(spectrum, beta_max, method, max_steps, tol, alpha0, beta0)
+
+
+def _largest_precision(spectrum: Spectrum) -> float:
+    """1/(4 eps max|t|)^2: below this noise level the rounding of the targets themselves is larger."""
+    scale = spectrum.t_scale if spectrum.t_scale > 0.0 else 1.0
+    return float(min((4.0 * _EPS * scale) ** -2.0, 1e300))
+
+
+def _best_beta(spectrum: Spectrum, lam: FloatArray | float, beta_max: float) -> Any:
+    quad = spectrum.quad(lam)
+    with np.errstate(divide="ignore"):
+        return np.minimum(spectrum.n_rows / quad, beta_max)
+
+
+def _slope(spectrum: Spectrum, u: FloatArray, beta_max: float) -> FloatArray:
+    """Derivative of the profile with respect to u = log lambda: (gamma - alpha |w|^2)/2."""
+    lam = np.exp(u)
+    beta = _best_beta(spectrum, lam, beta_max)
+    return np.asarray(0.5 * (spectrum.gamma(lam) - beta * lam * spectrum.weight_norm2(lam)))
+
+
+def _profile(spectrum: Spectrum, beta_max: float) -> LinearFit:
+    lo = 2.0 * np.log(spectrum.s[0] * _EPS)
+    hi = 2.0 * np.log(spectrum.s[0]) + np.log(1e12)
+    # each singular value contributes a step about 2 wide in log lambda: 0.1 cannot miss one
+    grid = np.arange(lo, hi, 0.1)
+    slope = np.concatenate([_slope(spectrum, part, beta_max) for part in _chunks(grid, len(spectrum.s))])
+    # on a plateau (interpolation at small lambda, no signal at large) the slope is rounding; its sign means nothing
+    noise = 1e-11 * spectrum.n_rows
+    sign = np.where(np.abs(slope) < noise, 0, np.sign(slope)).astype(int)
+    candidates: list[float] = []
+    last = 1 if sign[0] > 0 else 0  # 0: nothing but plateau so far
+    last_index = 0
+    for i, current in enumerate(sign):
+        if current == 0:
+            continue
+        if current < 0 and last > 0:
+            root = brentq(lambda u: float(_slope(spectrum, np.array([u]), beta_max)[0]), grid[last_index], grid[i],
+                          xtol=1e-13, rtol=8 * _EPS)
+            candidates.append(float(root))
+        elif current < 0 and last == 0:
+            candidates.append(float(grid[max(i - 1, 0)]))  # falls from the very edge: the edge is a maximum
+        last, last_index = int(current), i
+    edge_high = last > 0
+    if edge_high or not candidates:
+        candidates.append(float(grid[-1]))
+    lams = np.exp(np.array(candidates))
+    betas = np.atleast_1d(_best_beta(spectrum, lams, beta_max))
+    values = np.atleast_1d(spectrum.log_evidence(lams, betas))
+    order = np.argsort(-values, kind="stable")
+    maxima = tuple(Maximum(float(lams[i]), float(values[i])) for i in order)
+    history = tuple(
+        {"step": float(k), "lam": float(lams[i]), "alpha": float(lams[i] * betas[i]), "beta": float(betas[i]),
+         "log_evidence": float(values[i]), "gamma": float(spectrum.gamma(float(lams[i])))}
+        for k, i in enumerate(order)
+    )
+    best = int(order[0])
+    notes: list[Status] = []
+    if candidates[best] >= grid[-1]:
+        notes.append(Status.PURE_NOISE)
+    elif candidates[best] <= grid[0] + 0.2 and betas[best] < beta_max:
+        notes.append(Status.AT_BOUND)
+    if len(maxima) > 1 and maxima[0].log_evidence - maxima[1].log_evidence < 2.0:
+        notes.append(Status.MULTIPLE_OPTIMA)
+    return _finish(spectrum, float(lams[best]), float(betas[best]), beta_max, notes, maxima, history)
+
+
+def _chunks(grid: FloatArray, width: int) -> list[FloatArray]:
+    step = max(1, 2_000_000 // max(width, 1))
+    return [grid[i : i + step] for i in range(0, len(grid), step)]
+
+
+def _iterate(
+    spectrum: Spectrum, beta_max: float, method: str, max_steps: int, tol: float, alpha0: float, beta0: float | None
+) -> LinearFit:
+    n, m = spectrum.n_rows, spectrum.n_columns
+    alpha = alpha0
+    beta = as_positive(beta0, "beta0") if beta0 is not None else min(n / (0.1 * spectrum.tss), beta_max)
+    history = []
+    notes = [Status.STEP_LIMIT]
+    alpha_max = spectrum.s[0] ** 2 * 1e12 * beta_max
+    for step in range(max_steps):
+        lam = alpha / beta
+        gamma = float(spectrum.gamma(lam))
+        norm2, misfit = float(spectrum.weight_norm2(lam)), float(spectrum.sum_squares(lam))
+        if method == "mackay":
+            alpha_new, beta_new = gamma / max(norm2, 1e-300), (n - gamma) / max(misfit, 1e-300)
+        else:  # tr Sigma = (M - gamma)/alpha and tr(Phi Sigma Phi^T) = gamma/beta
+            alpha_new = m / (norm2 + (m - gamma) / alpha)
+            beta_new = n / (misfit + gamma / beta)
+        beta_new = min(beta_new, beta_max)
+        alpha_new = min(alpha_new, alpha_max)
+        history.append({"step": float(step), "lam": lam, "alpha": alpha, "beta": beta, "gamma": gamma,
+                        "log_evidence": float(spectrum.log_evidence(lam, beta))})
+        moved = max(abs(np.log(alpha_new / alpha)) / np.sqrt(2.0 / max(gamma, 1e-12)),
+                    abs(np.log(beta_new / beta)) / np.sqrt(2.0 / max(n - gamma, 1e-12)))
+        alpha, beta = float(alpha_new), float(beta_new)
+        if moved < tol:
+            notes = []
+            break
+    lam = alpha / beta
+    if lam >= 1e11 * spectrum.s[0] ** 2:
+        notes.append(Status.PURE_NOISE)
+    found = (Maximum(lam, float(spectrum.log_evidence(lam, beta))),)
+    return _finish(spectrum, lam, beta, beta_max, notes, found, tuple(history))
+
+
+def _finish(
+    spectrum: Spectrum, lam: float, beta: float | None, beta_max: float, notes: list[Status], maxima: tuple[Maximum, ...],
+    history: tuple[dict[str, float], ...],
+) -> LinearFit:
+    if beta is None:
+        beta = float(_best_beta(spectrum, lam, beta_max))
+    # alpha is what a reader multiplies out; lambda is recomputed from it so that the three agree to the last bit
+    alpha = lam * beta
+    lam = alpha / beta
+    gamma = float(spectrum.gamma(lam))
+    n_left = spectrum.n_rows - gamma
+    if beta >= beta_max and Status.CONSTANT_TARGET not in notes and Status.TOO_FEW_ROWS not in notes:
+        notes.append(Status.NOISE_AT_FLOOR)
+    if lam < 1e-16 * max(1.0, float(spectrum.s[0] ** 2) if len(spectrum.s) else 1.0):
+        notes.append(Status.ILL_CONDITIONED)
+    if (gamma < 3.0 or n_left < 3.0) and not notes:
+        notes.append(Status.FEW_WELL_DETERMINED)
+    posterior = Posterior.of(spectrum, lam, beta)
+    value = float(spectrum.log_evidence(lam, beta))
+    return LinearFit(
+        log_evidence=value, alpha=alpha, beta=beta, lam=lam, gamma=gamma, coef=posterior.coef,
+        intercept=posterior.intercept, basis=np.arange(spectrum.n_columns), status=worst(notes), notes=tuple(notes),
+        maxima=maxima or (Maximum(lam, value),), history=history, n_rows=spectrum.n_rows, spectrum=spectrum,
+        posterior=posterior,
+    )
