@@ -1,0 +1,352 @@
+"""Tables on disk to arrays: CSV, Parquet and .npz, whole or block by block.
+
+One door for every file: a path, the name of the target column and, if wanted, the names of the inputs. What comes
+out is always float64, finite and complete; anything else is refused with the column, the row and what to do about it.
+Rows are counted from 1, after the header, as a person counts them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayessel._check import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SUFFIXES = (".csv", ".csv.gz", ".parquet", ".pq", ".npz")
+_SHOWN_ROWS = 5
+
+
+class MissingFileError(FileNotFoundError, ValueError):
+    """The table named by the user is not there; also a ValueError, as every other refusal of this module."""
+
+
+def read_table(
+    path: str | Path, target: str, inputs: Sequence[str] | None = None
+) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
+    """Read a whole table into memory.
+
+    Parameters
+    ----------
+    path
+        A ``.csv``, ``.csv.gz``, ``.parquet`` (``.pq``) or ``.npz`` file.
+    target
+        Name of the column (of the array, for ``.npz``) to be predicted.
+    inputs
+        Names of the input columns, in the order wanted. Default: every other column. In a ``.npz`` file a 2-D array
+        ``x`` stands for the columns ``x[0]``, ``x[1]``, ...; by default all arrays with as many rows as the target.
+
+    Returns
+    -------
+    X, y, names
+        Inputs (N, D), target (N,) and the D input names.
+    """
+    columns = _choose(path, target, inputs)
+    blocks = list(_blocks(columns, rows=None))
+    X = np.concatenate([block[0] for block in blocks])
+    y = np.concatenate([block[1] for block in blocks])
+    return X, y, columns.names
+
+
+def iter_blocks(
+    path: str | Path, target: str, inputs: Sequence[str] | None = None, rows: int = 65536
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Go through a table in blocks of at most ``rows`` rows, in memory that does not grow with the file.
+
+    The arguments are those of :func:`read_table`; the file and its column names are checked at once, the values as
+    they come. Yields pairs (X, y) of shapes (n, D) and (n,), in the order of the file. A ``.npz`` array stored in
+    column order cannot be read by rows and is loaded whole.
+    """
+    if isinstance(rows, bool) or not isinstance(rows, int | np.integer):
+        raise TypeError(f"rows must be a whole number of rows per block, got {rows!r}")
+    if rows < 1:
+        raise ValueError(f"rows must be at least 1, got {rows}")
+    return _blocks(_choose(path, target, inputs), rows=int(rows))
+
+
+class _Columns:
+    """Which columns of which file: checked names, before any value is read."""
+
+    def __init__(self, path: Path, form: str, target: str, inputs: tuple[str, ...], names: tuple[str, ...]) -> None:
+        self.path, self.form, self.target, self.inputs, self.names = path, form, target, inputs, names
+
+
+def _choose(path: str | Path, target: str, inputs: Sequence[str] | None) -> _Columns:
+    """Check the file and the names against its header."""
+    file = _existing(path)
+    form = _form(file)
+    if not isinstance(target, str):
+        raise TypeError(f"target must be the name of a column, got {target!r}")
+    if isinstance(inputs, str):
+        raise TypeError(f"inputs must be a list of column names, got the single string {inputs!r}: write [{inputs!r}]")
+    header = {".csv": _csv_header, ".parquet": _parquet_header, ".npz": _npz_header}[form](file)
+    _refuse_unknown(file, target, list(header), "target")
+    if form == ".npz":
+        return _choose_arrays(file, header, target, inputs)
+    wanted = tuple(name for name in header if name != target) if inputs is None else tuple(inputs)
+    _refuse_bad_inputs(file, wanted, list(header), target)
+    return _Columns(file, form, target, wanted, wanted)
+
+
+def _choose_arrays(
+    file: Path, header: dict[str, tuple[int, ...]], target: str, inputs: Sequence[str] | None
+) -> _Columns:
+    """Choose arrays of an .npz file: 2-D arrays spread over several names."""
+    shape = header[target]
+    if len(shape) != 1 and not (len(shape) == 2 and shape[1] == 1):
+        raise ValueError(f"{file}: the target array {target!r} must have one value per row, its shape is {shape}")
+    if inputs is None:
+        wanted = tuple(
+            name for name, other in header.items() if name != target and 1 <= len(other) <= 2 and other[0] == shape[0]
+        )
+    else:
+        wanted = tuple(inputs)
+    _refuse_bad_inputs(file, wanted, list(header), target)
+    names: list[str] = []
+    for name in wanted:
+        other = header[name]
+        if not 1 <= len(other) <= 2 or other[0] != shape[0]:
+            raise ValueError(
+                f"{file}: array {name!r} has shape {other}, but the target {target!r} has {shape[0]} rows: "
+                "inputs must be 1-D or 2-D with one row per target value"
+            )
+        names += [name] if len(other) == 1 else [f"{name}[{d}]" for d in range(other[1])]
+    return _Columns(file, ".npz", target, wanted, tuple(names))
+
+
+def _existing(path: str | Path) -> Path:
+    if not isinstance(path, str | Path):
+        raise TypeError(f"path must be a string or a pathlib.Path, got {type(path).__name__}")
+    file = Path(path)
+    if file.is_dir():
+        raise ValueError(f"{file} is a folder: give the table inside it")
+    if not file.exists():
+        beside = [other.name for other in file.parent.iterdir()] if file.parent.is_dir() else []
+        raise MissingFileError(f"there is no file {file}{_nearest(file.name, beside)}")
+    return file
+
+
+def _form(file: Path) -> str:
+    name = file.name.lower()
+    for suffix in _SUFFIXES:
+        if name.endswith(suffix):
+            return {".csv.gz": ".csv", ".pq": ".parquet"}.get(suffix, suffix)
+    raise ValueError(f"{file.name}: unknown kind of table; known endings are {', '.join(_SUFFIXES)}")
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    """Close spellings first, also when only the case differs; empty when nothing is close."""
+    lower = {other.lower(): other for other in known}
+    close = [lower[key] for key in difflib.get_close_matches(name.lower(), list(lower), n=3, cutoff=0.6)]
+    return f"; did you mean {' or '.join(close)}?" if close else ""
+
+
+def _refuse_unknown(file: Path, name: str, header: Sequence[str], role: str) -> None:
+    if name in header:
+        return
+    shown = ", ".join(header[:12]) + (", ..." if len(header) > 12 else "")
+    hint = _nearest(name, header)
+    if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
+        hint = "; the columns look separated by something else than commas: save the file with commas"
+    raise ValueError(f"{file.name} has no {role} {name!r}{hint} (it has: {shown})")
+
+
+def _refuse_bad_inputs(file: Path, inputs: tuple[str, ...], header: Sequence[str], target: str) -> None:
+    for name in inputs:
+        if not isinstance(name, str):
+            raise TypeError(f"inputs must be column names, got {name!r}")
+        _refuse_unknown(file, name, header, "input")
+    if not inputs:
+        raise ValueError(f"{file.name} has no column beside the target {target!r} to serve as input")
+    if target in inputs:
+        raise ValueError(f"the target {target!r} is among the inputs: it would predict itself")
+    twice = sorted({name for name in inputs if inputs.count(name) > 1})
+    if twice:
+        raise ValueError(f"inputs are named more than once: {', '.join(twice)}")
+
+
+def _blocks(columns: _Columns, rows: int | None) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Blocks of the chosen columns, each checked; ``rows=None`` takes the file in one piece."""
+    reader = {".csv": _csv_frames, ".parquet": _parquet_frames}.get(columns.form)
+    pairs = _npz_pairs(columns, rows) if reader is None else _frame_pairs(columns, reader(columns, rows))
+    first = 1
+    for X, y in pairs:
+        _refuse_missing(columns, X, y, first)
+        first += len(y)
+        if len(y):
+            yield X, y
+    if first == 1:
+        raise ValueError(f"{columns.path.name} has column names but no rows")
+
+
+def _refuse_missing(columns: _Columns, X: FloatArray, y: FloatArray, first: int) -> None:
+    """Name rows and columns of values that are missing or infinite."""
+    values = np.column_stack([X, y])
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        return
+    names = (*columns.names, columns.target)
+    where = np.flatnonzero(bad.any(axis=1)) + first
+    which = [names[j] for j in np.flatnonzero(bad.any(axis=0))]
+    shown = ", ".join(str(row) for row in where[:_SHOWN_ROWS]) + (", ..." if len(where) > _SHOWN_ROWS else "")
+    what = "missing" if np.isnan(values[bad]).all() else "missing or infinite"
+    raise ValueError(
+        f"{columns.path.name}: {what} values in {len(where)} row(s) ({shown}; the first row after the header is 1), "
+        f"column(s) {', '.join(which)}: drop these rows, fill them in, or leave the column out"
+    )
+
+
+# CSV and Parquet, through pandas and pyarrow
+
+
+def _csv_header(file: Path) -> dict[str, tuple[int, ...]]:
+    import pandas as pd
+
+    try:
+        # dtype=str keeps odd names as they are written; pandas renames repeated ones, which the values then follow
+        frame = pd.read_csv(file, nrows=0, dtype=str)
+    except pd.errors.EmptyDataError:
+        raise ValueError(f"{file.name} is empty: a line of column names is needed") from None
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{file.name} cannot be read as CSV: {error}") from error
+    return {str(name): () for name in frame.columns}
+
+
+def _csv_frames(columns: _Columns, rows: int | None) -> Iterator[pd.DataFrame]:
+    import pandas as pd
+
+    wanted = [*columns.inputs, columns.target]
+    try:
+        if rows is None:
+            yield pd.read_csv(columns.path, usecols=wanted)[wanted]
+        else:
+            with pd.read_csv(columns.path, usecols=wanted, chunksize=rows) as reader:
+                for frame in reader:
+                    yield frame[wanted]
+    except (pd.errors.ParserError, UnicodeDecodeError) as error:
+        raise ValueError(f"{columns.path.name} cannot be read as CSV: {str(error).strip()}") from error
+
+
+def _parquet() -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise ModuleNotFoundError("reading Parquet needs pyarrow: pip install 'bayessel[parquet]'") from None
+    return pyarrow.parquet
+
+
+def _open_parquet(file: Path) -> Any:
+    parquet = _parquet()
+    try:
+        return parquet.ParquetFile(file)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{file.name} cannot be read as Parquet: {error}") from error
+
+
+def _parquet_header(file: Path) -> dict[str, tuple[int, ...]]:
+    with _open_parquet(file) as table:
+        return {str(name): () for name in table.schema_arrow.names if not str(name).startswith("__index_level_")}
+
+
+def _parquet_frames(columns: _Columns, rows: int | None) -> Iterator[pd.DataFrame]:
+    wanted = [*columns.inputs, columns.target]
+    with _open_parquet(columns.path) as table:
+        if rows is None:
+            yield table.read(columns=wanted).to_pandas()[wanted]
+            return
+        for batch in table.iter_batches(batch_size=rows, columns=wanted):
+            yield batch.to_pandas()[wanted]
+
+
+def _frame_pairs(columns: _Columns, frames: Iterator[pd.DataFrame]) -> Iterator[tuple[FloatArray, FloatArray]]:
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    first = 1
+    for frame in frames:
+        words = []
+        for name in frame.columns:
+            column = frame[name]
+            # a column of missing values only has no type yet: the check for missing values names it
+            if column.isna().all() or is_bool_dtype(column.dtype):
+                continue
+            if not is_numeric_dtype(column.dtype) or column.dtype.kind == "c":
+                words.append((name, _example(column, first)))
+        if words:
+            listed = "; ".join(f"{name} ({example})" for name, example in words)
+            raise TypeError(
+                f"{columns.path.name}: not numeric: {listed}. Turn them into numbers, or name the inputs you want "
+                "without them"
+            )
+        values = np.column_stack([frame[name].to_numpy(np.float64, na_value=np.nan) for name in frame.columns])
+        first += len(frame)
+        yield np.ascontiguousarray(values[:, :-1]), np.ascontiguousarray(values[:, -1])
+
+
+def _example(column: pd.Series, first: int) -> str:
+    """Give the first value that is not a number, so that one stray word in a long column can be found."""
+    for k, value in enumerate(column):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return f"row {first + k} has {str(value)[:30]!r}"
+    return f"stored as {column.dtype}"
+
+
+# .npz, read by rows from the members of the archive
+
+
+def _npz_header(file: Path) -> dict[str, tuple[int, ...]]:
+    shapes: dict[str, tuple[int, ...]] = {}
+    try:
+        with zipfile.ZipFile(file) as archive:
+            for member in archive.namelist():
+                if member.endswith(".npy"):
+                    with archive.open(member) as stream:
+                        shapes[member.removesuffix(".npy")] = _npy_header(stream)[0]
+    except (zipfile.BadZipFile, ValueError) as error:
+        raise ValueError(f"{file.name} cannot be read as .npz: {error}") from error
+    return shapes
+
+
+def _npy_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, column order or not, and type; leaves the stream at the first value."""
+    version = np.lib.format.read_magic(stream)
+    reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = reader(stream)
+    return shape, fortran, dtype
+
+
+def _npz_pairs(columns: _Columns, rows: int | None) -> Iterator[tuple[FloatArray, FloatArray]]:
+    from contextlib import ExitStack
+
+    with ExitStack() as stack:
+        archive = stack.enter_context(zipfile.ZipFile(columns.path))
+        sources = [_rows_of(archive, name, rows, stack) for name in (*columns.inputs, columns.target)]
+        for parts in zip(*sources, strict=True):
+            yield np.column_stack(parts[:-1]), parts[-1].ravel()
+
+
+def _rows_of(archive: zipfile.ZipFile, name: str, rows: int | None, stack: Any) -> Iterator[FloatArray]:
+    """Row blocks of one array of the archive."""
+    stream = stack.enter_context(archive.open(f"{name}.npy"))
+    shape, fortran, dtype = _npy_header(stream)
+    if dtype.kind not in "fiub":
+        raise TypeError(f"{Path(str(archive.filename)).name}: array {name!r} is not numeric (its type is {dtype})")
+    width = shape[1] if len(shape) == 2 else 1
+    step = max(shape[0] if rows is None else rows, 1)
+    if fortran and width > 1:
+        whole = np.frombuffer(stream.read(), dtype=dtype).reshape(shape, order="F")
+        for start in range(0, shape[0], step):
+            yield np.ascontiguousarray(whole[start : start + step], dtype=np.float64)
+        return
+    for start in range(0, shape[0], step):
+        n = min(step, shape[0] - start)
+        data = stream.read(n * width * dtype.itemsize)
+        yield np.frombuffer(data, dtype=dtype).reshape(n, width).astype(np.float64)

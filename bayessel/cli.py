@@ -1,0 +1,261 @@
+"""The command line: ``bayessel widths FILE --target y`` compares kernel widths and writes a report.
+
+Exit codes: 0 done, 2 the input cannot be used (one line says why), 130 interrupted (what was finished is written).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayessel._check import FloatArray
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from bayessel.widths import WidthComparison
+
+#: Beyond this many rows the command line takes this many spread centres instead of one per row, and says so.
+MANY_ROWS, SPREAD_CENTERS = 1000, 500
+_GRID_HELP = "low:high:count (evenly on the logarithm) or a comma list, in r of exp(-d²/r²)"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit code."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return int(arguments.run(arguments))
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        if arguments.debug:
+            raise
+        _say_error(f"bayessel: {' '.join(str(error).split())}")
+        return 2
+    except KeyboardInterrupt:
+        _say_error("bayessel: interrupted before the first width was finished; nothing was written")
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    from bayessel import __version__
+
+    parser = argparse.ArgumentParser(
+        prog="bayessel",
+        description="Bayesian model selection: which kernel width do the data prefer?",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"bayessel {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    widths = commands.add_parser(
+        "widths",
+        help="compare kernel widths and write a report",
+        description="Compare kernel widths on a table and write report.html, result.nc and widths.png.",
+        allow_abbrev=False,
+    )
+    widths.set_defaults(run=_widths)
+    widths.add_argument("file", metavar="FILE", help="table: .csv, .csv.gz, .parquet or .npz")
+    widths.add_argument("--target", required=True, metavar="NAME", help="column to predict")
+    widths.add_argument("--inputs", metavar="A,B", help="input columns; default: all others")
+    widths.add_argument("--widths", metavar="GRID", help=f"{_GRID_HELP}; default: from the distances in the data")
+    widths.add_argument("--model", default="evidence", help="evidence (the only one in this release)")
+    widths.add_argument(
+        "--criteria", metavar="A,B", help="evidence, model-evidence, gcv, loo, uev, fpe, bic; default: all"
+    )
+    widths.add_argument("--kind", default="gaussian", help="gaussian, multiquadric, inverse_multiquadric or cauchy")
+    widths.add_argument(
+        "--centers",
+        metavar="M",
+        help=f"M functions, centred on rows spread over the inputs; default: one per row, {SPREAD_CENTERS} beyond "
+        f"{MANY_ROWS} rows",
+    )
+    widths.add_argument("--no-bias", action="store_true", help="leave out the constant")
+    widths.add_argument(
+        "--standardise",
+        action="store_true",
+        help="divide each input by its standard deviation, so that one width fits all",
+    )
+    widths.add_argument("--out", default="report", metavar="FOLDER", help="folder for the report; default: report")
+    widths.add_argument("--quiet", action="store_true", help="no progress bar, and no table on the terminal")
+    widths.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
+    return parser
+
+
+def _widths(arguments: argparse.Namespace) -> int:
+    """Read, compare, show, write."""
+    from bayessel._tables import read_table
+    from bayessel.widths import compare_widths
+
+    console = _console()
+    grid = None if arguments.widths is None else parse_grid(arguments.widths)
+    folder = _folder(arguments.out)
+    X, y, names = read_table(arguments.file, arguments.target, _split(arguments.inputs))
+    X, names = _scaled(X, names, arguments.standardise, console)
+    if grid is None:
+        grid = _suggested(X, console)
+    comparison = compare_widths(
+        X,
+        y,
+        grid,
+        model=arguments.model,
+        criteria=_split(arguments.criteria),
+        kind=arguments.kind,
+        centers=_centers(arguments.centers, len(X), console),
+        bias=not arguments.no_bias,
+        progressbar=not arguments.quiet,
+        names=names,
+        target=arguments.target,
+    )
+    if not arguments.quiet:
+        _show(comparison, console)
+    console.print(comparison.verdict(), style="bold")
+    report = _write(comparison, folder)
+    console.print(f"\nReport: {report}", soft_wrap=True, highlight=False)
+    return 130 if comparison.interrupted else 0
+
+
+def parse_grid(text: str) -> FloatArray:
+    """Widths from ``low:high:count`` (evenly on the logarithm; count 25 if left out) or from a comma list."""
+    needed = f"--widths needs {_GRID_HELP}, such as 0.05:2:25; got {text!r}"
+    parts = text.split(":")
+    try:
+        if len(parts) == 1:
+            return np.array([float(part) for part in text.split(",") if part.strip()])
+        low, high = float(parts[0]), float(parts[1])
+        count = int(parts[2]) if len(parts) == 3 else 25
+    except (ValueError, IndexError):
+        raise ValueError(needed) from None
+    if len(parts) > 3 or not (0 < low < high < np.inf) or count < 2:
+        raise ValueError(f"{needed}: low and high must be positive, low below high, count at least 2")
+    return np.geomspace(low, high, count)
+
+
+def _split(text: str | None) -> list[str] | None:
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _folder(name: str) -> Path:
+    """Make the report's folder before the work starts: a folder that cannot be written is better known now."""
+    folder = Path(name)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"--out {name} is a file: give a folder for the report")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _centers(text: str | None, rows: int, console: Console) -> int | None:
+    if text is not None:
+        if not text.isdigit() or int(text) < 1:
+            raise ValueError(f"--centers needs a whole number of functions, at least 1; got {text!r}")
+        return int(text)
+    if rows <= MANY_ROWS:
+        return None
+    console.print(
+        f"{rows} rows: taking {SPREAD_CENTERS} functions at rows spread over the inputs (--centers to change)."
+    )
+    return SPREAD_CENTERS
+
+
+def _scaled(
+    X: FloatArray, names: tuple[str, ...], wanted: bool, console: Console
+) -> tuple[FloatArray, tuple[str, ...]]:
+    """Standardise the inputs if wanted; otherwise say when their units differ so much that one width cannot fit all."""
+    spread = X.std(axis=0)
+    varying = spread > 0
+    if wanted:
+        console.print("Inputs are divided by their standard deviations: widths r are in those units.")
+        scaled = (X - X.mean(axis=0)) / np.where(varying, spread, 1.0)
+        return scaled, tuple(f"{name} (standardised)" for name in names)
+    if varying.sum() > 1 and spread[varying].max() > 10 * spread[varying].min():
+        big, small = (names[int(i)] for i in (spread.argmax(), np.where(varying, spread, np.inf).argmin()))
+        console.print(
+            f"Note: {big} varies over 10 times as much as {small}, so one width for both mostly sees {big}: "
+            "consider --standardise.",
+            style="yellow",
+        )
+    return X, names
+
+
+def _suggested(X: FloatArray, console: Console) -> FloatArray:
+    from bayessel.diagnostics._curves import number
+    from bayessel.widths import suggest_widths
+
+    grid = suggest_widths(X)
+    console.print(
+        f"No --widths given: trying {len(grid)} from {number(grid[0])} to {number(grid[-1])}, from half the typical "
+        "distance of neighbours to twice the largest distance."
+    )
+    return grid
+
+
+def _write(comparison: WidthComparison, folder: Path) -> Path:
+    comparison.to_netcdf(folder / "result.nc")
+    comparison.plot().savefig(folder / "widths.png", dpi=150)
+    return comparison.to_html(folder / "report.html")
+
+
+# the terminal
+
+
+def _show(comparison: WidthComparison, console: Console) -> None:
+    console.print(comparison.facts() + ".", highlight=False)
+    table, left_out = _terminal_table(comparison, console.width)
+    console.print(table)
+    console.print("* best of its column", end="")
+    console.print(f"; {', '.join(left_out)}: in the report\n" if left_out else "\n", highlight=False)
+
+
+def _terminal_table(comparison: WidthComparison, width: int) -> tuple[Table, list[str]]:
+    """As many columns as the terminal holds, the most telling first; the names of the others."""
+    from rich import box
+    from rich.table import Table
+
+    from bayessel.diagnostics._curves import CRITERIA, GOOD_STATUS, entry, number
+
+    frame = comparison.table
+    order = [name for name in ("evidence", "gcv", "loo", "bic", "model-evidence", "fpe", "uev") if name in frame]
+    wanted = [*order[:4], "noise_std", "gamma", *order[4:]]
+    bests = {name: found[0].width for name in comparison.criteria if (found := comparison.optima(name))}
+
+    def text(r: float, name: str) -> str:
+        shown = entry(name, float(frame.loc[r, name]))
+        return f"{shown}{'*' if bests.get(name) == r else ' '}" if name in CRITERIA else shown
+
+    columns = {"r": [number(float(r), strip=False) for r in frame.index]}
+    columns |= {name: [text(float(r), name) for r in frame.index] for name in wanted}
+    statuses = [str(status) for status in frame["status"]]
+    warned = any(status not in GOOD_STATUS for status in statuses)
+    if warned:
+        columns["status"] = ["" if status in GOOD_STATUS else status for status in statuses]
+    size = {name: max(map(len, (name, *cells))) + 3 for name, cells in columns.items()}
+    kept, room = ["r"], width - size["r"] - (size["status"] if warned else 0)
+    for name in wanted:
+        if size[name] <= room:
+            kept.append(name)
+            room -= size[name]
+    kept += ["status"] if warned else []
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
+    for name in kept:
+        table.add_column(name, justify="left" if name == "status" else "right", no_wrap=True)
+    chosen = set(bests.values())
+    for i, r in enumerate(frame.index):
+        table.add_row(*(columns[name][i] for name in kept), style="bold" if float(r) in chosen else None)
+    return table, [name for name in wanted if name not in kept]
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False)
+
+
+def _say_error(text: str) -> None:
+    sys.stderr.write(text + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,247 @@
+"""Pictures of a width comparison. They draw finished numbers and never fit anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from bayessel.diagnostics._curves import (
+    CRITERIA,
+    Optimum,
+    Prediction,
+    credible_widths,
+    listing,
+    number,
+    optima,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, LINE, BEST, SOFT = "#222222", "#2f6690", "#c8553d", "#9fb8c9"
+
+
+def plot_widths(table: pd.DataFrame, criteria: Sequence[str] | None = None, columns: int | None = None) -> Figure:
+    """Draw one panel per criterion over the logarithm of the width, all with the same horizontal axis.
+
+    The best width of each criterion is a filled red dot with its number, other local optima are open circles, and
+    an optimum at the end of the grid is a triangle that points on. In the panel of the evidence the widths within
+    3 nats of the best are shaded.
+
+    Parameters
+    ----------
+    table
+        One row per width, index ``width`` sorted, a column per criterion.
+    criteria
+        Which columns, in which order; default: every known criterion in the table.
+    columns
+        Panels side by side; default: up to 4.
+    """
+    names = known_criteria(table) if criteria is None else list(criteria)
+    if not names:
+        raise ValueError(f"no criterion to draw: the table has the columns {', '.join(map(str, table.columns))}")
+    across = columns or (1 if len(names) == 1 else 2 if len(names) in (2, 4) else 3 if len(names) < 7 else 4)
+    down = -(-len(names) // across)
+    figure = _figure(4.2 * across, 2.7 * down + 0.2)
+    axes = np.asarray(figure.subplots(down, across, sharex=True, squeeze=False)).ravel()
+    for name, ax in zip(names, axes, strict=False):
+        draw_criterion(ax, table, name)
+    for k, ax in enumerate(axes):
+        if k >= len(names):
+            ax.set_axis_off()
+            if k == len(names):
+                _legend(ax, table, names)
+        elif k + across >= len(names):
+            # the lowest panel of each column carries the numbers, also when the last row is not full
+            ax.set_xlabel("kernel width r")
+            ax.tick_params(labelbottom=True, which="both")
+    return figure
+
+
+def draw_criterion(ax: Axes, table: pd.DataFrame, name: str) -> None:
+    """Draw the curve of one criterion into ``ax``."""
+    criterion = CRITERIA[name]
+    r, v = table.index.to_numpy(dtype=float), table[name].to_numpy(dtype=float)
+    ax.set_xscale("log")
+    if not criterion.higher_is_better and np.all(v[np.isfinite(v)] > 0):
+        # errors at unfit widths are many times the best one; on a linear axis the optimum would be squeezed flat
+        ax.set_yscale("log")
+    if name == "evidence" and (near := credible_widths(table)):
+        lo, hi = _between(r, near)
+        ax.axvspan(lo, hi, color=SOFT, alpha=0.3, lw=0)
+    ax.plot(r, v, "-", color=LINE, lw=1.4)
+    ax.plot(r, v, ".", color=LINE, ms=4)
+    for rank, optimum in enumerate(optima(r, v, criterion.higher_is_better)):
+        _mark(ax, r, optimum, rank == 0, criterion.higher_is_better)
+    if len(r) > 1:
+        pad = (r[-1] / r[0]) ** 0.06
+        ax.set_xlim(r[0] / pad, r[-1] * pad)
+    _trim(ax, v, criterion.higher_is_better)
+    _ticks(ax)
+    better = "higher is better" if criterion.higher_is_better else "lower is better"
+    ax.set_title(f"{criterion.label}  ({better})", fontsize=9.5, loc="left", color=INK)
+    ax.set_ylabel("nats" if criterion.unit.startswith("nats") else "target units²", fontsize=8)
+
+
+def plot_fit(
+    X: ArrayLike,
+    y: ArrayLike,
+    fits: Mapping[float, Prediction],
+    names: Sequence[str] | None = None,
+    target: str = "y",
+    preferred: Mapping[float, Sequence[str]] | None = None,
+) -> Figure:
+    """Draw the data and the fits at the chosen widths, one panel each.
+
+    With one input: the data, the predictive mean and a band of two predictive standard deviations. With several
+    inputs: predicted against observed, with the line on which a perfect prediction lies.
+
+    Parameters
+    ----------
+    X, y
+        Inputs (N, D) and target (N,).
+    fits
+        Predictions by width.
+    names, target
+        Names of the inputs and of the target, for the axes.
+    preferred
+        Criteria that prefer each width, for the titles.
+    """
+    if not fits:
+        raise ValueError("no fit is stored with this comparison, so there is nothing to draw")
+    inputs, t = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
+    across = min(len(fits), 3)
+    down = -(-len(fits) // across)
+    figure = _figure(4.6 * across, 3.4 * down)
+    axes = np.asarray(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)).ravel()
+    for ax in axes[len(fits) :]:
+        ax.set_visible(False)
+    for ax, (r, fit) in zip(axes, sorted(fits.items()), strict=False):
+        draw_fit(ax, inputs, t, fit, names, target)
+        who = listing([CRITERIA[name].label for name in preferred[r]]) if preferred and r in preferred else ""
+        ax.set_title(f"r = {number(r)}" + (f"  ({who})" if who else ""), fontsize=9.5, loc="left", color=INK)
+    return figure
+
+
+def draw_fit(
+    ax: Axes,
+    X: np.ndarray[Any, Any],
+    t: np.ndarray[Any, Any],
+    fit: Prediction,
+    names: Sequence[str] | None,
+    target: str,
+) -> None:
+    """Draw one fit into ``ax``."""
+    many = len(t) > 1500
+    dots: dict[str, Any] = {"s": 5 if many else 12, "color": INK, "alpha": 0.35 if many else 0.6, "lw": 0}
+    if X.shape[1] == 1:
+        x = fit.grid if len(fit.grid) else X[:, 0]
+        mean, std = (fit.grid_mean, fit.grid_std) if len(fit.grid) else (fit.mean, fit.std)
+        order = np.argsort(x)
+        x, mean, std = x[order], mean[order], std[order]
+        ax.fill_between(x, mean - 2 * std, mean + 2 * std, color=SOFT, alpha=0.45, lw=0, label="± 2 std")
+        ax.scatter(X[:, 0], t, rasterized=many, label="data", **dots)
+        ax.plot(x, mean, color=BEST, lw=1.6, label="mean")
+        ax.set_xlabel(names[0] if names else "x")
+        ax.set_ylabel(target)
+    else:
+        ends = [float(min(t.min(), fit.mean.min())), float(max(t.max(), fit.mean.max()))]
+        ax.plot(ends, ends, color=BEST, lw=1.2, label="perfect")
+        ax.scatter(t, fit.mean, rasterized=many, label="rows fitted", **dots)
+        ax.set_xlabel(f"{target}, observed")
+        ax.set_ylabel(f"{target}, fitted")
+    ax.legend(fontsize=7.5, frameon=False, loc="best")
+
+
+def known_criteria(table: pd.DataFrame) -> list[str]:
+    """Columns of the table that are criteria, in their usual order."""
+    return [name for name in CRITERIA if name in table.columns]
+
+
+def _figure(width: float, height: float) -> Figure:
+    # a bare Figure, not pyplot: nothing is registered, so nothing leaks in long runs and no display is needed
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _mark(ax: Axes, r: np.ndarray[Any, Any], optimum: Optimum, best: bool, higher: bool) -> None:
+    x, v = optimum.width, optimum.value
+    at_end = optimum.at_end and len(r) > 1
+    shape = ("<" if x < np.sqrt(r[0] * r[-1]) else ">") if at_end else "o"
+    ax.plot(x, v, shape, ms=7 if best else 6, mec=BEST, mfc=BEST if best else "white", mew=1.3, zorder=5, clip_on=False)
+    if best:
+        ax.axvline(x, color=BEST, lw=0.8, ls=":", zorder=1)
+        right = x > np.sqrt(r[0] * r[-1])
+        ax.annotate(
+            f"r = {number(x)}",
+            # above a minimum and below a maximum there is room
+            (x, 0.06 if higher else 0.9),
+            xycoords=("data", "axes fraction"),
+            xytext=(-5 if right else 5, 0),
+            textcoords="offset points",
+            ha="right" if right else "left",
+            fontsize=8.5,
+            color=BEST,
+        )
+
+
+def _legend(ax: Axes, table: pd.DataFrame, names: Sequence[str]) -> None:
+    """Explain the marks in the empty corner of the grid of panels; only those that occur."""
+    found = {name: optima(table.index, table[name], CRITERIA[name].higher_is_better) for name in names}
+    marks: list[tuple[str, str, str]] = [("o", BEST, "best width")]
+    if any(len(each) > 1 for each in found.values()):
+        marks.append(("o", "white", "local optimum"))
+    if any(optimum.at_end for each in found.values() for optimum in each):
+        marks.append((">", BEST, "optimum at the end of the grid"))
+    for shape, fill, label in marks:
+        ax.plot([], [], shape, color=BEST, mfc=fill, mec=BEST, label=label)
+    if "evidence" in names:
+        ax.fill_between([], [], color=SOFT, alpha=0.3, label="within 3 nats of the best evidence")
+    ax.legend(loc="center left", frameon=False, fontsize=9)
+
+
+def _trim(ax: Axes, v: np.ndarray[Any, Any], higher_is_better: bool) -> None:
+    """Leave room around the curve; keep a hopeless end of the grid from squeezing the rest flat."""
+    known = np.sort(v[np.isfinite(v)])
+    if len(known) < 4 or not higher_is_better:
+        return
+    top, middle, low = known[-1], np.median(known), known[0]
+    if top - low > 6 * (top - middle) > 0:
+        ax.set_ylim(top - 4 * (top - middle), top + 0.3 * (top - middle))
+
+
+def _between(r: np.ndarray[Any, Any], near: Sequence[float]) -> tuple[float, float]:
+    """Edges of the shade: half a grid step beyond its first and last width, since the grid knows no more."""
+    i, j = int(np.searchsorted(r, near[0])), int(np.searchsorted(r, near[-1]))
+    lo = np.sqrt(r[i] * r[i - 1]) if i else r[i]
+    hi = np.sqrt(r[j] * r[j + 1]) if j + 1 < len(r) else r[j]
+    return float(lo), float(hi)
+
+
+def _ticks(ax: Axes) -> None:
+    """Plain numbers at 1, 2, 5 times powers of ten: widths are read, not computed with."""
+    from matplotlib.ticker import AutoLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+    ax.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0,) if _decades(ax) > 2.5 else (1.0, 2.0, 5.0)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    if ax.get_yscale() == "log":
+        lo, hi = ax.get_ylim()
+        # over less than two decades the usual log ticks would be one or two: even steps read better
+        ax.yaxis.set_major_locator(LogLocator(base=10) if hi / lo > 100 else AutoLocator())
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.yaxis.set_minor_locator(NullLocator())
+    ax.tick_params(labelsize=8)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def _decades(ax: Axes) -> float:
+    lo, hi = ax.get_xlim()
+    return float(np.log10(hi / lo)) if lo > 0 else 0.0
