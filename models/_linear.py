@@ -112,10 +112,10 @@ def linear(
     scale = BIAS_SPREADS * spread(target) if bias_scale is None else as_positive(bias_scale, "bias_scale")
 
     with pm.Model(coords={"row": np.arange(n_rows), "basis": _labels(names, n_columns)}) as model:
-        # data are shared variables: constants would be part of the key of the compiled code, one compilation per data set
+        # data are shared variables: constants would enter the key of the compiled code, one compilation per data set
         t_data = pm.Data("t_data", target, dims="row")
         noise = _precision("beta", fixed_beta, beta_prior)
-        offset = pm.Normal("b", float(target.mean()), scale) if bias else None
+        offset = pm.Normal("b", _constant(target.mean()), _constant(scale)) if bias else None
         if collapsed:
             _declare_collapsed(design, t_data, fixed_alpha, alpha_prior, noise, offset)
         else:
@@ -145,10 +145,15 @@ def _labels(names: Sequence[str] | None, n_columns: int) -> Sequence[Any] | npt.
     return labels
 
 
+def _constant(value: Any) -> Any:
+    """A number in double precision; a plain 3.0 would become a float32, and so would its logarithm in the density."""
+    return pt.constant(np.asarray(value, dtype=np.float64))
+
+
 def _precision(name: str, fixed: float | FloatArray | None, prior: GammaPrior) -> Any:
     """Declare a precision in the model on the stack: data when it is given, Gamma distributed otherwise."""
     if fixed is None:
-        return pm.Gamma(name, alpha=prior.shape, beta=prior.rate)
+        return pm.Gamma(name, alpha=_constant(prior.shape), beta=_constant(prior.rate))
     return pm.Data(name, fixed, dims="basis" if np.ndim(fixed) else None)
 
 
@@ -163,7 +168,7 @@ def _declare_collapsed(
     """Declare the observed t ~ N(b, I/β + ΦA⁻¹Φᵀ) in the model on the stack."""
     if np.ndim(fixed_alpha):
         # separate precisions have no common factor to leave outside, so they go into the decomposition for good
-        design, weight_precision = design / np.sqrt(np.asarray(fixed_alpha)), pt.constant(1.0)
+        design, weight_precision = design / np.sqrt(np.asarray(fixed_alpha)), _constant(1.0)
     else:
         weight_precision = _precision("alpha", fixed_alpha, alpha_prior)
     left, singular, _ = svd(design, full_matrices=False)
@@ -173,8 +178,8 @@ def _declare_collapsed(
         pm.Data("Phi_singular", singular),
         weight_precision,
         noise,
-        pt.constant(0.0) if offset is None else offset,
-        logp=collapsed_logp,
+        _constant(0.0) if offset is None else offset,
+        logp=_collapsed_logp,
         dist=_collapsed_draw,
         signature="(n,k),(k),(),(),()->(n)",
         observed=t_data,
@@ -182,8 +187,8 @@ def _declare_collapsed(
     )
 
 
-def collapsed_logp(value: Any, left: Any, singular: Any, alpha: Any, beta: Any, offset: Any) -> Any:
-    """log N(value | offset, I/β + U diag(s²) Uᵀ/α) in nats, every constant kept."""
+def _collapsed_logp(value: Any, left: Any, singular: Any, alpha: Any, beta: Any, offset: Any) -> Any:
+    """Log of N(value | offset, I/β + U diag(s²) Uᵀ/α) in nats, every constant kept."""
     deviation = value - offset
     z = pt.dot(left.T, deviation)
     residual = deviation - pt.dot(left, z)
