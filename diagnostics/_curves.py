@@ -104,8 +104,8 @@ _FAMILY_WHY = {
     "parsimony": (("bic",), "the same at a higher price per parameter"),
 }
 
-#: Losses a reader may shrug off: 5 % of an error estimate (less than its own sampling error), or 3 nats.
-_SMALL_LOSS = 0.05
+#: The share of an error estimate a reader may lose and shrug: mostly less than its own sampling error.
+SMALL_LOSS = 0.05
 
 
 class Optimum(NamedTuple):
@@ -212,7 +212,7 @@ def verdict_sentences(
     chosen = preferences(table, criteria)
     if not chosen:
         return ["No criterion has a finite value at any width: look at the statuses."]
-    said = [_preference(table, chosen)]
+    said = _preference(table, chosen)
     if len(table) > 1:
         said += [*_ends(table, criteria), *_spread(table, criteria)]
     said += _statuses(table, chosen)
@@ -222,37 +222,41 @@ def verdict_sentences(
     return said
 
 
-def _preference(table: pd.DataFrame, chosen: Mapping[float, tuple[str, ...]]) -> str:
+def _preference(table: pd.DataFrame, chosen: Mapping[float, tuple[str, ...]]) -> list[str]:
+    """A headline, and what is behind it where the criteria differ."""
     count = sum(len(names) for names in chosen.values())
     widths = list(chosen)
     if len(table) == 1:
-        return f"Only one width was tried, r = {number(widths[0])}: there is nothing to compare."
+        return [f"Only one width was tried, r = {number(widths[0])}: there is nothing to compare."]
     if len(widths) == 1:
-        if count > 1:
-            return f"All {count} criteria prefer r = {number(widths[0])}."
-        who = _who(chosen[widths[0]])
-        return f"{who[0].upper()}{who[1:]} prefers r = {number(widths[0])}."
+        who = f"all {count} criteria prefer" if count > 1 else f"{_who(chosen[widths[0]])} prefers"
+        return [f"{who[0].upper()}{who[1:]} r = {number(widths[0])}."]
     apart = np.ptp(np.searchsorted(table.index.to_numpy(dtype=float), widths))
     # the first criterion in the usual order speaks first: the evidence if it was asked for
-    reference = next(r for r in widths if next(name for name in CRITERIA if _in(chosen, name)) in chosen[r])
+    reference = next(r for name in CRITERIA for r in widths if name in chosen[r])
     order = sorted(widths, key=lambda r: (r != reference, -len(chosen[r]), r))
     groups = "; ".join(f"r = {number(r)} by {_who(chosen[r])}" for r in order)
     if apart == 1:
-        return f"The {count} criteria agree to within one step of the grid: {groups}."
+        return [f"The {count} criteria agree to within one step of the grid: {groups}."]
     losses = {name: _loss(table, name, reference) for r in order[1:] for name in chosen[r]}
-    if all(loss <= (STRONG_NATS if CRITERIA[name].higher_is_better else _SMALL_LOSS) for name, loss in losses.items()):
-        return (
-            f"The criteria name different widths, but little hangs on it, the curves are flat between them: {groups}. "
-            f"At r = {number(reference)} the others come within {_largest(losses)} of their best."
-        )
-    worst = max(
-        losses, key=lambda name: losses[name] / (STRONG_NATS if CRITERIA[name].higher_is_better else _SMALL_LOSS)
-    )
+    worst = max(losses, key=lambda name: losses[name] / _shrugged(name))
+    if losses[worst] <= _shrugged(worst):
+        return [
+            "The criteria name different widths, but little hangs on it.",
+            f"Best are {groups}. The curves are flat between them: at r = {number(reference)} the others come within "
+            f"{_largest(losses)} of their best.",
+        ]
     behind = "short of" if CRITERIA[worst].higher_is_better else "above"
-    return (
-        f"The criteria disagree: {groups}. At r = {number(reference)} {_who([worst])} is "
-        f"{_largest({worst: losses[worst]})} {behind} its best. {_why(chosen)}"
-    )
+    return [
+        "The criteria disagree.",
+        f"Best are {groups}. It matters: at r = {number(reference)} {_who([worst])} is "
+        f"{_largest({worst: losses[worst]})} {behind} its best. {_why(chosen)}",
+    ]
+
+
+def _shrugged(name: str) -> float:
+    """The largest loss of a criterion that a reader may shrug off."""
+    return STRONG_NATS if CRITERIA[name].higher_is_better else SMALL_LOSS
 
 
 def _in(chosen: Mapping[float, tuple[str, ...]], name: str) -> bool:

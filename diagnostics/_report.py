@@ -26,7 +26,7 @@ body { margin: 0 auto; max-width: 72rem; padding: 1rem; font: 16px/1.5 system-ui
 h1 { font-size: 1.5rem; line-height: 1.25; margin: .5rem 0; }
 h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
 p, li, dd { max-width: 46rem; }
-.facts { color: #555; margin: 0 0 1rem; }
+.facts { color: #555; margin: 0 0 1rem; max-width: none; }
 .verdict { background: #f3f6f9; border-left: 5px solid #2f6690; padding: .8rem 1rem; margin: 1rem 0; }
 .verdict p { margin: 0; max-width: none; font-size: 1.06rem; }
 .verdict p + p { margin-top: .5rem; font-size: 1rem; }
@@ -123,7 +123,7 @@ def _embed(figure: Figure, description: str) -> str:
     from matplotlib import rc_context
 
     # the same margins in every picture, whatever its numbers look like: pictures below each other line up
-    figure.set_layout_engine("none")
+    figure.set_layout_engine(None)
     figure.subplots_adjust(left=0.16, right=0.96, bottom=0.17, top=0.9)
     buffer = io.BytesIO()
     with rc_context({"svg.hashsalt": "bayessel"}):
@@ -165,7 +165,7 @@ def _fits(
     what = (
         "Fitted against observed values; these rows were used for the fit, so expect new rows to scatter more."
         if several
-        else "Data, mean, and a band of two predictive standard deviations (with the noise, taken to be the same everywhere)."
+        else "Data, mean, and a band of two predictive standard deviations (noise included, the same everywhere)."
     )
     return [
         "<h2>The fits at the preferred widths</h2>",
