@@ -61,7 +61,7 @@ def accurate_residual(C: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray
     for order in range(len(left) + len(right) - 1):
         for i in range(len(left)):
             j = order - i
-            if 0 <= j < len(right) and order <= len(left):
+            if 0 <= j < len(right) and order < len(left):
                 term = -(left[i] @ right[j])
                 new = total + term
                 back = new - total

@@ -1,9 +1,24 @@
 """Linear-in-the-parameters models on plain arrays: no PyMC, no scikit-learn."""
 
+from bayessel.linear.refinement import loo_residuals
 from bayessel.linear.posterior import Posterior, log_evidence, posterior
+from bayessel.linear.ridge import RidgeFit, criteria, fit_ridge, reestimate_lambda
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.third_level import model_evidence_quadrature
 from bayessel.linear.type2 import LinearFit, Maximum, fit_evidence
 
-__all__ = ["LinearFit", "Maximum", "Posterior", "Spectrum", "fit_evidence", "log_evidence", "model_evidence_quadrature",
-           "posterior"]
+__all__ = [
+    "LinearFit",
+    "Maximum",
+    "Posterior",
+    "RidgeFit",
+    "Spectrum",
+    "criteria",
+    "fit_evidence",
+    "fit_ridge",
+    "log_evidence",
+    "loo_residuals",
+    "model_evidence_quadrature",
+    "posterior",
+    "reestimate_lambda",
+]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray, as_matrix, as_positive, as_positive_vector, as_target
+from bayessel.linear.refinement import log_evidence_at
 from bayessel.linear.spectrum import Spectrum
 
 
@@ -150,6 +151,6 @@ def log_evidence(Phi: Any, t: Any, alpha: Any, beta: Any, *, centre: bool = Fals
     noise = as_positive(beta, "beta")
     if (precisions == precisions[0]).all() and np.isfinite(precisions[0]):
         spectrum = Spectrum.of(design, target, centre=centre)
-        return float(spectrum.log_evidence(precisions[0] / noise, noise))
+        return log_evidence_at(spectrum, float(precisions[0]) / noise, noise)
     spectrum, *_ = weigh(design, target, precisions, centre=centre, rows=False)
-    return float(spectrum.log_evidence(1.0 / noise, noise))
+    return log_evidence_at(spectrum, 1.0 / noise, noise)

@@ -26,7 +26,7 @@ from bayessel.linear.moments import Moments
 
 #: a Gram matrix squares the condition number; it is used only while eps * cond(Phi)^2 stays below this
 GRAM_TOLERANCE = 1e-10
-#: below this many entries a plain SVD is as fast as anything
+#: below this many entries a full SVD costs next to nothing
 _SMALL = 50_000
 
 
@@ -126,8 +126,9 @@ class Spectrum:
         A = as_matrix(Phi, "Phi")
         y = as_target(t, A.shape[0])
         n_rows, n_columns = A.shape
+        rows = rows or A.size <= _SMALL  # they cost nothing here, and let results be refined
         t_scale = float(np.abs(y).max())
-        if not rows and flat is None and n_rows >= 2 * n_columns and A.size > _SMALL:
+        if not rows and flat is None and n_rows >= 2 * n_columns:
             moments = Moments.of(A, y, centre=centre)
             if moments.condition() ** 2 * np.finfo(float).eps < GRAM_TOLERANCE:
                 return cls.from_triangle(moments, t_scale, "gram", A, y)
@@ -148,7 +149,7 @@ class Spectrum:
             common["flat_offset"] = np.zeros(len(common["flat_slope"]))
             common["flat_slope"][space.pivots] = common["flat_root"] @ rotated[:q]
             common["flat_offset"][space.pivots] = common["flat_root"] @ y_rotated[:q]
-        if not rows and len(target) > 1.2 * n_columns and A.size > _SMALL:
+        if not rows and len(target) > 1.2 * n_columns:
             # R of [Phi t] holds all that the singular values need; Q is never formed
             (R,) = sl.qr(np.column_stack([body, target]), mode="r", overwrite_a=True, check_finite=False, pivoting=False)
             m = n_columns

@@ -16,6 +16,7 @@ from scipy.optimize import brentq
 
 from bayessel._check import FloatArray, as_count, as_positive, one_of
 from bayessel.linear.posterior import Posterior
+from bayessel.linear.refinement import sums
 from bayessel.linear.spectrum import Spectrum
 from bayessel.result import Status, worst
 
@@ -269,7 +270,8 @@ def _finish(
     # alpha is what a reader multiplies out; lambda is recomputed from it so that the three agree to the last bit
     alpha = lam * beta
     lam = alpha / beta
-    gamma = float(spectrum.gamma(lam))
+    at = sums(spectrum, lam)
+    gamma = at.gamma
     n_left = spectrum.n_rows - gamma
     if beta >= beta_max and Status.CONSTANT_TARGET not in notes and Status.TOO_FEW_ROWS not in notes:
         notes.append(Status.NOISE_AT_FLOOR)
@@ -278,7 +280,7 @@ def _finish(
     if (gamma < 3.0 or n_left < 3.0) and not notes:
         notes.append(Status.FEW_WELL_DETERMINED)
     posterior = Posterior.of(spectrum, lam, beta)
-    value = float(spectrum.log_evidence(lam, beta))
+    value = at.log_evidence(spectrum.n_rows, beta)
     return LinearFit(
         log_evidence=value, alpha=alpha, beta=beta, lam=lam, gamma=gamma, coef=posterior.coef,
         intercept=posterior.intercept, basis=np.arange(spectrum.n_columns), status=worst(notes), notes=tuple(notes),

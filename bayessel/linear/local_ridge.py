@@ -1,0 +1,158 @@
+r"""Ridge regression with one penalty per column (Orr 1996, section 6.4 and appendix A.11).
+
+With all other penalties fixed, GCV is a ratio of quadratics in :math:`\Delta = \lambda_j + h_j^TP_jh_j`,
+:math:`N(a\Delta^2 - 2b\Delta + c)/(\eta\Delta-\xi)^2`, where :math:`P_j` is P without column j,
+:math:`a = t^TP_j^2t`, :math:`b = (t^TP_j^2h_j)(t^TP_jh_j)`, :math:`c = (h_j^TP_j^2h_j)(t^TP_jh_j)^2`,
+:math:`\eta = \mathrm{tr}P_j` and :math:`\xi = h_j^TP_j^2h_j`. Its minimiser over :math:`[0,\infty]` is known in closed form.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayessel._check import FloatArray, as_positive_vector
+from bayessel.linear import ridge
+from bayessel.linear.posterior import weigh
+from bayessel.result import Status
+
+
+def best_penalty(a: float, b: float, c: float, eta: float, xi: float, hph: float) -> float:
+    r"""Return the :math:`\lambda_j \in [0,\infty]` that minimises GCV, all other penalties fixed.
+
+    Parameters
+    ----------
+    a, b, c, eta, xi
+        Coefficients of the ratio of quadratics (module docstring).
+    hph
+        :math:`h_j^TP_jh_j`.
+    """
+    lift, pull = b * eta, a * xi
+    if lift > pull:
+        return max((c * eta - b * xi) / (lift - pull) - hph, 0.0)
+    # the stationary point lies left of the pole (or nowhere): GCV falls all the way to infinity
+    return np.inf
+
+
+class _Sweeper:
+    """The ridge system of the active columns, changed one penalty at a time.
+
+    Keeps K = (Phi^T Phi + Lambda)^-1 of the active columns: its diagonal is 1/Delta, its columns hold P_j h_j, and no
+    division by a penalty occurs, so that zero penalties need no special case.
+    """
+
+    def __init__(self, Phi: FloatArray, t: FloatArray, penalty: FloatArray, n_free: int) -> None:
+        self.Phi, self.t, self.penalty = Phi, t, penalty
+        self.n_free = n_free  # dimensions left for the fit: N, or N - 1 when a bias was projected out
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Recompute everything from a QR factorisation; the updates drift."""
+        self.active = [int(j) for j in np.flatnonzero(np.isfinite(self.penalty))]
+        m = len(self.active)
+        A = np.vstack([self.Phi[:, self.active], np.diag(np.sqrt(self.penalty[self.active]))])
+        Q, R = np.linalg.qr(A)
+        Rinv = np.linalg.pinv(R) if m and np.abs(np.diag(R)).min() <= 1e-14 * np.abs(np.diag(R)).max() else np.linalg.inv(R)
+        self.K = Rinv @ Rinv.T
+        self.residual = self.t - Q[: len(self.t)] @ (Q[: len(self.t)].T @ self.t)
+        self.w = Rinv @ (Q[: len(self.t)].T @ self.t)
+        self.trace = self.n_free - float((Q[: len(self.t)] ** 2).sum())
+
+    def visit(self, j: int) -> float:
+        """Set the penalty of column j to its best value; return it."""
+        h = self.Phi[:, j]
+        if np.isfinite(self.penalty[j]):
+            k = self.active.index(j)
+            delta = 1.0 / self.K[k, k]
+            p = self.Phi[:, self.active] @ (self.K[:, k] * delta)  # P_j h_j
+            without = self.residual + p * self.w[k]  # P_j t
+            trace = self.trace + float(p @ p) * self.K[k, k]
+            hph = delta - self.penalty[j]
+            new = self._choose(p, without, h, trace, hph)
+            self._change(k, j, new, delta)
+        else:
+            columns = self.Phi[:, self.active]
+            v = self.K @ (columns.T @ h)
+            p, without, trace = h - columns @ v, self.residual, self.trace
+            hph = float(h @ p)
+            new = self._choose(p, without, h, trace, hph)
+            if np.isfinite(new):
+                self._insert(j, new, v, new + hph, float(h @ without))
+        return new
+
+    def _choose(self, p: FloatArray, without: FloatArray, h: FloatArray, trace: float, hph: float) -> float:
+        along, xi = float(h @ without), float(p @ p)
+        if xi <= 1e-28 * float(h @ h):  # already in the span of the others: adds nothing
+            return np.inf
+        return best_penalty(float(without @ without), float(without @ p) * along, xi * along**2, trace, xi, hph)
+
+    def _change(self, k: int, j: int, new: float, delta: float) -> None:
+        if not np.isfinite(new):
+            self.penalty[j] = np.inf
+            column, pivot = np.delete(self.K[:, k], k), self.K[k, k]
+            self.w = np.delete(self.w, k) - column / pivot * self.w[k]
+            self.K = np.delete(np.delete(self.K, k, 0), k, 1) - np.outer(column, column) / pivot
+            del self.active[k]
+        else:
+            step = new - self.penalty[j]
+            self.penalty[j] = new
+            column = self.K[:, k].copy()
+            factor = step / (1.0 + step * column[k])
+            self.w = self.w - factor * self.w[k] * column
+            self.K = self.K - factor * np.outer(column, column)
+        self._residual()
+
+    def _insert(self, j: int, new: float, v: FloatArray, delta: float, along: float) -> None:
+        self.penalty[j] = new
+        weight = along / delta
+        self.K = np.block([[self.K + np.outer(v, v) / delta, -v[:, None] / delta], [-v[None, :] / delta, np.array([[1.0 / delta]])]])
+        self.w = np.append(self.w - v * weight, weight)
+        self.active.append(j)
+        self._residual()
+
+    def _residual(self) -> None:
+        columns = self.Phi[:, self.active]
+        self.residual = self.t - columns @ self.w
+        # tr P = (dimensions) - M + sum lambda_j K_jj
+        self.trace = self.n_free - len(self.active) + float(self.penalty[self.active] @ np.diag(self.K))
+
+    def gcv(self) -> float:
+        """GCV of the present penalties."""
+        return len(self.t) * float(self.residual @ self.residual) / self.trace**2 if self.trace > 0.0 else np.inf
+
+
+def fit_local(
+    Phi: FloatArray, t: FloatArray, *, centre: bool, start: Any, max_sweeps: int, tol: float
+) -> ridge.RidgeFit:
+    """Sweep over the columns, each penalty set to its analytic best, until GCV stops falling."""
+    overall = ridge.fit_ridge(Phi, t, criterion="gcv", centre=centre)
+    if start is None:
+        penalty = np.full(Phi.shape[1], float(overall.lam))
+    else:
+        penalty = as_positive_vector(start, "start", Phi.shape[1], allow_zero=True, allow_inf=True)
+    body, target = (Phi - Phi.mean(axis=0), t - t.mean()) if centre else (Phi, t)
+    sweeper = _Sweeper(body, target, penalty.copy(), len(t) - int(centre))
+    before, history, notes = np.inf, [], [Status.STEP_LIMIT]
+    best, best_value = penalty.copy(), np.inf
+    try:
+        for sweep in range(max_sweeps):
+            sweeper.refresh()
+            for j in range(Phi.shape[1]):
+                sweeper.visit(j)
+            value = sweeper.gcv()
+            history.append({"step": float(sweep), "value": value, "n_basis": float(len(sweeper.active))})
+            if value < best_value:
+                best, best_value = sweeper.penalty.copy(), value
+            if not value < before * (1.0 - tol):
+                notes = []
+                break
+            before = value
+    except KeyboardInterrupt:
+        notes = [Status.INTERRUPTED]
+    spectrum, scale, active, flat = weigh(Phi, t, best, centre=centre, rows=True)
+    fit = ridge.assemble(spectrum, 1.0, best, "gcv", (), notes, tuple(history), scale=scale, active=active, flat=flat,
+                         n_columns=Phi.shape[1])
+    if fit.value > overall.value and start is None:  # cannot happen in exact arithmetic; keep the promise in floating point
+        return overall
+    return fit

@@ -1,0 +1,265 @@
+r"""Ridge regression with one penalty, chosen by a criterion minimised exactly over :math:`\log\lambda` (Orr 1996, section 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_positive_vector, as_target, one_of
+from bayessel._numerics import local_minima
+from bayessel.linear._criteria import CRITERIA, curve, from_sums
+from bayessel.linear.posterior import Posterior, weigh
+from bayessel.linear.refinement import loo_residuals, sums
+from bayessel.linear.spectrum import Spectrum
+from bayessel.result import Status, worst
+
+_EPS = float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeFit:
+    """A ridge regression whose penalty was chosen by a criterion.
+
+    Attributes
+    ----------
+    lam : float or (M,) array
+        The penalty, one ('global') or one per column ('local'; infinity marks a pruned column).
+    criterion, value
+        The criterion and its value at the minimum.
+    minima : tuple of (lam, value)
+        All local minima over a global penalty, best first.
+    criteria : dict
+        Every criterion at `lam`, and gamma (the unpenalised directions included).
+    coef, intercept, basis
+        Weights of all columns (zero where pruned), the bias of a centred fit, and the columns kept.
+    noise_std : float
+        Root of the unbiased estimate of variance, S/(N - gamma).
+    """
+
+    lam: Any
+    criterion: str
+    value: float
+    minima: tuple[tuple[float, float], ...]
+    criteria: dict[str, float]
+    coef: FloatArray
+    intercept: float
+    basis: Any
+    gamma: float
+    noise_std: float
+    status: Status
+    notes: tuple[Status, ...]
+    history: tuple[dict[str, float], ...]
+    n_rows: int
+    spectrum: Spectrum = field(repr=False)
+    posterior: Posterior = field(repr=False)
+
+    @property
+    def beta(self) -> float:
+        """Noise precision; infinite when nothing is left for the noise."""
+        return float(self.noise_std**-2.0) if self.noise_std > 0.0 else np.inf
+
+    @property
+    def alpha(self) -> Any:
+        """Weight precisions of the equivalent Gaussian prior, lambda beta."""
+        return self.lam * self.beta
+
+    @property
+    def n_basis(self) -> int:
+        """Number of columns in use."""
+        return len(self.basis)
+
+    def predict(self, Phi: Any, return_std: bool = False) -> Any:
+        """Mean at new rows of the design, and the standard deviation of a new observation."""
+        rows = as_matrix(Phi, "Phi")
+        if rows.shape[1] != len(self.coef):
+            raise ValueError(f"Phi must have the {len(self.coef)} columns of the fit, got shape {rows.shape}")
+        mean = self.posterior.predict(rows)
+        if not return_std:
+            return mean
+        return mean, np.sqrt(self.posterior.variance(rows) + self.noise_std**2)
+
+
+def criteria(Phi: Any, t: Any, lam: Any, *, centre: bool = False) -> dict[str, float]:
+    """Every selection criterion of ridge regression at a given penalty.
+
+    Parameters
+    ----------
+    Phi, t
+        Design (N, M) and target (N,).
+    lam
+        Penalty, one or one per column; infinity prunes a column, zero leaves it unpenalised.
+    centre
+        Give the bias (not a column of `Phi`) a flat prior.
+
+    Returns
+    -------
+    dict
+        'loo', 'gcv', 'uev', 'fpe', 'bic' in the squared units of t, and 'gamma', the effective number of parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> line = np.array([[1.0, 1.0], [1.0, 2.0], [1.0, 3.0]])
+    >>> round(criteria(line, [1.1, 1.8, 3.1], lam=0.0)["uev"], 6)
+    0.06
+    """
+    design = as_matrix(Phi, "Phi")
+    target = as_target(t, design.shape[0])
+    penalty = as_positive_vector(lam, "lam", design.shape[1], allow_zero=True, allow_inf=True)
+    if np.ndim(lam) == 0 and 0.0 < penalty[0] < np.inf:
+        return evaluate(Spectrum.of(design, target, centre=centre, rows=True), float(penalty[0]))
+    spectrum, *_ = weigh(design, target, penalty, centre=centre, rows=True)
+    return evaluate(spectrum, 1.0)
+
+
+def evaluate(spectrum: Spectrum, lam: float) -> dict[str, float]:
+    """Every criterion at one penalty of a factorisation; LOO only where the rows were kept."""
+    at = sums(spectrum, lam)
+    out = {} if spectrum.U is None else {"loo": float(np.mean(loo_residuals(spectrum, lam) ** 2))}
+    out |= {
+        name: float(from_sums(name, spectrum.n_rows, at.sum_squares, at.trace_p)) for name in CRITERIA if name != "loo"
+    }
+    return out | {"gamma": at.gamma + spectrum.n_flat}
+
+
+def search_range(spectrum: Spectrum) -> tuple[float, float]:
+    """Range of log lambda outside which nothing changes in double precision."""
+    largest = float(spectrum.s[0]) if len(spectrum.s) and spectrum.s[0] > 0.0 else 1.0
+    return 2.0 * float(np.log(largest * _EPS)), 2.0 * float(np.log(largest)) + float(np.log(1e12))
+
+
+def fit_ridge(
+    Phi: Any, t: Any = None, *, criterion: str = "gcv", penalty: str = "global", centre: bool = False, start: Any = None,
+    max_sweeps: int = 200, tol: float = 1e-8,
+) -> RidgeFit:
+    """Ridge regression with the penalty chosen by a criterion.
+
+    Parameters
+    ----------
+    Phi, t
+        Design (N, M) and target (N,), or (for a global penalty) a `Spectrum` alone.
+    criterion
+        'gcv', 'loo', 'uev', 'fpe' or 'bic'.
+    penalty
+        'global': one lambda, every local minimum of the criterion found on the log axis.
+        'local': one lambda per column, each set to the analytic minimiser of GCV in turn until GCV stops falling;
+        infinite ones prune their column. GCV only.
+    centre
+        Give the bias (not a column of `Phi`) a flat prior.
+    start
+        'local' starts from this penalty (a number or one per column) instead of the best global one.
+    max_sweeps, tol
+        'local' stops when a sweep lowers GCV by less than `tol` of itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> x = np.linspace(0, 1, 40)
+    >>> Phi = np.exp(-((x[:, None] - x) ** 2) / 0.05**2)
+    >>> fit = fit_ridge(Phi, np.sin(12 * x) + 0.1 * rng.normal(size=40))
+    >>> fit.value == fit.criteria["gcv"] == min(value for _, value in fit.minima)
+    True
+    """
+    one_of(criterion, "criterion", CRITERIA)
+    one_of(penalty, "penalty", ("global", "local"))
+    as_count(max_sweeps, "max_sweeps")
+    as_positive(tol, "tol")
+    if penalty == "local":
+        from bayessel.linear.local_ridge import fit_local
+
+        if criterion != "gcv":
+            raise ValueError(f"local penalties have an analytic minimiser for 'gcv' only, got criterion={criterion!r}")
+        if isinstance(Phi, Spectrum) or t is None:
+            raise TypeError("local penalties need the design and the target themselves: fit_ridge(Phi, t, penalty='local')")
+        design = as_matrix(Phi, "Phi")
+        return fit_local(design, as_target(t, design.shape[0]), centre=centre, start=start, max_sweeps=max_sweeps, tol=tol)
+    if isinstance(Phi, Spectrum):
+        spectrum = Phi
+    else:
+        if t is None:
+            raise TypeError("fit_ridge needs a design and a target, or a Spectrum alone; got no target")
+        spectrum = Spectrum.of(Phi, t, centre=centre, rows=criterion == "loo")
+    lo, hi = search_range(spectrum)
+    # a criterion is made of steps about 2 wide in log lambda: 0.05 resolves every minimum
+    found = local_minima(lambda u: curve(spectrum, criterion, np.exp(u)), np.arange(lo, hi, 0.05))
+    notes: list[Status] = []
+    if not found:  # every value is infinite: as many unpenalised directions as rows
+        found, notes = [(hi, np.inf)], [Status.TOO_FEW_ROWS]
+    minima = tuple((float(np.exp(u)), float(value)) for u, value in found)
+    if len(minima) > 1 and minima[1][1] < 1.05 * minima[0][1]:
+        notes.append(Status.MULTIPLE_OPTIMA)
+    if found[0][0] >= hi - 0.1:
+        notes.append(Status.PURE_NOISE)
+    elif found[0][0] <= lo + 0.1:
+        notes.append(Status.AT_BOUND)
+    return assemble(spectrum, minima[0][0], minima[0][0], criterion, minima, notes, ())
+
+
+def assemble(
+    spectrum: Spectrum, unit_lam: float, lam: Any, criterion: str, minima: tuple[tuple[float, float], ...],
+    notes: list[Status], history: tuple[dict[str, float], ...], *, scale: FloatArray | None = None, active: Any = None,
+    flat: Any = None, n_columns: int | None = None,
+) -> RidgeFit:
+    """Put a result together from a factorisation and the ridge `unit_lam` of its scaled columns."""
+    values = evaluate(spectrum, unit_lam)
+    variance = values["uev"]
+    floor = (4.0 * _EPS * (spectrum.t_scale or 1.0)) ** 2
+    if spectrum.tss <= floor * spectrum.n_rows:
+        notes.append(Status.CONSTANT_TARGET)
+    elif not np.isfinite(variance):
+        notes.append(Status.TOO_FEW_ROWS)
+    elif variance <= floor:
+        notes.append(Status.NOISE_AT_FLOOR)
+    variance = max(variance, floor) if np.isfinite(variance) else max(spectrum.tss / spectrum.n_rows, floor)
+    posterior = Posterior.of(spectrum, unit_lam, 1.0 / variance, scale=scale, active=active, flat=flat, n_columns=n_columns)
+    basis = np.flatnonzero(np.isfinite(np.broadcast_to(lam, posterior.coef.shape)))
+    return RidgeFit(
+        lam=lam, criterion=criterion, value=values[criterion], minima=minima, criteria=values, coef=posterior.coef,
+        intercept=posterior.intercept, basis=basis, gamma=values["gamma"], noise_std=float(np.sqrt(variance)),
+        status=worst(notes), notes=tuple(notes), history=history, n_rows=spectrum.n_rows, spectrum=spectrum,
+        posterior=posterior,
+    )
+
+
+def reestimate_lambda(
+    Phi: Any, t: Any = None, *, criterion: str = "gcv", start: float = 0.01, centre: bool = False, max_steps: int = 1000,
+    tol: float = 1e-8,
+) -> tuple[float, Status, tuple[dict[str, float], ...]]:
+    r"""Iterate Orr's re-estimation of a global penalty from a start: it ends in the minimum the start leads to.
+
+    Setting the derivative of the criterion :math:`h(\gamma)S` to zero gives
+    :math:`\lambda = \frac{S\,\mathrm{tr}(A^{-1}-\lambda A^{-2})}{2\,w^TA^{-1}w}\frac{h'}{h}`, with :math:`h'/h` equal to
+    :math:`1/(N-\gamma)` (UEV), :math:`2N/(N^2-\gamma^2)` (FPE), :math:`2/(N-\gamma)` (GCV) and
+    :math:`N\ln N/((N+(\ln N-1)\gamma)(N-\gamma))` (BIC). Kept for comparison: `fit_ridge` finds all minima.
+
+    Returns
+    -------
+    lam, status, history
+    """
+    one_of(criterion, "criterion", ("gcv", "uev", "fpe", "bic"))
+    lam = as_positive(start, "start")
+    spectrum = Phi if isinstance(Phi, Spectrum) else Spectrum.of(Phi, t, centre=centre)
+    n, s2 = spectrum.n_rows, spectrum.s**2
+    history = []
+    for step in range(as_count(max_steps, "max_steps")):
+        trace, misfit = float(spectrum.trace_p(lam)), float(spectrum.sum_squares(lam))
+        gamma = n - trace
+        history.append({"step": float(step), "lam": lam, "value": float(from_sums(criterion, n, misfit, trace))})
+        fall = float((s2 / (s2 + lam) ** 2).sum())  # tr(A^-1 - lambda A^-2)
+        stiffness = float((s2 / (s2 + lam) ** 3) @ spectrum.z**2)  # w^T A^-1 w
+        if stiffness <= 0.0 or trace <= 0.0:
+            return lam, Status.AT_BOUND, tuple(history)
+        ratio = {
+            "uev": 1.0 / trace, "fpe": 2.0 * n / ((n + gamma) * trace), "gcv": 2.0 / trace,
+            "bic": n * np.log(n) / ((n + (np.log(n) - 1.0) * gamma) * trace),
+        }[criterion]
+        new = float(misfit * fall * ratio / (2.0 * stiffness))
+        if abs(np.log(new / lam)) < tol:
+            return new, Status.CONVERGED, tuple(history)
+        lam = new
+        if not 1e-300 < lam < 1e300:
+            return lam, Status.AT_BOUND, tuple(history)
+    return lam, Status.STEP_LIMIT, tuple(history)
