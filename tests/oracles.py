@@ -205,9 +205,51 @@ def exact(Phi: Array, t: Array, alpha: ArrayLike, beta: float, *, centre: bool =
         return Exact(log_ev, n - trace, loo, gcv, mean, cost, error)
 
 
+def exact_tall(Phi: Array, t: Array, lam: float, beta: float, digits: int = DIGITS) -> tuple[Any, Any, Any]:
+    """Evidence, gamma and t'P^2 t of many rows and few columns through Phi'Phi + lambda I, which sixty digits afford."""
+    with mpmath.workdps(digits):
+        n, m = Phi.shape
+        columns = [[mpmath.mpf(float(v)) for v in column] for column in Phi.T]
+        y = [mpmath.mpf(float(v)) for v in t]
+        ridge, b = mpmath.mpf(float(lam)), mpmath.mpf(float(beta))
+        gram = [[mpmath.fdot(columns[i], columns[j]) for j in range(i + 1)] for i in range(m)]
+        L = _cholesky([[v + ridge * (i == j) for j, v in enumerate(row)] for i, row in enumerate(gram)])
+        inv = _inverse_lower(L)
+        Ainv = [[mpmath.mpf(0)] * m for _ in range(m)]
+        for i in range(m):
+            for j in range(i, m):
+                Ainv[i][j] = Ainv[j][i] = mpmath.fdot(inv[i][j - i :], inv[j])
+        corr = [mpmath.fdot(column, y) for column in columns]
+        w = [mpmath.fdot(row, corr) for row in Ainv]
+        total = mpmath.fdot(y, y)
+        cost = total - mpmath.fdot(corr, w)
+        log_det_K = 2 * mpmath.fsum(mpmath.log(L[i][i]) for i in range(m)) - m * mpmath.log(ridge)
+        log_ev = -(n * mpmath.log(2 * mpmath.pi) + log_det_K - n * mpmath.log(b) + b * cost) / 2
+        gamma = m - ridge * mpmath.fsum(Ainv[i][i] for i in range(m))
+        return log_ev, gamma, cost - ridge * mpmath.fdot(w, w)
+
+
 def exact_log_evidence(Phi: Array, t: Array, alpha: ArrayLike, beta: float, *, centre: bool = False) -> float:
     """The evidence alone, rounded to a double at the very end."""
     return float(exact(Phi, t, alpha, beta, centre=centre).log_evidence)
+
+
+def exact_criteria(Phi: Array, t: Array, lam: ArrayLike, *, centre: bool = False) -> dict[str, float]:
+    """Every criterion at sixty digits, rounded at the end; lambda positive, infinite where a column is left out."""
+    e = exact(Phi, t, lam, 1.0, centre=centre)
+    n = len(t)
+    with mpmath.workdps(DIGITS):
+        free = n - e.gamma
+        uev = e.error / free
+        values = {
+            "loo": e.loo,
+            "gcv": e.gcv,
+            "uev": uev,
+            "fpe": (n + e.gamma) * uev / n,
+            "bic": (n + (mpmath.log(n) - 1) * e.gamma) * uev / n,
+            "gamma": e.gamma,
+        }
+        return {key: float(value) for key, value in values.items()}
 
 
 def relative(value: float, reference: Any, floor: float = 0.0) -> float:

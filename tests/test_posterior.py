@@ -155,3 +155,31 @@ def test_one_alpha_is_many_equal_ones(rng):
     np.testing.assert_allclose(
         linear.log_evidence(Phi, t, 0.3, 5.0), linear.log_evidence(Phi, t, np.full(4, 0.3), 5.0), rtol=1e-13
     )
+
+
+@pytest.mark.parametrize("kind", ["well conditioned", "condition 1e4", "gaussian dictionary"])
+def test_designs_large_enough_to_be_factored_differently(kind):
+    """Thousands of rows invite a Gram matrix or a QR; the digits must be those of the small ones."""
+    rng = np.random.default_rng(17)
+    n, m = 3000, 18
+    if kind == "gaussian dictionary":
+        Phi = problems.gaussian_dictionary(rng, n, m, 2.0)
+    else:
+        Phi = problems.conditioned(rng, n, m, 3.0 if kind == "well conditioned" else 1e4) * np.sqrt(n)
+    t = Phi @ rng.normal(size=m)
+    for noise, alpha in ((0.3, 1.0), (1e-5, 1e-3)):
+        y = t + noise * rng.normal(size=n)
+        beta = noise**-2
+        evidence, gamma, error = oracles.exact_tall(Phi, y, alpha / beta, beta)
+        assert oracles.relative(linear.log_evidence(Phi, y, alpha, beta), evidence) < 1e-8
+        got = linear.criteria(Phi, y, alpha / beta)
+        assert oracles.relative(got["gamma"], gamma) < 1e-8
+        assert oracles.relative(got["uev"], error / (n - gamma)) < 1e-8
+
+
+def test_the_tall_oracle_agrees_with_the_wide_one(rng):
+    Phi, t = problems.regression_problem(rng, 12, 4)
+    evidence, gamma, error = oracles.exact_tall(Phi, t, 0.3, 5.0)
+    other = oracles.exact(Phi, t, 1.5, 5.0)
+    for one, two in ((evidence, other.log_evidence), (gamma, other.gamma), (error, other.error)):
+        assert oracles.relative(float(one), two) < 1e-15

@@ -1,0 +1,402 @@
+"""The evidence procedure against every other way of climbing the same surface, and against the surface itself."""
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.integrate import dblquad
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import BayesianRidge
+
+import bayessel as bs
+from bayessel import linear
+from tests import oracles, problems
+
+QUICK = range(40)
+ALL = range(300)
+
+
+@cache
+def problem(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Every fourth: plain, more columns than rows, ill-conditioned gaussians, two maxima."""
+    rng = np.random.default_rng([44, seed])
+    if seed % 4 == 0:
+        n, m = int(rng.integers(5, 40)), int(rng.integers(1, 5))
+        return problems.regression_problem(rng, n, m, noise=float(10 ** rng.uniform(-2, 1)))
+    if seed % 4 == 1:
+        n, m = int(rng.integers(4, 25)), int(rng.integers(10, 40))
+        return problems.regression_problem(rng, n, m, noise=float(10 ** rng.uniform(-2, 1)))
+    if seed % 4 == 2:
+        n, m = int(rng.integers(10, 40)), int(rng.integers(5, 40))
+        x = np.linspace(0, 1, n)
+        Phi = problems.gaussian_dictionary(rng, n, m, float(10 ** rng.uniform(-1.5, 1)))
+        return Phi, np.sin(6 * x) + 10 ** rng.uniform(-2, 0) * rng.normal(size=n)
+    return problems.two_scales(rng, spread=float(rng.uniform(1, 3)))
+
+
+def best_of_grid(Phi: np.ndarray, t: np.ndarray) -> tuple[float, float]:
+    """alpha and beta of the best of 120 x 120 points, from the eigenvalues of Phi Phi'."""
+    mu, U = np.linalg.eigh(Phi @ Phi.T)
+    mu, c2 = np.maximum(mu, 0), (U.T @ t) ** 2
+    top, power = mu.max(), np.mean(t**2)
+    alphas, betas = np.geomspace(1e-8, 1e8, 120) * top / power, np.geomspace(1e-2, 1e8, 120) / power
+    value = np.empty((120, 120))
+    for i, a in enumerate(alphas):
+        variance = 1 / betas[:, None] + mu / a
+        value[i] = -0.5 * (np.log(variance) + c2 / variance).sum(axis=1)
+    i, j = np.unravel_index(value.argmax(), value.shape)
+    return float(alphas[i]), float(betas[j])
+
+
+def sklearn_bayesian_ridge(Phi: np.ndarray, t: np.ndarray, centre: bool) -> tuple[float, float]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", RuntimeWarning)
+        peer = BayesianRidge(
+            max_iter=2000, tol=1e-8, alpha_1=0, alpha_2=0, lambda_1=0, lambda_2=0, fit_intercept=centre
+        ).fit(Phi, t)
+    return float(peer.lambda_), float(peer.alpha_)
+
+
+def shortfalls(seeds: range, centre: bool) -> list[str]:
+    """Competitors that found more evidence than the profile, each judged at its own alpha and beta."""
+    found = []
+    for seed in seeds:
+        Phi, t = problem(seed)
+        fit = linear.fit_evidence(Phi, t, centre=centre)
+        Phi_c, t_c = (Phi - Phi.mean(axis=0), t - t.mean()) if centre else (Phi, t)
+        rivals = {"grid": best_of_grid(Phi_c, t_c), "BayesianRidge": sklearn_bayesian_ridge(Phi, t, centre)}
+        for method in ("mackay", "em"):
+            other = linear.fit_evidence(Phi, t, centre=centre, method=method)
+            rivals[method] = (other.alpha, other.beta)
+        for name, (alpha, beta) in rivals.items():
+            if not (np.isfinite(beta) and alpha > 0 and beta > 0):
+                continue
+            value = oracles.exact_log_evidence(Phi, t, alpha, beta, centre=centre)
+            if not fit.log_evidence >= value - 1e-7 * max(1.0, abs(value)):
+                found.append(
+                    f"{seed} {Phi.shape} {name}: {value!r} at lambda {alpha / beta:.3e}; profile {fit.log_evidence!r} "
+                    f"at {fit.lam:.3e}, {fit.status.name}"
+                )
+    return found
+
+
+@pytest.mark.parametrize("centre", [False, True])
+def test_nobody_finds_more_evidence(centre):
+    assert shortfalls(QUICK, centre) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("centre", [False, True])
+def test_nobody_finds_more_evidence_on_three_hundred(centre):
+    assert shortfalls(ALL, centre) == []
+
+
+def test_a_climber_that_stops_at_the_first_maximum_would_be_caught(monkeypatch):
+    """Control: return the lower of two maxima and the same check must complain."""
+    honest = linear.fit_evidence
+
+    class Lower:
+        def __init__(self, fit, Phi, t):
+            peak = min(fit.maxima, key=lambda m: m.log_evidence)
+            self.lam, self.log_evidence, self.status = peak.lam, peak.log_evidence, fit.status
+
+    def first_maximum(Phi, t, centre=False, method="profile"):
+        fit = honest(Phi, t, centre=centre, method=method)
+        return Lower(fit, Phi, t) if method == "profile" else fit
+
+    monkeypatch.setattr(linear, "fit_evidence", first_maximum)
+    assert len(shortfalls(range(3, 40, 4), centre=False)) >= 3
+
+
+def disagreements(seeds: range, centre: bool, method: str) -> list[str]:
+    """Fits whose evidence is not that of the design, alpha and beta they report."""
+    found = []
+    for seed in seeds:
+        Phi, t = problem(seed)
+        fit = linear.fit_evidence(Phi, t, centre=centre, method=method)
+        exact = oracles.exact(Phi, t, fit.alpha, fit.beta, centre=centre)
+        ratio = fit.beta / fit.alpha
+        tolerance = 1e-8 if ratio <= 1e16 else 10 * problems.EPS * np.sqrt(ratio)
+        if not oracles.relative(fit.log_evidence, exact.log_evidence, floor=1.0) <= tolerance:
+            found.append(f"{seed} {Phi.shape}: {fit.log_evidence!r}, exact {float(exact.log_evidence)!r}")
+    return found
+
+
+@pytest.mark.parametrize("method", ["profile", "mackay", "em"])
+@pytest.mark.parametrize("centre", [False, True])
+def test_the_reported_evidence_is_that_of_the_reported_model(centre, method):
+    assert disagreements(QUICK, centre, method) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("centre", [False, True])
+def test_the_reported_evidence_is_that_of_the_reported_model_on_three_hundred(centre):
+    assert disagreements(ALL, centre, "profile") == []
+
+
+def missing_maxima(count: int) -> list[str]:
+    found = []
+    for seed, Phi, t, grid, values in problems.two_maxima_problems(count):
+        fit = linear.fit_evidence(Phi, t)
+        lams = np.array([m.lam for m in fit.maxima])
+        heights = np.array([m.log_evidence for m in fit.maxima])
+        step = np.log(grid[1] / grid[0])
+        for at in oracles.local_optima(values, +1):
+            near = np.abs(np.log(lams / grid[at])) <= 2 * step
+            if not near.any():
+                found.append(f"{seed} {Phi.shape}: maximum {values[at]:.4f} at {grid[at]:.2e} not among {lams}")
+        if not np.allclose(heights, oracles.profile(Phi, t, lams), rtol=1e-6, atol=1e-5):
+            found.append(f"{seed} {Phi.shape}: heights {heights}, profile there {oracles.profile(Phi, t, lams)}")
+        if list(heights) != sorted(heights, reverse=True) or not np.isclose(fit.log_evidence, heights[0], rtol=1e-12):
+            found.append(f"{seed} {Phi.shape}: not highest first: {heights}, returned {fit.log_evidence}")
+    return found
+
+
+def test_both_maxima_are_reported():
+    assert missing_maxima(15) == []
+
+
+@pytest.mark.slow
+def test_both_maxima_are_reported_on_a_hundred():
+    assert missing_maxima(100) == []
+
+
+def test_every_maximum_of_a_dense_grid_is_reported():
+    """Not only on crafted problems: whatever the grid sees, the fit lists (within the grid's own range)."""
+    for seed in QUICK:
+        Phi, t = problem(seed)
+        fit = linear.fit_evidence(Phi, t)
+        grid = np.geomspace(1e-9, 1e6, 400) * np.linalg.norm(Phi, 2) ** 2
+        values = oracles.profile(Phi, t, grid)
+        lams = np.array([m.lam for m in fit.maxima])
+        for at in oracles.local_optima(values, +1):
+            if values[at] - min(values[max(at - 4, 0)], values[min(at + 4, 399)]) < 1e-6:
+                continue  # flat to the precision of the dense formula
+            assert np.abs(np.log(lams / grid[at])).min() < 2 * np.log(grid[1] / grid[0]), (seed, grid[at], lams)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_alpha_and_beta_are_a_stationary_point(seed):
+    """MacKay's equations hold at any interior maximum: alpha = gamma / |mu|^2, beta = (N - gamma) / |t - Phi mu|^2."""
+    rng = np.random.default_rng([9, seed])
+    Phi, t = problems.regression_problem(rng, 25, 6)
+    fit = linear.fit_evidence(Phi, t)
+    mu, Sigma = oracles.posterior(Phi, t, fit.alpha, fit.beta)
+    gamma = np.sum(1 - fit.alpha * np.diag(Sigma))
+    np.testing.assert_allclose(fit.alpha, gamma / (mu @ mu), rtol=1e-5)
+    np.testing.assert_allclose(fit.beta, (25 - gamma) / np.sum((t - Phi @ mu) ** 2), rtol=1e-5)
+    np.testing.assert_allclose(fit.gamma, gamma, rtol=1e-8)
+    np.testing.assert_allclose(fit.coef, mu, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(fit.noise_std, fit.beta**-0.5, rtol=1e-12)
+    np.testing.assert_allclose(fit.lam, fit.alpha / fit.beta, rtol=1e-12)
+    assert fit.intercept == 0.0
+    assert fit.n_basis == 6 == len(fit.basis)
+    assert fit.n_rows == 25
+    assert fit.kind == "type2"
+
+
+@pytest.mark.parametrize("shape", [(25, 6), (40, 30)])
+@pytest.mark.parametrize("centre", [False, True])
+def test_predictions_and_their_spread(rng, shape, centre):
+    """y* = mu'phi, var = 1/beta + phi' Sigma phi; a free mean adds its own variance 1 / (N beta)."""
+    Phi, t = problems.regression_problem(rng, *shape)
+    t = t + 5.0
+    new = rng.normal(size=(7, shape[1]))
+    fit = linear.fit_evidence(Phi, t, centre=centre)
+    shift, level = (Phi.mean(axis=0), t.mean()) if centre else (np.zeros(shape[1]), 0.0)
+    mu, Sigma = oracles.posterior(Phi - shift, t - level, fit.alpha, fit.beta)
+    variance = 1 / fit.beta + np.einsum("ij,jk,ik->i", new - shift, Sigma, new - shift)
+    if centre:
+        variance += 1 / (shape[0] * fit.beta)
+    mean, std = fit.predict(new, return_std=True)
+    np.testing.assert_allclose(mean, level + (new - shift) @ mu, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(std, np.sqrt(variance), rtol=1e-6)
+    np.testing.assert_array_equal(fit.predict(new), mean)
+
+
+def test_an_offset_changes_the_intercept_and_nothing_else(rng):
+    Phi, t = problems.regression_problem(rng, 30, 5)
+    here, there = linear.fit_evidence(Phi, t, centre=True), linear.fit_evidence(Phi, t + 1e6, centre=True)
+    np.testing.assert_allclose(there.intercept - here.intercept, 1e6, rtol=1e-14)
+    np.testing.assert_allclose(there.coef, here.coef, rtol=1e-7)
+    np.testing.assert_allclose([there.alpha, there.beta], [here.alpha, here.beta], rtol=1e-7)
+    np.testing.assert_allclose(there.log_evidence, here.log_evidence, atol=1e-7)
+    moved = linear.fit_evidence(Phi + 1e3, t, centre=True)
+    np.testing.assert_allclose(moved.log_evidence, here.log_evidence, atol=1e-8)
+
+
+@pytest.mark.parametrize("s", [1e-6, 37.0, 1e8])
+@pytest.mark.parametrize("centre", [False, True])
+def test_scaling_the_target_adds_minus_n_log_s(rng, s, centre):
+    Phi, t = problems.regression_problem(rng, 30, 5)
+    one, other = linear.fit_evidence(Phi, t, centre=centre), linear.fit_evidence(Phi, s * t, centre=centre)
+    np.testing.assert_allclose(other.log_evidence, one.log_evidence - 30 * np.log(s), rtol=1e-10)
+    np.testing.assert_allclose(other.model_evidence, one.model_evidence - 30 * np.log(s), rtol=1e-7)
+    np.testing.assert_allclose(other.coef, s * one.coef, rtol=1e-6)
+
+
+@pytest.mark.parametrize("s", [1e-5, 1e5])
+def test_scaling_the_columns_changes_only_the_weights(rng, s):
+    Phi, t = problems.regression_problem(rng, 30, 5)
+    one, other = linear.fit_evidence(Phi, t), linear.fit_evidence(s * Phi, t)
+    np.testing.assert_allclose(other.log_evidence, one.log_evidence, rtol=1e-10)
+    np.testing.assert_allclose(other.coef * s, one.coef, rtol=1e-6)
+
+
+def test_the_third_level_evidence(rng):
+    Phi, t = problems.regression_problem(rng, 60, 8)
+    fit = linear.fit_evidence(Phi, t)
+    gamma = oracles.criteria(Phi, t, fit.alpha / fit.beta)["gamma"]
+    want = oracles.log_evidence(Phi, t, fit.alpha, fit.beta) + 0.5 * np.log(2 / gamma) + 0.5 * np.log(2 / (60 - gamma))
+    np.testing.assert_allclose(fit.model_evidence, want, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("n", "m"), [(60, 8), (10, 3), (12, 12), (4, 1)])
+def test_the_exact_third_level_integral_is_the_double_integral(n, m):
+    """Integrate the dense evidence over (log lambda, log beta) by brute force, less log 2 pi as in the approximation."""
+    rng = np.random.default_rng([31, n, m])
+    Phi, t = problems.regression_problem(rng, n, m)
+    fit = linear.fit_evidence(Phi, t)
+    lower, upper = 1e-3 * fit.lam, 1e3 * fit.lam
+    mu = np.maximum(np.linalg.eigvalsh(Phi @ Phi.T), 0)
+    U = np.linalg.eigh(Phi @ Phi.T)[1]
+    z2 = (U.T @ t) ** 2
+    top = oracles.log_evidence(Phi, t, fit.alpha, fit.beta)
+
+    def density(v: float, u: float) -> float:
+        K, b = 1 + mu / np.exp(u), np.exp(v)
+        return float(np.exp(-0.5 * (n * np.log(2 * np.pi) - n * v + np.log(K).sum() + b * (z2 / K).sum()) - top))
+
+    def span(u: float) -> tuple[float, float]:
+        q = (z2 / (1 + mu / np.exp(u))).sum()
+        centre = np.log(n / q)
+        return centre - 12 * np.sqrt(2 / n) - 6, centre + 12 * np.sqrt(2 / n)
+
+    total, _ = dblquad(
+        density, np.log(lower), np.log(upper), lambda u: span(u)[0], lambda u: span(u)[1], epsabs=0, epsrel=1e-7
+    )
+    got = linear.model_evidence_quadrature(fit.spectrum, lower, upper)
+    np.testing.assert_allclose(got.value, top + np.log(total) - np.log(2 * np.pi), atol=2e-5)
+
+
+def test_the_gaussian_approximation_is_good_where_it_should_be():
+    """Many well-determined parameters and many spare rows: within a tenth of a nat of the integral."""
+    rng = np.random.default_rng(5)
+    Phi, t = problems.regression_problem(rng, 200, 60)
+    fit = linear.fit_evidence(Phi, t)
+    exact = linear.model_evidence_quadrature(fit.spectrum).value
+    assert abs(fit.model_evidence - exact) < 0.1
+    assert fit.status is bs.Status.CONVERGED
+
+
+def test_few_well_determined_parameters_are_announced():
+    rng = np.random.default_rng(6)
+    Phi, t = problems.regression_problem(rng, 50, 2)
+    assert bs.Status.FEW_WELL_DETERMINED in linear.fit_evidence(Phi, t).notes
+
+
+# --- data that leave something undetermined ---------------------------------------------------------------------
+
+
+DEGENERATE = {
+    "constant target": lambda rng: (rng.normal(size=(20, 3)), np.full(20, 4.0)),
+    "zero target": lambda rng: (rng.normal(size=(20, 3)), np.zeros(20)),
+    "one row": lambda rng: (rng.normal(size=(1, 3)), np.array([2.0])),
+    "two rows": lambda rng: (rng.normal(size=(2, 3)), np.array([2.0, -1.0])),
+    "two rows, one column": lambda rng: (rng.normal(size=(2, 1)), np.array([2.0, -1.0])),
+    "noise-free, more rows": lambda rng: (lambda P: (P, P @ [1.0, 2.0, 3.0]))(rng.normal(size=(20, 3))),
+    "noise-free, more columns": lambda rng: (lambda P: (P, P @ np.ones(30)))(rng.normal(size=(10, 30))),
+    "zero design": lambda rng: (np.zeros((10, 2)), rng.normal(size=10)),
+    "tiny numbers": lambda rng: (1e-60 * rng.normal(size=(10, 2)), 1e-60 * rng.normal(size=10)),
+    "huge numbers": lambda rng: (1e60 * rng.normal(size=(10, 2)), 1e60 * rng.normal(size=10)),
+}
+
+
+@pytest.mark.parametrize("method", ["profile", "mackay", "em"])
+@pytest.mark.parametrize("centre", [False, True])
+@pytest.mark.parametrize("case", DEGENERATE)
+def test_degenerate_data_get_numbers_and_a_status(rng, case, centre, method):
+    Phi, t = DEGENERATE[case](rng)
+    fit = linear.fit_evidence(Phi, t, centre=centre, method=method)
+    assert np.isfinite([fit.log_evidence, fit.alpha, fit.beta, fit.noise_std, fit.intercept]).all()
+    assert fit.alpha > 0
+    assert fit.beta > 0
+    assert np.isfinite(fit.coef).all()
+    assert np.isfinite(fit.predict(Phi, return_std=True)).all()
+    assert fit.status in fit.notes or fit.status is bs.Status.CONVERGED
+    if method == "profile" and case not in ("tiny numbers", "huge numbers"):
+        assert fit.status is not bs.Status.CONVERGED, "nothing was said"
+
+
+def test_a_constant_target_is_its_mean(rng):
+    fit = linear.fit_evidence(rng.normal(size=(20, 3)), np.full(20, 4.0), centre=True)
+    assert fit.status is bs.Status.CONSTANT_TARGET
+    np.testing.assert_allclose(fit.predict(rng.normal(size=(3, 3))), 4.0, rtol=1e-9)
+
+
+def test_pure_noise_is_recognised():
+    """A target orthogonal to every column: the evidence rises all the way to no signal."""
+    rng = np.random.default_rng(2)
+    Q = np.linalg.qr(rng.normal(size=(40, 10)))[0]
+    t = rng.normal(size=40)
+    t -= Q @ (Q.T @ t)
+    fit = linear.fit_evidence(Q, t)
+    assert fit.status is bs.Status.PURE_NOISE
+    np.testing.assert_allclose(fit.coef, 0.0, atol=1e-6)
+    np.testing.assert_allclose(fit.noise_std, np.sqrt(np.mean(t**2)), rtol=1e-6)
+
+
+def test_noise_free_targets_are_fitted_and_announced(rng):
+    Phi = rng.normal(size=(20, 3))
+    fit = linear.fit_evidence(Phi, Phi @ [1.0, 2.0, 3.0])
+    assert fit.status in (bs.Status.NOISE_AT_FLOOR, bs.Status.ILL_CONDITIONED, bs.Status.AT_BOUND)
+    np.testing.assert_allclose(fit.coef, [1, 2, 3], rtol=1e-9)
+
+
+@pytest.mark.parametrize("n", [10, 30, 60])
+def test_centring_does_not_invent_a_noise_free_model(n):
+    """As many gaussians as rows, and a free mean: N - 1 directions are left, and the noise must be judged by those.
+
+    Counting N of them the profile grows like -log(lambda)/2 for ever as lambda falls, and the fit interpolates.
+    """
+    rng = np.random.default_rng([1, n])
+    X = rng.uniform(-1, 1, (n, 8))
+    t = np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=n)
+    Phi = oracles.radial("gaussian", X, X, 2.0)
+    complement = np.linalg.svd(np.ones((1, n)))[2][1:]  # orthonormal rows spanning what is orthogonal to a constant
+    grid = np.geomspace(1e-10, 1e10, 800)
+    values = oracles.profile(complement @ Phi, complement @ t, grid)
+    lam = grid[values.argmax()]
+    if lam > 1e-9:
+        fit = linear.fit_evidence(Phi, t, centre=True)
+        assert lam / 3 < fit.lam < 3 * lam or values.max() - np.interp(np.log(fit.lam), np.log(grid), values) < 1.0
+
+
+@pytest.mark.parametrize("shape", [(25, 6), (6, 25), (8, 8)])
+@pytest.mark.parametrize("centre", [False, True])
+def test_the_posterior_at_given_precisions(rng, shape, centre):
+    Phi, t = problems.regression_problem(rng, *shape)
+    t = t + 5.0
+    alpha, beta = 10 ** rng.uniform(-1, 1, shape[1]), 4.0
+    shift, level = (Phi.mean(axis=0), t.mean()) if centre else (np.zeros(shape[1]), 0.0)
+    mu, Sigma = oracles.posterior(Phi - shift, t - level, alpha, beta)
+    got = linear.posterior(Phi, t, alpha, beta, centre=centre)
+    np.testing.assert_allclose(got.coef, mu, rtol=1e-9)
+    np.testing.assert_allclose(got.intercept, level - shift @ mu if centre else 0.0, rtol=1e-9)
+    new = rng.normal(size=(7, shape[1]))
+    variance = np.einsum("ij,jk,ik->i", new - shift, Sigma, new - shift) + (1 / (shape[0] * beta) if centre else 0)
+    np.testing.assert_allclose(got.variance(new), variance, rtol=1e-9)
+    np.testing.assert_allclose(got.predict(new), level + (new - shift) @ mu, rtol=1e-9)
+
+
+def test_a_column_without_penalty_has_a_flat_prior(rng):
+    """alpha -> 0 for one column: the limit of very small alphas."""
+    Phi, t = problems.regression_problem(rng, 12, 4)
+    alpha = np.array([1.0, 0.0, 2.0, np.inf])
+    mu, Sigma = oracles.posterior(Phi[:, :3], t, np.array([1.0, 1e-12, 2.0]), 4.0)
+    got = linear.posterior(Phi, t, alpha, 4.0)
+    np.testing.assert_allclose(got.coef, [*mu, 0.0], rtol=1e-9)
+    new = rng.normal(size=(5, 4))
+    np.testing.assert_allclose(got.variance(new), np.einsum("ij,jk,ik->i", new[:, :3], Sigma, new[:, :3]), rtol=1e-8)
