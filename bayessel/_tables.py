@@ -8,8 +8,11 @@ Rows are counted from 1, after the header, as a person counts them.
 from __future__ import annotations
 
 import difflib
+import warnings
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -209,29 +212,45 @@ def _refuse_missing(columns: _Columns, X: FloatArray, y: FloatArray, first: int)
 def _csv_header(file: Path) -> dict[str, tuple[int, ...]]:
     import pandas as pd
 
-    try:
-        # dtype=str keeps odd names as they are written; pandas renames repeated ones, which the values then follow
-        frame = pd.read_csv(file, nrows=0, dtype=str)
-    except pd.errors.EmptyDataError:
-        raise ValueError(f"{file.name} is empty: a line of column names is needed") from None
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{file.name} cannot be read as CSV: {error}") from error
-    return {str(name): () for name in frame.columns}
+    with _csv_errors(file):
+        return {str(name): () for name in pd.read_csv(file, nrows=0, index_col=False).columns}
 
 
 def _csv_frames(columns: _Columns, rows: int | None) -> Iterator[pd.DataFrame]:
     import pandas as pd
 
     wanted = [*columns.inputs, columns.target]
+    # every column is parsed, also those not wanted, and index_col=False: otherwise pandas drops the surplus of a line
+    # with too many values, or shifts its columns, without a word
+    with _csv_errors(columns.path):
+        reader = pd.read_csv(columns.path, index_col=False, iterator=True, chunksize=rows)
+    with reader:
+        while True:
+            with _csv_errors(columns.path):
+                try:
+                    frame = reader.read() if rows is None else reader.get_chunk()
+                except StopIteration:
+                    return
+            yield frame[wanted]
+            if rows is None:
+                return
+
+
+@contextmanager
+def _csv_errors(file: Path) -> Iterator[None]:
+    """Turn everything that can go wrong in a CSV file, warnings of lost values included, into one kind of error."""
+    import pandas as pd
+
     try:
-        if rows is None:
-            yield pd.read_csv(columns.path, usecols=wanted)[wanted]
-        else:
-            with pd.read_csv(columns.path, usecols=wanted, chunksize=rows) as reader:
-                for frame in reader:
-                    yield frame[wanted]
-    except (pd.errors.ParserError, UnicodeDecodeError) as error:
-        raise ValueError(f"{columns.path.name} cannot be read as CSV: {str(error).strip()}") from error
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            yield
+    except pd.errors.ParserWarning:
+        raise ValueError(f"{file.name} cannot be read as CSV: its lines have more values than names") from None
+    except pd.errors.EmptyDataError:
+        raise ValueError(f"{file.name} is empty: a line of column names is needed") from None
+    except (ValueError, OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{file.name} cannot be read as CSV: {str(error).strip()}") from error
 
 
 def _parquet() -> Any:
@@ -324,16 +343,17 @@ def _npy_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 def _npz_pairs(columns: _Columns, rows: int | None) -> Iterator[tuple[FloatArray, FloatArray]]:
-    from contextlib import ExitStack
-
     with ExitStack() as stack:
         archive = stack.enter_context(zipfile.ZipFile(columns.path))
         sources = [_rows_of(archive, name, rows, stack) for name in (*columns.inputs, columns.target)]
-        for parts in zip(*sources, strict=True):
-            yield np.column_stack(parts[:-1]), parts[-1].ravel()
+        try:
+            for parts in zip(*sources, strict=True):
+                yield np.column_stack(parts[:-1]), parts[-1].ravel()
+        except (zipfile.BadZipFile, EOFError, zlib.error) as error:
+            raise ValueError(f"{columns.path.name} cannot be read as .npz: {error}") from error
 
 
-def _rows_of(archive: zipfile.ZipFile, name: str, rows: int | None, stack: Any) -> Iterator[FloatArray]:
+def _rows_of(archive: zipfile.ZipFile, name: str, rows: int | None, stack: ExitStack) -> Iterator[FloatArray]:
     """Row blocks of one array of the archive."""
     stream = stack.enter_context(archive.open(f"{name}.npy"))
     shape, fortran, dtype = _npy_header(stream)

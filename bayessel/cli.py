@@ -221,12 +221,12 @@ def _terminal_table(comparison: WidthComparison, width: int) -> tuple[Table, lis
     wanted = [*order[:4], "noise_std", "gamma", *order[4:]]
     bests = {name: found[0].width for name in comparison.criteria if (found := comparison.optima(name))}
 
-    def text(r: float, name: str) -> str:
-        shown = entry(name, float(frame.loc[r, name]))
+    def text(r: float, name: str, value: float) -> str:
+        shown = entry(name, value)
         return f"{shown}{'*' if bests.get(name) == r else ' '}" if name in CRITERIA else shown
 
     columns = {"r": [number(float(r), strip=False) for r in frame.index]}
-    columns |= {name: [text(float(r), name) for r in frame.index] for name in wanted}
+    columns |= {name: [text(r, name, v) for r, v in zip(frame.index, frame[name], strict=True)] for name in wanted}
     statuses = [str(status) for status in frame["status"]]
     warned = any(status not in GOOD_STATUS for status in statuses)
     if warned:

@@ -81,7 +81,7 @@ def compare_widths(
     >>> y = np.cos(x**2) + 0.1 * np.random.default_rng(0).standard_normal(60)
     >>> comparison = compare_widths(x, y, widths=[0.1, 0.3, 1.0, 3.0], progressbar=False)
     >>> comparison.best("evidence")
-    1.0
+    0.3
     """
     chosen = _check_choices(model, criteria, kind)
     grid = check_widths(widths)

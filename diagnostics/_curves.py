@@ -267,7 +267,7 @@ def _loss(table: pd.DataFrame, name: str, r: float) -> float:
     """What a criterion loses at width r against its own best: nats, or a fraction of the best error."""
     criterion = CRITERIA[name]
     best = optima(table.index, table[name], criterion.higher_is_better)[0].value
-    here = float(table.loc[r, name])  # type: ignore[arg-type]
+    here = float(table[name].to_numpy(dtype=float)[table.index.to_numpy(dtype=float) == r][0])
     if not np.isfinite(here):
         return float("inf")
     if criterion.higher_is_better:
@@ -328,13 +328,14 @@ def _ends(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
 
 def _statuses(table: pd.DataFrame, chosen: Mapping[float, tuple[str, ...]]) -> list[str]:
     """Name the warnings that bear on a preferred width; count the rest."""
+    warned = {float(r): str(s) for r, s in table["status"].items() if s not in GOOD_STATUS}  # type: ignore[arg-type]
     said = []
-    for r, names in chosen.items():
-        status = str(table.loc[r, "status"])
-        if status not in GOOD_STATUS:
-            said.append(f"The fit at r = {number(r)}, preferred by {_who(names)}, carries the status {status}.")
-    others = [s for r, s in table["status"].items() if s not in GOOD_STATUS and r not in chosen]
+    for status in dict.fromkeys(warned[r] for r in chosen if r in warned):
+        at = [f"r = {number(r)} ({_who(chosen[r])})" for r in chosen if warned.get(r) == status]
+        said.append(f"Status of the evidence fit at the preferred {listing(at)}: {status}.")
+    others = [status for r, status in warned.items() if r not in chosen]
     if others:
-        kinds = listing(sorted({str(s) for s in others}))
-        said.append(f"{len(others)} of the other widths carry a warning status ({kinds}).")
+        one = len(others) == 1
+        kinds = listing(sorted(set(others)))
+        said.append(f"{len(others)} other width{' carries' if one else 's carry'} a warning status ({kinds}).")
     return said
