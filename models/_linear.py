@@ -166,9 +166,9 @@ def _declare_collapsed(
     offset: Any | None,
 ) -> None:
     """Declare the observed t ~ N(b, I/β + ΦA⁻¹Φᵀ) in the model on the stack."""
-    if np.ndim(fixed_alpha):
+    if isinstance(fixed_alpha, np.ndarray):
         # separate precisions have no common factor to leave outside, so they go into the decomposition for good
-        design, weight_precision = design / np.sqrt(np.asarray(fixed_alpha)), _constant(1.0)
+        design, weight_precision = design / np.sqrt(fixed_alpha), _constant(1.0)
     else:
         weight_precision = _precision("alpha", fixed_alpha, alpha_prior)
     left, singular, _ = svd(design, full_matrices=False)
