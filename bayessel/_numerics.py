@@ -56,12 +56,13 @@ def accurate_residual(C: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray
     """
     k = max(A.shape[1], 2)
     bits = int((53 - np.ceil(np.log2(k))) // 2) - 1
-    left, right = _slices(A, bits, axis=1), _slices(B, bits, axis=0)
+    count = int(np.ceil(70 / bits))  # slices beyond the 70th bit do not matter
+    left, right = _slices(A, bits, count, axis=1), _slices(B, bits, count, axis=0)
     total, error = np.array(C, dtype=np.float64), np.zeros_like(C)
     for order in range(len(left) + len(right) - 1):
         for i in range(len(left)):
             j = order - i
-            if 0 <= j < len(right) and order < len(left):
+            if 0 <= j < len(right) and order < count:
                 term = -(left[i] @ right[j])
                 new = total + term
                 back = new - total
@@ -70,11 +71,11 @@ def accurate_residual(C: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray
     return np.asarray(total + error)
 
 
-def _slices(A: FloatArray, bits: int, axis: int) -> list[FloatArray]:
+def _slices(A: FloatArray, bits: int, count: int, axis: int) -> list[FloatArray]:
     """Cut A into leading slices of `bits` bits relative to its largest entry along `axis`."""
     parts = []
     rest = np.array(A, dtype=np.float64)
-    for _ in range(int(np.ceil(70 / bits))):
+    for _ in range(count):
         largest = np.abs(rest).max(axis=axis, keepdims=True)
         if not largest.any():
             break
