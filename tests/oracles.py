@@ -206,7 +206,7 @@ def exact(Phi: Array, t: Array, alpha: ArrayLike, beta: float, *, centre: bool =
 
 
 def exact_tall(Phi: Array, t: Array, lam: float, beta: float, digits: int = DIGITS) -> tuple[Any, Any, Any]:
-    """Evidence, gamma and t'P^2 t of many rows and few columns through Phi'Phi + lambda I, which sixty digits afford."""
+    """Evidence, gamma and t'P^2 t of many rows, few columns, through Phi'Phi + lambda I, which sixty digits afford."""
     with mpmath.workdps(digits):
         n, m = Phi.shape
         columns = [[mpmath.mpf(float(v)) for v in column] for column in Phi.T]

@@ -48,6 +48,40 @@ def test_three_hundred_problems_to_the_promised_digits(quantity):
     assert misses(quantity, ALL) == []
 
 
+def centred_misses(quantity: str, seeds: range) -> list[str]:
+    found = []
+    for seed in seeds:
+        p = problems.hard_problem(seed)
+        if len(p.t) == 1 and quantity in ("loo", "gcv"):
+            continue  # one row and a free mean: nothing is left to judge by
+        want = getattr(oracles.exact(p.Phi, p.t, p.alpha, p.beta, centre=True), quantity)
+        if quantity == "log_evidence":
+            got = linear.log_evidence(p.Phi, p.t, p.alpha, p.beta, centre=True)
+        else:
+            got = linear.criteria(p.Phi, p.t, p.lam, centre=True)[quantity]
+        error = oracles.relative(got, want, floor=1.0 if quantity == "log_evidence" else 0.0)
+        if not error <= p.tolerance:
+            found.append(f"{p.name}, beta/alpha {p.ratio:.1e}, beta {p.beta:.1e}: {got!r}, exact {float(want)!r}")
+    return found
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES)
+def test_sixty_problems_with_a_free_mean(quantity):
+    assert centred_misses(quantity, QUICK) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quantity", QUANTITIES)
+def test_three_hundred_problems_with_a_free_mean(quantity):
+    assert centred_misses(quantity, ALL) == []
+
+
+def test_one_row_and_a_free_mean_leave_nothing_to_judge_by(rng):
+    got = linear.criteria(rng.normal(size=(1, 3)), [2.0], 0.5, centre=True)
+    assert got["gamma"] == pytest.approx(1.0)
+    assert all(np.isinf(got[key]) or np.isnan(got[key]) for key in ("loo", "gcv", "uev", "fpe", "bic"))
+
+
 def test_the_problems_are_hard_enough_to_break_plain_double_precision():
     def dense(quantity, p):
         try:

@@ -255,7 +255,7 @@ def test_the_third_level_evidence(rng):
 
 @pytest.mark.parametrize(("n", "m"), [(60, 8), (10, 3), (12, 12), (4, 1)])
 def test_the_exact_third_level_integral_is_the_double_integral(n, m):
-    """Integrate the dense evidence over (log lambda, log beta) by brute force, less log 2 pi as in the approximation."""
+    """Brute force over (log lambda, log beta), less log 2 pi as in the approximation."""
     rng = np.random.default_rng([31, n, m])
     Phi, t = problems.regression_problem(rng, n, m)
     fit = linear.fit_evidence(Phi, t)
