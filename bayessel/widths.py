@@ -16,7 +16,7 @@ import pandas as pd
 from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_target, one_of
 from bayessel.basis import KINDS, RBFDictionary
 from bayessel.diagnostics._comparison import WidthComparison
-from bayessel.diagnostics._curves import CRITERIA, Prediction, number, preferences
+from bayessel.diagnostics._curves import CRITERIA, INTERPOLATION, Prediction, number, preferences
 from bayessel.errors import NumericalWarning
 from bayessel.linear import Spectrum, fit_evidence, fit_ridge
 from bayessel.result import Status, fingerprint
@@ -133,24 +133,41 @@ def _one_width(
     spectrum = Spectrum.of(Phi, t, centre=bias, rows="loo" in criteria)
     values: dict[str, float] = {}
     lams: dict[str, float] = {}
-    beside: set[Status] = set()
+    beside: dict[str, list[str]] = {}
     with warnings.catch_warnings():
         # one warning per width and criterion would bury the reader: the statuses are in the table and in the verdict
         warnings.simplefilter("ignore", NumericalWarning)
         fit = fit_evidence(spectrum)
-        beside.update(fit.notes)
-        for name in criteria:
-            if name in _RIDGE:
-                ridge = fit_ridge(spectrum, criterion=name)
-                values[name], lams[f"lam_{name}"] = float(ridge.value), float(np.max(ridge.lam))
-                beside.update((ridge.status, *ridge.notes))
+        for note in set(fit.notes) - {fit.status}:
+            beside.setdefault(note.name, []).append("evidence")
+        for name in (name for name in criteria if name in _RIDGE):
+            values[name], lams[f"lam_{name}"], notes = _ridge_minimum(spectrum, name)
+            for note in notes:
+                beside.setdefault(note, []).append(name)
     values |= {"evidence": float(fit.log_evidence), "model-evidence": float(fit.model_evidence)}
-    beside -= {Status.CONVERGED, fit.status}
     row: dict[str, Any] = {name: values[name] for name in criteria}
     row |= {"gamma": float(fit.gamma), "noise_std": float(fit.noise_std), "lam": float(fit.lam), **lams}
     row |= {"n_basis": int(fit.n_basis), "status": fit.status.name}
-    row["notes"] = " ".join(note.name for note in sorted(beside, key=lambda status: status.severity))
+    row["notes"] = " ".join(f"{note}({','.join(names)})" for note, names in sorted(beside.items()))
     return row, fit
+
+
+def _ridge_minimum(spectrum: Spectrum, name: str) -> tuple[float, float, set[str]]:
+    """Smallest value of a criterion over lambda, the lambda, and what to be wary of.
+
+    With about as many functions as rows UEV, FPE and BIC fall to zero as the fit comes to pass through every row: there
+    S/(N - gamma) vanishes whatever the data. They are expansions for gamma << N, and that end says nothing about a
+    width; so for these three the best minimum counts that leaves a quarter of the rows for the noise, and NaN if there
+    is none. GCV and LOO have no such end.
+    """
+    ridge = fit_ridge(spectrum, criterion=name)
+    needed = spectrum.n_rows / 4.0
+    if name in ("gcv", "loo") or spectrum.n_rows - ridge.gamma >= needed:
+        notes = {ridge.status, *ridge.notes} - {Status.CONVERGED}
+        return float(ridge.value), float(np.max(ridge.lam)), {note.name for note in notes}
+    inside = [(value, lam) for lam, value in ridge.minima if float(spectrum.trace_p(lam)) >= needed]
+    value, lam = min(inside, default=(np.nan, np.nan))
+    return value, lam, {INTERPOLATION}
 
 
 def _keep_if_best(

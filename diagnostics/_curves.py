@@ -13,6 +13,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+#: A note beside the statuses: the criterion vanishes where the fit passes through every row.
+INTERPOLATION = "INTERPOLATION"
+
 #: Evidence ratios of 20 to 1 are commonly called strong; on the logarithm that is about 3 nats.
 STRONG_NATS = float(np.log(20.0))
 
@@ -132,13 +135,14 @@ def optima(widths: ArrayLike, values: ArrayLike, higher_is_better: bool) -> tupl
 
     A stretch that is flat to one part in 1e9 counts as one optimum, or as none. The first and the last width can be
     optima too: they are marked ``at_end``, because the curve may go on improving beyond them. Values that are not
-    finite are left out.
+    finite are passed over.
     """
     r, v = np.asarray(widths, dtype=float), np.asarray(values, dtype=float)
     known = np.isfinite(v)
-    r, v = r[known], v[known]
-    if not len(v):
+    if not known.any():
         return ()
+    ends = {float(r[0]), float(r[-1])}
+    r, v = r[known], v[known]
     height = v if higher_is_better else -v
     tol = 1e-9 * np.maximum(1e-300, np.abs(height))
     starts = [0] + [i for i in range(1, len(v)) if abs(height[i] - height[i - 1]) > max(tol[i], tol[i - 1])]
@@ -149,7 +153,8 @@ def optima(widths: ArrayLike, values: ArrayLike, higher_is_better: bool) -> tupl
         rises = start == 0 or height[start] > height[start - 1]
         falls = stop == len(v) or height[stop - 1] > height[stop]
         if rises and falls:
-            found.append((height[peak], Optimum(float(r[peak]), float(v[peak]), start == 0 or stop == len(v))))
+            at_end = float(r[start]) in ends or float(r[stop - 1]) in ends
+            found.append((height[peak], Optimum(float(r[peak]), float(v[peak]), at_end)))
     return tuple(optimum for _, optimum in sorted(found, key=lambda pair: -pair[0]))
 
 
@@ -185,6 +190,8 @@ def number(value: float, strip: bool = True) -> str:
 
 def entry(name: str, value: float) -> str:
     """Text of a number in a column of the table: hundredths of nats, else four significant digits."""
+    if np.isnan(value):
+        return "–"
     if name == "n_basis":
         return str(int(value))
     return f"{value:.2f}" if name in CRITERIA and CRITERIA[name].higher_is_better else number(value, strip=False)
@@ -215,7 +222,7 @@ def verdict_sentences(
     said = _preference(table, chosen)
     if len(table) > 1:
         said += [*_ends(table, criteria), *_spread(table, criteria)]
-    said += _statuses(table, chosen)
+    said += [*_statuses(table, chosen), *_interpolation(table)]
     if interrupted:
         of = f" of {planned}" if planned else ""
         said.append(f"The run was interrupted: {len(table)}{of} widths were finished, spread over the grid.")
@@ -339,3 +346,23 @@ def _statuses(table: pd.DataFrame, chosen: Mapping[float, tuple[str, ...]]) -> l
         kinds = listing(sorted(set(others)))
         said.append(f"{len(others)} other width{' carries' if one else 's carry'} a warning status ({kinds}).")
     return said
+
+
+def notes_of(text: str) -> dict[str, list[str]]:
+    """Read a cell of the column notes, such as 'MULTIPLE_OPTIMA(gcv,loo) AT_BOUND(uev)': criteria by status."""
+    pairs = (word.removesuffix(")").split("(") for word in text.split())
+    return {status: names.split(",") for status, names in pairs}
+
+
+def _interpolation(table: pd.DataFrame) -> list[str]:
+    """Warn where UEV, FPE or BIC vanish at the interpolating end, so that an inner minimum had to be taken."""
+    at = [names for text in table.get("notes", []) if (names := notes_of(str(text)).get(INTERPOLATION))]
+    if not at:
+        return []
+    names = [name for name in CRITERIA if any(name in each for each in at)]
+    one = len(names) == 1
+    return [
+        f"With this many functions {_who(names)} {'vanishes' if one else 'vanish'} where the fit passes through every "
+        f"row ({len(at)} of {len(table)} widths); only minima that leave a quarter of the rows to the noise count. "
+        f"Trust {'it' if one else 'them'} less, or take fewer centres."
+    ]

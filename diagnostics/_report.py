@@ -12,7 +12,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from bayessel.diagnostics._curves import CRITERIA, GOOD_STATUS, Prediction, entry, number, optima, preferences
+from bayessel.diagnostics._curves import (
+    CRITERIA,
+    GOOD_STATUS,
+    INTERPOLATION,
+    Prediction,
+    entry,
+    notes_of,
+    number,
+    optima,
+    preferences,
+)
 from bayessel.diagnostics._plots import plot_fit, plot_widths
 from bayessel.result import Status
 
@@ -55,6 +65,12 @@ _COLUMN_MEANING = {
     "noise_std": "Standard deviation of the noise the evidence fit settles on, in the units of the target.",
     "lam": "Ridge parameter lambda = alpha / beta of the evidence fit; lam_gcv and so on belong to the other criteria.",
     "n_basis": "Number of kernel functions in the model.",
+}
+
+
+_NOTE_ADVICE = {
+    INTERPOLATION: "the criterion vanishes where the fit passes through every row, whatever the data; only minima that "
+    "leave a quarter of the rows to the noise count; take fewer centres, or trust GCV and LOO"
 }
 
 
@@ -190,7 +206,8 @@ def _table(table: pd.DataFrame, criteria: Sequence[str]) -> str:
     return (
         f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody></table></div>\n"
-        "<p>★ best of its column; ○ another local optimum. The table scrolls sideways.</p>"
+        "<p>★ best of its column; ○ another local optimum. The status is that of the evidence fit; notes name the "
+        "criteria they concern. The table scrolls sideways.</p>"
     )
 
 
@@ -222,23 +239,29 @@ def _guide(table: pd.DataFrame, criteria: Sequence[str]) -> str:
 
 
 def _statuses(table: pd.DataFrame) -> str:
-    warned = table["status"][~table["status"].isin(GOOD_STATUS)]
-    noted = {str(note) for notes in table.get("notes", []) for note in str(notes).split() if note not in GOOD_STATUS}
-    if not len(warned) and not noted:
+    """What the statuses advise, with the widths and criteria they concern."""
+    concerned: dict[str, dict[str, list[float]]] = {}
+    for r, status, text in zip(table.index, table["status"], table.get("notes", [""] * len(table)), strict=True):
+        found = {status: ["evidence"]} if status not in GOOD_STATUS else {}
+        for note, names in notes_of(str(text)).items():
+            found[note] = [*found.get(note, []), *names]
+        for note, names in found.items():
+            for name in names:
+                concerned.setdefault(note, {}).setdefault(name, []).append(float(r))
+    if not concerned:
         return "<p>Every fit converged without anything to report.</p>"
     items = []
-    for status in sorted({*map(str, warned), *noted}):
-        at = [number(float(r)) for r in table.index[[status in _words(table, i) for i in range(len(table))]]]
-        advice = Status[status].value if status in Status.__members__ else ""
-        where = f"{len(at)} widths, r = {at[0]} to {at[-1]}" if len(at) > 3 else f"r = {', '.join(at)}"
-        items.append(f"<dt>{escape(status)} ({where})</dt><dd>{escape(advice)}</dd>")
+    for status, names in concerned.items():
+        advice = Status[status].value if status in Status.__members__ else _NOTE_ADVICE.get(status, "")
+        where = "; ".join(f"{CRITERIA[name].label} at {_some(at)}" for name, at in names.items())
+        items.append(f"<dt>{escape(status)}</dt><dd>{escape(advice)}.<br>Here: {escape(where)}.</dd>")
     return f"<dl>{''.join(items)}</dl>"
 
 
-def _words(table: pd.DataFrame, i: int) -> set[str]:
-    """Statuses of row i: that of the fit and those beside it."""
-    row = table.iloc[i]
-    return {str(row["status"]), *str(row.get("notes", "")).split()}
+def _some(widths: Sequence[float]) -> str:
+    if len(widths) > 3:
+        return f"{len(widths)} widths from {number(widths[0])} to {number(widths[-1])}"
+    return f"r = {', '.join(map(number, widths))}"
 
 
 def _foot(foot: Mapping[str, str]) -> str:
