@@ -10,7 +10,9 @@ from scipy.optimize import minimize_scalar
 from bayessel._check import FloatArray
 
 
-def local_minima(f: Callable[[FloatArray], FloatArray], grid: FloatArray, xtol: float = 1e-9) -> list[tuple[float, float]]:
+def local_minima(
+    f: Callable[[FloatArray], FloatArray], grid: FloatArray, xtol: float = 1e-9
+) -> list[tuple[float, float]]:
     """All local minima of a curve on a grid, refined between their neighbours; best first, as (x, f(x)).
 
     The grid must be finer than the features of the curve. A minimum at an end of the grid counts; a plateau counts
@@ -27,8 +29,9 @@ def local_minima(f: Callable[[FloatArray], FloatArray], grid: FloatArray, xtol: 
     n = len(grid)
     while start < n:
         stop = start
-        while stop + 1 < n and (values[stop + 1] == values[start]
-                                or abs(values[stop + 1] - values[start]) <= 1e-12 * abs(values[start])):
+        while stop + 1 < n and (
+            values[stop + 1] == values[start] or abs(values[stop + 1] - values[start]) <= 1e-12 * abs(values[start])
+        ):
             stop += 1
         left = values[start - 1] if start > 0 else np.inf
         right = values[stop + 1] if stop + 1 < n else np.inf
@@ -38,13 +41,16 @@ def local_minima(f: Callable[[FloatArray], FloatArray], grid: FloatArray, xtol: 
     return sorted(found, key=lambda pair: pair[1])
 
 
-def _refine(f: Callable[[FloatArray], FloatArray], grid: FloatArray, values: FloatArray, start: int, stop: int, xtol: float
-            ) -> tuple[float, float]:
+def _refine(
+    f: Callable[[FloatArray], FloatArray], grid: FloatArray, values: FloatArray, start: int, stop: int, xtol: float
+) -> tuple[float, float]:
     best = (float(grid[start]), float(values[start]))
     if stop - start > 1 or start == 0 or stop == len(grid) - 1:
         return best  # a plateau or an end: nothing to refine
     bounds = (float(grid[start - 1]), float(grid[stop + 1]))
-    result = minimize_scalar(lambda x: float(f(np.array([x]))[0]), bounds=bounds, method="bounded", options={"xatol": xtol})
+    result = minimize_scalar(
+        lambda x: float(f(np.array([x]))[0]), bounds=bounds, method="bounded", options={"xatol": xtol}
+    )
     return (float(result.x), float(result.fun)) if result.fun < best[1] else best
 
 
@@ -87,18 +93,20 @@ def _slices(A: FloatArray, bits: int, count: int, axis: int) -> list[FloatArray]
     return parts or [np.zeros_like(A)]
 
 
-def rank_one_update(R: FloatArray, x: FloatArray, sign: float = 1.0) -> FloatArray:
+def rank_one_update(R: FloatArray, x: FloatArray, sign: float = 1.0, keep: float = 0.0) -> FloatArray:
     r"""Upper triangular R' with :math:`R'^TR' = R^TR + \mathrm{sign}\, xx^T`, in O(M^2) without loops.
 
     With :math:`p = R^{-T}x` and :math:`c_j = 1 + \mathrm{sign}\sum_{k<j}p_k^2`, the factor of :math:`I \pm pp^T` is known in
     closed form (Gill, Golub, Murray and Saunders 1974, method C); its product with R is a suffix sum.
-    A removal that would make the matrix indefinite raises ``ArithmeticError``.
+    A removal that would leave less than `keep` of a pivot raises ``ArithmeticError``.
     """
     from scipy.linalg import solve_triangular
 
+    if np.abs(np.diag(R)).min() == 0.0:
+        raise ArithmeticError("the factor is singular")
     p = solve_triangular(R, x, trans="T", check_finite=False)
     c = 1.0 + sign * np.concatenate([[0.0], np.cumsum(p * p)])
-    if not np.isfinite(c).all() or c[-1] <= 0.0:
+    if not np.isfinite(c).all() or c[-1] <= keep:
         raise ArithmeticError("removing this row leaves a matrix that is not positive definite")
     # row j of R': d_j R_j + sign p_j / sqrt(c_j c_{j+1}) sum_{k>j} p_k R_k,  d_j = sqrt(c_{j+1}/c_j)
     weighted = p[:, None] * R

@@ -20,6 +20,7 @@ CRITERIA = ("loo", "gcv", "uev", "fpe", "bic")
 
 def from_sums(name: str, n_rows: int, sum_squares: Any, trace_p: Any) -> Any:
     """Return one of 'gcv', 'uev', 'fpe', 'bic' from S and tr P."""
+    trace_p = np.asarray(trace_p, dtype=np.float64)
     gamma = n_rows - trace_p
     with np.errstate(divide="ignore", invalid="ignore"):
         if name == "gcv":

@@ -53,7 +53,11 @@ class _Sweeper:
         m = len(self.active)
         A = np.vstack([self.Phi[:, self.active], np.diag(np.sqrt(self.penalty[self.active]))])
         Q, R = np.linalg.qr(A)
-        Rinv = np.linalg.pinv(R) if m and np.abs(np.diag(R)).min() <= 1e-14 * np.abs(np.diag(R)).max() else np.linalg.inv(R)
+        Rinv = (
+            np.linalg.pinv(R)
+            if m and np.abs(np.diag(R)).min() <= 1e-14 * np.abs(np.diag(R)).max()
+            else np.linalg.inv(R)
+        )
         self.K = Rinv @ Rinv.T
         self.residual = self.t - Q[: len(self.t)] @ (Q[: len(self.t)].T @ self.t)
         self.w = Rinv @ (Q[: len(self.t)].T @ self.t)
@@ -106,7 +110,9 @@ class _Sweeper:
     def _insert(self, j: int, new: float, v: FloatArray, delta: float, along: float) -> None:
         self.penalty[j] = new
         weight = along / delta
-        self.K = np.block([[self.K + np.outer(v, v) / delta, -v[:, None] / delta], [-v[None, :] / delta, np.array([[1.0 / delta]])]])
+        self.K = np.block(
+            [[self.K + np.outer(v, v) / delta, -v[:, None] / delta], [-v[None, :] / delta, np.array([[1.0 / delta]])]]
+        )
         self.w = np.append(self.w - v * weight, weight)
         self.active.append(j)
         self._residual()
@@ -151,8 +157,21 @@ def fit_local(
     except KeyboardInterrupt:
         notes = [Status.INTERRUPTED]
     spectrum, scale, active, flat = weigh(Phi, t, best, centre=centre, rows=True)
-    fit = ridge.assemble(spectrum, 1.0, best, "gcv", (), notes, tuple(history), scale=scale, active=active, flat=flat,
-                         n_columns=Phi.shape[1])
-    if fit.value > overall.value and start is None:  # cannot happen in exact arithmetic; keep the promise in floating point
+    fit = ridge.assemble(
+        spectrum,
+        1.0,
+        best,
+        "gcv",
+        (),
+        notes,
+        tuple(history),
+        scale=scale,
+        active=active,
+        flat=flat,
+        n_columns=Phi.shape[1],
+    )
+    if (
+        fit.value > overall.value and start is None
+    ):  # cannot happen in exact arithmetic; keep the promise in floating point
         return overall
     return fit

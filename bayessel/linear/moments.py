@@ -7,8 +7,6 @@ twice the arithmetic. The means are taken off with a running shift, so that offs
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.linalg as sl
 from scipy.linalg import blas
@@ -42,7 +40,8 @@ class Moments:
         self._shift = np.zeros(width)
         self._sum = np.zeros(width)  # of the shifted columns
         self._gram = np.zeros((width, width), order="F")  # of the shifted columns; lower triangle
-        self._triangle = np.zeros((0, width + 1))  # R of [1, Phi, t], shifted
+        self._products = np.zeros((n_columns, n_columns), order="F")  # Phi^T Phi of uncentred blocks
+        self._triangle = np.zeros((0, width + int(centre)))  # R of [1, Phi, t] (of [Phi, t] when not centred), shifted
         self._tile = np.empty((TILE, width))
 
     @classmethod
@@ -82,39 +81,27 @@ class Moments:
     def _add_products(self, Phi: FloatArray, t: FloatArray) -> None:
         """Phi^T Phi, Phi^T t and t^T t of an uncentred block, straight from the caller's memory."""
         m = self.n_columns
-        for start in range(0, len(t), 8 * TILE):
-            block, y = Phi[start : start + 8 * TILE], t[start : start + 8 * TILE]
-            if block.flags.c_contiguous:
-                G = blas.dsyrk(1.0, block.T, lower=1)
-            else:
-                G = blas.dsyrk(1.0, block, trans=1, lower=1)
-            self._gram[:m, :m] += G
+        for start in range(0, len(t), TILE):
+            block, y = Phi[start : start + TILE], t[start : start + TILE]
+            # a C-ordered block is its own transpose in Fortran order: nothing is copied, and the sum is made in place
+            a, trans = (block.T, 0) if block.flags.c_contiguous else (block, 1)
+            self._products = blas.dsyrk(1.0, a, beta=1.0, c=self._products, trans=trans, lower=1, overwrite_c=1)
             self._gram[m, :m] += y @ block
             self._gram[m, m] += y @ y
 
     def _update_triangle(self, Phi: FloatArray, t: FloatArray) -> None:
-        m = self.n_columns
+        m, ones = self.n_columns, int(self.centre)
         rows = max(TILE, 2 * m)
         for start in range(0, len(t), rows):
             block = Phi[start : start + rows]
-            stack = np.empty((len(self._triangle) + len(block), m + 2), order="F")
+            stack = np.empty((len(self._triangle) + len(block), ones + m + 1), order="F")
             stack[: len(self._triangle)] = self._triangle
             new = stack[len(self._triangle) :]
-            new[:, 0] = 1.0 if self.centre else 0.0
-            new[:, 1 : m + 1] = block
-            new[:, 1:] -= self._shift
-            new[:, m + 1] = t[start : start + rows] - self._shift[m]
-            new[:, 1 : m + 1] = block - self._shift[:m]
+            new[:, :ones] = 1.0
+            new[:, ones : ones + m] = block - self._shift[:m]
+            new[:, ones + m] = t[start : start + rows] - self._shift[m]
             (R,) = sl.qr(stack, mode="r", overwrite_a=True, check_finite=False)
-            self._triangle = np.array(R[: m + 2])
-
-    def merge(self, other: Moments) -> None:
-        """Add the statistics of other rows (for blocks summed in parallel)."""
-        if self.exact or other.exact or self.centre:
-            raise ValueError("merge is defined for uncentred sums of squares; stream centred or QR statistics in one pass")
-        self._gram += other._gram
-        self.n_rows += other.n_rows
-        self.t_scale = max(self.t_scale, other.t_scale)
+            self._triangle = np.array(R[: ones + m + 1])
 
     # ---- what they say ------------------------------------------------------------------------------------------------
 
@@ -141,6 +128,7 @@ class Moments:
             R = self.triangle()
             return np.asarray(R.T @ R)
         G = np.tril(self._gram)
+        G[:-1, :-1] += np.tril(self._products)
         G = G + np.tril(G, -1).T
         if self.centre:
             G -= np.outer(self._sum, self._sum) / self.n_rows
@@ -150,9 +138,15 @@ class Moments:
         """R of the (centred) [Phi t], for ``exact`` statistics."""
         m = self.n_columns
         R = np.zeros((m + 1, m + 1))
-        body = self._triangle[(1 if self.centre else 0) :, 1:][: m + 1]
+        skip = int(self.centre)
+        body = self._triangle[skip:, skip:]
         R[: len(body)] = body
         return R
+
+    def is_finite(self) -> bool:
+        """Whether every number seen so far was finite (a NaN or an infinity spreads to the sums)."""
+        arrays = (self._triangle,) if self.exact else (self._gram, self._products)
+        return all(bool(np.isfinite(a).all()) for a in arrays)
 
     def condition(self) -> float:
         """Condition number of the design as far as double precision can tell from these statistics."""
@@ -160,7 +154,7 @@ class Moments:
         if self.exact:
             s = np.asarray(sl.svdvals(self.triangle()[:, :m], check_finite=False))
             return float(s[0] / s[-1]) if s[-1] > 0.0 else np.inf
-        if not np.isfinite(self._gram).all():
+        if not self.is_finite():
             return np.inf
         values = np.asarray(sl.eigvalsh(self.gram()[:m, :m], check_finite=False))
         return float(np.sqrt(values[-1] / values[0])) if values[0] > 0.0 else np.inf
@@ -185,7 +179,3 @@ class Moments:
         z = np.where(s > floor, (V.T @ G[:m, m]) / np.where(s > floor, s, 1.0), 0.0)
         tss = float(G[m, m])
         return s, z, np.ascontiguousarray(V.T), float(max(tss - z @ z, 0.0)), tss
-
-    def state(self) -> dict[str, Any]:
-        """Plain arrays, for tests and for looking inside."""
-        return {"n_rows": self.n_rows, "shift": self._shift, "gram": self._gram, "triangle": self._triangle}

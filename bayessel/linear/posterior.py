@@ -44,8 +44,17 @@ class Posterior:
     intercept: float
 
     @classmethod
-    def of(cls, spectrum: Spectrum, lam: float, beta: float, *, n_columns: int | None = None, scale: FloatArray | None = None,
-           active: Any = None, flat: Any = None) -> Posterior:
+    def of(
+        cls,
+        spectrum: Spectrum,
+        lam: float,
+        beta: float,
+        *,
+        n_columns: int | None = None,
+        scale: FloatArray | None = None,
+        active: Any = None,
+        flat: Any = None,
+    ) -> Posterior:
         """Assemble from a factorisation; by default every column is active and unscaled."""
         active = np.arange(spectrum.n_columns) if active is None else active
         flat = np.zeros(0, dtype=int) if flat is None else flat
@@ -87,8 +96,9 @@ class Posterior:
         return np.asarray(Phi_new @ self.coef + self.intercept)
 
 
-def weigh(Phi: FloatArray, t: FloatArray, penalty: FloatArray, *, centre: bool, rows: bool
-          ) -> tuple[Spectrum, FloatArray, FloatArray, FloatArray]:
+def weigh(
+    Phi: FloatArray, t: FloatArray, penalty: FloatArray, *, centre: bool, rows: bool
+) -> tuple[Spectrum, FloatArray, FloatArray, FloatArray]:
     """Factor a design whose columns have their own penalties: (spectrum at unit ridge, scale, active, flat columns)."""
     flat = np.flatnonzero(penalty == 0.0)
     active = np.flatnonzero((penalty > 0.0) & np.isfinite(penalty))
@@ -136,8 +146,9 @@ def log_evidence(Phi: Any, t: Any, alpha: Any, beta: Any, *, centre: bool = Fals
     beta
         Noise precision.
     centre
-        Take the means of `t` and of every column off first: the bias then has a flat prior, and an offset in `t`
-        changes nothing.
+        Add a bias with a flat prior (not a column of `Phi`), integrated out. With :math:`t_c, \Phi_c` centred this is
+        :math:`\log N(t_c|0,C_c) - \tfrac12\log(\beta\|t_c\|^2)`: the flat density is :math:`1/(\sqrt{2\pi}s_t)`, s_t the
+        standard deviation of `t`. An offset in `t` changes nothing; rescaling `t` by s adds -N log s.
 
     Examples
     --------

@@ -48,10 +48,6 @@ class Sums:
     residuals: FloatArray | None
     diag_p: FloatArray | None
 
-    def log_evidence(self, n_rows: int, beta: float) -> float:
-        """log p(t | alpha, beta) in nats."""
-        return float(-0.5 * (n_rows * np.log(2.0 * np.pi / beta) + self.log_det + beta * self.quad))
-
 
 def sums(spectrum: Spectrum, lam: float, *, rows: bool = False) -> Sums:
     """Evaluate at one penalty; refined where the plain formulas would lose digits."""
@@ -61,15 +57,20 @@ def sums(spectrum: Spectrum, lam: float, *, rows: bool = False) -> Sums:
         log_det = float(spectrum.log_det(lam)) if lam > 0.0 else np.inf
     at = np.array([lam])
     return Sums(
-        quad=float(spectrum.quad(lam)), sum_squares=float(spectrum.sum_squares(lam)), trace_p=float(spectrum.trace_p(lam)),
-        gamma=float(spectrum.gamma(lam)), log_det=log_det,
-        residuals=spectrum.residuals(at)[0] if rows else None, diag_p=spectrum.leverage_complement(at)[0] if rows else None,
+        quad=float(spectrum.quad(lam)),
+        sum_squares=float(spectrum.sum_squares(lam)),
+        trace_p=float(spectrum.trace_p(lam)),
+        gamma=float(spectrum.gamma(lam)),
+        log_det=log_det,
+        residuals=spectrum.residuals(at)[0] if rows else None,
+        diag_p=spectrum.leverage_complement(at)[0] if rows else None,
     )
 
 
 def log_evidence_at(spectrum: Spectrum, lam: float, beta: float) -> float:
     """The log evidence that is reported, at one (lambda, beta)."""
-    return sums(spectrum, lam).log_evidence(spectrum.n_rows, beta)
+    at = sums(spectrum, lam)
+    return float(spectrum.assemble_evidence(at.quad, at.log_det, beta))
 
 
 def loo_residuals(spectrum: Spectrum, lam: float) -> FloatArray:
@@ -91,7 +92,9 @@ def loo_residuals(spectrum: Spectrum, lam: float) -> FloatArray:
 def _needs_refinement(spectrum: Spectrum, lam: float) -> bool:
     if spectrum.design is None or not 1 <= spectrum.n_rows <= MAX_REFINED_ROWS or lam <= 0.0 or not len(spectrum.s):
         return False
-    if spectrum.n_flat > int(spectrum.centred):  # columns without penalty beside the bias: rare, left to the plain formulas
+    if spectrum.n_flat > int(
+        spectrum.centred
+    ):  # columns without penalty beside the bias: rare, left to the plain formulas
         return False
     return bool(np.finfo(float).eps * spectrum.s[0] / np.sqrt(lam) > REFINE_ABOVE)
 
@@ -133,11 +136,14 @@ def _refined(spectrum: Spectrum, lam: float) -> Sums:
         w = w + ridge(first) - Vt.T @ (along / (spectrum.s**2 + lam)[:, None]) - (second - Vt.T @ along) / lam
     residual, weights, diag_p = r[:, -1], w[:, -1], np.diagonal(r[:, :n]).copy()
     return Sums(
-        quad=float(residual @ residual + lam * (weights @ weights)), sum_squares=float(residual @ residual),
-        trace_p=float(diag_p.sum()), gamma=float((1.0 - diag_p).sum()) - spectrum.n_flat,
-        log_det=_log_det(spectrum, lam), residuals=residual, diag_p=diag_p,
+        quad=float(residual @ residual + lam * (weights @ weights)),
+        sum_squares=float(residual @ residual),
+        trace_p=float(diag_p.sum()),
+        gamma=float((1.0 - diag_p).sum()) - spectrum.n_flat,
+        log_det=_log_det(spectrum, lam),
+        residuals=residual,
+        diag_p=diag_p,
     )
-
 
 
 def _log_det(spectrum: Spectrum, lam: float) -> float:

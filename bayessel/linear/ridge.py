@@ -127,12 +127,21 @@ def evaluate(spectrum: Spectrum, lam: float) -> dict[str, float]:
 def search_range(spectrum: Spectrum) -> tuple[float, float]:
     """Range of log lambda outside which nothing changes in double precision."""
     largest = float(spectrum.s[0]) if len(spectrum.s) and spectrum.s[0] > 0.0 else 1.0
-    return 2.0 * float(np.log(largest * _EPS)), 2.0 * float(np.log(largest)) + float(np.log(1e12))
+    # singular values below eps s_max max(N, M) are rounding: a smaller ridge would only listen to them
+    smallest = _EPS * max(spectrum.n_rows, spectrum.n_columns)
+    return 2.0 * float(np.log(largest)) + float(np.log(smallest)), 2.0 * float(np.log(largest)) + float(np.log(1e12))
 
 
 def fit_ridge(
-    Phi: Any, t: Any = None, *, criterion: str = "gcv", penalty: str = "global", centre: bool = False, start: Any = None,
-    max_sweeps: int = 200, tol: float = 1e-8,
+    Phi: Any,
+    t: Any = None,
+    *,
+    criterion: str = "gcv",
+    penalty: str = "global",
+    centre: bool = False,
+    start: Any = None,
+    max_sweeps: int = 200,
+    tol: float = 1e-8,
 ) -> RidgeFit:
     """Ridge regression with the penalty chosen by a criterion.
 
@@ -173,9 +182,13 @@ def fit_ridge(
         if criterion != "gcv":
             raise ValueError(f"local penalties have an analytic minimiser for 'gcv' only, got criterion={criterion!r}")
         if isinstance(Phi, Spectrum) or t is None:
-            raise TypeError("local penalties need the design and the target themselves: fit_ridge(Phi, t, penalty='local')")
+            raise TypeError(
+                "local penalties need the design and the target themselves: fit_ridge(Phi, t, penalty='local')"
+            )
         design = as_matrix(Phi, "Phi")
-        return fit_local(design, as_target(t, design.shape[0]), centre=centre, start=start, max_sweeps=max_sweeps, tol=tol)
+        return fit_local(
+            design, as_target(t, design.shape[0]), centre=centre, start=start, max_sweeps=max_sweeps, tol=tol
+        )
     if isinstance(Phi, Spectrum):
         spectrum = Phi
     else:
@@ -188,6 +201,9 @@ def fit_ridge(
     notes: list[Status] = []
     if not found:  # every value is infinite: as many unpenalised directions as rows
         found, notes = [(hi, np.inf)], [Status.TOO_FEW_ROWS]
+    # an interpolating fit leaves 0/0 to the criterion: no answer while there is a proper minimum
+    if len(found) > 1 and float(spectrum.trace_p(np.exp(lo))) < 1.0:
+        found = [pair for pair in found if pair[0] > lo] or found
     minima = tuple((float(np.exp(u)), float(value)) for u, value in found)
     if len(minima) > 1 and minima[1][1] < 1.05 * minima[0][1]:
         notes.append(Status.MULTIPLE_OPTIMA)
@@ -199,9 +215,18 @@ def fit_ridge(
 
 
 def assemble(
-    spectrum: Spectrum, unit_lam: float, lam: Any, criterion: str, minima: tuple[tuple[float, float], ...],
-    notes: list[Status], history: tuple[dict[str, float], ...], *, scale: FloatArray | None = None, active: Any = None,
-    flat: Any = None, n_columns: int | None = None,
+    spectrum: Spectrum,
+    unit_lam: float,
+    lam: Any,
+    criterion: str,
+    minima: tuple[tuple[float, float], ...],
+    notes: list[Status],
+    history: tuple[dict[str, float], ...],
+    *,
+    scale: FloatArray | None = None,
+    active: Any = None,
+    flat: Any = None,
+    n_columns: int | None = None,
 ) -> RidgeFit:
     """Put a result together from a factorisation and the ridge `unit_lam` of its scaled columns."""
     values = evaluate(spectrum, unit_lam)
@@ -214,18 +239,40 @@ def assemble(
     elif variance <= floor:
         notes.append(Status.NOISE_AT_FLOOR)
     variance = max(variance, floor) if np.isfinite(variance) else max(spectrum.tss / spectrum.n_rows, floor)
-    posterior = Posterior.of(spectrum, unit_lam, 1.0 / variance, scale=scale, active=active, flat=flat, n_columns=n_columns)
+    posterior = Posterior.of(
+        spectrum, unit_lam, 1.0 / variance, scale=scale, active=active, flat=flat, n_columns=n_columns
+    )
     basis = np.flatnonzero(np.isfinite(np.broadcast_to(lam, posterior.coef.shape)))
+    if minima:  # the reported value is the refined one
+        minima = ((minima[0][0], values[criterion]), *minima[1:])
     return RidgeFit(
-        lam=lam, criterion=criterion, value=values[criterion], minima=minima, criteria=values, coef=posterior.coef,
-        intercept=posterior.intercept, basis=basis, gamma=values["gamma"], noise_std=float(np.sqrt(variance)),
-        status=worst(notes), notes=tuple(notes), history=history, n_rows=spectrum.n_rows, spectrum=spectrum,
+        lam=lam,
+        criterion=criterion,
+        value=values[criterion],
+        minima=minima,
+        criteria=values,
+        coef=posterior.coef,
+        intercept=posterior.intercept,
+        basis=basis,
+        gamma=values["gamma"],
+        noise_std=float(np.sqrt(variance)),
+        status=worst(notes),
+        notes=tuple(notes),
+        history=history,
+        n_rows=spectrum.n_rows,
+        spectrum=spectrum,
         posterior=posterior,
     )
 
 
 def reestimate_lambda(
-    Phi: Any, t: Any = None, *, criterion: str = "gcv", start: float = 0.01, centre: bool = False, max_steps: int = 1000,
+    Phi: Any,
+    t: Any = None,
+    *,
+    criterion: str = "gcv",
+    start: float = 0.01,
+    centre: bool = False,
+    max_steps: int = 1000,
     tol: float = 1e-8,
 ) -> tuple[float, Status, tuple[dict[str, float], ...]]:
     r"""Iterate Orr's re-estimation of a global penalty from a start: it ends in the minimum the start leads to.
@@ -253,7 +300,9 @@ def reestimate_lambda(
         if stiffness <= 0.0 or trace <= 0.0:
             return lam, Status.AT_BOUND, tuple(history)
         ratio = {
-            "uev": 1.0 / trace, "fpe": 2.0 * n / ((n + gamma) * trace), "gcv": 2.0 / trace,
+            "uev": 1.0 / trace,
+            "fpe": 2.0 * n / ((n + gamma) * trace),
+            "gcv": 2.0 / trace,
             "bic": n * np.log(n) / ((n + (np.log(n) - 1.0) * gamma) * trace),
         }[criterion]
         new = float(misfit * fall * ratio / (2.0 * stiffness))

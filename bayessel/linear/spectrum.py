@@ -53,7 +53,9 @@ class FlatSpace:
             return A
         C = np.array(A if A.ndim == 2 else A[:, None], order="F")
         work = sl.lapack.dormqr("L", "T" if transpose else "N", self.reflectors, self.tau, C, -1)[1]
-        out = sl.lapack.dormqr("L", "T" if transpose else "N", self.reflectors, self.tau, C, int(work[0]), overwrite_c=1)[0]
+        out = sl.lapack.dormqr(
+            "L", "T" if transpose else "N", self.reflectors, self.tau, C, int(work[0]), overwrite_c=1
+        )[0]
         return np.asarray(out if A.ndim == 2 else out[:, 0])
 
     def embed(self, A: FloatArray) -> FloatArray:
@@ -128,6 +130,8 @@ class Spectrum:
         n_rows, n_columns = A.shape
         rows = rows or A.size <= _SMALL  # they cost nothing here, and let results be refined
         t_scale = float(np.abs(y).max())
+        _check_magnitude(A, "Phi")
+        _check_magnitude(y, "t")
         if not rows and flat is None and n_rows >= 2 * n_columns:
             moments = Moments.of(A, y, centre=centre)
             if moments.condition() ** 2 * np.finfo(float).eps < GRAM_TOLERANCE:
@@ -151,7 +155,9 @@ class Spectrum:
             common["flat_offset"][space.pivots] = common["flat_root"] @ y_rotated[:q]
         if not rows and len(target) > 1.2 * n_columns:
             # R of [Phi t] holds all that the singular values need; Q is never formed
-            (R,) = sl.qr(np.column_stack([body, target]), mode="r", overwrite_a=True, check_finite=False, pivoting=False)
+            (R,) = sl.qr(
+                np.column_stack([body, target]), mode="r", overwrite_a=True, check_finite=False, pivoting=False
+            )
             m = n_columns
             s, z, Vt = _svd_of_triangle(R[:m, :m], R[:m, m])
             return cls(s=s, z=z, Vt=Vt, rss=float(R[m, m] ** 2), route="qr", **common)
@@ -161,8 +167,9 @@ class Spectrum:
         return spectrum._with_rows(A, y) if rows else replace(spectrum, U=None, off_span=None)
 
     @classmethod
-    def from_triangle(cls, moments: Moments, t_scale: float, route: str, Phi: FloatArray | None = None,
-                      t: FloatArray | None = None) -> Spectrum:
+    def from_triangle(
+        cls, moments: Moments, t_scale: float, route: str, Phi: FloatArray | None = None, t: FloatArray | None = None
+    ) -> Spectrum:
         """Build from the sufficient statistics of a (possibly streamed) data set."""
         s, z, Vt, rss, tss = moments.spectrum()
         if Phi is not None and t is not None and rss < 1e-5 * tss and not moments.exact:
@@ -178,12 +185,23 @@ class Spectrum:
                 residual -= residual.mean()
             rss = float(residual @ residual)
         spectrum = cls(
-            n_rows=moments.n_rows, n_columns=moments.n_columns, s=s, z=z, Vt=Vt, rss=rss, tss=tss, t_scale=t_scale,
-            route=route, centred=moments.centre,
+            n_rows=moments.n_rows,
+            n_columns=moments.n_columns,
+            s=s,
+            z=z,
+            Vt=Vt,
+            rss=rss,
+            tss=tss,
+            t_scale=t_scale,
+            route=route,
+            centred=moments.centre,
         )
         if moments.centre:
             spectrum = replace(
-                spectrum, n_flat=1, flat_offset=np.array([moments.t_mean]), flat_slope=moments.mean[None, :],
+                spectrum,
+                n_flat=1,
+                flat_offset=np.array([moments.t_mean]),
+                flat_slope=moments.mean[None, :],
                 flat_root=np.array([[moments.n_rows**-0.5]]),
             )
         return spectrum
@@ -214,7 +232,9 @@ class Spectrum:
     def retarget(self, t: Any) -> Spectrum:
         """Return the same factorisation for another target (needs ``rows=True``)."""
         if self.U is None:
-            raise ValueError("this Spectrum keeps no rows; build it with Spectrum.of(..., rows=True) to change the target")
+            raise ValueError(
+                "this Spectrum keeps no rows; build it with Spectrum.of(..., rows=True) to change the target"
+            )
         y = as_target(t, self.n_rows)
         z = self.U.T @ y
         off = y - self.U @ z
@@ -236,7 +256,29 @@ class Spectrum:
         z, off = z + dz, off - self.U @ dz
         if len(self.s) + self.n_flat >= self.n_rows:
             off = np.zeros_like(off)
-        return replace(self, z=z, off_span=off, rss=float(off @ off), tss=tss, t_scale=float(np.abs(y).max()), target=y, **flat)
+        return replace(
+            self, z=z, off_span=off, rss=float(off @ off), tss=tss, t_scale=float(np.abs(y).max()), target=y, **flat
+        )
+
+    @property
+    def n_free(self) -> int:
+        """Rows left after the unpenalised directions: N, or N - 1 when centred."""
+        return self.n_rows - self.n_flat
+
+    def assemble_evidence(self, quad: Any, log_det: Any, beta: Any) -> Any:
+        r"""Return log p(t | alpha, beta) from its parts: the one place where its constants stand.
+
+        .. math:: -\tfrac12[N\log 2\pi - n\log\beta + \log|I + \Phi\Phi^T/\lambda| + \beta q]
+
+        with n = N. A centred design has a bias with a flat prior: integrating over it leaves n = N - 1, and a prior density
+        of :math:`1/(\sqrt{2\pi}s_t)`, s_t the standard deviation of the target, adds :math:`-\tfrac12\log\|t_c\|^2`: the
+        same for all models of one data set, and such that rescaling t by s adds exactly -N log s.
+        """
+        flat = 0.0
+        if self.centred:
+            floor = (4.0 * np.finfo(float).eps * (self.t_scale or 1.0)) ** 2 * self.n_rows
+            flat = float(np.log(max(self.tss, floor)))
+        return -0.5 * (self.n_rows * np.log(2.0 * np.pi) - self.n_free * np.log(beta) + log_det + beta * quad + flat)
 
     # ---- functions of lambda; `lam` is a number or an array, the result has its shape -------------------------------
 
@@ -275,9 +317,8 @@ class Spectrum:
         return np.log1p(self.s**2 / np.asarray(lam, dtype=np.float64)[..., None]).sum(axis=-1)
 
     def log_evidence(self, lam: FloatArray | float, beta: FloatArray | float) -> Any:
-        r"""log p(t | alpha = lambda beta, beta) = -1/2 [N log(2 pi / beta) + log|I + Phi Phi^T/lambda| + beta q]."""
-        beta = np.asarray(beta, dtype=np.float64)
-        return -0.5 * (self.n_rows * np.log(2.0 * np.pi / beta) + self.log_det(lam) + beta * self.quad(lam))
+        """log p(t | alpha = lambda beta, beta); see `assemble_evidence`."""
+        return self.assemble_evidence(self.quad(lam), self.log_det(lam), np.asarray(beta, dtype=np.float64))
 
     def weights(self, lam: float) -> FloatArray:
         """Posterior mean (ridge solution) of the penalised weights."""
@@ -310,6 +351,12 @@ class Spectrum:
         if self.U is None or self.off_span is None:
             raise ValueError("residuals need the rows; build the Spectrum with rows=True")
         return self.off_span + (self._g(lam) * self.z) @ self.U.T
+
+
+def _check_magnitude(A: FloatArray, name: str) -> None:
+    largest = max(float(A.max()), -float(A.min()))
+    if largest > 1e100 or 0.0 < largest < 1e-100:
+        raise ValueError(f"{name} has values of size {largest:.0e}, whose squares leave double precision; rescale it")
 
 
 def _svd(A: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -17,11 +17,11 @@ from bayessel.linear.spectrum import Spectrum
 from bayessel.result import Status
 
 
-def gaussian_approximation(log_evidence: float, gamma: float, n_rows: int) -> float:
+def gaussian_approximation(log_evidence: float, gamma: float, n_free: int) -> float:
     """Third-level evidence by the Gaussian approximation, in nats."""
-    if gamma <= 0.0 or gamma >= n_rows:
-        return -np.inf if gamma <= 0.0 else np.inf
-    return float(log_evidence + 0.5 * np.log(2.0 / gamma) + 0.5 * np.log(2.0 / (n_rows - gamma)))
+    if gamma <= 0.0 or gamma >= n_free:  # a width of infinity: the approximation has nothing to say
+        return np.inf
+    return float(log_evidence + 0.5 * np.log(2.0 / gamma) + 0.5 * np.log(2.0 / (n_free - gamma)))
 
 
 @dataclass(frozen=True)
@@ -76,20 +76,23 @@ def model_evidence_quadrature(
     points += 1 - points % 2
     u = np.linspace(lo, hi, points)
     lam = np.exp(u)
-    n = spectrum.n_rows
+    n = spectrum.n_free
     logs = np.empty(points)
     step = max(1, 2_000_000 // max(len(spectrum.s), 1))
     for i in range(0, points, step):
         part = lam[i : i + step]
         with np.errstate(divide="ignore"):
             logs[i : i + step] = -0.5 * n * np.log(spectrum.quad(part)) - 0.5 * spectrum.log_det(part)
-    logs += gammaln(0.5 * n) - 0.5 * n * np.log(np.pi)  # (2 pi)^(-N/2) Gamma(N/2) 2^(N/2)
+    # what assemble_evidence says at beta = 1 beyond its lambda-dependent parts, and Gamma(n/2) 2^(n/2)
+    logs += float(spectrum.assemble_evidence(0.0, 0.0, 1.0)) + gammaln(0.5 * n) + 0.5 * n * np.log(2.0)
     simpson = np.full(points, 2.0)
     simpson[1::2] = 4.0
     simpson[[0, -1]] = 1.0
     terms = logs + np.log(simpson * (u[1] - u[0]) / 3.0)
     total = float(logsumexp(terms))
     band = max(1, points // 20)
-    edge = float(np.exp(logsumexp(np.concatenate([terms[:band], terms[-band:]])) - total)) if np.isfinite(total) else 1.0
+    edge = (
+        float(np.exp(logsumexp(np.concatenate([terms[:band], terms[-band:]])) - total)) if np.isfinite(total) else 1.0
+    )
     status = Status.AT_BOUND if edge > 0.05 else Status.CONVERGED
     return Quadrature(total - float(np.log(2.0 * np.pi)), float(np.exp(lo)), float(np.exp(hi)), edge, status)

@@ -1,6 +1,7 @@
 r"""The evidence procedure: one weight precision :math:`\alpha`, one noise precision :math:`\beta`, chosen by the evidence.
 
-With :math:`\lambda=\alpha/\beta` the best noise level is known in closed form, :math:`\hat\beta(\lambda) = N/q(\lambda)`, so
+With :math:`\lambda=\alpha/\beta` the best noise level is known in closed form, :math:`\hat\beta(\lambda) = n/q(\lambda)`
+(n = N, or N - 1 when a bias with a flat prior was integrated out), so
 the evidence is a curve over :math:`\log\lambda` alone. Its slope is :math:`\tfrac12(\gamma - \alpha\|w\|^2)`: each of its
 zeros is a fixed point of MacKay's re-estimation. The curve is scanned over the whole range that double precision can tell
 apart and every local maximum is refined; MacKay's and the EM iteration are there for comparison.
@@ -88,7 +89,7 @@ class LinearFit:
         """Third-level evidence by the Gaussian approximation; see `model_evidence_quadrature` for the exact integral."""
         from bayessel.linear.third_level import gaussian_approximation
 
-        return gaussian_approximation(self.log_evidence, self.gamma, self.n_rows)
+        return gaussian_approximation(self.log_evidence, self.gamma, self.spectrum.n_free)
 
     def predict(self, Phi: Any, return_std: bool = False) -> Any:
         """Mean at new rows of the design, and the standard deviation of a new observation (noise included)."""
@@ -104,8 +105,15 @@ class LinearFit:
 
 
 def fit_evidence(
-    Phi: Any, t: Any = None, *, centre: bool = False, method: str = "profile", max_steps: int = 1000, tol: float = 1e-6,
-    alpha0: float = 1e-3, beta0: float | None = None,
+    Phi: Any,
+    t: Any = None,
+    *,
+    centre: bool = False,
+    method: str = "profile",
+    max_steps: int = 1000,
+    tol: float = 1e-6,
+    alpha0: float = 1e-3,
+    beta0: float | None = None,
 ) -> LinearFit:
     """Choose alpha and beta by the evidence.
 
@@ -114,8 +122,8 @@ def fit_evidence(
     Phi, t
         Design (N, M) and target (N,), or a `Spectrum` alone.
     centre
-        Give the bias a flat prior by taking the means of `t` and of the columns off (leave the bias column out).
-        The evidence is that of the centred target under the centred design.
+        Give the bias a flat prior by taking the means of `t` and of the columns off (leave the bias column out);
+        see `log_evidence`.
     method
         'profile' scans the exact profile over lambda and finds all local maxima; 'mackay' and 'em' iterate their
         re-estimation formulas from (alpha0, beta0) and may end in a lesser one.
@@ -165,7 +173,7 @@ def _largest_precision(spectrum: Spectrum) -> float:
 def _best_beta(spectrum: Spectrum, lam: FloatArray | float, beta_max: float) -> Any:
     quad = spectrum.quad(lam)
     with np.errstate(divide="ignore"):
-        return np.minimum(spectrum.n_rows / quad, beta_max)
+        return np.minimum(spectrum.n_free / quad, beta_max)
 
 
 def _slope(spectrum: Spectrum, u: FloatArray, beta_max: float) -> FloatArray:
@@ -191,8 +199,13 @@ def _profile(spectrum: Spectrum, beta_max: float) -> LinearFit:
         if current == 0:
             continue
         if current < 0 and last > 0:
-            root = brentq(lambda u: float(_slope(spectrum, np.array([u]), beta_max)[0]), grid[last_index], grid[i],
-                          xtol=1e-13, rtol=8 * _EPS)
+            root = brentq(
+                lambda u: float(_slope(spectrum, np.array([u]), beta_max)[0]),
+                grid[last_index],
+                grid[i],
+                xtol=1e-13,
+                rtol=8 * _EPS,
+            )
             candidates.append(float(root))
         elif current < 0 and last == 0:
             candidates.append(float(grid[max(i - 1, 0)]))  # falls from the very edge: the edge is a maximum
@@ -206,11 +219,24 @@ def _profile(spectrum: Spectrum, beta_max: float) -> LinearFit:
     order = np.argsort(-values, kind="stable")
     maxima = tuple(Maximum(float(lams[i]), float(values[i])) for i in order)
     history = tuple(
-        {"step": float(k), "lam": float(lams[i]), "alpha": float(lams[i] * betas[i]), "beta": float(betas[i]),
-         "log_evidence": float(values[i]), "gamma": float(spectrum.gamma(float(lams[i])))}
+        {
+            "step": float(k),
+            "lam": float(lams[i]),
+            "alpha": float(lams[i] * betas[i]),
+            "beta": float(betas[i]),
+            "log_evidence": float(values[i]),
+            "gamma": float(spectrum.gamma(float(lams[i]))),
+        }
         for k, i in enumerate(order)
     )
     best = int(order[0])
+    if candidates[best] <= _plateau_end(grid, slope, noise):
+        # interpolation: the evidence no longer depends on lambda; the largest such lambda keeps the most digits
+        flat = grid[grid <= _plateau_end(grid, slope, noise)]
+        flat_values = np.atleast_1d(spectrum.log_evidence(np.exp(flat), _best_beta(spectrum, np.exp(flat), beta_max)))
+        same = flat_values >= values[best] - 1e-10 * max(1.0, abs(values[best]))
+        lams[best] = np.exp(flat[np.flatnonzero(same)[-1]]) if same.any() else lams[best]
+        betas[best] = float(_best_beta(spectrum, lams[best], beta_max))
     notes: list[Status] = []
     if candidates[best] >= grid[-1]:
         notes.append(Status.PURE_NOISE)
@@ -221,6 +247,14 @@ def _profile(spectrum: Spectrum, beta_max: float) -> LinearFit:
     return _finish(spectrum, float(lams[best]), float(betas[best]), beta_max, notes, maxima, history)
 
 
+def _plateau_end(grid: FloatArray, slope: FloatArray, noise: float) -> float:
+    """End of the stretch at small lambda where the slope is rounding (minus infinity if there is none)."""
+    moving = np.flatnonzero(np.abs(slope) >= noise)
+    if len(moving) and moving[0] == 0:
+        return -np.inf
+    return float(grid[moving[0]] if len(moving) else grid[-1])
+
+
 def _chunks(grid: FloatArray, width: int) -> list[FloatArray]:
     step = max(1, 2_000_000 // max(width, 1))
     return [grid[i : i + step] for i in range(0, len(grid), step)]
@@ -229,7 +263,7 @@ def _chunks(grid: FloatArray, width: int) -> list[FloatArray]:
 def _iterate(
     spectrum: Spectrum, beta_max: float, method: str, max_steps: int, tol: float, alpha0: float, beta0: float | None
 ) -> LinearFit:
-    n, m = spectrum.n_rows, spectrum.n_columns
+    n, m = spectrum.n_free, spectrum.n_columns
     alpha = alpha0
     beta = as_positive(beta0, "beta0") if beta0 is not None else min(n / (0.1 * spectrum.tss), beta_max)
     history = []
@@ -240,16 +274,26 @@ def _iterate(
         gamma = float(spectrum.gamma(lam))
         norm2, misfit = float(spectrum.weight_norm2(lam)), float(spectrum.sum_squares(lam))
         if method == "mackay":
-            alpha_new, beta_new = gamma / max(norm2, 1e-300), (n - gamma) / max(misfit, 1e-300)
+            alpha_new, beta_new = gamma / max(norm2, 1e-300), max(n - gamma, _EPS * n) / max(misfit, 1e-300)
         else:  # tr Sigma = (M - gamma)/alpha and tr(Phi Sigma Phi^T) = gamma/beta
             alpha_new = m / (norm2 + (m - gamma) / alpha)
             beta_new = n / (misfit + gamma / beta)
         beta_new = min(beta_new, beta_max)
         alpha_new = min(alpha_new, alpha_max)
-        history.append({"step": float(step), "lam": lam, "alpha": alpha, "beta": beta, "gamma": gamma,
-                        "log_evidence": float(spectrum.log_evidence(lam, beta))})
-        moved = max(abs(np.log(alpha_new / alpha)) / np.sqrt(2.0 / max(gamma, 1e-12)),
-                    abs(np.log(beta_new / beta)) / np.sqrt(2.0 / max(n - gamma, 1e-12)))
+        history.append(
+            {
+                "step": float(step),
+                "lam": lam,
+                "alpha": alpha,
+                "beta": beta,
+                "gamma": gamma,
+                "log_evidence": float(spectrum.log_evidence(lam, beta)),
+            }
+        )
+        moved = max(
+            abs(np.log(alpha_new / alpha)) / np.sqrt(2.0 / max(gamma, 1e-12)),
+            abs(np.log(beta_new / beta)) / np.sqrt(2.0 / max(n - gamma, 1e-12)),
+        )
         alpha, beta = float(alpha_new), float(beta_new)
         if moved < tol:
             notes = []
@@ -262,7 +306,12 @@ def _iterate(
 
 
 def _finish(
-    spectrum: Spectrum, lam: float, beta: float | None, beta_max: float, notes: list[Status], maxima: tuple[Maximum, ...],
+    spectrum: Spectrum,
+    lam: float,
+    beta: float | None,
+    beta_max: float,
+    notes: list[Status],
+    maxima: tuple[Maximum, ...],
     history: tuple[dict[str, float], ...],
 ) -> LinearFit:
     if beta is None:
@@ -272,7 +321,7 @@ def _finish(
     lam = alpha / beta
     at = sums(spectrum, lam)
     gamma = at.gamma
-    n_left = spectrum.n_rows - gamma
+    n_left = spectrum.n_free - gamma
     if beta >= beta_max and Status.CONSTANT_TARGET not in notes and Status.TOO_FEW_ROWS not in notes:
         notes.append(Status.NOISE_AT_FLOOR)
     if lam < 1e-16 * max(1.0, float(spectrum.s[0] ** 2) if len(spectrum.s) else 1.0):
@@ -280,10 +329,21 @@ def _finish(
     if (gamma < 3.0 or n_left < 3.0) and not notes:
         notes.append(Status.FEW_WELL_DETERMINED)
     posterior = Posterior.of(spectrum, lam, beta)
-    value = at.log_evidence(spectrum.n_rows, beta)
+    value = float(spectrum.assemble_evidence(at.quad, at.log_det, beta))
     return LinearFit(
-        log_evidence=value, alpha=alpha, beta=beta, lam=lam, gamma=gamma, coef=posterior.coef,
-        intercept=posterior.intercept, basis=np.arange(spectrum.n_columns), status=worst(notes), notes=tuple(notes),
-        maxima=maxima or (Maximum(lam, value),), history=history, n_rows=spectrum.n_rows, spectrum=spectrum,
+        log_evidence=value,
+        alpha=alpha,
+        beta=beta,
+        lam=lam,
+        gamma=gamma,
+        coef=posterior.coef,
+        intercept=posterior.intercept,
+        basis=np.arange(spectrum.n_columns),
+        status=worst(notes),
+        notes=tuple(notes),
+        maxima=(Maximum(lam, value), *maxima[1:]),
+        history=history,
+        n_rows=spectrum.n_rows,
+        spectrum=spectrum,
         posterior=posterior,
     )

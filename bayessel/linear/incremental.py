@@ -1,0 +1,258 @@
+r"""Exact changes of a ridge fit: add or remove a column, add or remove a row, in O(M^2) or O(NM) instead of O(NM^2).
+
+The state is the triangle R of the augmented matrix :math:`[\Phi\ t;\ \sqrt\Lambda\ 0]`, its last column holding the target.
+A new row is one triangular-pentagonal QR, a removed row a downdate in closed form, a removed column a run of rotations,
+a new column one projection (Orr 1996, section 4.3 and appendix A.7, done on factors instead of the N x N matrix P).
+Columns too close to the span of the others are orthogonalised twice; a removal that would cost more than half of the
+digits recomputes the triangle from the rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sl
+
+from bayessel._check import FloatArray, as_count, as_float_array, as_matrix, as_positive_vector, as_target, check_finite
+from bayessel._numerics import rank_one_update
+from bayessel.linear._criteria import from_sums
+
+
+class RidgeState:
+    """A ridge fit with fixed penalties that can change one column or row at a time.
+
+    Parameters
+    ----------
+    Phi, t
+        Design (N, M) and target (N,).
+    lam
+        Penalty, one or one per column (zero allowed).
+    centre
+        Add an unpenalised bias (kept out of `coef`, see `intercept`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> state = RidgeState(np.eye(3), [1.0, 2.0, 3.0], lam=1.0)
+    >>> state.coef.tolist()
+    [0.5, 1.0, 1.5]
+    >>> state.remove_column(0)
+    >>> state.coef.round(6).tolist()
+    [1.0, 1.5]
+    """
+
+    def __init__(self, Phi: Any, t: Any, lam: Any, *, centre: bool = False) -> None:
+        design = as_matrix(Phi, "Phi")
+        target = as_target(t, design.shape[0])
+        penalty = as_positive_vector(lam, "lam", design.shape[1], allow_zero=True)
+        self._bias = int(bool(centre))
+        self._n, self._m = len(target), design.shape[1] + self._bias
+        # room to grow, column by column in memory: a new row or column is written in place
+        self._store = np.zeros((self._n + self._n // 8 + 8, self._m + self._m // 8 + 8), order="F")
+        self._store[: self._n, self._bias : self._m] = design
+        self._store[: self._n, : self._bias] = 1.0
+        self._target = np.zeros(self._store.shape[0])
+        self._target[: self._n] = target
+        self._alive = np.zeros(self._store.shape[0], dtype=bool)
+        self._alive[: self._n] = True
+        self._lam = np.concatenate([np.zeros(self._bias), penalty])
+        self.refactor()
+
+    # ---- reading ----------------------------------------------------------------------------------------------------
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows in the fit."""
+        return int(self._alive.sum())
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns, the bias not counted."""
+        return self._m - self._bias
+
+    @property
+    def rows(self) -> FloatArray:
+        """The design of the rows in the fit (a copy)."""
+        return self._store[: self._n, self._bias : self._m][self._alive[: self._n]]
+
+    @property
+    def target(self) -> FloatArray:
+        """The target of the rows in the fit (a copy)."""
+        return self._target[: self._n][self._alive[: self._n]]
+
+    @property
+    def lam(self) -> FloatArray:
+        """Penalty of each column."""
+        return self._lam[self._bias :].copy()
+
+    def _weights(self) -> FloatArray:
+        diagonal = np.abs(np.diag(self.R)[: self._m])
+        if self._m and diagonal.min() <= diagonal.max() * 1e-300:
+            return np.asarray(np.linalg.lstsq(self.R[:-1, :-1], self.R[:-1, -1], rcond=None)[0])
+        return np.asarray(sl.solve_triangular(self.R[:-1, :-1], self.R[:-1, -1], check_finite=False))
+
+    @property
+    def coef(self) -> FloatArray:
+        """Weights of the columns."""
+        return self._weights()[self._bias :]
+
+    @property
+    def intercept(self) -> float:
+        """Weight of the bias; 0 without one."""
+        return float(self._weights()[0]) if self._bias else 0.0
+
+    @property
+    def cost(self) -> float:
+        """t^T P t, the penalised sum of squares at its minimum."""
+        return float(self.R[-1, -1] ** 2)
+
+    @property
+    def sum_squares(self) -> float:
+        """t^T P^2 t, the sum of squared residuals."""
+        w = self._weights()
+        residual = self.target - self._body()[self._alive[: self._n]] @ w
+        return float(residual @ residual)
+
+    @property
+    def gamma(self) -> float:
+        """Effective number of parameters, the bias included: M - sum lambda_j (A^-1)_jj."""
+        inverse = sl.solve_triangular(self.R[:-1, :-1], np.eye(self._m), check_finite=False)
+        return float(self._m - self._lam @ (inverse**2).sum(axis=1))
+
+    def criteria(self) -> dict[str, float]:
+        """Selection criteria of the present fit: loo, gcv, uev, fpe, bic, and gamma."""
+        body, target = self._body()[self._alive[: self._n]], self.target
+        Q = sl.solve_triangular(self.R[:-1, :-1], body.T, trans="T", check_finite=False)
+        leverage = (Q**2).sum(axis=0)
+        residual = target - body @ self._weights()
+        n, gamma = len(target), float(leverage.sum())
+        with np.errstate(divide="ignore", invalid="ignore"):
+            out = {"loo": float(np.mean((residual / (1.0 - leverage)) ** 2))}
+        misfit = float(residual @ residual)
+        out |= {name: float(from_sums(name, n, misfit, n - gamma)) for name in ("gcv", "uev", "fpe", "bic")}
+        return out | {"gamma": gamma}
+
+    def _body(self) -> FloatArray:
+        return self._store[: self._n, : self._m]
+
+    # ---- changing ---------------------------------------------------------------------------------------------------
+
+    def refactor(self) -> None:
+        """Recompute the triangle from the rows: the retraining that the updates save."""
+        m = self._m
+        stack = np.zeros((self._n + m, m + 1), order="F")
+        stack[: self._n, :m] = self._body()
+        stack[: self._n, m] = self._target[: self._n]
+        stack[self._n + np.arange(m), np.arange(m)] = np.sqrt(self._lam)
+        (R,) = sl.qr(stack, mode="r", overwrite_a=True, check_finite=False)
+        full = np.zeros((m + 1, m + 1))
+        full[: len(R)] = R[: m + 1]
+        self.R = np.asfortranarray(np.triu(full))
+
+    def add_row(self, h: Any, t: float) -> None:
+        """Add a row of the design (without the bias) and its target."""
+        row = self._checked_row(h)
+        value = float(as_target(np.atleast_1d(as_float_array(t, "t")), 1)[0])
+        x = np.concatenate([np.ones(self._bias), row, [value]])
+        if self._n == self._store.shape[0]:
+            self._grow(rows=True)
+        self._store[self._n, : self._m] = x[:-1]
+        self._target[self._n] = value
+        self._alive[self._n] = True
+        self._n += 1
+        self.R = np.triu(sl.lapack.dtpqrt(0, min(32, self._m + 1), self.R, x[None, :].copy(order="F"))[0])
+
+    def remove_row(self, i: int) -> None:
+        """Remove row `i` (counted among the rows in the fit)."""
+        as_count(i, "i", 0)
+        if i >= self.n_rows:
+            raise ValueError(f"i must be less than the number of rows, {self.n_rows}; got {i}")
+        if self.n_rows == 1:
+            raise ValueError("the last row cannot be removed: a fit needs at least one")
+        k = int(np.flatnonzero(self._alive[: self._n])[i])
+        x = np.append(self._store[k, : self._m], self._target[k])
+        self._alive[k] = False
+        self._store[k, : self._m] = 0.0  # rows out of the fit are zero: products over the store need no mask
+        self._target[k] = 0.0
+        try:
+            self.R = np.asfortranarray(rank_one_update(self.R, x, -1.0, keep=1e-8))
+        except ArithmeticError:
+            self.refactor()
+
+    def add_column(self, h: Any, lam: float) -> None:
+        """Add a column of the design with its penalty; it becomes the last one."""
+        column = as_float_array(h, "h")
+        if column.shape != (self.n_rows,):
+            raise ValueError(f"h must have one value per row, {self.n_rows}; got shape {column.shape}")
+        check_finite(column, "h")
+        penalty = float(as_positive_vector(lam, "lam", 1, allow_zero=True)[0])
+        if self._m == self._store.shape[1]:
+            self._grow(rows=False)
+        full = np.zeros(self._n)
+        full[self._alive[: self._n]] = column
+        r, delta, residual = self._project(full, penalty)
+        z, t = self.R[:-1, -1], self._target[: self._n]
+        fresh = float(residual @ t) / delta if delta > 0.0 else 0.0
+        m = self._m
+        R = np.zeros((m + 2, m + 2), order="F")
+        R[:m, :m], R[:m, m], R[:m, m + 1] = self.R[:-1, :-1], r, z
+        R[m, m], R[m, m + 1] = delta, fresh
+        left = self.cost - fresh**2
+        self._store[: self._n, m] = full
+        self._lam = np.append(self._lam, penalty)
+        self._m += 1
+        self.R = R
+        if left < 0.01 * fresh**2:  # the new column explains nearly all: measure what is left
+            w = self._weights()
+            rest = t - self._body() @ w
+            left = float(rest @ rest + self._lam @ w**2)
+        R[-1, -1] = np.sqrt(max(left, 0.0))
+
+    def remove_column(self, j: int) -> None:
+        """Remove column `j` (the bias not counted)."""
+        as_count(j, "j", 0)
+        if j >= self.n_columns:
+            raise ValueError(f"j must be less than the number of columns, {self.n_columns}; got {j}")
+        if self._m == 1:
+            raise ValueError("the last column cannot be removed: a fit needs at least one")
+        k = j + self._bias
+        _, R = sl.qr_delete(np.eye(self._m + 1), self.R, k, which="col", check_finite=False)
+        self.R = np.asfortranarray(np.triu(R[: self._m]))
+        self._store[: self._n, k : self._m - 1] = self._store[: self._n, k + 1 : self._m]
+        self._lam = np.delete(self._lam, k)
+        self._m -= 1
+
+    def _project(self, h: FloatArray, penalty: float) -> tuple[FloatArray, float, FloatArray]:
+        """Coordinates of a new column in the old ones, the length of what is left, and what is left (data rows)."""
+        body, R = self._body(), self.R[:-1, :-1]
+        r = sl.solve_triangular(R, body.T @ h, trans="T", check_finite=False)
+        v = sl.solve_triangular(R, r, check_finite=False)
+        rest = h - body @ v
+        ridge = self._lam * v**2
+        length2 = float(rest @ rest + ridge.sum())
+        if length2 < 0.1 * float(h @ h):
+            # semi-normal equations lose digits here; one corrected step wins them back (Bjorck 1987)
+            dr = sl.solve_triangular(R, body.T @ rest - self._lam * v, trans="T", check_finite=False)
+            r = r + dr
+            v = v + sl.solve_triangular(R, dr, check_finite=False)
+            rest = h - body @ v
+            length2 = float(rest @ rest + (self._lam * v**2).sum())
+        return r, float(np.sqrt(length2 + penalty)), rest
+
+    def _checked_row(self, h: Any) -> FloatArray:
+        row = as_float_array(h, "h")
+        if row.shape != (self.n_columns,):
+            raise ValueError(f"h must have one value per column, {self.n_columns}; got shape {row.shape}")
+        check_finite(row, "h")
+        return row
+
+    def _grow(self, *, rows: bool) -> None:
+        n, m = self._store.shape
+        bigger = np.zeros((n + n // 4 + 8, m) if rows else (n, m + m // 4 + 8), order="F")
+        bigger[:n, :m] = self._store
+        self._store = bigger
+        if rows:
+            extra = bigger.shape[0] - n
+            self._target = np.concatenate([self._target, np.zeros(extra)])
+            self._alive = np.concatenate([self._alive, np.zeros(extra, dtype=bool)])

@@ -1,0 +1,173 @@
+r"""The evidence procedure on data that do not fit into memory: one pass over row blocks.
+
+Everything but leave-one-out needs only :math:`\Phi^T\Phi, \Phi^Tt, t^Tt` and N. Sums of squares run at BLAS speed while the
+condition number is below about 700 (then they are right to 1e-10); beyond that a QR is streamed. The first blocks decide,
+the end of the pass checks, and the result's ``spectrum.route`` says which was used.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bayessel._check import FloatArray, as_float_array, one_of
+from bayessel._tables import iter_blocks
+from bayessel.basis import Dictionary
+from bayessel.linear.moments import Moments
+from bayessel.linear.spectrum import GRAM_TOLERANCE, Spectrum
+from bayessel.linear.type2 import LinearFit, fit_evidence
+from bayessel.result import Status, worst
+
+
+def fit_evidence_stream(
+    source: Any, *, dictionary: Dictionary | None = None, centre: bool | None = None, target: str | None = None,
+    inputs: Any = None, block_rows: int = 65536, arithmetic: str = "auto", method: str = "profile",
+) -> LinearFit:
+    """Choose alpha and beta by the evidence from row blocks, with memory independent of the number of rows.
+
+    Parameters
+    ----------
+    source
+        An iterable of ``(Phi, t)`` blocks; a callable returning a fresh iterator of them (so that a second pass is
+        possible); or the path of a CSV or Parquet file, read in blocks.
+    dictionary
+        Turn each block's inputs into columns, ``dictionary.design(X)``; its bias gets a flat prior. Without one the
+        blocks are the design itself.
+    centre
+        Give a bias a flat prior. Default: the dictionary's bias, or False.
+    target, inputs
+        Columns of a file: name of the target, names of the inputs (default: all others).
+    block_rows
+        Rows read at once from a file.
+    arithmetic
+        'auto', 'gram' (sums of squares) or 'qr'.
+    method
+        As in `fit_evidence`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> blocks = []
+    >>> for _ in range(5):
+    ...     Phi = rng.normal(size=(1000, 3))
+    ...     blocks.append((Phi, Phi @ [1.0, 0.0, -1.0] + 0.1 * rng.normal(size=1000)))
+    >>> fit = fit_evidence_stream(blocks)
+    >>> fit.n_rows, fit.coef.round(1).tolist(), fit.spectrum.route
+    (5000, [1.0, 0.0, -1.0], 'stream-gram')
+    """
+    spectrum, notes = stream_spectrum(
+        source, dictionary=dictionary, centre=centre, target=target, inputs=inputs, block_rows=block_rows, arithmetic=arithmetic
+    )
+    fit = fit_evidence(spectrum, method=method)
+    if notes:
+        fit = replace(fit, notes=(*fit.notes, *notes), status=worst([*fit.notes, *notes]))
+    return fit
+
+
+def stream_spectrum(
+    source: Any, *, dictionary: Dictionary | None = None, centre: bool | None = None, target: str | None = None,
+    inputs: Any = None, block_rows: int = 65536, arithmetic: str = "auto",
+) -> tuple[Spectrum, list[Status]]:
+    """Factor a stream; returns the `Spectrum` (for `fit_evidence`, `fit_ridge`) and remarks about lost digits."""
+    one_of(arithmetic, "arithmetic", ("auto", "gram", "qr"))
+    open_blocks, again = _opener(source, target, inputs, block_rows)
+    with_bias = bool(dictionary.bias if dictionary is not None else False) if centre is None else bool(centre)
+    exact = None if arithmetic == "auto" else arithmetic == "qr"
+    moments = _pass(_designs(open_blocks(), dictionary), with_bias, exact)
+    notes: list[Status] = []
+    if not moments.exact and arithmetic == "auto" and _loses_digits(moments):
+        if again:
+            moments = _pass(_designs(open_blocks(), dictionary), with_bias, True)
+        else:
+            notes.append(Status.ILL_CONDITIONED)
+    route = "stream-qr" if moments.exact else "stream-gram"
+    return Spectrum.from_triangle(moments, moments.t_scale, route), notes
+
+
+def _opener(source: Any, target: str | None, inputs: Any, block_rows: int
+            ) -> tuple[Callable[[], Iterator[tuple[Any, Any]]], bool]:
+    """Return a function that starts a pass, and whether it can be called twice."""
+    if isinstance(source, str | os.PathLike):
+        if target is None:
+            raise ValueError("name the target column of the file: target='...'")
+        return lambda: iter(iter_blocks(os.fspath(source), target, inputs, rows=block_rows)), True
+    if callable(source):
+        return lambda: iter(source()), True
+    if not isinstance(source, Iterable):
+        raise TypeError(
+            f"source must be a path, an iterable of (Phi, t) blocks or a callable returning one, got {type(source).__name__}"
+        )
+    return lambda: iter(source), not isinstance(source, Iterator)
+
+
+def _designs(blocks: Iterator[tuple[Any, Any]], dictionary: Dictionary | None) -> Iterator[tuple[FloatArray, FloatArray]]:
+    for number, block in enumerate(blocks):
+        if not isinstance(block, tuple | list) or len(block) < 2:
+            raise TypeError(f"block {number} must be a pair (Phi, t), got {type(block).__name__}")
+        X, t = as_float_array(block[0], f"Phi of block {number}"), as_float_array(block[1], f"t of block {number}")
+        if X.ndim == 1 and dictionary is not None:
+            X = X[:, None]
+        if X.ndim != 2 or t.ndim != 1 or len(X) != len(t):
+            raise ValueError(f"block {number} must be a (rows, columns) array and a (rows,) target, got {X.shape} and {t.shape}")
+        if len(t) == 0:
+            continue
+        if dictionary is not None:
+            X = dictionary.design(X)
+            X = X[:, :-1] if dictionary.bias else X
+        yield X, t
+
+
+def _pass(designs: Iterator[tuple[FloatArray, FloatArray]], centre: bool, exact: bool | None) -> Moments:
+    """Sum one pass; with ``exact=None`` the first rows decide between sums of squares and QR."""
+    waiting: list[tuple[FloatArray, FloatArray]] = []
+    moments: Moments | None = None
+    for number, (Phi, t) in enumerate(designs):
+        if moments is None:
+            if waiting and Phi.shape[1] != waiting[0][0].shape[1]:
+                raise ValueError(f"block {number} has {Phi.shape[1]} columns, the first had {waiting[0][0].shape[1]}")
+            waiting.append((Phi, t))
+            if exact is None and sum(len(y) for _, y in waiting) < 4 * Phi.shape[1]:
+                continue
+            moments = _start(waiting, centre, exact)
+            waiting = []
+        else:
+            if Phi.shape[1] != moments.n_columns:
+                raise ValueError(f"block {number} has {Phi.shape[1]} columns, the first had {moments.n_columns}")
+            moments.update(Phi, t)
+        if not moments.is_finite():
+            raise ValueError(f"block {number} contains NaN or infinity; drop or impute those rows")
+    if moments is None:
+        if not waiting:
+            raise ValueError("the stream is empty: it needs at least one block with at least one row")
+        moments = _start(waiting, centre, True if exact is None else exact)
+        if not moments.is_finite():
+            raise ValueError("a block contains NaN or infinity; drop or impute those rows")
+    return moments
+
+
+def _start(waiting: list[tuple[FloatArray, FloatArray]], centre: bool, exact: bool | None) -> Moments:
+    if exact is None:
+        probe = _sum(waiting, centre, True)
+        exact = bool(probe.condition() ** 2 * np.finfo(float).eps > GRAM_TOLERANCE)
+        if exact:
+            return probe
+    return _sum(waiting, centre, exact)
+
+
+def _sum(blocks: list[tuple[FloatArray, FloatArray]], centre: bool, exact: bool) -> Moments:
+    moments = Moments(blocks[0][0].shape[1], centre=centre, exact=exact)
+    for Phi, t in blocks:
+        moments.update(Phi, t)
+    return moments
+
+
+def _loses_digits(moments: Moments) -> bool:
+    if moments.condition() ** 2 * np.finfo(float).eps > GRAM_TOLERANCE:
+        return True
+    *_, rss, tss = moments.spectrum()
+    return rss < 1e-5 * tss  # t^T t - sum z^2 has cancelled
