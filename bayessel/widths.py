@@ -138,8 +138,8 @@ def _one_width(
         # one warning per width and criterion would bury the reader: the statuses are in the table and in the verdict
         warnings.simplefilter("ignore", NumericalWarning)
         fit = fit_evidence(spectrum)
-        for note in set(fit.notes) - {fit.status}:
-            beside.setdefault(note.name, []).append("evidence")
+        for status in set(fit.notes) - {fit.status}:
+            beside.setdefault(status.name, []).append("evidence")
         for name in (name for name in criteria if name in _RIDGE):
             values[name], lams[f"lam_{name}"], notes = _ridge_minimum(spectrum, name)
             for note in notes:

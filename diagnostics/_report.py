@@ -251,9 +251,9 @@ def _statuses(table: pd.DataFrame) -> str:
     if not concerned:
         return "<p>Every fit converged without anything to report.</p>"
     items = []
-    for status, names in concerned.items():
+    for status, where_by_name in concerned.items():
         advice = Status[status].value if status in Status.__members__ else _NOTE_ADVICE.get(status, "")
-        where = "; ".join(f"{CRITERIA[name].label} at {_some(at)}" for name, at in names.items())
+        where = "; ".join(f"{CRITERIA[name].label} at {_some(at)}" for name, at in where_by_name.items())
         items.append(f"<dt>{escape(status)}</dt><dd>{escape(advice)}.<br>Here: {escape(where)}.</dd>")
     return f"<dl>{''.join(items)}</dl>"
 
