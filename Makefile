@@ -38,8 +38,9 @@ test: $(READY) ## the fast tests
 test-slow: $(READY) ## the slow tests: many seeds, large problems, timings
 	$(BIN)/python -m pytest -m slow $(ARGS)
 
-lint: $(READY) ## ruff
+lint: $(READY) ## ruff: rules and format
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 
 format: $(READY) ## let ruff fix and format what it can
 	$(BIN)/ruff check --fix .
