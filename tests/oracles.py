@@ -163,8 +163,9 @@ def exact(Phi: Array, t: Array, alpha: ArrayLike, beta: float, *, centre: bool =
     """Evidence, gamma, LOO, GCV and posterior mean through the N x N matrix I + Phi Lambda^-1 Phi' at many digits.
 
     The doubles are taken as exact. ``centre`` removes column and target means at full precision, and P then contains
-    the unpenalised mean: P = (I + Phi_c Lambda^-1 Phi_c')^-1 - 11'/N (so gamma counts the bias), while the evidence
-    is that of the centred target under the centred design.
+    the unpenalised mean: P = (I + Phi_c Lambda^-1 Phi_c')^-1 - 11'/N (so gamma counts the bias). The evidence is then
+    the integral over a bias of constant prior density 1 / (sqrt(2 pi) s), s^2 = |t_c|^2 / N:
+    log N(t_c | 0, I / beta + Phi_c A^-1 Phi_c') - log(beta |t_c|^2) / 2.
     """
     with mpmath.workdps(digits):
         n, m = Phi.shape
@@ -190,6 +191,9 @@ def exact(Phi: Array, t: Array, alpha: ArrayLike, beta: float, *, centre: bool =
                 Kinv[i][j] = Kinv[j][i] = mpmath.fdot(inv[i][j - i :], inv[j])
         cost = mpmath.fdot(y, [mpmath.fdot(row, y) for row in Kinv])
         log_ev = -(n * mpmath.log(2 * mpmath.pi) + log_det_K - n * mpmath.log(b) + b * cost) / 2
+        if centre:
+            spread = mpmath.fdot(y, y)
+            log_ev -= mpmath.log(b * spread) / 2 if spread > 0 else mpmath.inf
         residual = [mpmath.fdot(row, y) for row in Kinv]  # K^-1 leaves the mean of a centred y at zero
         mean = [s * mpmath.fdot([row[j] for row in rows], residual) for j, s in enumerate(inv_lam)]
         drop = mpmath.mpf(1) / n if centre else mpmath.mpf(0)
