@@ -1,9 +1,10 @@
 """Reading results: curves over kernel widths, pictures and reports. Nothing here fits a model."""
 
 from bayessel.diagnostics._comparison import WidthComparison
-from bayessel.diagnostics._curves import CRITERIA, Criterion, Optimum, Prediction, credible_widths, optima, verdict
+from bayessel.diagnostics._curves import CRITERIA, Criterion, Optimum, Prediction, credible_widths, optima
 from bayessel.diagnostics._plots import plot_fit, plot_widths
 from bayessel.diagnostics._report import width_report
+from bayessel.diagnostics._verdict import verdict
 
 __all__ = [
     "CRITERIA",

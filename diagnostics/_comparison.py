@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 from bayessel._check import FloatArray, one_of
-from bayessel.diagnostics._curves import CRITERIA, Optimum, Prediction, number, optima, preferences, verdict_sentences
+from bayessel.diagnostics._curves import CRITERIA, Optimum, Prediction, number, optima, preferences
+from bayessel.diagnostics._verdict import verdict_sentences
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -87,10 +88,14 @@ class WidthComparison:
     def facts(self) -> str:
         """Return one line on what was compared."""
         n, d = self.X.shape
-        inputs = ", ".join(self.names[:6]) + (", ..." if d > 6 else "")
+        scaled = " (standardised)"
+        standardised = all(name.endswith(scaled) for name in self.names)
+        inputs = ", ".join(name.removesuffix(scaled) if standardised else name for name in self.names[:6])
+        inputs += ", ..." if d > 6 else ""
         shape = "no bias" if not self.bias else "bias"
         return (
-            f"{n} rows, target {self.target}, {d} input{'s' if d > 1 else ''} ({inputs}); {self.n_centers} "
+            f"{n} rows, target {self.target}, {d}{' standardised' if standardised else ''} "
+            f"input{'s' if d > 1 else ''} ({inputs}); {self.n_centers} "
             f"{self.kind.replace('_', ' ')} functions, {shape}; {len(self.table)} widths from "
             f"{number(self.table.index[0])} to {number(self.table.index[-1])}"
         )

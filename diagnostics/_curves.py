@@ -1,7 +1,4 @@
-"""Reading criteria over kernel widths: which way is better, where the optima lie, what may be concluded.
-
-Everything here takes finished numbers (a table with one row per width) and gives words and optima back.
-"""
+"""Reading criteria over kernel widths: which way is better, where the optima lie, how the numbers are written."""
 
 from __future__ import annotations
 
@@ -100,16 +97,6 @@ CRITERIA: Mapping[str, Criterion] = {
     )
 }
 
-# Why families of criteria may prefer different widths, and who belongs to them.
-_FAMILY_WHY = {
-    "evidence": (("evidence", "model-evidence"), "how probable these data are under the prior of a width"),
-    "prediction": (("gcv", "loo", "fpe", "uev"), "how large the error (or the noise) of predictions is"),
-    "parsimony": (("bic",), "the same at a higher price per parameter"),
-}
-
-#: The share of an error estimate a reader may lose and shrug: mostly less than its own sampling error.
-SMALL_LOSS = 0.05
-
 
 class Optimum(NamedTuple):
     """A local optimum of a criterion over the grid of widths."""
@@ -202,167 +189,23 @@ def listing(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def _who(names: Sequence[str]) -> str:
-    words = {"evidence": "the evidence", "model-evidence": "the model evidence"}
-    return listing([words.get(name, CRITERIA[name].label) for name in names])
-
-
-def verdict(table: pd.DataFrame, criteria: Sequence[str], interrupted: bool = False, planned: int | None = None) -> str:
-    """Say what the curves allow one to say, in a few sentences and no more than they allow."""
-    return " ".join(verdict_sentences(table, criteria, interrupted, planned))
-
-
-def verdict_sentences(
-    table: pd.DataFrame, criteria: Sequence[str], interrupted: bool = False, planned: int | None = None
-) -> list[str]:
-    """Return the thoughts of :func:`verdict` one by one, the most important first."""
-    chosen = preferences(table, criteria)
-    if not chosen:
-        return ["No criterion has a finite value at any width: look at the statuses."]
-    said = _preference(table, chosen)
-    if len(table) > 1:
-        said += [*_ends(table, criteria), *_spread(table, criteria)]
-    said += [*_statuses(table, chosen), *_interpolation(table)]
-    if interrupted:
-        of = f" of {planned}" if planned else ""
-        said.append(f"The run was interrupted: {len(table)}{of} widths were finished, spread over the grid.")
-    return said
-
-
-def _preference(table: pd.DataFrame, chosen: Mapping[float, tuple[str, ...]]) -> list[str]:
-    """A headline, and what is behind it where the criteria differ."""
-    count = sum(len(names) for names in chosen.values())
-    widths = list(chosen)
-    if len(table) == 1:
-        return [f"Only one width was tried, r = {number(widths[0])}: there is nothing to compare."]
-    if len(widths) == 1:
-        who = f"all {count} criteria prefer" if count > 1 else f"{_who(chosen[widths[0]])} prefers"
-        return [f"{who[0].upper()}{who[1:]} r = {number(widths[0])}."]
-    apart = np.ptp(np.searchsorted(table.index.to_numpy(dtype=float), widths))
-    # the first criterion in the usual order speaks first: the evidence if it was asked for
-    reference = next(r for name in CRITERIA for r in widths if name in chosen[r])
-    order = sorted(widths, key=lambda r: (r != reference, -len(chosen[r]), r))
-    groups = "; ".join(f"r = {number(r)} by {_who(chosen[r])}" for r in order)
-    if apart == 1:
-        return [f"The {count} criteria agree to within one step of the grid: {groups}."]
-    losses = {name: _loss(table, name, reference) for r in order[1:] for name in chosen[r]}
-    worst = max(losses, key=lambda name: losses[name] / _shrugged(name))
-    if losses[worst] <= _shrugged(worst):
-        return [
-            "The criteria name different widths, but little hangs on it.",
-            f"Best are {groups}. The curves are flat between them: at r = {number(reference)} the others come within "
-            f"{_largest(losses)} of their best.",
-        ]
-    behind = "short of" if CRITERIA[worst].higher_is_better else "above"
-    return [
-        "The criteria disagree.",
-        f"Best are {groups}. It matters: at r = {number(reference)} {_who([worst])} is "
-        f"{_largest({worst: losses[worst]})} {behind} its best. {_why(chosen)}",
-    ]
-
-
-def _shrugged(name: str) -> float:
-    """The largest loss of a criterion that a reader may shrug off."""
-    return STRONG_NATS if CRITERIA[name].higher_is_better else SMALL_LOSS
-
-
-def _in(chosen: Mapping[float, tuple[str, ...]], name: str) -> bool:
-    return any(name in names for names in chosen.values())
-
-
-def _loss(table: pd.DataFrame, name: str, r: float) -> float:
-    """What a criterion loses at width r against its own best: nats, or a fraction of the best error."""
-    criterion = CRITERIA[name]
-    best = optima(table.index, table[name], criterion.higher_is_better)[0].value
-    here = float(table[name].to_numpy(dtype=float)[table.index.to_numpy(dtype=float) == r][0])
-    if not np.isfinite(here):
-        return float("inf")
-    if criterion.higher_is_better:
-        return best - here
-    return here / best - 1.0 if best > 0 else float("inf") if here > best else 0.0
-
-
-def _largest(losses: Mapping[str, float]) -> str:
-    """The largest loss in each unit, as text: 2.3 % and 0.4 nats."""
-    nats = [loss for name, loss in losses.items() if CRITERIA[name].higher_is_better]
-    parts = [100 * loss for name, loss in losses.items() if not CRITERIA[name].higher_is_better]
-    said = [f"{max(parts):.1f} %" if max(parts) < 100 else f"{max(parts):.0f} %"] if parts else []
-    return " and ".join([*said, *([f"{max(nats):.1f} nats"] if nats else [])])
-
-
-def _why(chosen: Mapping[float, tuple[str, ...]]) -> str:
-    """Say which questions the criteria at hand answer, where they are different ones."""
-    asked = []
-    for members, question in _FAMILY_WHY.values():
-        names = [name for name in members if _in(chosen, name)]
-        if names:
-            asked.append(f"{_who(names)} {'asks' if len(names) == 1 else 'ask'} {question}")
-    if len(asked) == 1:
-        return "They ask the same question, but punish parameters differently hard."
-    return f"They answer different questions: {'; '.join(asked)}."
-
-
-def _spread(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
-    if "evidence" not in criteria:
-        return []
-    near = credible_widths(table)
-    if len(near) < 2:
-        return ["No other width of the grid comes within 3 nats (odds of 20 to 1) of the best log evidence."]
-    said = f"Widths from {number(near[0])} to {number(near[-1])} are within 3 nats (odds below 20 to 1) of the best"
-    found = optima(table.index, table["evidence"], higher_is_better=True)
-    rivals = [one.width for one in found[1:] if one.width in near]
-    if rivals:
-        said += f", with a second peak at r = {number(rivals[0])}"
-    return [f"{said} log evidence: the data do not tell these apart."]
-
-
-def _ends(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
-    ends: dict[str, list[str]] = {}
-    for name in criteria:
-        found = optima(table.index, table[name], CRITERIA[name].higher_is_better)
-        if found and found[0].at_end:
-            low = abs(found[0].width - table.index[0]) < abs(found[0].width - table.index[-1])
-            ends.setdefault("low" if low else "high", []).append(name)
-    said = []
-    for side, names in ends.items():
-        limit = number(float(table.index[0] if side == "low" else table.index[-1]))
-        where = f"below {limit}" if side == "low" else f"above {limit}"
-        what = "optimum" if len(names) == 1 else "optima"
-        verb = "lies" if len(names) == 1 else "lie"
-        said.append(f"The {what} of {_who(names)} {verb} at the end of the grid: widen it {where}.")
-    return said
-
-
-def _statuses(table: pd.DataFrame, chosen: Mapping[float, tuple[str, ...]]) -> list[str]:
-    """Name the warnings that bear on a preferred width; count the rest."""
-    warned = {float(r): str(s) for r, s in table["status"].items() if s not in GOOD_STATUS}  # type: ignore[arg-type]
-    said = []
-    for status in dict.fromkeys(warned[r] for r in chosen if r in warned):
-        at = [f"r = {number(r)} ({_who(chosen[r])})" for r in chosen if warned.get(r) == status]
-        said.append(f"Status of the evidence fit at the preferred {listing(at)}: {status}.")
-    others = [status for r, status in warned.items() if r not in chosen]
-    if others:
-        one = len(others) == 1
-        kinds = listing(sorted(set(others)))
-        said.append(f"{len(others)} other width{' carries' if one else 's carry'} a warning status ({kinds}).")
-    return said
-
-
 def notes_of(text: str) -> dict[str, list[str]]:
     """Read a cell of the column notes, such as 'MULTIPLE_OPTIMA(gcv,loo) AT_BOUND(uev)': criteria by status."""
     pairs = (word.removesuffix(")").split("(") for word in text.split())
     return {status: names.split(",") for status, names in pairs}
 
 
-def _interpolation(table: pd.DataFrame) -> list[str]:
-    """Warn where UEV, FPE or BIC vanish at the interpolating end, so that an inner minimum had to be taken."""
-    at = [names for text in table.get("notes", []) if (names := notes_of(str(text)).get(INTERPOLATION))]
-    if not at:
-        return []
-    names = [name for name in CRITERIA if any(name in each for each in at)]
-    one = len(names) == 1
-    return [
-        f"With this many functions {_who(names)} {'vanishes' if one else 'vanish'} where the fit passes through every "
-        f"row ({len(at)} of {len(table)} widths); only minima that leave a quarter of the rows to the noise count. "
-        f"Trust {'it' if one else 'them'} less, or take fewer centres."
-    ]
+def cut_off(table: pd.DataFrame, criteria: Sequence[str]) -> tuple[str, ...]:
+    """Criteria whose best width lies beside (or in) the widths at which they vanish at interpolation.
+
+    There the curve stops because a minimum was refused, not because a width is better: no choice to rely on.
+    """
+    notes = [notes_of(str(text)).get(INTERPOLATION, []) for text in table.get("notes", [""] * len(table))]
+    found = []
+    for name in criteria:
+        best = optima(table.index, table[name], CRITERIA[name].higher_is_better)
+        at = int(np.flatnonzero(table.index.to_numpy(dtype=float) == best[0].width)[0]) if best else 0
+        near = notes[max(at - 1, 0) : at + 2] if best else notes
+        if any(name in each for each in near):
+            found.append(name)
+    return tuple(found)

@@ -195,6 +195,9 @@ def _table(table: pd.DataFrame, criteria: Sequence[str]) -> str:
     for name in criteria:
         for rank, optimum in enumerate(optima(table.index, table[name], CRITERIA[name].higher_is_better)):
             marks[optimum.width, name] = "best" if rank == 0 else "local"
+    # what warns must not hide at the far end of a row that scrolls
+    first = [*criteria, "gamma", "noise_std", "status"]
+    table = table[[name for name in first if name in table] + [name for name in table if name not in first]]
     head = "".join(f"<th>{escape(str(name))}</th>" for name in ("r", *table.columns))
     rows = []
     for r, row in zip(table.index, table.itertuples(index=False), strict=True):
