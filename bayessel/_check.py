@@ -31,7 +31,9 @@ def as_float_array(value: Any, name: str) -> FloatArray:
             except (TypeError, ValueError):
                 pass
         kinds = sorted({type(v).__name__ for v in raw.ravel()[:100]})
-        raise TypeError(f"{name} must be numeric, got {'/'.join(kinds) or raw.dtype}; encode or drop such columns first")
+        raise TypeError(
+            f"{name} must be numeric, got {'/'.join(kinds) or raw.dtype}; encode or drop such columns first"
+        )
     # C order or Fortran order is kept: a copy of a large design costs more than it gains
     return np.asarray(raw, dtype=np.float64)
 
@@ -82,7 +84,9 @@ def as_target(value: Any, n_rows: int, name: str = "t") -> FloatArray:
     if array.ndim != 1:
         raise ValueError(f"{name} must be 1-D, one value per row, got shape {array.shape}")
     if array.shape[0] != n_rows:
-        raise ValueError(f"{name} must have one value per row: there are {n_rows} rows and {array.shape[0]} values of {name}")
+        raise ValueError(
+            f"{name} must have one value per row: there are {n_rows} rows and {array.shape[0]} values of {name}"
+        )
     check_finite(array, name)
     return array
 
@@ -100,7 +104,9 @@ def as_positive(value: Any, name: str) -> float:
     return number
 
 
-def as_positive_vector(value: Any, name: str, length: int, *, allow_zero: bool = False, allow_inf: bool = False) -> FloatArray:
+def as_positive_vector(
+    value: Any, name: str, length: int, *, allow_zero: bool = False, allow_inf: bool = False
+) -> FloatArray:
     """Return a vector of `length` non-negative numbers from a scalar or a sequence of that length."""
     if isinstance(value, bool | np.bool_) or isinstance(value, str):
         raise TypeError(f"{name} must be a number or {length} numbers, got {value!r}")
@@ -113,8 +119,10 @@ def as_positive_vector(value: Any, name: str, length: int, *, allow_zero: bool =
     if not allow_inf:
         bad |= np.isinf(array)
     if bad.any():
-        raise ValueError(f"{name} must be {'non-negative' if allow_zero else 'positive'}"
-                         f"{'' if allow_inf else ' and finite'}, got {float(np.atleast_1d(array)[np.atleast_1d(bad)][0])!r}")
+        raise ValueError(
+            f"{name} must be {'non-negative' if allow_zero else 'positive'}"
+            f"{'' if allow_inf else ' and finite'}, got {float(np.atleast_1d(array)[np.atleast_1d(bad)][0])!r}"
+        )
     return np.broadcast_to(array, (length,)).astype(np.float64)
 
 

@@ -48,7 +48,9 @@ def width(
     >>> width(tau=9.0)
     3.0
     """
-    given = {k: v for k, v in {"rho": rho, "tau": tau, "lengthscale": lengthscale, "omega": omega}.items() if v is not None}
+    given = {
+        k: v for k, v in {"rho": rho, "tau": tau, "lengthscale": lengthscale, "omega": omega}.items() if v is not None
+    }
     if len(given) != 1:
         raise ValueError(f"give exactly one of rho, tau, lengthscale, omega; got {', '.join(given) or 'none'}")
     ((name, value),) = given.items()
@@ -149,7 +151,9 @@ class RBFDictionary(Dictionary):
     [[1.0, 0.368, 1.0], [0.368, 1.0, 1.0]]
     """
 
-    def __init__(self, centers: Any, width: Any, kind: str = "gaussian", bias: bool = True, linear: bool = False) -> None:
+    def __init__(
+        self, centers: Any, width: Any, kind: str = "gaussian", bias: bool = True, linear: bool = False
+    ) -> None:
         self.centers = as_matrix(centers, "centers", allow_1d=True)
         self.kind = one_of(kind, "kind", KINDS)
         r = as_positive_vector(width, "width", self.centers.shape[1])
@@ -196,7 +200,9 @@ class UserColumns(Dictionary):
     """
 
     def __init__(
-        self, functions: Callable[[FloatArray], Any] | Sequence[Callable[[FloatArray], Any]], names: Sequence[str],
+        self,
+        functions: Callable[[FloatArray], Any] | Sequence[Callable[[FloatArray], Any]],
+        names: Sequence[str],
         bias: bool = False,
     ) -> None:
         many = not callable(functions)
@@ -214,7 +220,9 @@ class UserColumns(Dictionary):
         for function in self._functions:
             parts.append(as_matrix(function(X), "the user's columns", allow_1d=True))
             if len(parts[-1]) != len(X):
-                raise ValueError(f"a user's column must have one value per row: {len(X)} rows, got shape {parts[-1].shape}")
+                raise ValueError(
+                    f"a user's column must have one value per row: {len(X)} rows, got shape {parts[-1].shape}"
+                )
         body = np.hstack(parts)
         if body.shape[1] != len(self._names):
             raise ValueError(f"the functions return {body.shape[1]} columns but {len(self._names)} names were given")

@@ -18,8 +18,12 @@ class Status(Enum):
         "fewer than 3 well-determined parameters (or fewer than 3 rows left for the noise): the Gaussian approximation of "
         "the third-level evidence is poor; use model_evidence_quadrature"
     )
-    MULTIPLE_OPTIMA = "several optima of similar worth were found; look at `maxima` (or `optima`) before trusting one of them"
-    PURE_NOISE = "the evidence prefers a model without signal: the weights are shrunk to zero; try another width or inputs"
+    MULTIPLE_OPTIMA = (
+        "several optima of similar worth were found; look at `maxima` (or `optima`) before trusting one of them"
+    )
+    PURE_NOISE = (
+        "the evidence prefers a model without signal: the weights are shrunk to zero; try another width or inputs"
+    )
     AT_BOUND = "the optimum lies on the edge of the search range; the data do not determine this parameter"
     ILL_CONDITIONED = (
         "the ratio beta/alpha is so large that digits are lost (relative error up to 10 eps sqrt(beta/alpha)); look for "

@@ -1,9 +1,12 @@
 """Linear-in-the-parameters models on plain arrays: no PyMC, no scikit-learn."""
 
 from bayessel.linear.refinement import loo_residuals
+from bayessel.linear.abf import WidthFit, WidthOptimum, fit_abf
+from bayessel.linear.incremental import RidgeState
 from bayessel.linear.posterior import Posterior, log_evidence, posterior
 from bayessel.linear.ridge import RidgeFit, criteria, fit_ridge, reestimate_lambda
 from bayessel.linear.spectrum import Spectrum
+from bayessel.linear.streaming import fit_evidence_stream
 from bayessel.linear.third_level import model_evidence_quadrature
 from bayessel.linear.type2 import LinearFit, Maximum, fit_evidence
 
@@ -12,9 +15,14 @@ __all__ = [
     "Maximum",
     "Posterior",
     "RidgeFit",
+    "RidgeState",
     "Spectrum",
+    "WidthFit",
+    "WidthOptimum",
     "criteria",
+    "fit_abf",
     "fit_evidence",
+    "fit_evidence_stream",
     "fit_ridge",
     "log_evidence",
     "loo_residuals",

@@ -120,6 +120,26 @@ class RidgeState:
         inverse = sl.solve_triangular(self.R[:-1, :-1], np.eye(self._m), check_finite=False)
         return float(self._m - self._lam @ (inverse**2).sum(axis=1))
 
+    def variance(self, Phi_new: FloatArray) -> FloatArray:
+        r"""Return :math:`\phi^TA^{-1}\phi` of new rows (times 1/beta: the variance of the function)."""
+        rows = np.hstack([np.ones((len(Phi_new), self._bias)), Phi_new])
+        half = sl.solve_triangular(self.R[:-1, :-1], rows.T, trans="T", check_finite=False)
+        return np.asarray((half**2).sum(axis=0))
+
+    def log_evidence(self, beta: float) -> float:
+        """Log evidence at the present penalties and the noise precision `beta`; see `bayessel.linear.log_evidence`."""
+        n, penalties = self.n_rows, self._lam[self._bias :]
+        if (penalties == 0.0).any():
+            return -np.inf
+        log_det = 2.0 * float(np.log(np.abs(np.diag(self.R)[:-1])).sum()) - float(np.log(penalties).sum())
+        flat = 0.0
+        if self._bias:  # the unpenalised column of ones contributed log N
+            log_det -= float(np.log(n))
+            t = self.target
+            flat = float(np.log(max(((t - t.mean()) ** 2).sum(), 1e-300)))
+        free = n - self._bias
+        return float(-0.5 * (n * np.log(2.0 * np.pi) - free * np.log(beta) + log_det + beta * self.cost + flat))
+
     def criteria(self) -> dict[str, float]:
         """Selection criteria of the present fit: loo, gcv, uev, fpe, bic, and gamma."""
         body, target = self._body()[self._alive[: self._n]], self.target

@@ -1,0 +1,218 @@
+"""What the two estimators of this layer share: data and dictionary, prediction, rows that come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from bayessel._check import FloatArray, as_matrix, as_positive_vector, one_of
+from bayessel.basis import KINDS, RBFDictionary
+from bayessel.linear import LinearFit, RidgeFit, RidgeState, Spectrum
+
+#: one kernel per row beyond this would need more than 3 GB for the design alone
+MAX_OWN_CENTRES = 20_000
+
+
+class RBFRegressor(RegressorMixin, BaseEstimator):
+    """Base of the regressors on a radial dictionary with one penalty; not for direct use."""
+
+    width: Any
+    centers: Any
+    kind: str
+    bias: bool
+
+    # ---- what a subclass says -----------------------------------------------------------------------------------------
+
+    def _fit_one(self, spectrum: Spectrum, design: FloatArray, t: FloatArray) -> LinearFit | RidgeFit:
+        raise TypeError("a subclass fits one output")
+
+    def _log_evidence_of(self, fit: Any, design: FloatArray, t: FloatArray) -> float:
+        raise TypeError("a subclass says the evidence")
+
+    def _choose_width(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
+        return self.width
+
+    # ---- fitting ------------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to inputs (N, D) and a target (N,), or several targets (N, K) that share the dictionary."""
+        X, y = self._validate(X, y, reset=True)
+        one_of(self.kind, "kind", KINDS)
+        if not isinstance(self.bias, bool | np.bool_):
+            raise TypeError(f"bias must be True or False, got {self.bias!r}")
+        if self.centers is None:
+            if len(X) > MAX_OWN_CENTRES:
+                raise ValueError(
+                    f"centers=None puts a function at each of the {len(X)} rows, a design of {8e-9 * len(X) ** 2:.0f} GB; "
+                    "pass centers=... (for instance a few hundred rows, or k-means centres)"
+                )
+            centers = X
+        else:
+            centers = as_matrix(self.centers, "centers", allow_1d=X.shape[1] == 1)
+            if centers.shape[1] != X.shape[1]:
+                raise ValueError(f"centers must have the {X.shape[1]} columns of X, got shape {centers.shape}")
+        chosen = self._choose_width(X, y, centers)
+        r = as_positive_vector(chosen, "width", X.shape[1])
+        self.width_ = float(r[0]) if np.ndim(chosen) == 0 else r
+        self.dictionary_ = RBFDictionary(centers, self.width_, kind=self.kind, bias=bool(self.bias))
+        body = self._body(X)
+        outputs = y if y.ndim == 2 else y[:, None]
+        spectrum = Spectrum.of(body, outputs[:, 0], centre=self.bias, rows=outputs.shape[1] > 1 or self._needs_rows())
+        fits = [self._fit_one(spectrum if k == 0 else spectrum.retarget(outputs[:, k]), body, outputs[:, k])
+                for k in range(outputs.shape[1])]
+        evidence = [self._log_evidence_of(fit, body, outputs[:, k]) for k, fit in enumerate(fits)]
+        self._store(fits, evidence, y.ndim == 2)
+        self._rows = (X, y) if y.ndim == 1 else None
+        self._state: RidgeState | None = None
+        return self
+
+    def _needs_rows(self) -> bool:
+        return False
+
+    def _body(self, X: FloatArray) -> FloatArray:
+        """Columns of the dictionary without the bias, whose prior is flat and which the engine adds itself."""
+        return self.dictionary_.columns(X)
+
+    def _store(self, fits: list[Any], evidence: list[float], many: bool) -> None:
+        self.fits_ = fits
+
+        def collect(values: list[Any]) -> Any:
+            return np.array(values) if many else values[0]
+
+        first = fits[0]
+        kept = np.asarray(first.basis) if not many else np.arange(len(first.coef))
+        last = [self.dictionary_.n_columns - 1] if self.bias else []
+        self.basis_ = np.concatenate([kept, np.array(last, dtype=int)]).astype(int)
+        self.n_basis_ = len(self.basis_)
+        self.coef_ = collect([np.append(f.coef[kept], [f.intercept] if self.bias else []) for f in fits])
+        self.log_evidence_ = float(sum(evidence))
+        self.alpha_ = collect([f.alpha for f in fits])
+        self.beta_ = collect([f.beta for f in fits])
+        self.noise_std_ = collect([f.noise_std for f in fits])
+        self.gamma_ = collect([f.gamma for f in fits])
+        self.status_ = max((f.status for f in fits), key=lambda s: s.severity)
+        self.history_ = [dict(step) for step in first.history]
+        self.n_rows_ = first.n_rows
+
+    def _validate(self, X: Any, y: Any, *, reset: bool) -> tuple[FloatArray, FloatArray]:
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, reset=reset)
+        y = np.asarray(y, dtype=np.float64)
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
+        return np.asarray(X, dtype=np.float64), y
+
+    # ---- predicting ---------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Mean at new inputs; with `return_std` also the standard deviation of a new observation there.
+
+        Returns (N,) arrays, or (N, K) for K outputs.
+        """
+        check_is_fitted(self)
+        X = np.asarray(validate_data(self, X, dtype=np.float64, reset=False), dtype=np.float64)
+        body = self._body(X)
+        design = np.hstack([body, np.ones((len(X), 1))]) if self.bias else body
+        mean = design[:, self.basis_] @ self.coef_.T
+        if not return_std:
+            return mean
+        if self._state is not None:
+            std = np.sqrt(self._state.variance(body[:, np.asarray(self.fits_[0].basis)]) / self.beta_ + 1.0 / self.beta_)
+            return mean, std
+        columns = [np.sqrt(fit.posterior.variance(body) + fit.noise_std**2) for fit in self.fits_]
+        return mean, (np.column_stack(columns) if mean.ndim == 2 else columns[0])
+
+    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
+        """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
+        check_is_fitted(self)
+        X, y = self._validate(X, y, reset=False)
+        mean, std = self.predict(X, return_std=True)
+        if y.shape != mean.shape:
+            raise ValueError(f"y must have the shape of the training target, {mean.shape}; got {y.shape}")
+        return np.asarray(-0.5 * np.log(2.0 * np.pi) - np.log(std) - 0.5 * ((y - mean) / std) ** 2)
+
+    # ---- rows that come and go ----------------------------------------------------------------------------------------
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Add rows: the exact posterior of all rows at the fitted precisions, O(M^2) per row.
+
+        The centres, the widths and the precisions stay; `reestimate` renews the precisions. On an estimator that has not
+        been fitted this is `fit`.
+        """
+        if not hasattr(self, "dictionary_"):
+            return self.fit(X, y)
+        X, y = self._validate(X, y, reset=False)
+
+        def add(state: RidgeState, rows: FloatArray) -> None:
+            for row, value in zip(rows, y, strict=True):
+                state.add_row(row, value)
+
+        old_X, old_y = self._one_output("partial_fit", y)
+        self._change(X, add)
+        self._rows = (np.vstack([old_X, X]), np.concatenate([old_y, y]))
+        return self
+
+    def forget(self, X: Any, y: Any) -> Self:
+        """Remove rows that were fitted: the exact posterior without them, at the fitted precisions, O(M^2) per row."""
+        check_is_fitted(self)
+        X, y = self._validate(X, y, reset=False)
+        old_X, old_y = self._one_output("forget", y)
+        keep = np.ones(len(old_y), dtype=bool)
+        doomed = []
+        for row, value in zip(X, y, strict=True):
+            found = np.flatnonzero(keep & (old_y == value) & (old_X == row).all(axis=1))
+            if not len(found):
+                raise ValueError(f"a row to forget is not among the rows that were fitted: x = {row.tolist()}, y = {value}")
+            keep[found[0]] = False
+            doomed.append(int(found[0]))
+        if not keep.any():
+            raise ValueError(f"cannot forget all {len(old_y)} rows: a fit needs at least one")
+
+        def remove(state: RidgeState, rows: FloatArray) -> None:
+            for i in sorted(doomed, reverse=True):
+                state.remove_row(i)
+
+        self._change(X, remove)
+        self._rows = (old_X[keep], old_y[keep])
+        return self
+
+    def reestimate(self) -> Self:
+        """Choose the precisions (or the penalty) anew from the rows now in the fit; centres and widths stay."""
+        check_is_fitted(self)
+        if self._rows is None:
+            raise ValueError("reestimate works with one output; fit again with all rows instead")
+        X, y = self._rows
+        body = self._body(X)
+        fit = self._fit_one(Spectrum.of(body, y, centre=self.bias, rows=self._needs_rows()), body, y)
+        self._store([fit], [self._log_evidence_of(fit, body, y)], False)
+        self._state = None
+        return self
+
+    def _one_output(self, what: str, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if self._rows is None or y.ndim == 2:
+            raise ValueError(f"{what} works with one output; fit one estimator per output")
+        return self._rows
+
+    def _change(self, X: FloatArray, edit: Callable[[RidgeState, FloatArray], None]) -> None:
+        fit = self.fits_[0]
+        kept = np.asarray(fit.basis)
+        lam = np.broadcast_to(np.asarray(fit.lam, dtype=np.float64), fit.coef.shape)[kept]
+        if self._state is None:
+            assert self._rows is not None
+            self._state = RidgeState(self._body(self._rows[0])[:, kept], self._rows[1], lam, centre=self.bias)
+        edit(self._state, self._body(X)[:, kept])
+        state = self._state
+        self.coef_ = np.append(state.coef, [state.intercept] if self.bias else [])
+        self.log_evidence_ = state.log_evidence(self.beta_)
+        self.gamma_ = state.gamma - int(self.bias and isinstance(fit, LinearFit))
+        self.n_rows_ = state.n_rows
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

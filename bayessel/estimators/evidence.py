@@ -1,0 +1,108 @@
+"""The evidence procedure with scikit-learn's face."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayessel._check import FloatArray, one_of
+from bayessel.estimators._rbf import RBFRegressor
+from bayessel.linear import LinearFit, Spectrum, fit_abf, fit_evidence
+from bayessel.linear.type2 import METHODS
+
+
+class EvidenceRegressor(RBFRegressor):
+    r"""Bayesian linear regression on radial functions; weight and noise precision chosen by the evidence.
+
+    The model is :math:`t = b + \Phi w + \epsilon`, :math:`w \sim N(0, I/\alpha)`, :math:`\epsilon \sim N(0, 1/\beta)`, with a flat
+    prior on the bias b. Distrust it where the noise varies with the input, where residuals have heavy tails, and far from
+    the data: radial functions decay, and the error bars shrink to the noise there.
+
+    Parameters
+    ----------
+    width : float, (D,) array, 'fit' or 'ard'
+        r of exp(-d^2/r^2); 'fit' chooses one width by the evidence gradient, 'ard' one per input.
+    centers : None or (M, D) array
+        Centres of the functions; None puts one at each training input.
+    kind : str
+        'gaussian', 'multiquadric', 'inverse_multiquadric' or 'cauchy'.
+    bias : bool
+        Include a bias with a flat prior.
+    method : str
+        'profile' (all maxima, the best returned), 'mackay' or 'em'.
+
+    Attributes
+    ----------
+    width_ : float or (D,) array
+        Width in use.
+    log_evidence_ : float
+        log p(y | alpha_, beta_) in nats and in the units of y, summed over outputs. With ``bias=False`` this is
+        ``bs.linear.log_evidence(Phi, y, alpha_, beta_)`` for ``Phi = dictionary_.design(X)``; with a bias, pass the
+        kernel columns alone and ``centre=True``.
+    alpha_, beta_, noise_std_, gamma_
+        Weight precision, noise precision, its root inverse, well-determined parameters (arrays for several outputs).
+    basis_, coef_, n_basis_
+        Columns of ``dictionary_`` in use (the bias is the last column), their weights, their number.
+    status_ : Status
+        How the fit ended, with advice.
+    history_ : list of dict
+        The maxima of the profile, or the iterations.
+    optima_ : tuple
+        With 'fit' or 'ard': every optimum of the widths that was found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 1, size=(50, 1))
+    >>> y = np.sin(6 * X[:, 0]) + 0.1 * rng.normal(size=50)
+    >>> model = EvidenceRegressor(width="fit").fit(X, y)
+    >>> mean, std = model.predict([[0.25]], return_std=True)
+    >>> bool(abs(mean[0] - np.sin(1.5)) < 3 * std[0]), model.status_.name
+    (True, 'CONVERGED')
+    """
+
+    def __init__(self, width: Any = 1.0, centers: Any = None, kind: str = "gaussian", bias: bool = True,
+                 method: str = "profile") -> None:
+        self.width = width
+        self.centers = centers
+        self.kind = kind
+        self.bias = bias
+        self.method = method
+
+    def _choose_width(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
+        one_of(self.method, "method", METHODS)
+        self.optima_: tuple[Any, ...] = ()
+        self._width_notes: tuple[Any, ...] = ()
+        if not isinstance(self.width, str):
+            return self.width
+        one_of(self.width, "width", ("fit", "ard"))
+        if y.ndim == 2:
+            raise ValueError(f"width={self.width!r} works with one output; fit one estimator per output, or pass a number")
+        found = fit_abf(X, y, centers=centers, kind=self.kind, centre=self.bias, shared=self.width == "fit")
+        self.optima_ = found.optima
+        self._width_notes = found.notes
+        return float(found.widths[0]) if self.width == "fit" else found.widths
+
+    def _fit_one(self, spectrum: Spectrum, design: FloatArray, t: FloatArray) -> LinearFit:
+        return fit_evidence(spectrum, method=self.method)
+
+    def _log_evidence_of(self, fit: LinearFit, design: FloatArray, t: FloatArray) -> float:
+        return fit.log_evidence
+
+    def _store(self, fits: list[Any], evidence: list[float], many: bool) -> None:
+        super()._store(fits, evidence, many)
+        self.status_ = max([self.status_, *self._width_notes], key=lambda s: s.severity)
+
+    def to_pymc(self) -> Any:
+        """Declare the fitted model as a `pymc.Model` with hyperpriors on both precisions, on the training rows."""
+        from sklearn.utils.validation import check_is_fitted
+
+        from bayessel.models import linear
+
+        check_is_fitted(self)
+        if self._rows is None:
+            raise ValueError("to_pymc works with one output; fit one estimator per output")
+        X, y = self._rows
+        return linear(self._body(X), np.asarray(y), bias=bool(self.bias))
