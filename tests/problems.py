@@ -137,6 +137,17 @@ def sum_of_sines(seed: int, n: int = 200, noise: float = 0.1) -> tuple[Array, Ar
     return X, np.sin(3 * X[:, :4]).sum(axis=1) + noise * rng.normal(size=n)
 
 
+def slow_and_fast_wave(seed: int) -> tuple[Array, Array]:
+    """A dozen or two points of a slow wave with a fast one on top: a wide and a narrow kernel both explain them."""
+    rng = default_rng([77, seed])
+    n = int(rng.integers(12, 30))
+    X = np.sort(rng.uniform(0, 1, n))[:, None]
+    x = X[:, 0]
+    slow = rng.uniform(0.5, 2) * np.sin(2 * np.pi * x * rng.uniform(0.3, 1))
+    fast = rng.uniform(0.2, 1) * np.sin(2 * np.pi * rng.uniform(4, 8) * x)
+    return X, slow + fast + 0.05 * rng.normal(size=n)
+
+
 def two_scales(rng: Generator, spread: float = 2.0) -> tuple[Array, Array]:
     """A few strong columns that carry a large signal and many weak ones that carry a small one.
 

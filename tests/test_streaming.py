@@ -58,7 +58,7 @@ def test_streamed_gaussians_of_any_width(rng, centre, width):
     streamed = fit_evidence_stream(list(blocks(Phi, t, [700, 1, 900])), centre=centre)
     assert streamed.spectrum.route == "stream-qr"
     np.testing.assert_allclose(streamed.log_evidence, fit.log_evidence, rtol=1e-8)
-    tolerance = max(1e-8, 10 * problems.EPS * (fit.beta / fit.alpha) ** 0.5)  # what two orders of summation may differ by
+    tolerance = max(1e-8, 10 * problems.EPS * (fit.beta / fit.alpha) ** 0.5)
     for name in ("alpha", "beta", "gamma"):
         np.testing.assert_allclose(getattr(streamed, name), getattr(fit, name), rtol=tolerance, err_msg=name)
     rounding = 10 * problems.EPS * np.abs(fit.coef).sum()  # weights of 1e8 and opposite signs cancel in a prediction
