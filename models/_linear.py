@@ -105,29 +105,36 @@ def linear(
     design = as_matrix(Phi, "Phi")
     n_rows, n_columns = design.shape
     target = as_target(t, n_rows, "t")
-    fixed_alpha = None if alpha is None else _fixed_alpha(alpha, n_columns)
-    fixed_beta = None if beta is None else as_positive(beta, "beta")
-    alpha_prior = weight_precision_prior(design, target, centre=bias, shape=alpha_shape, rate=alpha_rate)
-    beta_prior = noise_precision_prior(target, centre=bias, shape=beta_shape, rate=beta_rate)
+    # what is given stays as it is; what is not gets a prior
+    given_alpha = _given_alpha(alpha, n_columns)
+    if given_alpha is None:
+        given_alpha = weight_precision_prior(design, target, centre=bias, shape=alpha_shape, rate=alpha_rate)
+    given_beta: float | GammaPrior
+    if beta is None:
+        given_beta = noise_precision_prior(target, centre=bias, shape=beta_shape, rate=beta_rate)
+    else:
+        given_beta = as_positive(beta, "beta")
     scale = BIAS_SPREADS * spread(target) if bias_scale is None else as_positive(bias_scale, "bias_scale")
 
     with pm.Model(coords={"row": np.arange(n_rows), "basis": _labels(names, n_columns)}) as model:
         # data are shared variables: constants would enter the key of the compiled code, one compilation per data set
         t_data = pm.Data("t_data", target, dims="row")
-        noise = _precision("beta", fixed_beta, beta_prior)
+        noise = _precision("beta", given_beta)
         offset = pm.Normal("b", _constant(target.mean()), _constant(scale)) if bias else None
         if collapsed:
-            _declare_collapsed(design, t_data, fixed_alpha, alpha_prior, noise, offset)
+            _declare_collapsed(design, t_data, given_alpha, noise, offset)
         else:
             design_data = pm.Data("Phi", design, dims=("row", "basis"))
-            w = pm.Normal("w", 0.0, tau=_precision("alpha", fixed_alpha, alpha_prior), dims="basis")
+            w = pm.Normal("w", 0.0, tau=_precision("alpha", given_alpha), dims="basis")
             mean = pt.dot(design_data, w)
             pm.Normal("t", mean if offset is None else mean + offset, tau=noise, observed=t_data, dims="row")
     return model
 
 
-def _fixed_alpha(alpha: Any, n_columns: int) -> float | FloatArray:
-    """One positive number as a float, or one per column as a vector."""
+def _given_alpha(alpha: Any, n_columns: int) -> float | FloatArray | None:
+    """One positive number as a float, one per column as a vector, or None."""
+    if alpha is None:
+        return None
     if np.ndim(alpha) == 0:
         return as_positive(alpha, "alpha")
     return as_positive_vector(alpha, "alpha", n_columns)
@@ -150,27 +157,26 @@ def _constant(value: Any) -> Any:
     return pt.constant(np.asarray(value, dtype=np.float64))
 
 
-def _precision(name: str, fixed: float | FloatArray | None, prior: GammaPrior) -> Any:
-    """Declare a precision in the model on the stack: data when it is given, Gamma distributed otherwise."""
-    if fixed is None:
-        return pm.Gamma(name, alpha=_constant(prior.shape), beta=_constant(prior.rate))
-    return pm.Data(name, fixed, dims="basis" if np.ndim(fixed) else None)
+def _precision(name: str, value: float | FloatArray | GammaPrior) -> Any:
+    """Declare a precision in the model on the stack: data when it is a number, a random variable when it is a prior."""
+    if isinstance(value, GammaPrior):
+        return pm.Gamma(name, alpha=_constant(value.shape), beta=_constant(value.rate))
+    return pm.Data(name, value, dims="basis" if np.ndim(value) else None)
 
 
 def _declare_collapsed(
     design: FloatArray,
     t_data: Any,
-    fixed_alpha: float | FloatArray | None,
-    alpha_prior: GammaPrior,
+    alpha: float | FloatArray | GammaPrior,
     noise: Any,
     offset: Any | None,
 ) -> None:
     """Declare the observed t ~ N(b, I/β + ΦA⁻¹Φᵀ) in the model on the stack."""
-    if isinstance(fixed_alpha, np.ndarray):
+    if isinstance(alpha, np.ndarray):
         # separate precisions have no common factor to leave outside, so they go into the decomposition for good
-        design, weight_precision = design / np.sqrt(fixed_alpha), _constant(1.0)
+        design, weight_precision = design / np.sqrt(alpha), _constant(1.0)
     else:
-        weight_precision = _precision("alpha", fixed_alpha, alpha_prior)
+        weight_precision = _precision("alpha", alpha)
     left, singular, _ = svd(design, full_matrices=False)
     pm.CustomDist(
         "t",
@@ -192,7 +198,7 @@ def _collapsed_logp(value: Any, left: Any, singular: Any, alpha: Any, beta: Any,
     deviation = value - offset
     z = pt.dot(left.T, deviation)
     residual = deviation - pt.dot(left, z)
-    gain = beta * singular**2 / alpha
+    gain = (singular * pt.sqrt(beta / alpha)) ** 2  # s² alone may overflow
     quadratic = pt.sum(z**2 / (1.0 + gain)) + pt.sum(residual**2)
     n_rows = value.shape[0]
     return -0.5 * (n_rows * (np.log(2.0 * np.pi) - pt.log(beta)) + pt.sum(pt.log1p(gain)) + beta * quadratic)

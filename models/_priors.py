@@ -26,15 +26,31 @@ class GammaPrior(NamedTuple):
     rate: float
 
 
-def _mean_square(values: FloatArray, centre: bool) -> float:
-    """Mean square, about the column means if `centre`; one that is nil up to rounding falls back to a usable scale."""
-    raw = float(np.mean(values**2))
+def _rms(values: FloatArray, centre: bool) -> float:
+    """Root mean square, about the column means if `centre`; 1 or the uncentred one where that is nil up to rounding."""
+    largest = float(np.abs(values).max())
+    if largest == 0.0:
+        return 1.0
+    unit = values / largest  # squares of the raw values may overflow
+    raw = float(np.sqrt(np.mean(unit**2)))
     if centre:
-        centred = float(np.mean((values - values.mean(axis=0)) ** 2))
+        centred = float(np.sqrt(np.mean((unit - unit.mean(axis=0)) ** 2)))
         # a constant target has no spread: only its rounding is left, which is no scale to build a prior on
-        if centred > (64.0 * np.finfo(float).eps) ** 2 * raw:
-            return centred
-    return raw if raw > 0.0 else 1.0
+        if centred > 64.0 * np.finfo(float).eps * raw:
+            return centred * largest
+    return raw * largest
+
+
+def _default(name: str, shape: float, size: float) -> GammaPrior:
+    """Return the prior worth one draw (for shape 1/2) of the given size."""
+    with np.errstate(over="ignore", under="ignore"):
+        rate = float(shape * np.square(size))
+    if not (np.finfo(float).tiny < rate < np.inf):
+        raise ValueError(
+            f"no default prior for {name}: its scale in the units of the data is {size:.3g}, out of range; "
+            f"rescale Phi or t, or pass {name}_rate"
+        )
+    return GammaPrior(shape, rate)
 
 
 def noise_precision_prior(t: FloatArray, *, centre: bool, shape: float, rate: float | None) -> GammaPrior:
@@ -42,7 +58,7 @@ def noise_precision_prior(t: FloatArray, *, centre: bool, shape: float, rate: fl
     a = as_positive(shape, "beta_shape")
     if rate is not None:
         return GammaPrior(a, as_positive(rate, "beta_rate"))
-    return GammaPrior(a, a * NOISE_FRACTION**2 * _mean_square(t, centre))
+    return _default("beta", a, NOISE_FRACTION * _rms(t, centre))
 
 
 def weight_precision_prior(
@@ -52,10 +68,10 @@ def weight_precision_prior(
     a = as_positive(shape, "alpha_shape")
     if rate is not None:
         return GammaPrior(a, as_positive(rate, "alpha_rate"))
-    full = _mean_square(t, centre) / (Phi.shape[1] * _mean_square(Phi, centre))
-    return GammaPrior(a, a * WEIGHT_FRACTION**2 * full)
+    full = _rms(t, centre) / _rms(Phi, centre) / np.sqrt(Phi.shape[1])
+    return _default("alpha", a, WEIGHT_FRACTION * full)
 
 
 def spread(t: FloatArray) -> float:
     """Return the standard deviation of t, or another positive scale when t is constant (unit of t)."""
-    return float(np.sqrt(_mean_square(t, centre=True)))
+    return _rms(t, centre=True)

@@ -160,6 +160,22 @@ def test_a_constant_target_still_gives_a_proper_model(value, bias):
     assert np.isfinite(model.compile_logp(mode=ONCE)(point))
 
 
+@pytest.mark.parametrize("collapsed", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_one_row_and_one_column_give_a_proper_model(bias, collapsed):
+    model = bs.models.linear([[2.0]], [3.0], bias=bias, collapsed=collapsed)
+    point = {"alpha_log__": 0.0, "beta_log__": 0.0} | ({} if collapsed else {"w": [0.5]}) | ({"b": 1.0} if bias else {})
+    assert np.isfinite(model.compile_logp(mode=ONCE)(point))
+
+
+def test_magnitudes_whose_squares_overflow():
+    Phi, t = np.arange(6.0).reshape(3, 2) * 1e200, np.array([1.0, 3.0, 2.0]) * 1e150
+    model = bs.models.linear(Phi, t, collapsed=True, beta=1e-300)
+    assert np.isfinite(model.compile_logp(mode=ONCE)({"alpha_log__": 230.0}))
+    with pytest.raises(ValueError, match="pass alpha_rate"):
+        bs.models.linear(Phi, t / 1e150, beta=1.0)
+
+
 GOOD = np.arange(6.0).reshape(3, 2)
 
 
