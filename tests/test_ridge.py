@@ -13,9 +13,11 @@ GRID = np.geomspace(1e-9, 1e5, 3000)
 
 
 def curve(name: str, Phi: np.ndarray, t: np.ndarray, grid: np.ndarray = GRID) -> np.ndarray:
-    """A criterion on a grid of lambda, through the eigenvectors of Phi Phi': P = U g U', g = lambda / (lambda + mu)."""
-    mu, U = np.linalg.eigh(Phi @ Phi.T)
-    g = grid[:, None] / (grid[:, None] + np.maximum(mu, 0))
+    """A criterion on a grid of lambda, through the singular vectors: P = U g U', g = lambda / (lambda + s^2)."""
+    U, s, _ = np.linalg.svd(Phi)
+    mu = np.zeros(len(t))
+    mu[: len(s)] = s**2
+    g = grid[:, None] / (grid[:, None] + mu)
     z, n = U.T @ t, len(t)
     S, gamma = g**2 @ z**2, n - g.sum(axis=1)
     if name == "loo":
@@ -165,6 +167,29 @@ def test_centring_is_a_free_bias(rng):
     np.testing.assert_allclose(moved.value, plain.value, rtol=1e-6)
     with_bias = oracles.criteria(np.column_stack([Phi, np.ones(25)]), t, np.append(np.full(6, plain.lam), 0.0))
     np.testing.assert_allclose(plain.value, with_bias["gcv"], rtol=1e-8)
+
+
+def test_one_factorisation_serves_every_criterion_and_the_evidence(rng):
+    Phi, t = problems.regression_problem(rng, 30, 6, noise=1.0)
+    for centre in (False, True):
+        shared = linear.Spectrum.of(Phi, t, centre=centre)
+        for name in ("gcv", "uev", "fpe", "bic"):
+            own = linear.fit_ridge(Phi, t, criterion=name, centre=centre)
+            assert linear.fit_ridge(shared, criterion=name).value == pytest.approx(own.value, rel=1e-12)
+        own = linear.fit_evidence(Phi, t, centre=centre)
+        assert linear.fit_evidence(shared).log_evidence == pytest.approx(own.log_evidence, rel=1e-12)
+
+
+def test_reestimation_from_two_starts_ends_in_two_minima():
+    """The tutorial's own warning: where there are several minima the fixed point finds the one next to its start."""
+    for seed in range(30):
+        _, Phi, t = problems.sin12x(seed)
+        values = curve("gcv", Phi, t)
+        at = [k for k in oracles.local_optima(values, -1) if 1e-7 < GRID[k] < 10]
+        for k in at:
+            lam, status, _ = linear.reestimate_lambda(Phi, t, start=float(GRID[k]) * 1.02)
+            if status.name == "CONVERGED":
+                np.testing.assert_allclose(np.log(lam / GRID[k]), 0, atol=2 * np.log(GRID[1] / GRID[0]))
 
 
 # --- local penalties --------------------------------------------------------------------------------------------
