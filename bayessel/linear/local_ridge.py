@@ -134,18 +134,27 @@ def fit_local(
     """Sweep over the columns, each penalty set to its analytic best, until GCV stops falling."""
     overall = ridge.fit_ridge(Phi, t, criterion="gcv", centre=centre)
     if start is None:
-        penalty = np.full(Phi.shape[1], float(overall.lam))
+        # of minima that GCV can hardly tell apart the smoothest is the safer start: rough fits have nothing left to prune
+        rivals = [lam for lam, value in overall.minima if value <= 1.05 * overall.value]
+        penalty = np.full(Phi.shape[1], max(rivals, default=float(overall.lam)))
     else:
         penalty = as_positive_vector(start, "start", Phi.shape[1], allow_zero=True, allow_inf=True)
     body, target = (Phi - Phi.mean(axis=0), t - t.mean()) if centre else (Phi, t)
     sweeper = _Sweeper(body, target, penalty.copy(), len(t) - int(centre))
     before, history, notes = np.inf, [], [Status.STEP_LIMIT]
+    interval, visits = 8, 0
     best, best_value = penalty.copy(), np.inf
     try:
         for sweep in range(max_sweeps):
-            sweeper.refresh()
             for j in range(Phi.shape[1]):
                 sweeper.visit(j)
+                visits += 1
+                if visits % interval == 0:
+                    # near-collinear columns with vanishing penalties make the updates drift: look more often then
+                    updated = sweeper.gcv()
+                    sweeper.refresh()
+                    interval = max(1, interval // 4) if abs(sweeper.gcv() - updated) > 1e-9 * updated else interval + 1
+            sweeper.refresh()
             value = sweeper.gcv()
             history.append({"step": float(sweep), "value": value, "n_basis": float(len(sweeper.active))})
             if value < best_value:

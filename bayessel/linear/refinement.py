@@ -125,14 +125,20 @@ def _refined(spectrum: Spectrum, lam: float) -> Sums:
     right = np.column_stack([np.eye(n), spectrum.target])
     r, w = apply_p(project(right)), ridge(project(right))
     wide = np.hstack([Phi, np.ones((n, 1))]) if spectrum.centred else Phi
+    ones, mean = np.ones((1, n)), Phi.mean(axis=0)[:, None]
     for _ in range(2):
         unknown = w
         if spectrum.centred:
             unknown = np.vstack([w, (right - r - Phi @ w).mean(axis=0)])
         first = project(accurate_residual(right - r, wide, unknown))  # e - r - Phi w - b 1
         second = accurate_residual(lam * w, np.ascontiguousarray(Phi.T), r)  # lambda w - Phi^T r
+        if spectrum.centred:
+            # r is corrected along 1 as well, and never projected as a whole: that would round its tiny entries
+            shift = accurate_residual(np.zeros((1, n + 1)), ones, r) / n
+            second = second - mean * (n * shift)
+            r = r + shift
         along = Vt @ second
-        r = project(r + apply_p(first) + U @ (f * along))
+        r = r + (apply_p(first) + U @ (f * along))
         w = w + ridge(first) - Vt.T @ (along / (spectrum.s**2 + lam)[:, None]) - (second - Vt.T @ along) / lam
     residual, weights, diag_p = r[:, -1], w[:, -1], np.diagonal(r[:, :n]).copy()
     return Sums(

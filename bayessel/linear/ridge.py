@@ -158,7 +158,8 @@ def fit_ridge(
     centre
         Give the bias (not a column of `Phi`) a flat prior.
     start
-        'local' starts from this penalty (a number or one per column) instead of the best global one.
+        'local' starts from this penalty (a number or one per column) instead of the best global one (of global minima
+        within 5 % the smoothest).
     max_sweeps, tol
         'local' stops when a sweep lowers GCV by less than `tol` of itself.
 

@@ -55,10 +55,10 @@ def fit_evidence_stream(
     >>> blocks = []
     >>> for _ in range(5):
     ...     Phi = rng.normal(size=(1000, 3))
-    ...     blocks.append((Phi, Phi @ [1.0, 0.0, -1.0] + 0.1 * rng.normal(size=1000)))
+    ...     blocks.append((Phi, Phi @ [1.0, 2.0, -1.0] + 0.1 * rng.normal(size=1000)))
     >>> fit = fit_evidence_stream(blocks)
     >>> fit.n_rows, fit.coef.round(1).tolist(), fit.spectrum.route
-    (5000, [1.0, 0.0, -1.0], 'stream-gram')
+    (5000, [1.0, 2.0, -1.0], 'stream-gram')
     """
     spectrum, notes = stream_spectrum(
         source, dictionary=dictionary, centre=centre, target=target, inputs=inputs, block_rows=block_rows, arithmetic=arithmetic
