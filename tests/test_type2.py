@@ -143,6 +143,34 @@ def test_the_reported_evidence_is_that_of_the_reported_model_on_three_hundred(ce
     assert disagreements(ALL, centre, "profile") == []
 
 
+ESTIMATORS = {
+    "evidence": lambda X: bs.EvidenceRegressor(width=1.0),
+    "evidence, no bias": lambda X: bs.EvidenceRegressor(width=1.0, bias=False),
+    "evidence, em": lambda X: bs.EvidenceRegressor(width=0.5, method="em"),
+    "evidence, few centres": lambda X: bs.EvidenceRegressor(width=3.0, centers=X[:4], kind="multiquadric"),
+    "evidence, fitted width": lambda X: bs.EvidenceRegressor(width="fit"),
+    "evidence, fitted widths": lambda X: bs.EvidenceRegressor(width="ard"),
+    "ridge": lambda X: bs.RidgeRBFRegressor(width=0.5),
+    "ridge, no bias": lambda X: bs.RidgeRBFRegressor(width=0.5, bias=False),
+    "ridge, loo": lambda X: bs.RidgeRBFRegressor(width=1.0, criterion="loo", kind="cauchy"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::bayessel.errors.NumericalWarning")
+@pytest.mark.parametrize("shape", [(12, 1), (30, 2), (5, 3)])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_the_evidence_of_an_estimator_is_that_of_the_model_read_off_it(rng, name, shape):
+    X = rng.uniform(-1, 1, shape)
+    y = np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=shape[0]) + 4.0
+    model = ESTIMATORS[name](X).fit(X, y)
+    centers = X if model.centers is None else model.centers
+    Phi = bs.RBFDictionary(centers, model.width_, kind=model.kind, bias=False).design(X)
+    exact = oracles.exact_log_evidence(Phi, y, model.alpha_, model.beta_, centre=model.bias)
+    ratio = model.beta_ / model.alpha_
+    tolerance = 1e-8 if ratio <= 1e16 else 10 * problems.EPS * np.sqrt(ratio)
+    assert oracles.relative(model.log_evidence_, exact, floor=1.0) <= tolerance
+
+
 def missing_maxima(count: int) -> list[str]:
     found = []
     for seed, Phi, t, grid, values in problems.two_maxima_problems(count):
