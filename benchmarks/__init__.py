@@ -1,0 +1,1 @@
+"""Speed, memory and accuracy of the engines beside their peers and beside bare BLAS and LAPACK, in one run."""

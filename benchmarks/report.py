@@ -1,0 +1,176 @@
+"""From the rows of a run to JSON, and from the JSON of all workloads to one page of Markdown."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import Report, Verdict
+
+INTRO = """# Benchmarks
+
+`make bench` runs everything below and writes this page; `make bench ARGS="--only tall"` renews one section,
+`make bench ARGS="--quick"` is a rehearsal on tiny problems that leaves the page alone.
+
+How it is measured: the contestants of a case take turns (A B C, B C A, ...) in one process, after one lap that does not
+count; the best of all rounds is compared, so only **ratios** are shown. Every contestant has the same number of BLAS
+threads. "limit" is bare BLAS or LAPACK doing the arithmetic that no method of the kind can avoid: nobody can be much
+below 1 there. Memory is the high-water mark of a fresh process, minus what it held after building the data. The numbers
+of "median ratio" are medians over the rounds: where they differ from the best-of ratio, the machine was busy.
+"""
+
+
+def machine(threads: int) -> dict[str, Any]:
+    """What the numbers depend on."""
+    cpu = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        cpu = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), cpu)
+    except OSError:
+        pass
+    packages = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
+    return {
+        "cpu": cpu,
+        "cores": os.cpu_count(),
+        "blas threads": threads,
+        "python": platform.python_version(),
+    } | packages
+
+
+def load() -> float:
+    """Processes that want a core, over the last minute; NaN where the system does not say."""
+    try:
+        return os.getloadavg()[0]
+    except OSError:
+        return math.nan
+
+
+def record(
+    name: str,
+    title: str,
+    text: str,
+    report: Report,
+    *,
+    quick: bool,
+    threads: int,
+    loads: tuple[float, float],
+    took: float,
+) -> dict[str, Any]:
+    """Everything about one workload's run, ready for JSON."""
+    return {
+        "workload": name,
+        "title": title,
+        "text": text,
+        "when": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "quick": quick,
+        "machine": machine(threads),
+        "load before and after": list(loads),
+        "took seconds": took,
+        "tables": [{"title": head, "rows": body} for head, body in report.tables],
+        "verdicts": [vars(v) | {"met": v.met} for v in report.verdicts],
+        "seconds": report.seconds,
+    }
+
+
+def save(entry: Mapping[str, Any], folder: Path) -> Path:
+    """Write one workload's record; a rehearsal goes to a file of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{entry['workload']}{'.quick' if entry['quick'] else ''}.json"
+    path.write_text(json.dumps(_plain(entry), indent=1, allow_nan=False) + "\n")
+    return path
+
+
+def _plain(value: Any) -> Any:
+    """Numbers that JSON has no word for become text."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def cell(value: Any) -> str:
+    """Three digits say enough about a ratio; an evidence keeps its decimals."""
+    if value is None:
+        return ""
+    if isinstance(value, bool | str | int):
+        return str(value)
+    if not math.isfinite(value):
+        return str(value)
+    size = abs(value)
+    if size >= 1000:
+        return f"{value:,.2f}" if size < 1e7 else f"{value:.4g}"
+    if 0 < size < 1e-3:
+        return f"{value:.1e}"
+    return f"{value:.3g}" if size < 100 else f"{value:.1f}"
+
+
+def markdown_table(body: Iterable[Mapping[str, Any]]) -> str:
+    """Rows as a Markdown table; the columns are the keys in order of first appearance, empty ones left out."""
+    body = list(body)
+    columns = list(dict.fromkeys(key for row in body for key in row if row[key] is not None))
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    for row in body:
+        lines.append("| " + " | ".join(cell(row.get(key)).replace("|", "\\|") for key in columns) + " |")
+    return "\n".join(lines)
+
+
+def promise(v: Mapping[str, Any]) -> str:
+    """One line about a promise."""
+    sign = {"<=": "at most", ">=": "at least"}[v["sense"]]
+    value = float(v["value"])
+    return f"- {'met' if v['met'] else '**missed**'}: {v['label']}: {cell(value)} ({sign} {cell(v['bound'])})"
+
+
+def section(entry: Mapping[str, Any]) -> str:
+    """One workload on the page."""
+    parts = [f"## {entry['title']} (`{entry['workload']}`)", entry["text"].strip()]
+    for table in entry["tables"]:
+        parts += [table["title"]] if table["title"] else []
+        parts.append(markdown_table(table["rows"]))
+    parts.append("\n".join(promise(v) for v in entry["verdicts"]))
+    before, after = entry["load before and after"]
+    parts.append(f"<sub>{entry['when']}, load {cell(before)} to {cell(after)}, {cell(entry['took seconds'])} s.</sub>")
+    return "\n\n".join(part for part in parts if part)
+
+
+def page(entries: Iterable[Mapping[str, Any]]) -> str:
+    """The whole page; the machine is named once, from the newest run."""
+    entries = list(entries)
+    newest = max(entries, key=lambda e: e["when"])
+    facts = ", ".join(f"{key} {value}" for key, value in newest["machine"].items() if key != "cpu")
+    missed = [
+        f"- {v['label']} (`{e['workload']}`): {cell(float(v['value']))} against {cell(v['bound'])}"
+        for e in entries
+        for v in e["verdicts"]
+        if not v["met"]
+    ]
+    slower = [
+        f"- {row['contestant']} takes {cell(row['time / ours'])} of our time on {row['case']} (`{e['workload']}`)"
+        for e in entries
+        for t in e["tables"]
+        for row in t["rows"]
+        if row.get("role") == "peer" and row.get("time / ours") is not None and float(row["time / ours"]) < 1.0
+    ]
+    losses = "## Where we do not win\n\n" + ("\n".join(missed + slower) or "Nowhere on this page.")
+    return (
+        "\n\n".join([INTRO.strip(), f"Machine: {newest['machine']['cpu']}, {facts}.", losses, *map(section, entries)])
+        + "\n"
+    )
+
+
+def print_verdicts(verdicts: Iterable[Verdict]) -> None:
+    """One line each on the terminal."""
+    for v in verdicts:
+        print("  " + promise(vars(v) | {"met": v.met}).removeprefix("- "))

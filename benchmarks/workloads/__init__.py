@@ -1,0 +1,16 @@
+"""The workloads: one module each with TITLE, TEXT, ``cases(quick)`` and ``run(quick, memory)``."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+#: in the order of the page
+NAMES = ("evidence", "tall", "ill_conditioned", "stream", "incremental", "widths", "accuracy")
+
+
+def load(name: str) -> ModuleType:
+    """Import a workload by name."""
+    if name not in NAMES:
+        raise ValueError(f"there is no workload {name!r}; there are {', '.join(NAMES)}")
+    return import_module(f"benchmarks.workloads.{name}")
