@@ -89,7 +89,7 @@ def compare_widths(
     centres = _check_centers(centers, inputs)
     bias = bool(bias)
     rows: dict[float, dict[str, Any]] = {}
-    fits: dict[float, Prediction] = {}
+    leaders = _Leaders(inputs, centres, kind)
     interrupted = False
     with _progress(progressbar) as progress:
         task = progress.add_task("comparing widths", total=len(grid))
@@ -97,8 +97,8 @@ def compare_widths(
             for r in _coarse_to_fine(grid):
                 progress.update(task, description=f"width r = {number(r)}")
                 row, fit = _one_width(inputs, t, r, chosen, kind, centres, bias)
+                leaders.offer(r, row, chosen, fit)
                 rows[r] = row
-                _keep_if_best(fits, rows, r, fit, chosen, inputs, (centres, kind))
                 progress.advance(task)
         except KeyboardInterrupt:
             if not rows:
@@ -112,7 +112,7 @@ def compare_widths(
         criteria=chosen,
         X=inputs,
         y=t,
-        fits={r: fits[r] for r in sorted(fits) if r in kept},
+        fits={r: leaders.fits[r] for r in kept if r in leaders.fits},
         names=names,
         target=target,
         model=model,
@@ -170,33 +170,38 @@ def _ridge_minimum(spectrum: Spectrum, name: str) -> tuple[float, float, set[str
     return value, lam, {INTERPOLATION}
 
 
-def _keep_if_best(
-    fits: dict[float, Prediction],
-    rows: dict[float, dict[str, Any]],
-    r: float,
-    fit: Any,
-    criteria: Sequence[str],
-    X: FloatArray,
-    functions: tuple[FloatArray, str],
-) -> None:
-    """Store predictions of a width that is the best so far for some criterion, and drop those that no longer are.
+class _Leaders:
+    """Predictions at the widths that lead so far, one per criterion at most.
 
     Memory is then bounded by the number of criteria, not by the number of widths.
     """
-    table = pd.DataFrame([rows[key] for key in sorted(rows)], index=sorted(rows))
-    best = preferences(table, criteria)
-    for old in [key for key in fits if key not in best]:
-        del fits[old]
-    if r not in best:
-        return
-    dictionary = RBFDictionary(functions[0], r, kind=functions[1], bias=False)
-    mean, std = fit.predict(dictionary.design(X), return_std=True)
-    grid = grid_mean = grid_std = np.empty(0)
-    if X.shape[1] == 1:
-        lo, hi = float(X.min()), float(X.max())
-        grid = np.linspace(lo, hi, _GRID_POINTS) if hi > lo else np.array([lo])
-        grid_mean, grid_std = fit.predict(dictionary.design(grid), return_std=True)
-    fits[r] = Prediction(mean, std, grid, grid_mean, grid_std)
+
+    def __init__(self, X: FloatArray, centres: FloatArray, kind: str) -> None:
+        self.X, self.centres, self.kind = X, centres, kind
+        self.fits: dict[float, Prediction] = {}
+        self._best: dict[str, tuple[float, float]] = {}
+
+    def offer(self, r: float, row: dict[str, Any], criteria: Sequence[str], fit: Any) -> None:
+        """Keep this width if it leads in some criterion (of equals the smallest); drop those that no longer do."""
+        for name in criteria:
+            height = row[name] if CRITERIA[name].higher_is_better else -row[name]
+            # the second entry breaks ties towards the smaller width, whatever the order of visits
+            if np.isfinite(height) and (height, -r) > self._best.get(name, (-np.inf, 0.0)):
+                self._best[name] = (height, -r)
+        leading = {-minus for _, minus in self._best.values()}
+        self.fits = {old: kept for old, kept in self.fits.items() if old in leading}
+        if r in leading:
+            self.fits[r] = self._predict(r, fit)
+
+    def _predict(self, r: float, fit: Any) -> Prediction:
+        dictionary = RBFDictionary(self.centres, r, kind=self.kind, bias=False)
+        mean, std = fit.predict(dictionary.design(self.X), return_std=True)
+        grid = grid_mean = grid_std = np.empty(0)
+        if self.X.shape[1] == 1:
+            lo, hi = float(self.X.min()), float(self.X.max())
+            grid = np.linspace(lo, hi, _GRID_POINTS) if hi > lo else np.array([lo])
+            grid_mean, grid_std = fit.predict(dictionary.design(grid), return_std=True)
+        return Prediction(mean, std, grid, grid_mean, grid_std)
 
 
 # the door: every bad argument is refused here, with what to do about it

@@ -76,7 +76,7 @@ def test_page_is_whole_and_needs_nothing_from_outside(page):
     assert page.open == []
     assert page.links and all(link.startswith("data:image/svg+xml;base64,") for link in page.links)
     assert not re.search(r"https?://|//[a-z]", page.text)
-    assert any("width=device-width" in meta.get("content", "") for meta in page.metas)
+    assert any(meta.get("name") == "viewport" and "width=device-width" in meta["content"] for meta in page.metas)
 
 
 def test_pictures_are_all_there_and_described(page, comparison):

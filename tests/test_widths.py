@@ -165,6 +165,23 @@ def test_best_reads_the_table_the_right_way_round(wide):
     assert set(wide.fits) == {wide.best(name) for name in HIGHER + LOWER}
 
 
+def test_memory_holds_the_leaders_only(data, monkeypatch):
+    seen = []
+    offer = widths_module._Leaders.offer
+
+    def watched(self, r, row, criteria, fit):
+        offer(self, r, row, criteria, fit)
+        seen.append((r, dict(row), set(self.fits)))
+
+    monkeypatch.setattr(widths_module._Leaders, "offer", watched)
+    bs.compare_widths(*data, np.geomspace(0.05, 20, 13), progressbar=False)
+    for k, (_, _, kept) in enumerate(seen):
+        table = pd.DataFrame({r: row for r, row, _ in seen[: k + 1]}).T.sort_index()
+        leaders = {table[name].astype(float).idxmax() for name in HIGHER}
+        leaders |= {table[name].astype(float).idxmin() for name in LOWER if table[name].notna().any()}
+        assert kept == leaders
+
+
 def test_table_has_what_a_person_needs(comparison):
     columns = list(comparison.table.columns)
     assert columns[:7] == [*HIGHER, *LOWER]
