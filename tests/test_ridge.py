@@ -121,6 +121,22 @@ def test_every_minimum_of_a_grid_is_found(name):
     assert lost_minima(range(30), name) == []
 
 
+@pytest.mark.parametrize("width", [0.2, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("name", ["gcv", "loo"])
+def test_wide_kernels_find_their_minimum_at_tiny_penalties(name, width):
+    """A few smooth directions carry the target, the rest are rounding: lambda may have to be 1e-20 and less."""
+    for seed in range(3):
+        X, _, t = problems.sin12x(seed, n=60)
+        Phi = oracles.radial("gaussian", X, X, width)
+        s = np.linalg.svd(Phi, compute_uv=False)
+        grid = np.geomspace(1e4 * (60 * problems.EPS * s[0]) ** 2, 1e3 * s[0] ** 2, 600)
+        left = 60 - (s**2 / (s**2 + grid[:, None])).sum(axis=1)  # tr P: rows not used up
+        values = curve(name, Phi, t, grid)[left > 1]
+        fit = linear.fit_ridge(Phi, t, criterion=name)
+        # so far down two ways of rounding differ by eps s_max / sqrt(lambda), a few per cent
+        assert fit.value <= 1.1 * values.min(), (seed, fit.lam, fit.value, values.min())
+
+
 def test_the_draws_do_have_several_minima():
     """Control: without second and third minima the test above would show nothing."""
     counts = [len(oracles.local_optima(curve("gcv", *problems.sin12x(s)[1:]), -1)) for s in range(30)]
@@ -130,11 +146,12 @@ def test_the_draws_do_have_several_minima():
 
 @pytest.mark.parametrize("name", CRITERIA)
 def test_the_limit_of_no_penalty_is_not_an_answer(name):
-    """With N <= M UEV, FPE and BIC vanish as lambda -> 0 and GCV becomes rounding noise: look at proper minima only."""
+    """With N <= M UEV, FPE and BIC vanish as lambda -> 0 and GCV becomes rounding noise: some rows must be left over."""
     for seed in range(30):
         _, Phi, t = problems.sin12x(seed)
         fit = linear.fit_ridge(Phi, t, criterion=name)
-        assert fit.lam > 1e-17 * np.linalg.norm(Phi, 2) ** 2, (seed, fit.lam, fit.status)
+        s2 = np.linalg.svd(Phi, compute_uv=False) ** 2
+        assert np.sum(fit.lam / (fit.lam + s2)) >= 1, (seed, fit.lam, fit.status)
 
 
 def test_the_reestimation_formula_is_a_fixed_point_at_every_minimum():
@@ -346,12 +363,12 @@ def test_local_ridge_reaches_what_dense_sweeps_reach(seed):
     assert linear.fit_ridge(Phi, t, penalty="local", start=start).value <= 1.03 * reached
 
 
-def test_local_ridge_on_the_tutorial_example():
+@pytest.mark.parametrize("draws", [range(8), pytest.param(range(30), marks=pytest.mark.slow)], ids=["8", "30"])
+def test_local_ridge_on_the_tutorial_example(draws):
     """The tutorial: GCV 0.016 -> 0.009 with 18 of 50 pruned; over draws 0.5-0.8 and 15-38; true error either way."""
-    ratios, pruned, errors = local_against_global(range(30))
+    ratios, pruned, errors = local_against_global(draws)
     assert ratios.min() >= 0.5
-    assert ratios.max() <= 0.85
-    assert np.mean(ratios <= 0.8) >= 0.9
+    assert ratios.max() <= 0.8
     assert pruned.min() >= 15
     assert pruned.max() <= 38
-    assert 5 <= np.sum(errors < 1) <= 25
+    assert 0 < np.mean(errors < 1) < 1
