@@ -30,8 +30,8 @@ class Judge:
 def extended(Phi: Array, t: Array, alpha: float, beta: float) -> float:
     r"""Log evidence with 64-bit mantissas, by Householder QR of :math:`[\Phi; \sqrt\lambda I]`, :math:`[t; 0]`.
 
-    The normal equations are never formed, so what is lost is 1e-19 sqrt(beta/alpha) s_max, not its square: good to 1e-10
-    where mpmath would take hours (where long double is no longer than double: no better than the engines).
+    The normal equations are never formed, so what is lost is 1e-19 sqrt(beta/alpha) s_max, not its square: good to
+    1e-10 where mpmath would take hours (where long double is no longer than double: no better than the engines).
     """
     n, m = Phi.shape
     lam = np.longdouble(alpha) / np.longdouble(beta)

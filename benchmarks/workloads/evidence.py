@@ -21,9 +21,9 @@ from benchmarks.peers import (
 from benchmarks.reference import Judge
 
 TITLE = "Evidence procedure, well conditioned"
-TEXT = """`fit_evidence(Phi, t)` finds the best of all local maxima of the evidence; scikit-learn's BayesianRidge follows MacKay's
-iteration to one. Independent normal columns, weights of size 0.1, noise 1. "log evidence" is that of each
-contestant's (alpha, beta) under one and the same function, which belongs to neither."""
+TEXT = """`fit_evidence(Phi, t)` finds the best of all local maxima of the evidence; scikit-learn's BayesianRidge
+follows MacKay's iteration to one. Independent normal columns, weights of size 0.1, noise 1. "log evidence" is that of
+each contestant's (alpha, beta) under one and the same function, which belongs to neither."""
 OURS, PEER = "fit_evidence", "BayesianRidge"
 
 

@@ -10,15 +10,15 @@ import numpy as np
 from sklearn.linear_model import Ridge
 
 import bayessel as bs
+from bayessel.linear import RidgeState
 from benchmarks.harness import Case, Contestant, Report, Verdict, race
 from benchmarks.peers import Problem, gram_triangle
-from bayessel.linear import RidgeState
 
 TITLE = "Incremental changes and leave-one-out"
-TEXT = """A change of the ridge fit and its new weights, against training again on the changed data: with our own `RidgeState` (a QR),
-with scikit-learn's `Ridge(solver="cholesky")`, and with bare syrk + potrf, the least that any retraining can cost. The
-bound of 20 is on our own retraining, which keeps the same digits; the rows of `Ridge` and of the limit show the rest.
-Leave-one-out: all N predictions at one penalty; training N times is timed on 20 rows and multiplied."""
+TEXT = """A change of the ridge fit and its new weights, against training again on the changed data: with our own
+`RidgeState` (a QR, which keeps the digits that a change keeps), with scikit-learn's `Ridge(solver="cholesky")`, and with
+bare syrk + potrf, the least that any retraining can cost. The reading of the weights is part of a change. Leave-one-out:
+all N predictions at one penalty; training N times is timed on 20 rows and multiplied."""
 LAM = 0.5
 STATE = "RidgeState, new"
 CHANGES: dict[str, Callable[[RidgeState, Problem], None]] = {
@@ -108,9 +108,10 @@ def run(quick: bool, memory: Callable[..., Any]) -> Report:
         outcome = race(case, data)
         report.add(case, outcome)
         name = case.contestants[0].name
-        label = f"{name}: time of training again (the same way) over that of the change"
-        label += f" (median ratio {outcome.typical_ratio(STATE, name):.0f})"
-        report.verdicts.append(Verdict(label, outcome.ratio(STATE, name), 20.0, ">="))
+        for again in (STATE, "Ridge"):
+            label = f"{name}: time of training again with {again} over that of the change"
+            label += f" (median ratio {outcome.typical_ratio(again, name):.0f})"
+            report.verdicts.append(Verdict(label, outcome.ratio(again, name), 20.0, ">="))
     n, m = data[0].shape
     sample = 5 if quick else 20
     case = Case(
@@ -124,7 +125,7 @@ def run(quick: bool, memory: Callable[..., Any]) -> Report:
         rounds=2 if quick else 6,
     )
     outcome = race(case, data)
-    ours, limit, peer = (c.name for c in case.contestants)
+    ours, _, peer = (c.name for c in case.contestants)
     report.add(case, outcome)
     value = outcome.ratio(peer, ours) * n / sample
     report.verdicts.append(Verdict("leave-one-out: time of N trainings over ours", value, 20.0, ">="))

@@ -13,10 +13,10 @@ from benchmarks.harness import Case, Contestant, Report, Verdict, race
 from benchmarks.peers import Array, Problem, syrk
 
 TITLE = "Evidence procedure from a stream"
-TEXT = """Throughput: all contestants read the same few blocks over and over, so that making the numbers costs nothing; the limit is
-one `dsyrk` per block on the same blocks. Memory: the peak of the whole process, interpreter and libraries included, on 1e7
-rows made afresh block by block. scikit-learn's BayesianRidge cannot read blocks: in memory these rows are 8 GB, and it
-takes several times that."""
+TEXT = """Throughput: all contestants read the same few blocks over and over, so that making the numbers costs
+nothing; the limit is one `dsyrk` per block on the same blocks. Memory: the peak of the whole process, interpreter and
+libraries included, on rows made afresh block by block. scikit-learn's BayesianRidge cannot read blocks: in memory
+these rows are 8 GB, and it takes several times that."""
 LIMIT = "syrk per block"
 
 
@@ -31,6 +31,7 @@ class Blocks:
     columns_first: bool = False
 
     def make(self, rng: np.random.Generator, rows: int) -> Problem:
+        """One block of rows."""
         # an offset, so that centring has something to do
         Phi = rng.standard_normal((rows, self.m))
         Phi += 0.5
@@ -39,6 +40,7 @@ class Blocks:
         return Phi, Phi @ np.linspace(-1, 1, self.m) + 2.0 * rng.standard_normal(rows)
 
     def __call__(self) -> Iterator[Problem]:
+        """Start a pass."""
         rng = np.random.default_rng(4)
         stock: list[Problem] = []
         left = self.n_rows

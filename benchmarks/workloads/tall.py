@@ -13,7 +13,8 @@ from benchmarks.peers import Problem, bayesian_ridge, bayesian_ridge_default, pr
 from benchmarks.reference import Judge
 
 TITLE = "Evidence procedure, many rows"
-TEXT = """The same comparison with M = 100 columns and a growing number of rows. The limit is one `dsyrk` over the design."""
+TEXT = """The same comparison with M = 100 columns and a growing number of rows. The limit is one `dsyrk` over the
+design."""
 OURS, PEER = "fit_evidence", "BayesianRidge"
 
 

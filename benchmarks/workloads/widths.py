@@ -20,14 +20,15 @@ from benchmarks.harness import Case, Contestant, Report, Verdict, race
 from benchmarks.peers import Array, Problem
 
 TITLE = "Fitted widths (ABF) beside a Gaussian process with ARD"
-TEXT = """Eight inputs, uniform on [-1, 1], of which four matter: a sum of sin(3 x_d) plus noise of 0.1. `fit_abf` fits one width per
-input of N gaussians at the inputs; the peer is `GaussianProcessRegressor` with ConstantKernel * RBF(8 length-scales) +
-WhiteKernel, `normalize_y=True`. Both get the same number of starts. "error" is the root mean square error of the
-predicted mean against the noise-free function at 2000 new inputs, "log density" the mean log predictive density of 2000
-new noisy targets (its best possible mean is 0.884). The log evidences belong to different models and treat the mean
-differently (ours integrates over it, the peer subtracts it): they are shown, not ranked. The second table times one
-evaluation of objective and gradient: most of a fit. Its limit is a Gram matrix, a Cholesky factor, its inverse and two products,
-which both need in some form."""
+TEXT = """Eight inputs, uniform on [-1, 1], of which four matter: a sum of sin(3 x_d) plus noise of 0.1. `fit_abf`
+fits one width per input of N gaussians at the inputs; the peer is `GaussianProcessRegressor` with ConstantKernel *
+RBF(8 length-scales) + WhiteKernel, `normalize_y=True`. Both get the same number of starts. "error" is the root mean
+square error of the predicted mean against the noise-free function at 2000 new inputs, "log density" the mean log
+predictive density of 2000 new noisy targets (its best possible mean is 0.884). The log evidences belong to different
+models and treat the mean differently (ours integrates over it, the peer subtracts it): they are shown, not ranked.
+The second table times one evaluation of objective and gradient: most of a fit. Its limit is a Gram matrix, a Cholesky
+factor, its inverse and two products of that size: what a gradient through the evidence needs and the peer's, whose
+kernel matrix is the covariance itself, does not need in full."""
 OURS, PEER = "fit_abf", "GaussianProcessRegressor"
 LIMIT = "gemm + potrf + potri + 2 gemm"
 D = 8
