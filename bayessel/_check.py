@@ -52,8 +52,8 @@ def check_finite(array: FloatArray, name: str) -> None:
         )
 
 
-def as_matrix(value: Any, name: str, *, allow_1d: bool = False) -> FloatArray:
-    """Return a finite (rows, columns) array with at least one row and one column."""
+def as_matrix(value: Any, name: str, *, allow_1d: bool = False, finite: bool = True) -> FloatArray:
+    """Return a (rows, columns) array with at least one row and one column, checked to be finite unless told not to."""
     array = as_float_array(value, name)
     if array.ndim == 1 and allow_1d:
         array = array[:, None]
@@ -64,7 +64,8 @@ def as_matrix(value: Any, name: str, *, allow_1d: bool = False) -> FloatArray:
         )
     if array.shape[0] == 0 or array.shape[1] == 0:
         raise ValueError(f"{name} must have at least one row and one column, got shape {array.shape}")
-    check_finite(array, name)
+    if finite:
+        check_finite(array, name)
     return array
 
 

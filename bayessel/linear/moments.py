@@ -148,16 +148,27 @@ class Moments:
         arrays = (self._triangle,) if self.exact else (self._gram, self._products)
         return all(bool(np.isfinite(a).all()) for a in arrays)
 
-    def condition(self) -> float:
-        """Condition number of the design as far as double precision can tell from these statistics."""
+    def is_sizeable(self) -> bool:
+        """Whether no square underflowed: columns of size 1e-100 and less would silently vanish."""
+        largest = float(np.diagonal(self._gram + 0.0)[:-1].max() + np.diagonal(self._products).max())
+        return self.exact or largest == 0.0 or largest > 1e-200
+
+    def condition_bound(self) -> float:
+        """Return a lower bound of the condition number, from the pivots of one Cholesky factorisation: cheap."""
         m = self.n_columns
-        if self.exact:
-            s = np.asarray(sl.svdvals(self.triangle()[:, :m], check_finite=False))
-            return float(s[0] / s[-1]) if s[-1] > 0.0 else np.inf
-        if not self.is_finite():
+        factor, info = sl.lapack.dpotrf(self.gram()[:m, :m], lower=1, overwrite_a=1, clean=0)
+        if info != 0:
             return np.inf
-        values = np.asarray(sl.eigvalsh(self.gram()[:m, :m], check_finite=False))
-        return float(np.sqrt(values[-1] / values[0])) if values[0] > 0.0 else np.inf
+        pivots = np.diag(factor)
+        return float(pivots.max() / pivots.min())
+
+    def condition(self, s: FloatArray | None = None) -> float:
+        """Condition number of the design as far as double precision can tell from these statistics."""
+        if s is None:
+            if not self.is_finite():
+                return np.inf
+            s = self.spectrum()[0]
+        return float(s[0] / s[-1]) if len(s) and s[-1] > 0.0 else np.inf
 
     def spectrum(self) -> tuple[FloatArray, FloatArray, FloatArray, float, float]:
         """Return s, z, V^T, rss, tss of the (centred) design and target."""

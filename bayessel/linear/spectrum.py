@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sl
 
-from bayessel._check import FloatArray, as_matrix, as_target
+from bayessel._check import FloatArray, as_matrix, as_target, check_finite
 from bayessel.linear.moments import Moments
 
 #: a Gram matrix squares the condition number; it is used only while eps * cond(Phi)^2 stays below this
@@ -125,17 +125,24 @@ class Spectrum:
         flat
             Columns that are not penalised, (N, q).
         """
-        A = as_matrix(Phi, "Phi")
+        A = as_matrix(Phi, "Phi", finite=False)
         y = as_target(t, A.shape[0])
         n_rows, n_columns = A.shape
         rows = rows or A.size <= _SMALL  # they cost nothing here, and let results be refined
         t_scale = float(np.abs(y).max())
-        _check_magnitude(A, "Phi")
         _check_magnitude(y, "t")
         if not rows and flat is None and n_rows >= 2 * n_columns:
-            moments = Moments.of(A, y, centre=centre)
-            if moments.condition() ** 2 * np.finfo(float).eps < GRAM_TOLERANCE:
-                return cls.from_triangle(moments, t_scale, "gram", A, y)
+            # bad values spread to the sums: looking at those saves three passes over a large design
+            some = slice(None, None, max(1, n_rows // (n_columns + n_columns // 4 + 8)))
+            sample = Moments.of(A[some], y[some], centre=centre)  # a few rows tell most ill-conditioned designs apart
+            hopeless = n_rows >= 3 * n_columns and not _suits_gram(sample.condition_bound())
+            moments = sample if hopeless else Moments.of(A, y, centre=centre)
+            if not hopeless and moments.is_finite() and moments.is_sizeable() and _suits_gram(moments.condition_bound()):
+                factors = moments.spectrum()
+                if _suits_gram(moments.condition(factors[0])):
+                    return cls.from_moments(moments, "gram", A, y, factors)
+        check_finite(A, "Phi")
+        _check_magnitude(A, "Phi")
         columns = [as_matrix(flat, "flat", allow_1d=True)] if flat is not None else []
         if centre:
             columns.append(np.ones((n_rows, 1)))
@@ -159,19 +166,24 @@ class Spectrum:
                 np.column_stack([body, target]), mode="r", overwrite_a=True, check_finite=False, pivoting=False
             )
             m = n_columns
-            s, z, Vt = _svd_of_triangle(R[:m, :m], R[:m, m])
-            return cls(s=s, z=z, Vt=Vt, rss=float(R[m, m] ** 2), route="qr", **common)
+            s, z, Vt, beyond = _svd_of_triangle(R[:m, :m], R[:m, m])
+            return cls(s=s, z=z, Vt=Vt, rss=float(R[m, m] ** 2) + beyond, route="qr", **common)
         U, s, Vt = _svd(body)
         z, off = _coordinates(U, target)
         spectrum = cls(s=s, z=z, Vt=Vt, rss=float(off @ off), U=U, off_span=off, flat=space, **common)
         return spectrum._with_rows(A, y) if rows else replace(spectrum, U=None, off_span=None)
 
     @classmethod
-    def from_triangle(
-        cls, moments: Moments, t_scale: float, route: str, Phi: FloatArray | None = None, t: FloatArray | None = None
+    def from_moments(
+        cls,
+        moments: Moments,
+        route: str,
+        Phi: FloatArray | None = None,
+        t: FloatArray | None = None,
+        factors: tuple[FloatArray, FloatArray, FloatArray, float, float] | None = None,
     ) -> Spectrum:
         """Build from the sufficient statistics of a (possibly streamed) data set."""
-        s, z, Vt, rss, tss = moments.spectrum()
+        s, z, Vt, rss, tss = moments.spectrum() if factors is None else factors
         if Phi is not None and t is not None and rss < 1e-5 * tss and not moments.exact:
             # tss - sum z^2 has cancelled: measure the residual itself, and polish z with it
             inverse = Vt.T / s
@@ -192,7 +204,7 @@ class Spectrum:
             Vt=Vt,
             rss=rss,
             tss=tss,
-            t_scale=t_scale,
+            t_scale=moments.t_scale,
             route=route,
             centred=moments.centre,
         )
@@ -280,6 +292,15 @@ class Spectrum:
             flat = float(np.log(max(self.tss, floor)))
         return -0.5 * (self.n_rows * np.log(2.0 * np.pi) - self.n_free * np.log(beta) + log_det + beta * quad + flat)
 
+    def profile_sums(self, lam: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Gamma, t^T P t and |w|^2 at many positive lambdas at once, from one array of quotients."""
+        s2, z2 = self.s**2, self.z**2
+        inverse = np.add.outer(lam, s2)
+        np.reciprocal(inverse, out=inverse)
+        gamma, quad = inverse @ s2, self.rss + lam * (inverse @ z2)
+        np.multiply(inverse, inverse, out=inverse)
+        return gamma, quad, inverse @ (s2 * z2)
+
     # ---- functions of lambda; `lam` is a number or an array, the result has its shape -------------------------------
 
     def _g(self, lam: FloatArray | float) -> FloatArray:
@@ -353,6 +374,10 @@ class Spectrum:
         return self.off_span + (self._g(lam) * self.z) @ self.U.T
 
 
+def _suits_gram(condition: float) -> bool:
+    return condition**2 * float(np.finfo(float).eps) < GRAM_TOLERANCE
+
+
 def _check_magnitude(A: FloatArray, name: str) -> None:
     largest = max(float(A.max()), -float(A.min()))
     if largest > 1e100 or 0.0 < largest < 1e-100:
@@ -369,9 +394,23 @@ def _svd(A: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     return U, s, Vt
 
 
-def _svd_of_triangle(R: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    U, s, Vt = _svd(R)
-    return s, U.T @ y, Vt
+def _svd_of_triangle(R: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """Return s, z = U^T y, V^T of a triangle, and the squared length of y outside its numerical range.
+
+    Wide kernels leave a triangle of low numerical rank. Pivoting finds it at a fraction of the cost of an SVD, and
+    what is dropped is no larger than the backward error of the SVD itself.
+    """
+    (qr, tau), P, pivots = sl.qr(R, mode="raw", pivoting=True, check_finite=False)
+    diagonal = np.abs(np.diag(P))
+    rank = int((diagonal > np.finfo(float).eps * diagonal[0]).sum())
+    if rank > 0.8 * len(R) or np.linalg.norm(P[rank:]) > 4.0 * np.finfo(float).eps * np.linalg.norm(P):
+        U, s, Vt = _svd(R)
+        return s, U.T @ y, Vt, 0.0
+    rotated = sl.lapack.dormqr("L", "T", qr, tau, np.array(y[:, None], order="F"), 64 * len(R))[0][:, 0]
+    U, s, Vp = _svd(P[:rank])
+    Vt = np.empty_like(Vp)
+    Vt[:, pivots] = Vp
+    return s, U.T @ rotated[:rank], Vt, float(rotated[rank:] @ rotated[rank:])
 
 
 def _coordinates(U: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -86,7 +86,7 @@ def stream_spectrum(
         else:
             notes.append(Status.ILL_CONDITIONED)
     route = "stream-qr" if moments.exact else "stream-gram"
-    return Spectrum.from_triangle(moments, moments.t_scale, route), notes
+    return Spectrum.from_moments(moments, route), notes
 
 
 def _opener(source: Any, target: str | None, inputs: Any, block_rows: int

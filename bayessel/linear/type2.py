@@ -179,8 +179,10 @@ def _best_beta(spectrum: Spectrum, lam: FloatArray | float, beta_max: float) -> 
 def _slope(spectrum: Spectrum, u: FloatArray, beta_max: float) -> FloatArray:
     """Derivative of the profile with respect to u = log lambda: (gamma - alpha |w|^2)/2."""
     lam = np.exp(u)
-    beta = _best_beta(spectrum, lam, beta_max)
-    return np.asarray(0.5 * (spectrum.gamma(lam) - beta * lam * spectrum.weight_norm2(lam)))
+    gamma, quad, norm2 = spectrum.profile_sums(lam)
+    with np.errstate(divide="ignore"):
+        beta = np.minimum(spectrum.n_free / quad, beta_max)
+    return np.asarray(0.5 * (gamma - beta * lam * norm2))
 
 
 def _profile(spectrum: Spectrum, beta_max: float) -> LinearFit:
