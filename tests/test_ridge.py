@@ -146,7 +146,7 @@ def test_the_draws_do_have_several_minima():
 
 @pytest.mark.parametrize("name", CRITERIA)
 def test_the_limit_of_no_penalty_is_not_an_answer(name):
-    """With N <= M UEV, FPE and BIC vanish as lambda -> 0 and GCV becomes rounding noise: some rows must be left over."""
+    """With N <= M UEV, FPE and BIC vanish as lambda -> 0 and GCV turns to rounding: some rows must be left."""
     for seed in range(30):
         _, Phi, t = problems.sin12x(seed)
         fit = linear.fit_ridge(Phi, t, criterion=name)
