@@ -16,9 +16,9 @@ import pandas as pd
 from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_target, one_of
 from bayessel.basis import KINDS, RBFDictionary
 from bayessel.diagnostics._comparison import WidthComparison
-from bayessel.diagnostics._curves import CRITERIA, INTERPOLATION, Prediction, number, preferences
+from bayessel.diagnostics._curves import CRITERIA, INTERPOLATION, QUADRATURE, Prediction, number, preferences
 from bayessel.errors import NumericalWarning
-from bayessel.linear import Spectrum, fit_evidence, fit_ridge
+from bayessel.linear import LinearFit, Spectrum, fit_evidence, fit_ridge, model_evidence_quadrature
 from bayessel.result import Status, fingerprint
 
 __all__ = ["WidthComparison", "compare_widths", "suggest_widths"]
@@ -144,12 +144,31 @@ def _one_width(
             values[name], lams[f"lam_{name}"], notes = _ridge_minimum(spectrum, name)
             for note in notes:
                 beside.setdefault(note, []).append(name)
-    values |= {"evidence": float(fit.log_evidence), "model-evidence": float(fit.model_evidence)}
+        if "model-evidence" in criteria:
+            values["model-evidence"], notes = _third_level(spectrum, fit)
+            for note in notes - {fit.status.name}:
+                beside.setdefault(note, []).append("model-evidence")
+    values["evidence"] = float(fit.log_evidence)
     row: dict[str, Any] = {name: values[name] for name in criteria}
     row |= {"gamma": float(fit.gamma), "noise_std": float(fit.noise_std), "lam": float(fit.lam), **lams}
     row |= {"n_basis": int(fit.n_basis), "status": fit.status.name}
     row["notes"] = " ".join(f"{note}({','.join(names)})" for note, names in sorted(beside.items()))
     return row, fit
+
+
+def _third_level(spectrum: Spectrum, fit: LinearFit) -> tuple[float, set[str]]:
+    """Evidence with alpha and beta integrated out: Gaussian approximation where it is good, quadrature elsewhere.
+
+    The approximation needs some well-determined parameters and some rows left for the noise. NaN where the integral
+    itself has no answer: its mass lies at the ends of the range, so that the improper prior decides.
+    """
+    if 3.0 <= fit.gamma <= spectrum.n_free - 3.0:
+        return float(fit.model_evidence), set()
+    if spectrum.n_free > 0:
+        exact = model_evidence_quadrature(spectrum)
+        if exact.status is Status.CONVERGED and np.isfinite(exact.value):
+            return float(exact.value), {QUADRATURE}
+    return float("nan"), {Status.FEW_WELL_DETERMINED.name}
 
 
 def _ridge_minimum(spectrum: Spectrum, name: str) -> tuple[float, float, set[str]]:

@@ -12,12 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 
 #: A note beside the statuses: the criterion vanishes where the fit passes through every row.
 INTERPOLATION = "INTERPOLATION"
+#: A note beside the statuses: the Gaussian approximation is poor, so the value was integrated exactly.
+QUADRATURE = "QUADRATURE"
 
 #: Evidence ratios of 20 to 1 are commonly called strong; on the logarithm that is about 3 nats.
 STRONG_NATS = float(np.log(20.0))
 
-#: Statuses that need no attention.
-GOOD_STATUS = frozenset({"CONVERGED"})
+#: Statuses that need no attention here; few well-determined parameters spoil only the approximation, which is seen to.
+GOOD_STATUS = frozenset({"CONVERGED", "FEW_WELL_DETERMINED"})
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ CRITERIA: Mapping[str, Criterion] = {
             "nats, up to a constant",
             "evidence",
             "The evidence with alpha and beta averaged out (third level, Gaussian approximation on their logarithms): "
-            "it adds what finding the two precisions costs. Doubtful where gamma or N - gamma is below 3.",
+            "it adds what finding the two precisions costs. Integrated exactly where fewer than 3 parameters are well "
+            "determined or fewer than 3 rows are left for the noise; missing where even that has no answer.",
         ),
         Criterion(
             "gcv",

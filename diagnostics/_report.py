@@ -16,6 +16,7 @@ from bayessel.diagnostics._curves import (
     CRITERIA,
     GOOD_STATUS,
     INTERPOLATION,
+    QUADRATURE,
     Prediction,
     entry,
     notes_of,
@@ -70,7 +71,8 @@ _COLUMN_MEANING = {
 
 _NOTE_ADVICE = {
     INTERPOLATION: "the criterion vanishes where the fit passes through every row, whatever the data; only minima that "
-    "leave a quarter of the rows to the noise count; take fewer centres, or trust GCV and LOO"
+    "leave a quarter of the rows to the noise count; take fewer centres, or trust GCV and LOO",
+    QUADRATURE: "the Gaussian approximation is poor here, so alpha and beta were integrated out numerically",
 }
 
 
@@ -245,7 +247,7 @@ def _statuses(table: pd.DataFrame) -> str:
     """What the statuses advise, with the widths and criteria they concern."""
     concerned: dict[str, dict[str, list[float]]] = {}
     for r, status, text in zip(table.index, table["status"], table.get("notes", [""] * len(table)), strict=True):
-        found = {status: ["evidence"]} if status not in GOOD_STATUS else {}
+        found = {status: ["evidence"]} if status != "CONVERGED" else {}
         for note, names in notes_of(str(text)).items():
             found[note] = [*found.get(note, []), *names]
         for note, names in found.items():

@@ -46,7 +46,7 @@ def verdict_sentences(
         return ["No criterion has a finite value at any width: look at the statuses."]
     said = _preference(table, chosen)
     if len(table) > 1:
-        said += [*_ends(table, heard), *_spread(table, criteria)]
+        said += [*_ends(table, heard), *_spread(table, criteria, chosen)]
     said += [*_statuses(table, chosen), *_interpolation(silent, len(silent) < len(criteria))]
     if interrupted:
         of = f" of {planned}" if planned else ""
@@ -132,18 +132,24 @@ def _why(chosen: Mapping[float, tuple[str, ...]]) -> str:
     return f"They answer different questions: {'; '.join(asked)}."
 
 
-def _spread(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
+def _spread(table: pd.DataFrame, criteria: Sequence[str], chosen: Mapping[float, tuple[str, ...]]) -> list[str]:
+    """Say how many widths the evidence cannot tell from its best."""
     if "evidence" not in criteria:
         return []
     near = credible_widths(table)
     if len(near) < 2:
         return ["No other width of the grid comes within 3 nats (odds of 20 to 1) of the best log evidence."]
-    said = f"Widths from {number(near[0])} to {number(near[-1])} are within 3 nats (odds below 20 to 1) of the best"
+    said = f"The {len(near)} widths from {number(near[0])} to {number(near[-1])} have a log evidence within 3 nats"
+    if near != tuple(table.index[(table.index >= near[0]) & (table.index <= near[-1])]):
+        said = f"{len(near)} widths between {number(near[0])} and {number(near[-1])} have a log evidence within 3 nats"
+    said += " (odds below 20 to 1) of the best"
     found = optima(table.index, table["evidence"], higher_is_better=True)
     rivals = [one.width for one in found[1:] if one.width in near]
     if rivals:
         said += f", with a second peak at r = {number(rivals[0])}"
-    return [f"{said} log evidence: the data do not tell these apart."]
+    if len(chosen) > 1 and set(chosen) <= set(near):
+        said += ", and all the preferred ones are among them"
+    return [f"{said}: by the evidence the data do not tell these apart."]
 
 
 def _ends(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:

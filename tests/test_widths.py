@@ -87,6 +87,31 @@ def test_evidence_is_the_dense_maximum(r, data, comparison):
     assert_allclose(row["model-evidence"], third, rtol=1e-5)
 
 
+def test_third_level_is_integrated_where_the_approximation_is_poor(data):
+    """Wide functions leave fewer than 3 well-determined parameters: against a sum over (log alpha, log beta)."""
+    x, y = data[0], data[0] + data[1] - np.sin(3 * data[0])  # a straight line with noise
+    r = 6.0
+    row = bs.compare_widths(x, y, [r], criteria=["evidence", "model-evidence"], progressbar=False).table.loc[r]
+    assert row["gamma"] < 3
+    assert "QUADRATURE(model-evidence)" in row["notes"]
+    Phi = design(x, r)
+    Phi, t = Phi - Phi.mean(axis=0), y - y.mean()
+    log_beta = -2 * np.log(row["noise_std"]) + np.linspace(-4, 3, 36)
+    log_alpha = np.log(row["lam"]) - 2 * np.log(row["noise_std"]) + np.linspace(-12, 25, 186)
+    logs = [
+        [oracles.log_evidence(Phi, t, *np.exp([a, b])) - 0.5 * (b + np.log(t @ t)) for b in log_beta] for a in log_alpha
+    ]
+    total = np.log(np.exp(np.array(logs) - np.max(logs)).sum() * 0.2 * 0.2) + np.max(logs)
+    assert_allclose(row["model-evidence"], total - np.log(2 * np.pi), atol=0.02)
+
+
+def test_third_level_is_missing_where_it_has_no_answer(rng):
+    """Narrow functions, one per row, pass through noise: the approximation would be infinite there."""
+    x, y = np.arange(60.0), rng.normal(size=60)
+    table = bs.compare_widths(x, y, [0.3, 3.0], progressbar=False).table
+    assert not np.isinf(table["model-evidence"]).any()
+
+
 @pytest.mark.parametrize("r", WIDTHS)
 @pytest.mark.parametrize("name", LOWER)
 def test_criteria_are_the_dense_minima(name, r, data):
@@ -476,7 +501,9 @@ VERDICTS = {
     ),
     "one step": (
         made(evidence=[-9, 0, -1, -9, -9], gcv=[3, 2, 1, 3, 4]),
-        ["agree to within one step of the grid: r = 2 by the evidence; r = 3 by GCV", "Widths from 2 to 3 are within"],
+        ["agree to within one step of the grid: r = 2 by the evidence; r = 3 by GCV",
+         "The 2 widths from 2 to 3 have a log evidence within 3 nats",
+         "all the preferred ones are among them"],
         ["disagree"],
     ),
     "mild": (
@@ -507,8 +534,13 @@ VERDICTS = {
     ),
     "second peak": (
         made(evidence=[-9, 0, -2, -1, -9]),
-        ["The evidence prefers r = 2.", "with a second peak at r = 4"],
-        [],
+        ["The evidence prefers r = 2.", "with a second peak at r = 4", "The 3 widths from 2 to 4"],
+        ["among them"],
+    ),
+    "gap": (
+        made(evidence=[-9, 0, -7, -1, -9]),
+        ["2 widths between 2 and 4 have a log evidence within 3 nats"],
+        ["The 2 widths"],
     ),
     "status where it matters": (
         made(["CONVERGED", "AT_BOUND", "CONVERGED", "PURE_NOISE"], gcv=[2, 1, 3, 3]),
