@@ -191,24 +191,38 @@ def test_one_alpha_is_many_equal_ones(rng):
     )
 
 
-@pytest.mark.parametrize("kind", ["well conditioned", "condition 1e4", "gaussian dictionary"])
-def test_designs_large_enough_to_be_factored_differently(kind):
+def tall_design(kind: str, rng: np.random.Generator) -> np.ndarray:
+    if kind == "wide gaussians":
+        return problems.gaussian_dictionary(rng, 4300, 12, 2.0)
+    if kind == "gaussians of low rank":
+        return problems.gaussian_dictionary(rng, 1700, 30, 2.0)
+    return problems.conditioned(rng, 6500, 8, float(kind)) * np.sqrt(6500)
+
+
+@pytest.mark.parametrize("centre", [False, True])
+@pytest.mark.parametrize("kind", ["3", "500", "1e4", "1e10", "wide gaussians", "gaussians of low rank"])
+def test_designs_large_enough_to_be_factored_differently(kind, centre):
     """Thousands of rows invite a Gram matrix or a QR; the digits must be those of the small ones."""
     rng = np.random.default_rng(17)
-    n, m = 3000, 18
-    if kind == "gaussian dictionary":
-        Phi = problems.gaussian_dictionary(rng, n, m, 2.0)
-    else:
-        Phi = problems.conditioned(rng, n, m, 3.0 if kind == "well conditioned" else 1e4) * np.sqrt(n)
+    Phi = tall_design(kind, rng)
+    n, m = Phi.shape
     t = Phi @ rng.normal(size=m)
-    for noise, alpha in ((0.3, 1.0), (1e-5, 1e-3)):
-        y = t + noise * rng.normal(size=n)
+    cases = ((0.3, 1.0), (1e-5, 1e-3)) if not centre else ((1e-3, 1e-3),)
+    for noise, alpha in cases:
+        y = t + noise * rng.normal(size=n) + 2.0 * centre
         beta = noise**-2
-        evidence, gamma, error = oracles.exact_tall(Phi, y, alpha / beta, beta)
-        assert oracles.relative(linear.log_evidence(Phi, y, alpha, beta), evidence) < 1e-8
-        got = linear.criteria(Phi, y, alpha / beta)
+        Phi_c, y_c = (Phi - Phi.mean(axis=0), y - y.mean()) if centre else (Phi, y)
+        evidence, gamma, error = oracles.exact_tall(Phi_c, y_c, alpha / beta, beta)
+        if centre:
+            evidence, gamma = evidence - 0.5 * np.log(beta * y_c @ y_c), gamma + 1
+        assert oracles.relative(linear.log_evidence(Phi, y, alpha, beta, centre=centre), evidence) < 1e-8
+        got = linear.criteria(Phi, y, alpha / beta, centre=centre)
         assert oracles.relative(got["gamma"], gamma) < 1e-8
         assert oracles.relative(got["uev"], error / (n - gamma)) < 1e-8
+        shared = linear.Spectrum.of(Phi, y, centre=centre)  # without rows: the fast routes
+        values = float(shared.gamma(alpha / beta)) + centre, float(shared.sum_squares(alpha / beta))
+        assert oracles.relative(values[0], gamma) < 1e-8
+        assert oracles.relative(values[1], error) < 1e-8
 
 
 def test_the_tall_oracle_agrees_with_the_wide_one(rng):
