@@ -48,7 +48,8 @@ def check_finite(array: FloatArray, name: str) -> None:
         where = ", ".join(str(int(i)) for i in bad[0])
         kind = "NaN" if np.isnan(array[tuple(bad[0])]) else "infinity"
         raise ValueError(
-            f"{name} must be finite, got {len(bad)} bad value(s), the first ({kind}) at [{where}]; drop or impute those rows"
+            f"{name} must be finite, got {len(bad)} bad value(s), the first ({kind}) at [{where}]; "
+            "drop or impute those rows"
         )
 
 

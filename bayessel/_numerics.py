@@ -96,8 +96,8 @@ def _slices(A: FloatArray, bits: int, count: int, axis: int) -> list[FloatArray]
 def rank_one_update(R: FloatArray, x: FloatArray, sign: float = 1.0, keep: float = 0.0) -> FloatArray:
     r"""Upper triangular R' with :math:`R'^TR' = R^TR + \mathrm{sign}\, xx^T`, in O(M^2) without loops.
 
-    With :math:`p = R^{-T}x` and :math:`c_j = 1 + \mathrm{sign}\sum_{k<j}p_k^2`, the factor of :math:`I \pm pp^T` is known in
-    closed form (Gill, Golub, Murray and Saunders 1974, method C); its product with R is a suffix sum.
+    With :math:`p = R^{-T}x` and :math:`c_j = 1 + \mathrm{sign}\sum_{k<j}p_k^2`, the factor of :math:`I \pm pp^T` is
+    known in closed form (Gill, Golub, Murray and Saunders 1974, method C); its product with R is a suffix sum.
     A removal that would leave less than `keep` of a pivot raises ``ArithmeticError``.
     """
     from scipy.linalg import solve_triangular

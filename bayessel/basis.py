@@ -176,7 +176,8 @@ class RBFDictionary(Dictionary):
 
     def __repr__(self) -> str:
         n, d = self.centers.shape
-        return f"RBFDictionary({n} {self.kind} functions in {d}-D, width={self.width}, bias={self.bias}, linear={self.linear})"
+        what = f"{n} {self.kind} functions in {d}-D, width={self.width}"
+        return f"RBFDictionary({what}, bias={self.bias}, linear={self.linear})"
 
 
 class UserColumns(Dictionary):

@@ -15,8 +15,8 @@ class Status(Enum):
 
     CONVERGED = "converged"
     FEW_WELL_DETERMINED = (
-        "fewer than 3 well-determined parameters (or fewer than 3 rows left for the noise): the Gaussian approximation of "
-        "the third-level evidence is poor; use model_evidence_quadrature"
+        "fewer than 3 well-determined parameters (or fewer than 3 rows left for the noise): the Gaussian approximation "
+        "of the third-level evidence would be poor, so it was integrated exactly over a range of lambda"
     )
     MULTIPLE_OPTIMA = (
         "several optima of similar worth were found; look at `maxima` (or `optima`) before trusting one of them"
@@ -26,12 +26,12 @@ class Status(Enum):
     )
     AT_BOUND = "the optimum lies on the edge of the search range; the data do not determine this parameter"
     ILL_CONDITIONED = (
-        "the ratio beta/alpha is so large that digits are lost (relative error up to 10 eps sqrt(beta/alpha)); look for "
-        "duplicate basis functions, wide kernels or noise-free targets"
+        "the ratio beta/alpha is so large that digits are lost (relative error up to 10 eps sqrt(beta/alpha)); look "
+        "for duplicate basis functions, wide kernels or noise-free targets"
     )
     NOISE_AT_FLOOR = (
-        "the data are fitted to the precision of the numbers: the noise level is a floor, not an estimate; are the targets "
-        "noise-free, or are there as many functions as rows?"
+        "the data are fitted to the precision of the numbers: the noise level is a floor, not an estimate; are the "
+        "targets noise-free, or are there as many functions as rows?"
     )
     CONSTANT_TARGET = "the target does not vary: only the bias was fitted and the noise level is a floor"
     TOO_FEW_ROWS = "too few rows to tell signal from noise: only the prior and the mean speak"

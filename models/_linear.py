@@ -107,7 +107,7 @@ def linear(
     n_rows, n_columns = design.shape
     target = as_target(t, n_rows, "t")
     # what is given stays as it is; what is not gets a prior
-    given_alpha = _given_alpha(alpha, n_columns)
+    given_alpha: float | FloatArray | GammaPrior | None = _given_alpha(alpha, n_columns)
     if given_alpha is None:
         given_alpha = weight_precision_prior(design, target, centre=bias, shape=alpha_shape, rate=alpha_rate)
     given_beta: float | GammaPrior

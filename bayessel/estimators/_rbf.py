@@ -25,7 +25,7 @@ class RBFRegressor(RegressorMixin, BaseEstimator):
     kind: str
     bias: bool
 
-    # ---- what a subclass says -----------------------------------------------------------------------------------------
+    # ---- what a subclass says
 
     def _fit_one(self, spectrum: Spectrum, design: FloatArray, t: FloatArray) -> LinearFit | RidgeFit:
         raise TypeError("a subclass fits one output")
@@ -36,7 +36,7 @@ class RBFRegressor(RegressorMixin, BaseEstimator):
     def _choose_width(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         return self.width
 
-    # ---- fitting ------------------------------------------------------------------------------------------------------
+    # ---- fitting
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to inputs (N, D) and a target (N,), or several targets (N, K) that share the dictionary."""
@@ -47,7 +47,8 @@ class RBFRegressor(RegressorMixin, BaseEstimator):
         if self.centers is None:
             if len(X) > MAX_OWN_CENTRES:
                 raise ValueError(
-                    f"centers=None puts a function at each of the {len(X)} rows, a design of {8e-9 * len(X) ** 2:.0f} GB; "
+                    f"centers=None puts a function at each of the {len(X)} rows, "
+                    f"a design of {8e-9 * len(X) ** 2:.0f} GB; "
                     "pass centers=... (for instance a few hundred rows, or k-means centres)"
                 )
             centers = X
@@ -62,8 +63,10 @@ class RBFRegressor(RegressorMixin, BaseEstimator):
         body = self._body(X)
         outputs = y if y.ndim == 2 else y[:, None]
         spectrum = Spectrum.of(body, outputs[:, 0], centre=self.bias, rows=outputs.shape[1] > 1 or self._needs_rows())
-        fits = [self._fit_one(spectrum if k == 0 else spectrum.retarget(outputs[:, k]), body, outputs[:, k])
-                for k in range(outputs.shape[1])]
+        fits = [
+            self._fit_one(spectrum if k == 0 else spectrum.retarget(outputs[:, k]), body, outputs[:, k])
+            for k in range(outputs.shape[1])
+        ]
         evidence = [self._log_evidence_of(fit, body, outputs[:, k]) for k, fit in enumerate(fits)]
         self._store(fits, evidence, y.ndim == 2)
         self._rows = (X, y) if y.ndim == 1 else None
@@ -107,7 +110,7 @@ class RBFRegressor(RegressorMixin, BaseEstimator):
             y = column_or_1d(y, warn=True)
         return np.asarray(X, dtype=np.float64), y
 
-    # ---- predicting ---------------------------------------------------------------------------------------------------
+    # ---- predicting
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Mean at new inputs; with `return_std` also the standard deviation of a new observation there.
@@ -122,7 +125,9 @@ class RBFRegressor(RegressorMixin, BaseEstimator):
         if not return_std:
             return mean
         if self._state is not None:
-            std = np.sqrt(self._state.variance(body[:, np.asarray(self.fits_[0].basis)]) / self.beta_ + 1.0 / self.beta_)
+            std = np.sqrt(
+                self._state.variance(body[:, np.asarray(self.fits_[0].basis)]) / self.beta_ + 1.0 / self.beta_
+            )
             return mean, std
         columns = [np.sqrt(fit.posterior.variance(body) + fit.noise_std**2) for fit in self.fits_]
         return mean, (np.column_stack(columns) if mean.ndim == 2 else columns[0])
@@ -136,13 +141,13 @@ class RBFRegressor(RegressorMixin, BaseEstimator):
             raise ValueError(f"y must have the shape of the training target, {mean.shape}; got {y.shape}")
         return np.asarray(-0.5 * np.log(2.0 * np.pi) - np.log(std) - 0.5 * ((y - mean) / std) ** 2)
 
-    # ---- rows that come and go ----------------------------------------------------------------------------------------
+    # ---- rows that come and go
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Add rows: the exact posterior of all rows at the fitted precisions, O(M^2) per row.
 
-        The centres, the widths and the precisions stay; `reestimate` renews the precisions. On an estimator that has not
-        been fitted this is `fit`.
+        The centres, the widths and the precisions stay; `reestimate` renews the precisions. On an estimator that has
+        not been fitted this is `fit`.
         """
         if not hasattr(self, "dictionary_"):
             return self.fit(X, y)
@@ -167,7 +172,9 @@ class RBFRegressor(RegressorMixin, BaseEstimator):
         for row, value in zip(X, y, strict=True):
             found = np.flatnonzero(keep & (old_y == value) & (old_X == row).all(axis=1))
             if not len(found):
-                raise ValueError(f"a row to forget is not among the rows that were fitted: x = {row.tolist()}, y = {value}")
+                raise ValueError(
+                    f"a row to forget is not among the rows that were fitted: x = {row.tolist()}, y = {value}"
+                )
             keep[found[0]] = False
             doomed.append(int(found[0]))
         if not keep.any():

@@ -15,9 +15,9 @@ from bayessel.linear.type2 import METHODS
 class EvidenceRegressor(RBFRegressor):
     r"""Bayesian linear regression on radial functions; weight and noise precision chosen by the evidence.
 
-    The model is :math:`t = b + \Phi w + \epsilon`, :math:`w \sim N(0, I/\alpha)`, :math:`\epsilon \sim N(0, 1/\beta)`, with a flat
-    prior on the bias b. Distrust it where the noise varies with the input, where residuals have heavy tails, and far from
-    the data: radial functions decay, and the error bars shrink to the noise there.
+    The model is :math:`t = b + \Phi w + \epsilon`, :math:`w \sim N(0, I/\alpha)`, :math:`\epsilon \sim N(0, 1/\beta)`,
+    with a flat prior on the bias b. Distrust it where the noise varies with the input, where residuals have heavy
+    tails, and far from the data: radial functions decay, and the error bars shrink to the noise there.
 
     Parameters
     ----------
@@ -63,8 +63,9 @@ class EvidenceRegressor(RBFRegressor):
     (True, 'CONVERGED')
     """
 
-    def __init__(self, width: Any = 1.0, centers: Any = None, kind: str = "gaussian", bias: bool = True,
-                 method: str = "profile") -> None:
+    def __init__(
+        self, width: Any = 1.0, centers: Any = None, kind: str = "gaussian", bias: bool = True, method: str = "profile"
+    ) -> None:
         self.width = width
         self.centers = centers
         self.kind = kind
@@ -79,7 +80,9 @@ class EvidenceRegressor(RBFRegressor):
             return self.width
         one_of(self.width, "width", ("fit", "ard"))
         if y.ndim == 2:
-            raise ValueError(f"width={self.width!r} works with one output; fit one estimator per output, or pass a number")
+            raise ValueError(
+                f"width={self.width!r} works with one output; fit one estimator per output, or pass a number"
+            )
         found = fit_abf(X, y, centers=centers, kind=self.kind, centre=self.bias, shared=self.width == "fit")
         self.optima_ = found.optima
         self._width_notes = found.notes

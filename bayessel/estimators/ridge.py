@@ -40,8 +40,8 @@ class RidgeRBFRegressor(RBFRegressor):
     criteria_ : dict
         Every criterion at the fitted penalty (of the first output).
     log_evidence_ : float
-        Log evidence of the equivalent Gaussian prior, precision ``alpha_ = lam_ * beta_``, in nats; minus infinity when a
-        local penalty is zero.
+        Log evidence of the equivalent Gaussian prior, precision ``alpha_ = lam_ * beta_``, in nats; minus infinity when
+        a local penalty is zero.
     width_, alpha_, beta_, noise_std_, gamma_, basis_, coef_, n_basis_, status_, history_
         As in `EvidenceRegressor`; the noise level is the unbiased estimate S/(N - gamma).
 
@@ -57,8 +57,15 @@ class RidgeRBFRegressor(RBFRegressor):
     (True, True)
     """
 
-    def __init__(self, width: Any = 1.0, centers: Any = None, kind: str = "gaussian", bias: bool = True,
-                 penalty: str = "global", criterion: str = "gcv") -> None:
+    def __init__(
+        self,
+        width: Any = 1.0,
+        centers: Any = None,
+        kind: str = "gaussian",
+        bias: bool = True,
+        penalty: str = "global",
+        criterion: str = "gcv",
+    ) -> None:
         self.width = width
         self.centers = centers
         self.kind = kind

@@ -1,9 +1,9 @@
 """Linear-in-the-parameters models on plain arrays: no PyMC, no scikit-learn."""
 
-from bayessel.linear.refinement import loo_residuals
 from bayessel.linear.abf import WidthFit, WidthOptimum, fit_abf
 from bayessel.linear.incremental import RidgeState
 from bayessel.linear.posterior import Posterior, log_evidence, posterior
+from bayessel.linear.refinement import loo_residuals
 from bayessel.linear.ridge import RidgeFit, criteria, fit_ridge, reestimate_lambda
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.streaming import fit_evidence_stream

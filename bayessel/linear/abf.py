@@ -1,7 +1,7 @@
 r"""All basis functions, their widths fitted by the evidence (ABF): one width per input, chosen by quasi-Newton ascent.
 
-The objective is the profile over the noise level, :math:`L(\lambda, r) = \max_\beta \log p(t|\lambda\beta,\beta,r)`. With
-:math:`G = \Phi(\Phi^T\Phi+\lambda I)^{-1}` and :math:`\mu = G^Tt` its gradient is
+The objective is the profile over the noise level, :math:`L(\lambda, r) = \max_\beta \log p(t|\lambda\beta,\beta,r)`.
+With :math:`G = \Phi(\Phi^T\Phi+\lambda I)^{-1}` and :math:`\mu = G^Tt` its gradient is
 
 .. math:: \frac{\partial L}{\partial\log\lambda} = \tfrac12(\gamma - \beta\lambda\|\mu\|^2),\qquad
           \frac{\partial L}{\partial\log r_d} = \sum_{nm} D_{nm}\frac{\partial\phi_{nm}}{\partial\log r_d},\quad
@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sl
 from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
 
 from bayessel._check import FloatArray, as_count, as_matrix, as_positive_vector, as_target, one_of
-from bayessel.basis import KINDS, RBFDictionary, radial, radial_slope, scaled_distances
+from bayessel.basis import KINDS, radial, radial_slope, scaled_distances
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import LinearFit, fit_evidence
 from bayessel.result import Status, worst
@@ -30,6 +31,8 @@ _EPS = float(np.finfo(float).eps)
 WIDTH_RANGE = (1e-2, 1e3)
 #: optima whose evidence differs by more than this many nats are not rivals
 RIVAL = 10.0
+#: designs with fewer entries are worked on by one thread
+SINGLE_THREAD = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,13 @@ class WidthFit:
 
 
 def profile_gradient(
-    log_lam: float, log_widths: FloatArray, X: FloatArray, centers: FloatArray, t: FloatArray, *, kind: str = "gaussian",
+    log_lam: float,
+    log_widths: FloatArray,
+    X: FloatArray,
+    centers: FloatArray,
+    t: FloatArray,
+    *,
+    kind: str = "gaussian",
     centre: bool = True,
 ) -> tuple[float, float, FloatArray]:
     """Profiled log evidence (up to a constant of the data) and its gradient in log lambda and the log widths.
@@ -85,8 +94,7 @@ def profile_gradient(
     Phi = radial(kind, z)
     if centre:
         Phi = Phi - Phi.mean(axis=0)
-    n, m = Phi.shape
-    free = n - int(centre)
+    free = len(Phi) - int(centre)
     G, log_det = _ridge_operator(Phi, lam)
     mu = G.T @ t
     residual = t - Phi @ mu
@@ -105,7 +113,7 @@ def profile_gradient(
 
 
 def _ridge_operator(Phi: FloatArray, lam: float) -> tuple[FloatArray, float]:
-    """G = Phi (Phi^T Phi + lambda I)^-1 and log|I + Phi Phi^T/lambda|, through the smaller Gram matrix where that is safe."""
+    """G = Phi (Phi^T Phi + lambda I)^-1, log|I + Phi Phi^T/lambda|; by the smaller Gram matrix where that is safe."""
     n, m = Phi.shape
     wide = m >= n
     K = Phi @ Phi.T if wide else Phi.T @ Phi
@@ -123,8 +131,17 @@ def _ridge_operator(Phi: FloatArray, lam: float) -> tuple[FloatArray, float]:
 
 
 def fit_abf(
-    X: Any, t: Any, *, centers: Any = None, kind: str = "gaussian", centre: bool = True, shared: bool = False,
-    start: Any = None, n_starts: int = 4, max_steps: int = 200, seed: int = 0,
+    X: Any,
+    t: Any,
+    *,
+    centers: Any = None,
+    kind: str = "gaussian",
+    centre: bool = True,
+    shared: bool = False,
+    start: Any = None,
+    n_starts: int = 4,
+    max_steps: int = 200,
+    seed: int = 0,
 ) -> WidthFit:
     """Fit one width per input (or one for all) by the evidence.
 
@@ -162,94 +179,117 @@ def fit_abf(
     one_of(kind, "kind", KINDS)
     as_count(n_starts, "n_starts")
     as_count(max_steps, "max_steps")
-    n_inputs = inputs.shape[1]
-    spread = inputs.std(axis=0)
-    spread = np.where(spread > 0.0, spread, 1.0)
-    y = target - target.mean() if centre else target
-    scale = np.sqrt(np.mean(y**2)) or 1.0  # the search works on unit targets; the profile only shifts by a constant
-    n_widths = 1 if shared else n_inputs
-    reference = np.log(spread)
-    bounds = [(np.log(1e-13 * len(inputs)), np.log(1e7 * len(inputs)))]
-    low, high = np.log(WIDTH_RANGE)
-    bounds += [(low, high)] * n_widths
-
-    def objective(theta: FloatArray) -> tuple[float, FloatArray]:
-        log_r = reference + theta[1:]  # in units of each input's spread
-        value, d_lam, d_r = profile_gradient(theta[0], log_r, inputs, middle, y / scale, kind=kind, centre=centre)
-        gradient = np.append(d_lam, d_r.sum() if shared else d_r)
-        if not (np.isfinite(value) and np.isfinite(gradient).all()):
-            return 1e300, np.zeros_like(theta)
-        return -value, -gradient
-
+    problem = _Problem(inputs, target, middle, kind, bool(centre), bool(shared))
     rng = np.random.default_rng(seed)
     runs: list[tuple[float, FloatArray]] = []
     history: list[dict[str, float]] = []
     notes: list[Status] = []
+    # thousands of products of small matrices: threads would wait for each other longer than they work, and where
+    # another process has the second core they wait a thousand times longer
+    threads = threadpool_limits(1 if len(inputs) * len(middle) < SINGLE_THREAD else None, user_api="blas")
     try:
-        for k, theta0 in enumerate(_starts(inputs, middle, y / scale, spread, start, n_widths, n_starts, kind, centre, rng)):
-            theta0 = np.clip(theta0, [b[0] for b in bounds], [b[1] for b in bounds])
-            result = minimize(objective, theta0, jac=True, method="L-BFGS-B", bounds=bounds,
-                              options={"maxiter": max_steps, "maxcor": 20, "ftol": 1e-12, "gtol": 1e-6})
-            runs.append((-float(result.fun), np.asarray(result.x)))
-            history.append({"start": float(k), "steps": float(result.nit), "value": -float(result.fun),
-                            "converged": float(result.nit < max_steps)})
+        for k, theta0 in enumerate(problem.starts(start, n_starts, rng)):
+            value, theta, steps = problem.ascend(theta0, max_steps)
+            runs.append((value, theta))
+            history.append(
+                {"start": float(k), "steps": float(steps), "value": value, "converged": float(steps < max_steps)}
+            )
     except KeyboardInterrupt:
         if not runs:
             raise
         notes.append(Status.INTERRUPTED)
-    return _conclude(runs, history, notes, inputs, target, middle, reference, kind, centre)
-
-
-def _starts(X: FloatArray, centers: FloatArray, t: FloatArray, spread: FloatArray, start: Any, n_widths: int, n_starts: int,
-            kind: str, centre: bool, rng: np.random.Generator) -> list[FloatArray]:
-    """Starting points (log lambda, log widths in units of the spread)."""
-    d = X.shape[1]
-    base = 0.5 * np.log(2.0 * d)  # a width at which typical distances give z near 1
-    offsets = [np.zeros(n_widths), np.full(n_widths, -1.5), np.full(n_widths, 1.5)]
-    while len(offsets) < n_starts:
-        offsets.append(rng.normal(0.0, 1.0, n_widths))
-    points = [base + offset for offset in offsets[:n_starts]]
-    if start is not None:
-        given = np.log(as_positive_vector(start, "start", d)) - np.log(spread)
-        points.insert(0, given if n_widths == d else given[:1])
-    out = []
-    for point in points:
-        r = np.exp(point) * spread
-        Phi = radial(kind, scaled_distances(X, centers, r if len(r) == d else np.broadcast_to(r, (d,))))
-        lam = fit_evidence(Spectrum.of(Phi, t, centre=centre)).lam
-        # neither interpolation nor pure noise is a place to start from: their gradients in the widths vanish
-        size = float((Phi**2).sum())
-        out.append(np.append(np.log(np.clip(lam, 1e-6 * size / len(Phi), 1e-1 * size / len(Phi))), point))
-    return out
-
-
-def _conclude(runs: list[tuple[float, FloatArray]], history: list[dict[str, float]], notes: list[Status], X: FloatArray,
-              t: FloatArray, centers: FloatArray, reference: FloatArray, kind: str, centre: bool) -> WidthFit:
-    runs = sorted(runs, key=lambda run: -run[0])
-    distinct: list[tuple[float, FloatArray]] = []
-    for value, theta in runs:
-        # widths so large that the input has dropped out are one and the same
-        key = np.minimum(theta[1:], np.log(30.0))
-        same = any(abs(value - v) < 1e-2 and np.abs(key - np.minimum(o[1:], np.log(30.0))).max() < 0.2 for v, o in distinct)
-        if not same:
-            distinct.append((value, theta))
-    optima: list[WidthOptimum] = []
-    fits: list[LinearFit] = []
-    for value, theta in distinct:
-        if distinct[0][0] - value > RIVAL and fits:
-            break
-        widths = np.exp(reference + theta[1:])
-        dictionary = RBFDictionary(centers, widths, kind=kind, bias=False)
-        fit = fit_evidence(dictionary.design(X), t, centre=centre)
-        if fits and Status.PURE_NOISE in fit.notes and any(Status.PURE_NOISE in f.notes for f in fits):
-            continue  # without signal every width is the same model
-        fits.append(fit)
-        optima.append(WidthOptimum(widths, fit.lam, fit.log_evidence))
-    order = sorted(range(len(fits)), key=lambda i: -fits[i].log_evidence)
-    fits, optima = [fits[i] for i in order], [optima[i] for i in order]
+    finally:
+        threads.restore_original_limits()
+    optima, fits = problem.conclude(runs)
     if len(optima) > 1:
         notes.append(Status.MULTIPLE_OPTIMA)
     if not any(run["converged"] for run in history):
         notes.append(Status.STEP_LIMIT)
     notes += [note for note in fits[0].notes if note not in notes]
     return WidthFit(optima[0].widths, fits[0], tuple(optima), worst(notes), tuple(notes), tuple(history))
+
+
+class _Problem:
+    """The evidence as a function of theta = (log lambda, log widths in units of each input's spread)."""
+
+    def __init__(
+        self, X: FloatArray, t: FloatArray, centers: FloatArray, kind: str, centre: bool, shared: bool
+    ) -> None:
+        self.X, self.t, self.centers, self.kind, self.centre, self.shared = X, t, centers, kind, centre, shared
+        y = t - t.mean() if centre else t
+        self.unit_t = y / (np.sqrt(np.mean(y**2)) or 1.0)  # the profile of a unit target differs by a constant only
+        spread = X.std(axis=0)
+        self.spread = np.where(spread > 0.0, spread, 1.0)
+        self.n_widths = 1 if shared else X.shape[1]
+        self.bounds = [(np.log(1e-13 * len(X)), np.log(1e7 * len(X)))]
+        self.bounds += [(np.log(WIDTH_RANGE[0]), np.log(WIDTH_RANGE[1]))] * self.n_widths
+
+    def widths(self, theta: FloatArray) -> FloatArray:
+        """Widths in the units of the inputs."""
+        return np.asarray(np.exp(theta[1:]) * self.spread)
+
+    def design(self, theta: FloatArray) -> FloatArray:
+        """Kernel columns at these widths."""
+        return radial(self.kind, scaled_distances(self.X, self.centers, self.widths(theta)))
+
+    def objective(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        """Minus the profiled evidence, and its gradient."""
+        log_r = np.log(self.widths(theta))
+        value, d_lam, d_r = profile_gradient(
+            float(theta[0]), log_r, self.X, self.centers, self.unit_t, kind=self.kind, centre=self.centre
+        )
+        gradient = np.append(d_lam, d_r.sum() if self.shared else d_r)
+        if not (np.isfinite(value) and np.isfinite(gradient).all()):
+            return 1e300, np.zeros_like(theta)
+        return -value, -gradient
+
+    def ascend(self, theta0: FloatArray, max_steps: int) -> tuple[float, FloatArray, int]:
+        """Quasi-Newton ascent from one start: value, place, steps."""
+        theta0 = np.clip(theta0, [b[0] for b in self.bounds], [b[1] for b in self.bounds])
+        options = {"maxiter": max_steps, "maxcor": 20, "ftol": 1e-12, "gtol": 1e-6}
+        found = minimize(self.objective, theta0, jac=True, method="L-BFGS-B", bounds=self.bounds, options=options)
+        return -float(found.fun), np.asarray(found.x), int(found.nit)
+
+    def starts(self, given: Any, n_starts: int, rng: np.random.Generator) -> list[FloatArray]:
+        """Starting points: medium, narrow and wide widths, then random ones; the user's first."""
+        d = self.X.shape[1]
+        base = 0.5 * np.log(2.0 * d)  # a width at which typical distances give z near 1
+        offsets = [np.zeros(self.n_widths), np.full(self.n_widths, -1.5), np.full(self.n_widths, 1.5)]
+        while len(offsets) < n_starts:
+            offsets.append(rng.normal(0.0, 1.0, self.n_widths))
+        points = [base + offset for offset in offsets[:n_starts]]
+        if given is not None:
+            own = np.log(as_positive_vector(given, "start", d)) - np.log(self.spread)
+            points.insert(0, own[: self.n_widths])
+        out = []
+        for point in points:
+            theta = np.append(0.0, point)
+            Phi = self.design(theta)
+            # neither interpolation nor pure noise is a place to start from: there the gradients in the widths vanish
+            lam = fit_evidence(Spectrum.of(Phi, self.unit_t, centre=self.centre)).lam
+            size = float((Phi**2).sum()) / len(Phi)
+            theta[0] = np.log(np.clip(lam, 1e-6 * size, 1e-1 * size))
+            out.append(theta)
+        return out
+
+    def conclude(self, runs: list[tuple[float, FloatArray]]) -> tuple[list[WidthOptimum], list[LinearFit]]:
+        """Distinct optima worth reporting, highest first, each with the exact evidence fit at its widths."""
+        distinct: list[tuple[float, FloatArray]] = []
+        for value, theta in sorted(runs, key=lambda run: -run[0]):
+            # widths so large that the input has dropped out are one and the same
+            key = np.minimum(theta[1:], np.log(30.0))
+            near = [
+                np.abs(key - np.minimum(o[1:], np.log(30.0))).max() < 0.2 and abs(value - v) < 1e-2 for v, o in distinct
+            ]
+            if not any(near) and (not distinct or distinct[0][0] - value <= RIVAL):
+                distinct.append((value, theta))
+        found: list[tuple[WidthOptimum, LinearFit]] = []
+        for _, theta in distinct:
+            fit = fit_evidence(self.design(theta), self.t, centre=self.centre)
+            silent = Status.PURE_NOISE in fit.notes
+            if silent and any(Status.PURE_NOISE in other.notes for _, other in found):
+                continue  # without signal every width is the same model
+            widths = self.widths(theta)
+            found.append((WidthOptimum(widths[:1] if self.shared else widths, fit.lam, fit.log_evidence), fit))
+        found.sort(key=lambda pair: -pair[1].log_evidence)
+        return [optimum for optimum, _ in found], [fit for _, fit in found]

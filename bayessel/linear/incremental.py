@@ -1,10 +1,10 @@
 r"""Exact changes of a ridge fit: add or remove a column, add or remove a row, in O(M^2) or O(NM) instead of O(NM^2).
 
-The state is the triangle R of the augmented matrix :math:`[\Phi\ t;\ \sqrt\Lambda\ 0]`, its last column holding the target.
-A new row is one triangular-pentagonal QR, a removed row a downdate in closed form, a removed column a run of rotations,
-a new column one projection (Orr 1996, section 4.3 and appendix A.7, done on factors instead of the N x N matrix P).
-Columns too close to the span of the others are orthogonalised twice; a removal that would cost more than half of the
-digits recomputes the triangle from the rows.
+The state is the triangle R of the augmented matrix :math:`[\Phi\ t;\ \sqrt\Lambda\ 0]`, its last column holding the
+target. A new row is one triangular-pentagonal QR, a removed row a downdate in closed form, a removed column a run of
+rotations, a new column one projection (Orr 1996, section 4.3 and appendix A.7, done on factors instead of the N x N
+matrix P). Columns too close to the span of the others are orthogonalised twice; a removal that would cost more than
+half of the digits recomputes the triangle from the rows.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class RidgeState:
         self._lam = np.concatenate([np.zeros(self._bias), penalty])
         self.refactor()
 
-    # ---- reading ----------------------------------------------------------------------------------------------------
+    # ---- reading
 
     @property
     def n_rows(self) -> int:
         """Number of rows in the fit."""
-        return int(self._alive.sum())
+        return int(np.count_nonzero(self._alive))
 
     @property
     def n_columns(self) -> int:
@@ -156,7 +156,7 @@ class RidgeState:
     def _body(self) -> FloatArray:
         return self._store[: self._n, : self._m]
 
-    # ---- changing ---------------------------------------------------------------------------------------------------
+    # ---- changing
 
     def refactor(self) -> None:
         """Recompute the triangle from the rows: the retraining that the updates save."""
@@ -223,7 +223,9 @@ class RidgeState:
         self._lam = np.append(self._lam, penalty)
         self._m += 1
         self.R = R
-        if delta**2 < 1e-12 * float(full @ full):  # all but in the span of the others: only an orthogonal method can tell
+        if delta**2 < 1e-12 * float(
+            full @ full
+        ):  # all but in the span of the others: only an orthogonal method can tell
             self.refactor()
             return
         if left < 0.01 * fresh**2:  # the new column explains nearly all: measure what is left

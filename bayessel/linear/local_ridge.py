@@ -3,7 +3,8 @@ r"""Ridge regression with one penalty per column (Orr 1996, section 6.4 and appe
 With all other penalties fixed, GCV is a ratio of quadratics in :math:`\Delta = \lambda_j + h_j^TP_jh_j`,
 :math:`N(a\Delta^2 - 2b\Delta + c)/(\eta\Delta-\xi)^2`, where :math:`P_j` is P without column j,
 :math:`a = t^TP_j^2t`, :math:`b = (t^TP_j^2h_j)(t^TP_jh_j)`, :math:`c = (h_j^TP_j^2h_j)(t^TP_jh_j)^2`,
-:math:`\eta = \mathrm{tr}P_j` and :math:`\xi = h_j^TP_j^2h_j`. Its minimiser over :math:`[0,\infty]` is known in closed form.
+:math:`\eta = \mathrm{tr}P_j` and :math:`\xi = h_j^TP_j^2h_j`. Its minimiser over :math:`[0,\infty]` is known in closed
+form.
 """
 
 from __future__ import annotations
@@ -149,7 +150,9 @@ def fit_local(
     return best if best is not None and best.value <= overall.value else overall
 
 
-def _descend(Phi: FloatArray, t: FloatArray, penalty: FloatArray, centre: bool, max_sweeps: int, tol: float) -> ridge.RidgeFit:
+def _descend(
+    Phi: FloatArray, t: FloatArray, penalty: FloatArray, centre: bool, max_sweeps: int, tol: float
+) -> ridge.RidgeFit:
     """Sweep from one start until GCV stops falling."""
     body, target = (Phi - Phi.mean(axis=0), t - t.mean()) if centre else (Phi, t)
     sweeper = _Sweeper(body, target, penalty.copy(), len(t) - int(centre))

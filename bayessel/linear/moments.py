@@ -1,8 +1,8 @@
 r"""Sufficient statistics of (Phi, t) summed over row blocks: the triangle R of [Phi t], memory independent of N.
 
-Two ways, one interface. Sums of squares (``exact=False``) run at the speed of the BLAS symmetric rank-k update but square
-the condition number; a QR of each block on top of the running triangle (``exact=True``) keeps every digit at about
-twice the arithmetic. The means are taken off with a running shift, so that offsets do not cost digits.
+Two ways, one interface. Sums of squares (``exact=False``) run at the speed of the BLAS symmetric rank-k update but
+square the condition number; a QR of each block on top of the running triangle (``exact=True``) keeps every digit at
+about twice the arithmetic. The means are taken off with a running shift, so that offsets do not cost digits.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Moments:
             (R,) = sl.qr(stack, mode="r", overwrite_a=True, check_finite=False)
             self._triangle = np.array(R[: ones + m + 1])
 
-    # ---- what they say ------------------------------------------------------------------------------------------------
+    # ---- what they say
 
     @property
     def mean(self) -> FloatArray:
@@ -189,4 +189,4 @@ class Moments:
         floor = (s[0] if len(s) else 0.0) * np.sqrt(np.finfo(float).eps * m)
         z = np.where(s > floor, (V.T @ G[:m, m]) / np.where(s > floor, s, 1.0), 0.0)
         tss = float(G[m, m])
-        return s, z, np.ascontiguousarray(V.T), float(max(tss - z @ z, 0.0)), tss
+        return s, z, np.ascontiguousarray(V.T), max(float(tss - z @ z), 0.0), tss

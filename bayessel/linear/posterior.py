@@ -1,7 +1,7 @@
 r"""The Gaussian posterior of linear models with fixed precisions, and the evidence.
 
-:math:`H = \beta\Phi^T\Phi + A`, :math:`\Sigma = H^{-1}`, :math:`\mu = \beta\Sigma\Phi^Tt`, with :math:`A` the diagonal of
-the weight precisions :math:`\alpha` and :math:`\beta` the noise precision. Columns are scaled by
+:math:`H = \beta\Phi^T\Phi + A`, :math:`\Sigma = H^{-1}`, :math:`\mu = \beta\Sigma\Phi^Tt`, with :math:`A` the diagonal
+of the weight precisions :math:`\alpha` and :math:`\beta` the noise precision. Columns are scaled by
 :math:`1/\sqrt{\alpha_j}` (or :math:`1/\sqrt{\lambda_j}`), after which one ridge serves for all of them; infinite
 precisions drop their column, zero precisions leave it unpenalised.
 """
@@ -98,7 +98,7 @@ class Posterior:
 
 def weigh(
     Phi: FloatArray, t: FloatArray, penalty: FloatArray, *, centre: bool, rows: bool
-) -> tuple[Spectrum, FloatArray, FloatArray, FloatArray]:
+) -> tuple[Spectrum, FloatArray, Any, Any]:
     """Factor a design whose columns have their own penalties: (spectrum at unit ridge, scale, active, flat columns)."""
     flat = np.flatnonzero(penalty == 0.0)
     active = np.flatnonzero((penalty > 0.0) & np.isfinite(penalty))
@@ -147,8 +147,8 @@ def log_evidence(Phi: Any, t: Any, alpha: Any, beta: Any, *, centre: bool = Fals
         Noise precision.
     centre
         Add a bias with a flat prior (not a column of `Phi`), integrated out. With :math:`t_c, \Phi_c` centred this is
-        :math:`\log N(t_c|0,C_c) - \tfrac12\log(\beta\|t_c\|^2)`: the flat density is :math:`1/(\sqrt{2\pi}s_t)`, s_t the
-        standard deviation of `t`. An offset in `t` changes nothing; rescaling `t` by s adds -N log s.
+        :math:`\log N(t_c|0,C_c) - \tfrac12\log(\beta\|t_c\|^2)`: the flat density is :math:`1/(\sqrt{2\pi}s_t)`, s_t
+        the standard deviation of `t`. An offset in `t` changes nothing; rescaling `t` by s adds -N log s.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-r"""Ridge regression with one penalty, chosen by a criterion minimised exactly over :math:`\log\lambda` (Orr 1996, section 6)."""
+r"""Ridge regression with one penalty, chosen by a criterion that is minimised exactly (Orr 1996, section 6)."""
 
 from __future__ import annotations
 
@@ -279,8 +279,8 @@ def reestimate_lambda(
     r"""Iterate Orr's re-estimation of a global penalty from a start: it ends in the minimum the start leads to.
 
     Setting the derivative of the criterion :math:`h(\gamma)S` to zero gives
-    :math:`\lambda = \frac{S\,\mathrm{tr}(A^{-1}-\lambda A^{-2})}{2\,w^TA^{-1}w}\frac{h'}{h}`, with :math:`h'/h` equal to
-    :math:`1/(N-\gamma)` (UEV), :math:`2N/(N^2-\gamma^2)` (FPE), :math:`2/(N-\gamma)` (GCV) and
+    :math:`\lambda = \frac{S\,\mathrm{tr}(A^{-1}-\lambda A^{-2})}{2\,w^TA^{-1}w}\frac{h'}{h}`, with :math:`h'/h` equal
+    to :math:`1/(N-\gamma)` (UEV), :math:`2N/(N^2-\gamma^2)` (FPE), :math:`2/(N-\gamma)` (GCV) and
     :math:`N\ln N/((N+(\ln N-1)\gamma)(N-\gamma))` (BIC). Kept for comparison: `fit_ridge` finds all minima.
 
     Returns

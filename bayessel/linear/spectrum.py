@@ -42,6 +42,7 @@ class FlatSpace:
 
     @classmethod
     def of(cls, F: FloatArray) -> FlatSpace:
+        """Factor the unpenalised columns; dependent ones are dropped."""
         (qr, tau), R, pivots = sl.qr(F, mode="raw", pivoting=True, check_finite=False)
         size = np.abs(np.diag(R))
         rank = int((size > size[0] * max(F.shape) * np.finfo(float).eps).sum()) if size.size and size[0] > 0 else 0
@@ -137,7 +138,12 @@ class Spectrum:
             sample = Moments.of(A[some], y[some], centre=centre)  # a few rows tell most ill-conditioned designs apart
             hopeless = n_rows >= 3 * n_columns and not _suits_gram(sample.condition_bound())
             moments = sample if hopeless else Moments.of(A, y, centre=centre)
-            if not hopeless and moments.is_finite() and moments.is_sizeable() and _suits_gram(moments.condition_bound()):
+            if (
+                not hopeless
+                and moments.is_finite()
+                and moments.is_sizeable()
+                and _suits_gram(moments.condition_bound())
+            ):
                 factors = moments.spectrum()
                 if _suits_gram(moments.condition(factors[0])):
                     return cls.from_moments(moments, "gram", A, y, factors)
@@ -282,9 +288,10 @@ class Spectrum:
 
         .. math:: -\tfrac12[N\log 2\pi - n\log\beta + \log|I + \Phi\Phi^T/\lambda| + \beta q]
 
-        with n = N. A centred design has a bias with a flat prior: integrating over it leaves n = N - 1, and a prior density
-        of :math:`1/(\sqrt{2\pi}s_t)`, s_t the standard deviation of the target, adds :math:`-\tfrac12\log\|t_c\|^2`: the
-        same for all models of one data set, and such that rescaling t by s adds exactly -N log s.
+        with n = N. A centred design has a bias with a flat prior: integrating over it leaves n = N - 1, and a prior
+        density of :math:`1/(\sqrt{2\pi}s_t)`, s_t the standard deviation of the target, adds
+        :math:`-\tfrac12\log\|t_c\|^2`: the same for all models of one data set, and such that rescaling t by s adds
+        exactly -N log s.
         """
         flat = 0.0
         if self.centred:
@@ -301,7 +308,7 @@ class Spectrum:
         np.multiply(inverse, inverse, out=inverse)
         return gamma, quad, inverse @ (s2 * z2)
 
-    # ---- functions of lambda; `lam` is a number or an array, the result has its shape -------------------------------
+    # ---- functions of lambda; `lam` is a number or an array, the result has its shape
 
     def _g(self, lam: FloatArray | float) -> FloatArray:
         """lambda / (s^2 + lambda), one row per lambda; at lambda = 0 the numerical null space keeps g = 1."""

@@ -1,8 +1,8 @@
 r"""The evidence procedure on data that do not fit into memory: one pass over row blocks.
 
-Everything but leave-one-out needs only :math:`\Phi^T\Phi, \Phi^Tt, t^Tt` and N. Sums of squares run at BLAS speed while the
-condition number is below about 700 (then they are right to 1e-10); beyond that a QR is streamed. The first blocks decide,
-the end of the pass checks, and the result's ``spectrum.route`` says which was used.
+Everything but leave-one-out needs only :math:`\Phi^T\Phi, \Phi^Tt, t^Tt` and N. Sums of squares run at BLAS speed while
+the condition number is below about 700 (then they are right to 1e-10); beyond that a QR is streamed. The first blocks
+decide, the end of the pass checks, and the result's ``spectrum.route`` says which was used.
 """
 
 from __future__ import annotations
@@ -24,8 +24,15 @@ from bayessel.result import Status, worst
 
 
 def fit_evidence_stream(
-    source: Any, *, dictionary: Dictionary | None = None, centre: bool | None = None, target: str | None = None,
-    inputs: Any = None, block_rows: int = 65536, arithmetic: str = "auto", method: str = "profile",
+    source: Any,
+    *,
+    dictionary: Dictionary | None = None,
+    centre: bool | None = None,
+    target: str | None = None,
+    inputs: Any = None,
+    block_rows: int = 65536,
+    arithmetic: str = "auto",
+    method: str = "profile",
 ) -> LinearFit:
     """Choose alpha and beta by the evidence from row blocks, with memory independent of the number of rows.
 
@@ -61,7 +68,13 @@ def fit_evidence_stream(
     (5000, [1.0, 2.0, -1.0], 'stream-gram')
     """
     spectrum, notes = stream_spectrum(
-        source, dictionary=dictionary, centre=centre, target=target, inputs=inputs, block_rows=block_rows, arithmetic=arithmetic
+        source,
+        dictionary=dictionary,
+        centre=centre,
+        target=target,
+        inputs=inputs,
+        block_rows=block_rows,
+        arithmetic=arithmetic,
     )
     fit = fit_evidence(spectrum, method=method)
     if notes:
@@ -70,8 +83,14 @@ def fit_evidence_stream(
 
 
 def stream_spectrum(
-    source: Any, *, dictionary: Dictionary | None = None, centre: bool | None = None, target: str | None = None,
-    inputs: Any = None, block_rows: int = 65536, arithmetic: str = "auto",
+    source: Any,
+    *,
+    dictionary: Dictionary | None = None,
+    centre: bool | None = None,
+    target: str | None = None,
+    inputs: Any = None,
+    block_rows: int = 65536,
+    arithmetic: str = "auto",
 ) -> tuple[Spectrum, list[Status]]:
     """Factor a stream; returns the `Spectrum` (for `fit_evidence`, `fit_ridge`) and remarks about lost digits."""
     one_of(arithmetic, "arithmetic", ("auto", "gram", "qr"))
@@ -89,8 +108,9 @@ def stream_spectrum(
     return Spectrum.from_moments(moments, route), notes
 
 
-def _opener(source: Any, target: str | None, inputs: Any, block_rows: int
-            ) -> tuple[Callable[[], Iterator[tuple[Any, Any]]], bool]:
+def _opener(
+    source: Any, target: str | None, inputs: Any, block_rows: int
+) -> tuple[Callable[[], Iterator[tuple[Any, Any]]], bool]:
     """Return a function that starts a pass, and whether it can be called twice."""
     if isinstance(source, str | os.PathLike):
         if target is None:
@@ -100,12 +120,15 @@ def _opener(source: Any, target: str | None, inputs: Any, block_rows: int
         return lambda: iter(source()), True
     if not isinstance(source, Iterable):
         raise TypeError(
-            f"source must be a path, an iterable of (Phi, t) blocks or a callable returning one, got {type(source).__name__}"
+            "source must be a path, an iterable of (Phi, t) blocks or a callable returning one, "
+            f"got {type(source).__name__}"
         )
     return lambda: iter(source), not isinstance(source, Iterator)
 
 
-def _designs(blocks: Iterator[tuple[Any, Any]], dictionary: Dictionary | None) -> Iterator[tuple[FloatArray, FloatArray]]:
+def _designs(
+    blocks: Iterator[tuple[Any, Any]], dictionary: Dictionary | None
+) -> Iterator[tuple[FloatArray, FloatArray]]:
     for number, block in enumerate(blocks):
         if not isinstance(block, tuple | list) or len(block) < 2:
             raise TypeError(f"block {number} must be a pair (Phi, t), got {type(block).__name__}")
@@ -113,7 +136,9 @@ def _designs(blocks: Iterator[tuple[Any, Any]], dictionary: Dictionary | None) -
         if X.ndim == 1 and dictionary is not None:
             X = X[:, None]
         if X.ndim != 2 or t.ndim != 1 or len(X) != len(t):
-            raise ValueError(f"block {number} must be a (rows, columns) array and a (rows,) target, got {X.shape} and {t.shape}")
+            raise ValueError(
+                f"block {number} must be a (rows, columns) array and a (rows,) target, got {X.shape} and {t.shape}"
+            )
         if len(t) == 0:
             continue
         if dictionary is not None:

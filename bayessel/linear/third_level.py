@@ -1,9 +1,9 @@
 r"""Third-level evidence: the hyperparameters integrated out, so that models with different dictionaries compare.
 
 With flat priors on :math:`\log\alpha` and :math:`\log\beta`, a Gaussian around the maximum gives
-:math:`\log p(t|\mathcal H) \approx \log p(t|\hat\alpha,\hat\beta) + \tfrac12\log\frac2\gamma + \tfrac12\log\frac2{N-\gamma}`
-(constants common to all models dropped: :math:`\log 2\pi` and the width of the prior). It is good when
-:math:`\gamma \gg 1` and :math:`N-\gamma \gg 1`; outside, integrate.
+:math:`\log p(t|\mathcal H) \approx \log p(t|\hat\alpha,\hat\beta) + \tfrac12\log\frac2\gamma +
+\tfrac12\log\frac2{N-\gamma}` (constants common to all models dropped: :math:`\log 2\pi` and the width of the prior). It
+is good when :math:`\gamma \gg 1` and :math:`N-\gamma \gg 1`; outside, integrate.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Quadrature:
     Attributes
     ----------
     value : float
-        log of the integral of p(t|alpha, beta) over log beta (whole axis) and log lambda (the range), minus log 2 pi, so
-        that it is on the scale of the Gaussian approximation.
+        log of the integral of p(t|alpha, beta) over log beta (whole axis) and log lambda (the range), minus log 2 pi,
+        so that it is on the scale of the Gaussian approximation.
     lower, upper : float
         Range of lambda.
     edge_mass : float
@@ -55,8 +55,8 @@ def model_evidence_quadrature(
     r"""Integrate the evidence over :math:`\log\alpha` and :math:`\log\beta` exactly.
 
     In :math:`(\log\lambda, \log\beta)` the integral over :math:`\beta` is a Gamma function,
-    :math:`\int \beta^{N/2}e^{-\beta q/2}\,d\log\beta = \Gamma(N/2)(2/q)^{N/2}`; what is left is one smooth integral over
-    :math:`\log\lambda`, done by Simpson's rule.
+    :math:`\int \beta^{N/2}e^{-\beta q/2}\,d\log\beta = \Gamma(N/2)(2/q)^{N/2}`; what is left is one smooth integral
+    over :math:`\log\lambda`, done by Simpson's rule.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
-r"""The evidence procedure: one weight precision :math:`\alpha`, one noise precision :math:`\beta`, chosen by the evidence.
+r"""The evidence procedure: weight precision :math:`\alpha` and noise precision :math:`\beta` chosen by the evidence.
 
-With :math:`\lambda=\alpha/\beta` the best noise level is known in closed form, :math:`\hat\beta(\lambda) = n/q(\lambda)`
-(n = N, or N - 1 when a bias with a flat prior was integrated out), so
-the evidence is a curve over :math:`\log\lambda` alone. Its slope is :math:`\tfrac12(\gamma - \alpha\|w\|^2)`: each of its
-zeros is a fixed point of MacKay's re-estimation. The curve is scanned over the whole range that double precision can tell
-apart and every local maximum is refined; MacKay's and the EM iteration are there for comparison.
+With :math:`\lambda=\alpha/\beta` the best noise level is known in closed form,
+:math:`\hat\beta(\lambda) = n/q(\lambda)` (n = N, or N - 1 when a bias with a flat prior was integrated out), so the
+evidence is a curve over :math:`\log\lambda` alone. Its slope is :math:`\tfrac12(\gamma - \alpha\|w\|^2)`: each of its
+zeros is a fixed point of MacKay's re-estimation. The curve is scanned over the whole range that double precision can
+tell apart and every local maximum is refined; MacKay's and the EM iteration are there for comparison.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from bayessel._check import FloatArray, as_count, as_positive, one_of
+from bayessel._check import FloatArray, as_count, as_matrix, as_positive, one_of
 from bayessel.linear.posterior import Posterior
 from bayessel.linear.refinement import sums
 from bayessel.linear.spectrum import Spectrum
+from bayessel.linear.third_level import gaussian_approximation, model_evidence_quadrature
 from bayessel.result import Status, worst
 
 METHODS = ("profile", "mackay", "em")
@@ -86,15 +87,17 @@ class LinearFit:
 
     @property
     def model_evidence(self) -> float:
-        """Third-level evidence by the Gaussian approximation; see `model_evidence_quadrature` for the exact integral."""
-        from bayessel.linear.third_level import gaussian_approximation
+        """Third-level evidence: both precisions integrated out; see `bayessel.linear.third_level`.
 
-        return gaussian_approximation(self.log_evidence, self.gamma, self.spectrum.n_free)
+        The Gaussian approximation where 3 parameters or more are well determined and 3 rows or more are left for the
+        noise, the exact quadrature over its default range elsewhere.
+        """
+        if min(self.gamma, self.spectrum.n_free - self.gamma) >= 3.0:
+            return gaussian_approximation(self.log_evidence, self.gamma, self.spectrum.n_free)
+        return model_evidence_quadrature(self.spectrum).value
 
     def predict(self, Phi: Any, return_std: bool = False) -> Any:
         """Mean at new rows of the design, and the standard deviation of a new observation (noise included)."""
-        from bayessel._check import as_matrix
-
         rows = as_matrix(Phi, "Phi")
         if rows.shape[1] != len(self.coef):
             raise ValueError(f"Phi must have the {len(self.coef)} columns of the fit, got shape {rows.shape}")
