@@ -62,6 +62,28 @@ def assert_same(state: RidgeState, twin: Retrained, centre: bool, rtol: float = 
     np.testing.assert_array_equal(state.lam, twin.lam)
 
 
+@pytest.mark.parametrize("centre", [False, True])
+def test_evidence_and_spread_after_changes(rng, centre):
+    """log p(t | alpha = beta lambda, beta) and phi' (Phi'Phi + Lambda)^-1 phi of the changed model, bias included."""
+    Phi, t = problems.regression_problem(rng, 20, 6)
+    state, twin = RidgeState(Phi, t + 3.0, 0.3, centre=centre), Retrained(Phi, t + 3.0, 0.3)
+    for which in (state, twin):
+        which.add_column(np.linspace(-1, 1, 20), 0.01)
+        which.remove_column(2)
+        which.add_row(np.arange(6.0), 2.0)
+        which.remove_row(4)
+    for beta in (0.1, 7.0):
+        want = oracles.exact_log_evidence(twin.Phi, twin.t, beta * twin.lam, beta, centre=centre)
+        np.testing.assert_allclose(state.log_evidence(beta), want, rtol=1e-10)
+    new = rng.normal(size=(4, 6))
+    body, wide, lam = twin.Phi, new, twin.lam
+    if centre:
+        body, wide = (np.column_stack([A, np.ones(len(A))]) for A in (body, new))
+        lam = np.append(lam, 0.0)
+    inverse = np.linalg.inv(body.T @ body + np.diag(lam))
+    np.testing.assert_allclose(state.variance(new), np.einsum("ij,jk,ik->i", wide, inverse, wide), rtol=1e-9)
+
+
 OPERATIONS = ("add_row", "remove_row", "add_column", "remove_column")
 
 
