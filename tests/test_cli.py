@@ -65,6 +65,7 @@ def test_every_option_reaches_the_comparison(table, tmp_path):
     )
     pd.testing.assert_frame_equal(found.table, expected.table)
     assert found.names == ("junk (standardised)", "x (standardised)")
+    assert "2 standardised inputs (junk, x); 9 cauchy functions, no bias; 2 widths from 0.5 to 2" in found.facts()
 
 
 def test_the_terminal_table_fits_and_marks_the_best(table, tmp_path, capsys):
