@@ -16,7 +16,15 @@ import pandas as pd
 from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_target, one_of
 from bayessel.basis import KINDS, RBFDictionary
 from bayessel.diagnostics._comparison import WidthComparison
-from bayessel.diagnostics._curves import CRITERIA, INTERPOLATION, QUADRATURE, Prediction, number, preferences
+from bayessel.diagnostics._curves import (
+    CRITERIA,
+    INTERPOLATION,
+    QUADRATURE,
+    UNDETERMINED,
+    Prediction,
+    number,
+    preferences,
+)
 from bayessel.errors import NumericalWarning
 from bayessel.linear import LinearFit, Spectrum, fit_evidence, fit_ridge, model_evidence_quadrature
 from bayessel.result import Status, fingerprint
@@ -146,7 +154,7 @@ def _one_width(
                 beside.setdefault(note, []).append(name)
         if "model-evidence" in criteria:
             values["model-evidence"], notes = _third_level(spectrum, fit)
-            for note in notes - {fit.status.name}:
+            for note in notes:
                 beside.setdefault(note, []).append("model-evidence")
     values["evidence"] = float(fit.log_evidence)
     row: dict[str, Any] = {name: values[name] for name in criteria}
@@ -168,7 +176,7 @@ def _third_level(spectrum: Spectrum, fit: LinearFit) -> tuple[float, set[str]]:
         exact = model_evidence_quadrature(spectrum)
         if exact.status is Status.CONVERGED and np.isfinite(exact.value):
             return float(exact.value), {QUADRATURE}
-    return float("nan"), {Status.FEW_WELL_DETERMINED.name}
+    return float("nan"), {UNDETERMINED}
 
 
 def _ridge_minimum(spectrum: Spectrum, name: str) -> tuple[float, float, set[str]]:

@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 INTERPOLATION = "INTERPOLATION"
 #: A note beside the statuses: the Gaussian approximation is poor, so the value was integrated exactly.
 QUADRATURE = "QUADRATURE"
+#: A note beside the statuses: the exact integral depends on the range of lambda, so there is no value.
+UNDETERMINED = "UNDETERMINED"
 
 #: Evidence ratios of 20 to 1 are commonly called strong; on the logarithm that is about 3 nats.
 STRONG_NATS = float(np.log(20.0))

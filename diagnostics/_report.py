@@ -17,6 +17,7 @@ from bayessel.diagnostics._curves import (
     GOOD_STATUS,
     INTERPOLATION,
     QUADRATURE,
+    UNDETERMINED,
     Prediction,
     entry,
     notes_of,
@@ -73,6 +74,7 @@ _NOTE_ADVICE = {
     INTERPOLATION: "the criterion vanishes where the fit passes through every row, whatever the data; only minima that "
     "leave a quarter of the rows to the noise count; take fewer centres, or trust GCV and LOO",
     QUADRATURE: "the Gaussian approximation is poor here, so alpha and beta were integrated out numerically",
+    UNDETERMINED: "the integral over lambda has its mass at the ends of the range, so the range would decide: no value",
 }
 
 

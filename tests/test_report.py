@@ -156,7 +156,11 @@ def test_widths_has_a_panel_per_criterion_with_its_best(table):
         assert [(line.get_xdata()[0], line.get_marker()) for line in filled] == [(best, shape)]
         curve = ax.lines[0]
         np.testing.assert_array_equal(curve.get_ydata(), table[name])
-    assert len(panels[0].patches) == 1 and not panels[1].patches  # the shade of 3 nats is the evidence's
+    assert not panels[1].patches  # the shade of 3 nats is the evidence's
+    (shade,) = panels[0].patches
+    near = [10**u for u in np.linspace(-1, 1, 9) if 50 * (u - 0.25) ** 2 < np.log(20)]
+    half = 10**0.125  # half a step of the grid
+    np.testing.assert_allclose([shade.get_x(), shade.get_x() + shade.get_width()], [near[0] / half, near[-1] * half])
 
 
 def test_local_optima_are_open_marks(table):

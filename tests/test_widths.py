@@ -110,6 +110,9 @@ def test_third_level_is_missing_where_it_has_no_answer(rng):
     x, y = np.arange(60.0), rng.normal(size=60)
     table = bs.compare_widths(x, y, [0.3, 3.0], progressbar=False).table
     assert not np.isinf(table["model-evidence"]).any()
+    missing = table["model-evidence"].isna()
+    assert missing.any()
+    assert (table["notes"].str.contains("UNDETERMINED(model-evidence)", regex=False) == missing).all()
 
 
 @pytest.mark.parametrize("r", WIDTHS)
@@ -508,14 +511,15 @@ VERDICTS = {
     ),
     "mild": (
         made(evidence=[-9, 0, -1, -2, -9], gcv=[3, 1.04, 1.02, 1, 4]),
-        ["name different widths, but little hangs on it", "at r = 2 the others come within 4.0 % of their best"],
+        ["name different widths, but little hangs on it", "at r = 2 the others come within 4.0 % of their best",
+         "among them"],
         ["disagree"],
     ),
     "disagree": (
         made(evidence=[-9, 0, -9, -9, -9], gcv=[3, 2, 1.5, 1, 4], bic=[3, 2.1, 2, 1, 4]),
         ["The criteria disagree.", "r = 2 by the evidence; r = 4 by GCV and BIC", "at r = 2 BIC is 110 % above its",
          "the evidence asks how probable", "GCV asks how large the error", "BIC asks the same at a higher price"],
-        ["little hangs"],
+        ["little hangs", "among them"],
     ),
     "same question": (
         made(gcv=[3, 1, 2, 3, 4], loo=[3, 2, 2, 1, 4]),
