@@ -54,8 +54,8 @@ def _refine(
     return (float(result.x), float(result.fun)) if result.fun < best[1] else best
 
 
-def accurate_residual(C: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:
-    """C - A B with about twice the working digits, at the speed of a few matrix products.
+def accurate_residual(C: FloatArray, A: FloatArray, B: FloatArray, less: FloatArray | float = 0.0) -> FloatArray:
+    """C - less - A B with about twice the working digits, at the speed of a few matrix products.
 
     Rows of A and columns of B are cut into slices of so few bits that every product of slices is exact (Ozaki, Ogita,
     Oishi and Rump 2012); only the final sum rounds, once, after the leading parts have cancelled against C.
@@ -64,17 +64,21 @@ def accurate_residual(C: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray
     bits = int((53 - np.ceil(np.log2(k))) // 2) - 1
     count = int(np.ceil(70 / bits))  # slices beyond the 70th bit do not matter
     left, right = _slices(A, bits, count, axis=1), _slices(B, bits, count, axis=0)
-    total, error = np.array(C, dtype=np.float64), np.zeros_like(C)
+    total, error = _two_sum(np.array(C, dtype=np.float64), -np.broadcast_to(less, C.shape))
     for order in range(len(left) + len(right) - 1):
         for i in range(len(left)):
             j = order - i
             if 0 <= j < len(right) and order < count:
-                term = -(left[i] @ right[j])
-                new = total + term
-                back = new - total
-                error += (total - (new - back)) + (term - back)  # what the addition rounded away (Knuth's two-sum)
-                total = new
+                total, rounded = _two_sum(total, -(left[i] @ right[j]))
+                error += rounded
     return np.asarray(total + error)
+
+
+def _two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return a + b and what its rounding lost, exactly (Knuth)."""
+    total = a + b
+    back = total - a
+    return total, (a - (total - back)) + (b - back)
 
 
 def _slices(A: FloatArray, bits: int, count: int, axis: int) -> list[FloatArray]:

@@ -99,7 +99,7 @@ def profile_gradient(
     mu = G.T @ t
     residual = t - Phi @ mu
     quad = float(residual @ residual + lam * (mu @ mu))
-    floor = (4.0 * _EPS) ** 2 * max(float(t @ t), 1e-300)
+    floor = max((4.0 * _EPS) ** 2 * float(t @ t), 1e-300)
     beta = free / max(quad, floor)
     value = 0.5 * (free * np.log(beta) - log_det - beta * quad)
     gamma = float(np.einsum("ij,ij->", G, Phi))
@@ -139,7 +139,7 @@ def fit_abf(
     centre: bool = True,
     shared: bool = False,
     start: Any = None,
-    n_starts: int = 4,
+    n_starts: int = 3,
     max_steps: int = 200,
     seed: int = 0,
 ) -> WidthFit:
@@ -160,7 +160,8 @@ def fit_abf(
     start
         A further start: widths, one or one per input.
     n_starts
-        Number of starts: wide, medium and narrow widths in turn, later ones perturbed at random by `seed`.
+        Starts beside those that a scan over one common width suggests: medium, narrow and wide widths in turn, later
+        ones at random by `seed`. A single width needs none: the scan sees all of its axis.
     max_steps
         Limit of quasi-Newton steps per start.
 
@@ -176,6 +177,8 @@ def fit_abf(
     inputs = as_matrix(X, "X", allow_1d=True)
     target = as_target(t, len(inputs))
     middle = inputs if centers is None else as_matrix(centers, "centers", allow_1d=True)
+    if middle.shape[1] != inputs.shape[1]:
+        raise ValueError(f"centers must have the {inputs.shape[1]} columns of X, got shape {middle.shape}")
     one_of(kind, "kind", KINDS)
     as_count(n_starts, "n_starts")
     as_count(max_steps, "max_steps")
@@ -188,7 +191,9 @@ def fit_abf(
     # another process has the second core they wait a thousand times longer
     threads = threadpool_limits(1 if len(inputs) * len(middle) < SINGLE_THREAD else None, user_api="blas")
     try:
-        for k, theta0 in enumerate(problem.starts(start, n_starts, rng)):
+        if problem.is_degenerate():  # nothing to learn widths from; the fit's own status says why
+            runs.append((0.0, problem.guess(np.zeros(problem.n_widths))))
+        for k, theta0 in enumerate([] if runs else problem.starts(start, n_starts, rng)):
             value, theta, steps = problem.ascend(theta0, max_steps)
             runs.append((value, theta))
             history.append(
@@ -203,7 +208,7 @@ def fit_abf(
     optima, fits = problem.conclude(runs)
     if len(optima) > 1:
         notes.append(Status.MULTIPLE_OPTIMA)
-    if not any(run["converged"] for run in history):
+    if history and not any(run["converged"] for run in history):
         notes.append(Status.STEP_LIMIT)
     notes += [note for note in fits[0].notes if note not in notes]
     return WidthFit(optima[0].widths, fits[0], tuple(optima), worst(notes), tuple(notes), tuple(history))
@@ -250,26 +255,47 @@ class _Problem:
         found = minimize(self.objective, theta0, jac=True, method="L-BFGS-B", bounds=self.bounds, options=options)
         return -float(found.fun), np.asarray(found.x), int(found.nit)
 
+    def is_degenerate(self) -> bool:
+        """Whether the target does not vary, or no row is left to tell signal from noise."""
+        y = self.t - self.t.mean() if self.centre else self.t
+        return len(y) - int(self.centre) < 2 or bool(np.abs(y).max() <= 8.0 * _EPS * np.abs(self.t).max())
+
+    def guess(self, offset: FloatArray) -> FloatArray:
+        """Widths at which typical distances give z near 1, times exp(offset), and their best lambda."""
+        theta = np.append(0.0, 0.5 * np.log(2.0 * self.X.shape[1]) + offset)
+        return self.with_best_lambda(theta)[1]
+
+    def with_best_lambda(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        """Log evidence at the best lambda of these widths, and theta with a lambda to start from."""
+        Phi = self.design(theta)
+        fit = fit_evidence(Spectrum.of(Phi, self.unit_t, centre=self.centre))
+        # neither interpolation nor pure noise is a place to start from: there the gradients in the widths vanish
+        size = float((Phi**2).sum()) / len(Phi)
+        return fit.log_evidence, np.append(np.log(np.clip(fit.lam, 1e-10 * size, 1e-1 * size)), theta[1:])
+
+    def scan(self) -> list[FloatArray]:
+        """Local maxima of the evidence along one common width."""
+        points = 40 if self.n_widths == 1 and self.X.shape[0] * len(self.centers) <= 1_000_000 else 12
+        low, high = self.bounds[1] if self.n_widths == 1 else (np.log(0.1), np.log(30.0))
+        found = [
+            self.with_best_lambda(np.append(0.0, np.full(self.n_widths, u))) for u in np.linspace(low, high, points)
+        ]
+        values = np.array([-np.inf, *(value for value, _ in found), -np.inf])
+        peaks = [i for i in range(points) if values[i + 1] > values[i] and values[i + 1] >= values[i + 2]]
+        return [found[i][1] for i in sorted(peaks, key=lambda i: -found[i][0])[:6]]
+
     def starts(self, given: Any, n_starts: int, rng: np.random.Generator) -> list[FloatArray]:
-        """Starting points: medium, narrow and wide widths, then random ones; the user's first."""
-        d = self.X.shape[1]
-        base = 0.5 * np.log(2.0 * d)  # a width at which typical distances give z near 1
-        offsets = [np.zeros(self.n_widths), np.full(self.n_widths, -1.5), np.full(self.n_widths, 1.5)]
-        while len(offsets) < n_starts:
-            offsets.append(rng.normal(0.0, 1.0, self.n_widths))
-        points = [base + offset for offset in offsets[:n_starts]]
-        if given is not None:
-            own = np.log(as_positive_vector(given, "start", d)) - np.log(self.spread)
-            points.insert(0, own[: self.n_widths])
+        """Starts: the user's first, then the peaks of the scan, then medium, narrow, wide and random widths."""
         out = []
-        for point in points:
-            theta = np.append(0.0, point)
-            Phi = self.design(theta)
-            # neither interpolation nor pure noise is a place to start from: there the gradients in the widths vanish
-            lam = fit_evidence(Spectrum.of(Phi, self.unit_t, centre=self.centre)).lam
-            size = float((Phi**2).sum()) / len(Phi)
-            theta[0] = np.log(np.clip(lam, 1e-6 * size, 1e-1 * size))
-            out.append(theta)
+        if given is not None:
+            own = np.log(as_positive_vector(given, "start", self.X.shape[1])) - np.log(self.spread)
+            out.append(self.with_best_lambda(np.append(0.0, own[: self.n_widths]))[1])
+        out += self.scan()
+        if self.n_widths > 1:
+            offsets = [np.zeros(self.n_widths), np.full(self.n_widths, -1.5), np.full(self.n_widths, 1.5)]
+            while len(offsets) < n_starts:
+                offsets.append(rng.normal(0.0, 1.0, self.n_widths))
+            out += [self.guess(offset) for offset in offsets[:n_starts]]
         return out
 
     def conclude(self, runs: list[tuple[float, FloatArray]]) -> tuple[list[WidthOptimum], list[LinearFit]]:

@@ -64,7 +64,7 @@ class RidgeState:
     @property
     def n_rows(self) -> int:
         """Number of rows in the fit."""
-        return int(np.count_nonzero(self._alive))
+        return len(np.flatnonzero(self._alive))
 
     @property
     def n_columns(self) -> int:
@@ -274,6 +274,15 @@ class RidgeState:
 
     def _grow(self, *, rows: bool) -> None:
         n, m = self._store.shape
+        if rows and self.n_rows <= n - n // 8 - 1:  # a window that slides: put the living rows together instead
+            keep = np.flatnonzero(self._alive)
+            self._store[: len(keep)] = self._store[keep]
+            self._target[: len(keep)] = self._target[keep]
+            self._store[len(keep) :] = 0.0
+            self._target[len(keep) :] = 0.0
+            self._alive[:] = np.arange(n) < len(keep)
+            self._n = len(keep)
+            return
         bigger = np.zeros((n + n // 4 + 8, m) if rows else (n, m + m // 4 + 8), order="F")
         bigger[:n, :m] = self._store
         self._store = bigger

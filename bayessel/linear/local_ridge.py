@@ -145,7 +145,7 @@ def fit_local(
         fit = _descend(Phi, t, np.full(Phi.shape[1], lam), centre, max_sweeps, tol)
         if best is None or fit.value < best.value:
             best = fit
-        if best.value < 0.95 * overall.value or Status.INTERRUPTED in fit.notes:
+        if best.value < 0.8 * overall.value or Status.INTERRUPTED in fit.notes:
             break  # it got off the ground; another start would only look for a lower value of an optimistic criterion
     return best if best is not None and best.value <= overall.value else overall
 

@@ -130,7 +130,7 @@ def _refined(spectrum: Spectrum, lam: float) -> Sums:
         unknown = w
         if spectrum.centred:
             unknown = np.vstack([w, (right - r - Phi @ w).mean(axis=0)])
-        first = project(accurate_residual(right - r, wide, unknown))  # e - r - Phi w - b 1
+        first = project(accurate_residual(right, wide, unknown, less=r))  # e - r - Phi w - b 1
         second = accurate_residual(lam * w, np.ascontiguousarray(Phi.T), r)  # lambda w - Phi^T r
         if spectrum.centred:
             # r is corrected along 1 as well, and never projected as a whole: that would round its tiny entries
