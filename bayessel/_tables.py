@@ -64,8 +64,8 @@ def iter_blocks(
     """Go through a table in blocks of at most ``rows`` rows, in memory that does not grow with the file.
 
     The arguments are those of :func:`read_table`; the file and its column names are checked at once, the values as
-    they come. Yields pairs (X, y) of shapes (n, D) and (n,), in the order of the file. A ``.npz`` array stored in
-    column order cannot be read by rows and is loaded whole.
+    they come. Yields pairs (X, y) of shapes (n, D) and (n,), in the order of the file. Parquet is read by row groups, so
+    its memory is that of the largest group of the file.
     """
     if isinstance(rows, bool) or not isinstance(rows, int | np.integer):
         raise TypeError(f"rows must be a whole number of rows per block, got {rows!r}")
@@ -362,11 +362,15 @@ def _rows_of(archive: zipfile.ZipFile, name: str, rows: int | None, stack: ExitS
     width = shape[1] if len(shape) == 2 else 1
     step = max(shape[0] if rows is None else rows, 1)
     if fortran and width > 1:
-        whole = np.frombuffer(stream.read(), dtype=dtype).reshape(shape, order="F")
-        for start in range(0, shape[0], step):
-            yield np.ascontiguousarray(whole[start : start + step], dtype=np.float64)
-        return
+        # columns one after the other: one reader per column, each at its own place, so that rows can go side by side
+        columns = [stream] + [stack.enter_context(archive.open(f"{name}.npy")) for _ in range(width - 1)]
+        start = stream.tell()
+        for k, column in enumerate(columns):
+            column.seek(start + k * shape[0] * dtype.itemsize)
+    else:
+        columns = [stream]
+    each = width // len(columns)
     for start in range(0, shape[0], step):
         n = min(step, shape[0] - start)
-        data = stream.read(n * width * dtype.itemsize)
-        yield np.frombuffer(data, dtype=dtype).reshape(n, width).astype(np.float64)
+        parts = [np.frombuffer(column.read(n * each * dtype.itemsize), dtype=dtype) for column in columns]
+        yield np.column_stack([part.reshape(n, each) for part in parts]).astype(np.float64)

@@ -71,7 +71,7 @@ def test_arrays_of_another_length_are_not_inputs(tmp_path):
         read_table(tmp_path / "t.npz", "t", inputs=["train"])
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet", "npz-compressed"])
+@pytest.mark.parametrize("form", ["csv", "parquet", "npz", "npz-compressed", "npz-columns"])
 def test_blocks_take_the_same_memory_for_a_longer_file(form, tmp_path):
     peaks = []
     for n in (20_000, 200_000):
