@@ -64,8 +64,8 @@ def iter_blocks(
     """Go through a table in blocks of at most ``rows`` rows, in memory that does not grow with the file.
 
     The arguments are those of :func:`read_table`; the file and its column names are checked at once, the values as
-    they come. Yields pairs (X, y) of shapes (n, D) and (n,), in the order of the file. Parquet is read by row groups, so
-    its memory is that of the largest group of the file.
+    they come. Yields pairs (X, y) of shapes (n, D) and (n,), in the order of the file. Parquet is read by row groups,
+    so its memory is that of the largest group of the file.
     """
     if isinstance(rows, bool) or not isinstance(rows, int | np.integer):
         raise TypeError(f"rows must be a whole number of rows per block, got {rows!r}")
@@ -364,9 +364,9 @@ def _rows_of(archive: zipfile.ZipFile, name: str, rows: int | None, stack: ExitS
     if fortran and width > 1:
         # columns one after the other: one reader per column, each at its own place, so that rows can go side by side
         columns = [stream] + [stack.enter_context(archive.open(f"{name}.npy")) for _ in range(width - 1)]
-        start = stream.tell()
-        for k, column in enumerate(columns):
-            column.seek(start + k * shape[0] * dtype.itemsize)
+        for k, column in enumerate(columns[1:], start=1):
+            _npy_header(column)
+            _skip(column, k * shape[0] * dtype.itemsize)
     else:
         columns = [stream]
     each = width // len(columns)
@@ -374,3 +374,9 @@ def _rows_of(archive: zipfile.ZipFile, name: str, rows: int | None, stack: ExitS
         n = min(step, shape[0] - start)
         parts = [np.frombuffer(column.read(n * each * dtype.itemsize), dtype=dtype) for column in columns]
         yield np.column_stack([part.reshape(n, each) for part in parts]).astype(np.float64)
+
+
+def _skip(stream: Any, size: int) -> None:
+    """Read past ``size`` bytes; seeking in a stored member loses its place in Python 3.13.0."""
+    while size > 0:
+        size -= len(stream.read(min(size, 1 << 20)))
