@@ -109,6 +109,33 @@ def hard_problem(seed: int) -> Problem:
     return Problem(f"{seed}: {family} {n}x{m}", Phi, t, alpha, beta)
 
 
+def odd_problem(seed: int) -> tuple[Array, Array]:
+    """Small designs of every unfriendly sort (equal, constant, binary, wildly scaled columns), five sorts of target."""
+    rng = default_rng([5, seed])
+    n, m = int(rng.integers(1, 25)), int(rng.integers(1, 25))
+    Phi = rng.normal(size=(n, m))
+    sort = seed % 6
+    if sort == 1:
+        centers, width = rng.uniform(0, 1, (m, 1)), 10 ** rng.uniform(-2, 2)
+        Phi = oracles.radial("gaussian", rng.uniform(0, 1, (n, 1)), centers, width)
+    elif sort == 2:
+        Phi = np.repeat(Phi[:, :1], m, axis=1)
+    elif sort == 3:
+        Phi = np.ones((n, m))
+    elif sort == 4:
+        Phi = Phi * 10 ** rng.uniform(-8, 8, m)
+    elif sort == 5:
+        Phi = rng.integers(0, 2, (n, m)).astype(float)
+    targets = (
+        rng.normal(size=n),
+        Phi @ rng.normal(size=m),
+        Phi @ rng.normal(size=m) + 0.1 * rng.normal(size=n),
+        np.full(n, 3.0),
+        rng.integers(0, 2, n).astype(float),
+    )
+    return Phi, targets[seed % 5]
+
+
 def regression_problem(rng: Generator, n: int, m: int, noise: float = 0.3) -> tuple[Array, Array]:
     """Independent normal columns, weights of size one."""
     Phi = rng.normal(size=(n, m))

@@ -372,3 +372,30 @@ def test_local_ridge_on_the_tutorial_example(draws):
     assert pruned.min() >= 15
     assert pruned.max() <= 38
     assert 0 < np.mean(errors < 1) < 1
+
+
+ODD = [range(90), pytest.param(range(90, 1400), marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("centre", [False, True])
+@pytest.mark.parametrize("seeds", ODD, ids=["90", "1310 more"])
+def test_odd_problems_get_finite_fits(seeds, centre):
+    """Warnings are errors here: nothing overflows or divides by zero on the way."""
+    for seed in seeds:
+        Phi, t = problems.odd_problem(seed)
+        fits = [linear.fit_ridge(Phi, t, criterion=name, centre=centre) for name in CRITERIA]
+        if seed % 5 == 2:
+            fits.append(linear.fit_ridge(Phi, t, penalty="local", centre=centre))
+        for fit in fits:
+            assert np.isfinite(fit.coef).all(), seed
+            assert np.isfinite([fit.intercept, fit.gamma]).all(), seed
+            assert fit.noise_std > 0, seed
+
+
+@pytest.mark.parametrize("centre", [False, True])
+@pytest.mark.parametrize("seed", [187, 352, 592, 712, 1057, 1072])
+def test_local_ridge_of_dependent_columns(seed, centre):
+    Phi, t = problems.odd_problem(seed)
+    fit = linear.fit_ridge(Phi, t, penalty="local", centre=centre)
+    assert np.isfinite(fit.coef).all()
+    assert fit.value <= linear.fit_ridge(Phi, t, centre=centre).value * (1 + 1e-9)
