@@ -379,7 +379,7 @@ def _rows_of(archive: zipfile.ZipFile, name: str, rows: int | None, stack: ExitS
 def _skip(stream: Any, size: int) -> None:
     """Read past ``size`` bytes; seeking in a stored member loses its place in Python 3.13.0."""
     while size > 0:
-        passed = len(stream.read(min(size, 1 << 20)))
+        passed = len(stream.read(min(size, 1 << 16)))
         if not passed:
             raise EOFError("the file ends before its last column")
         size -= passed
