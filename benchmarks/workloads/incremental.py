@@ -16,8 +16,8 @@ from benchmarks.peers import Problem, gram_triangle
 
 TITLE = "Incremental changes and leave-one-out"
 TEXT = """A change of the ridge fit and its new weights, against training again on the changed data: with our own
-`RidgeState` (a QR, which keeps the digits that a change keeps), with scikit-learn's `Ridge(solver="cholesky")`, and with
-bare syrk + potrf, the least that any retraining can cost. The reading of the weights is part of a change. Leave-one-out:
+`RidgeState` (a QR, which keeps the digits that a change keeps), with scikit-learn's `Ridge(solver="cholesky")`, and
+with bare syrk + potrf, the least that any retraining can cost. Reading the weights is part of a change. Leave-one-out:
 all N predictions at one penalty; training N times is timed on 20 rows and multiplied."""
 LAM = 0.5
 STATE = "RidgeState, new"

@@ -20,16 +20,18 @@ from benchmarks.harness import Case, Contestant, Report, Verdict, race
 from benchmarks.peers import Array, Problem
 
 TITLE = "Fitted widths (ABF) beside a Gaussian process with ARD"
-TEXT = """Eight inputs, uniform on [-1, 1], of which four matter: a sum of sin(3 x_d) plus noise of 0.1. `fit_abf`
-fits one width per input of N gaussians at the inputs; the peer is `GaussianProcessRegressor` with ConstantKernel *
-RBF(8 length-scales) + WhiteKernel, `normalize_y=True`. Both get the same number of starts. "error" is the root mean
-square error of the predicted mean against the noise-free function at 2000 new inputs, "log density" the mean log
-predictive density of 2000 new noisy targets (its best possible mean is 0.884). The log evidences belong to different
-models and treat the mean differently (ours integrates over it, the peer subtracts it): they are shown, not ranked.
-The second table times one evaluation of objective and gradient: most of a fit. Its limit is a Gram matrix, a Cholesky
-factor, its inverse and two products of that size: what a gradient through the evidence needs and the peer's, whose
-kernel matrix is the covariance itself, does not need in full."""
+TEXT = """Eight inputs, uniform on [-1, 1], of which four matter: a sum of sin(3 x_d) plus noise of 0.1. `fit_abf` fits
+one width per input of N gaussians at the inputs, from the peaks of a scan and from 3 more starts (1 more at N = 1000); the
+peer is `GaussianProcessRegressor` with ConstantKernel * RBF(8 length-scales) + WhiteKernel, `normalize_y=True`, from 4
+starts and from 1. "error" is the root mean square error of the predicted mean against the noise-free function at 2000 new
+inputs, "log density" the mean log predictive density of 2000 new noisy targets (0.884 is the best possible). The log
+evidences are of different models and treat the mean differently (ours integrates over it, the peer subtracts it).
+The second table times one evaluation of the objective and its gradient: most of a fit. Its limit is a Gram matrix, a
+Cholesky factor, its inverse and two products of that size: what a gradient through the evidence of N functions needs.
+The peer's covariance is the kernel matrix itself, so that it could do with less."""
 OURS, PEER = "fit_abf", "GaussianProcessRegressor"
+FOUR = f"{PEER}, 4 starts"
+ONE = f"{PEER}, 1 start"
 LIMIT = "gemm + potrf + potri + 2 gemm"
 D = 8
 
@@ -110,16 +112,12 @@ def bare(Phi: Array) -> Any:
 
 def cases(quick: bool) -> list[Case]:
     found = []
-    for n, seeds, starts in ((40, 1, 1),) if quick else ((200, 1, 4), (500, 4, 4), (1000, 1, 1)):
+    for n, seeds, starts in ((40, 1, 3),) if quick else ((200, 1, 3), (500, 4, 3), (1000, 1, 1)):
         for seed in range(seeds):
-            found.append(
-                Case(
-                    f"N = {n}, seed {seed}, {starts} start{'s' * (starts > 1)}",
-                    partial(problem, n, seed),
-                    [Contestant(OURS, "ours", partial(abf, starts)), Contestant(PEER, "peer", partial(gp, starts))],
-                    rounds=2 if n < 500 else 1,
-                )
-            )
+            racers = [Contestant(OURS, "ours", partial(abf, starts)), Contestant(ONE, "peer", partial(gp, 1))]
+            if n < 1000:  # minutes
+                racers.append(Contestant(FOUR, "peer", partial(gp, 4)))
+            found.append(Case(f"N = {n}, seed {seed}", partial(problem, n, seed), racers, rounds=4 if n < 500 else 1))
     return found
 
 
@@ -147,25 +145,28 @@ def gradient_cases(quick: bool) -> list[Case]:
 
 def run(quick: bool, memory: Callable[..., Any]) -> Report:
     report = Report()
-    slower, error, density, relevance = 0.0, 0.0, 0.0, np.inf
+    slower: dict[str, float] = {}
+    error, density, relevance = 0.0, 0.0, np.inf
     for case in cases(quick):
         data = case.data()
         outcome = race(case, data)
         found = {c.name: judge(outcome.results[c.name], data) for c in case.contestants}
         report.add(case, outcome, found)
-        slower = max(slower, outcome.ratio(OURS, PEER))
-        error = max(error, found[OURS]["error"] / found[PEER]["error"])
-        density = max(density, found[PEER]["log density"] - found[OURS]["log density"])
+        for peer in list(found)[1:]:
+            slower[peer] = max(slower.get(peer, 0.0), outcome.ratio(OURS, peer))
+            error = max(error, found[OURS]["error"] / found[peer]["error"])
+            density = max(density, found[peer]["log density"] - found[OURS]["log density"])
         relevance = min(relevance, found[OURS]["irrelevant / relevant width"])
     gradients = Report()
     for case in gradient_cases(quick):
         gradients.add(case, race(case, case.data()))
     report.tables.append(("One evaluation of the objective and its gradient:", gradients.tables[0][1]))
     report.seconds |= {f"gradient, {name}": times for name, times in gradients.seconds.items()}
+    for peer, value in slower.items():
+        report.verdicts.append(Verdict(f"time over that of {peer}, the worst case", value, 1.0))
     report.verdicts += [
-        Verdict(f"time over that of {PEER}, the worst case", slower, 1.0),
-        Verdict(f"test error over that of {PEER}, the worst case", error, 1.1),
-        Verdict("nats per new target by which the peer's log density is higher, the worst case", density, 0.05),
+        Verdict(f"test error over that of {PEER}, the worst case", error, 1.0),
+        Verdict("nats per new target by which the peer's log density is higher, the worst case", density, 0.0),
         Verdict("smallest irrelevant over largest relevant width, the worst case", float(relevance), 5.0, ">="),
     ]
     return report
