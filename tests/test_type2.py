@@ -455,10 +455,10 @@ def test_a_column_without_penalty_has_a_flat_prior(rng):
     np.testing.assert_allclose(got.variance(new), np.einsum("ij,jk,ik->i", new[:, :3], Sigma, new[:, :3]), rtol=1e-8)
 
 
-ODD = [range(90), pytest.param(range(90, 900), marks=pytest.mark.slow)]
+ODD = [range(60), pytest.param(range(60, 900), marks=pytest.mark.slow)]
 
 
-@pytest.mark.parametrize("seeds", ODD, ids=["90", "810 more"])
+@pytest.mark.parametrize("seeds", ODD, ids=["60", "840 more"])
 def test_odd_problems_get_finite_fits_and_exact_evidences(seeds):
     """Warnings are errors here: nothing overflows or divides by zero on the way."""
     for seed in seeds:
@@ -469,7 +469,7 @@ def test_odd_problems_get_finite_fits_and_exact_evidences(seeds):
                 assert np.isfinite([fit.log_evidence, fit.alpha, fit.beta, fit.gamma, fit.intercept]).all(), seed
                 assert np.isfinite(fit.coef).all(), seed
                 assert np.isfinite(fit.predict(Phi, return_std=True)).all(), seed
-                if method == "profile" and not (centre and np.ptp(t) < 1e-12 * np.abs(t).max()):
+                if method == "profile" and not (centre and np.ptp(t) <= 1e-12 * np.abs(t).max()):
                     exact = oracles.exact_log_evidence(Phi, t, fit.alpha, fit.beta, centre=centre)
                     reach = np.sqrt(fit.beta / fit.alpha) * max(1.0, np.abs(Phi).max())
                     error = oracles.relative(fit.log_evidence, exact, floor=1.0)
