@@ -69,6 +69,8 @@ class _Sweeper:
         h = self.Phi[:, j]
         if np.isfinite(self.penalty[j]):
             k = self.active.index(j)
+            if not self.K[k, k] > 0.0:  # a dependent column in a system without penalty: nothing to choose by
+                return float(self.penalty[j])
             delta = 1.0 / self.K[k, k]
             p = self.Phi[:, self.active] @ (self.K[:, k] * delta)  # P_j h_j
             without = self.residual + p * self.w[k]  # P_j t
@@ -103,6 +105,9 @@ class _Sweeper:
             step = new - self.penalty[j]
             self.penalty[j] = new
             column = self.K[:, k].copy()
+            if 1.0 + step * column[k] < 1e-10:  # all that held this column apart from the others was its penalty
+                self.refresh()
+                return
             factor = step / (1.0 + step * column[k])
             self.w = self.w - factor * self.w[k] * column
             self.K = self.K - factor * np.outer(column, column)
