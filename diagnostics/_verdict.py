@@ -79,9 +79,8 @@ def _preference(table: pd.DataFrame, chosen: Mapping[float, tuple[str, ...]]) ->
     worst = max(losses, key=lambda name: losses[name] / _shrugged(name))
     if losses[worst] <= _shrugged(worst):
         return [
-            "The criteria name different widths, but little hangs on it.",
-            f"Best are {groups}. The curves are flat between them: at r = {number(reference)} the others come within "
-            f"{_largest(losses)} of their best.",
+            f"The criteria name different widths, but r = {number(reference)} serves them all.",
+            f"Best are {groups}. At r = {number(reference)} the others come within {_largest(losses)} of their best.",
         ]
     behind = "short of" if CRITERIA[worst].higher_is_better else "above"
     return [
