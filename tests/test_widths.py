@@ -511,7 +511,8 @@ VERDICTS = {
     ),
     "mild": (
         made(evidence=[-9, 0, -1, -2, -9], gcv=[3, 1.04, 1.02, 1, 4]),
-        ["The criteria name different widths, but r = 2 serves them all.", "At r = 2 the others come within 4.0 % of their best",
+        ["The criteria name different widths, but r = 2 serves them all.",
+         "At r = 2 the others come within 4.0 % of their best",
          "among them"],
         ["disagree"],
     ),
