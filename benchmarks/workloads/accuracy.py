@@ -15,9 +15,9 @@ from benchmarks.reference import exact, extended, relative_error
 
 TITLE = "Digits of the log evidence"
 TEXT = """Relative error against 50-digit arithmetic over problems with a growing ratio beta/alpha (noise precision
-over weight precision; largest singular value of the design about 1 to 10). Half of the designs are wide gaussians
-with condition numbers beyond 1e16, half are normal columns with one of them duplicated; half of the targets are drawn
-from the model, half are arbitrary. Peers: the textbook's Cholesky factor of beta Phi'Phi + alpha I, and that of the
+over weight precision; largest singular value of the design about 1 to 10). Half of the designs are wide gaussians with
+condition numbers beyond 1e16, half are normal columns with one of them duplicated; half of the targets are drawn from
+the model, half are arbitrary. Peers: the textbook's Cholesky factor of beta Phi'Phi + alpha I, and that of the
 covariance I/beta + Phi Phi'/alpha. "failed" counts factorisations that broke down; they have no error and count as
 infinite in the quantiles."""
 

@@ -13,10 +13,10 @@ from benchmarks.harness import Case, Contestant, Report, Verdict, race
 from benchmarks.peers import Array, Problem, syrk
 
 TITLE = "Evidence procedure from a stream"
-TEXT = """Throughput: all contestants read the same few blocks over and over, so that making the numbers costs
-nothing; the limit is one `dsyrk` per block on the same blocks. Memory: the peak of the whole process, interpreter and
-libraries included, on rows made afresh block by block. scikit-learn's BayesianRidge cannot read blocks: in memory
-these rows are 8 GB, and it takes several times that."""
+TEXT = """Throughput: all contestants read the same few blocks over and over, so that making the numbers costs nothing;
+the limit is one `dsyrk` per block on the same blocks. Memory: the peak of the whole process, interpreter and libraries
+included, on rows made afresh block by block. scikit-learn's BayesianRidge cannot read blocks: in memory these rows are
+8 GB, and it takes several times that."""
 LIMIT = "syrk per block"
 
 

@@ -21,14 +21,14 @@ from benchmarks.peers import Array, Problem
 
 TITLE = "Fitted widths (ABF) beside a Gaussian process with ARD"
 TEXT = """Eight inputs, uniform on [-1, 1], of which four matter: a sum of sin(3 x_d) plus noise of 0.1. `fit_abf` fits
-one width per input of N gaussians at the inputs, from the peaks of a scan and from 3 more starts (1 more at N = 1000); the
-peer is `GaussianProcessRegressor` with ConstantKernel * RBF(8 length-scales) + WhiteKernel, `normalize_y=True`, from 4
-starts and from 1. "error" is the root mean square error of the predicted mean against the noise-free function at 2000 new
-inputs, "log density" the mean log predictive density of 2000 new noisy targets (0.884 is the best possible). The log
-evidences are of different models and treat the mean differently (ours integrates over it, the peer subtracts it).
-The second table times one evaluation of the objective and its gradient: most of a fit. Its limit is a Gram matrix, a
-Cholesky factor, its inverse and two products of that size: what a gradient through the evidence of N functions needs.
-The peer's covariance is the kernel matrix itself, so that it could do with less."""
+one width per input of N gaussians at the inputs, from the peaks of a scan and from 3 more starts (1 more at N = 1000);
+the peer is `GaussianProcessRegressor` with ConstantKernel * RBF(8 length-scales) + WhiteKernel, `normalize_y=True`,
+from 4 starts and from 1. "error" is the root mean square error of the predicted mean against the noise-free function
+at 2000 new inputs, "log density" the mean log predictive density of 2000 new noisy targets (0.884 is the best
+possible). The log evidences are of different models and treat the mean differently (ours integrates over it, the peer
+subtracts it). The second table times one evaluation of the objective and its gradient: most of a fit. Its limit is a
+Gram matrix, a Cholesky factor, its inverse and two products of that size: what a gradient through the evidence of N
+functions needs. The peer's covariance is the kernel matrix itself, so that it could do with less."""
 OURS, PEER = "fit_abf", "GaussianProcessRegressor"
 FOUR = f"{PEER}, 4 starts"
 ONE = f"{PEER}, 1 start"
