@@ -131,7 +131,7 @@ def test_wide_kernels_find_their_minimum_at_tiny_penalties(name, width):
         s = np.linalg.svd(Phi, compute_uv=False)
         grid = np.geomspace(1e4 * (60 * problems.EPS * s[0]) ** 2, 1e3 * s[0] ** 2, 600)
         left = 60 - (s**2 / (s**2 + grid[:, None])).sum(axis=1)  # tr P: rows not used up
-        values = curve(name, Phi, t, grid)[left > 1]
+        values = curve(name, Phi, t, grid)[left > 6]
         fit = linear.fit_ridge(Phi, t, criterion=name)
         # so far down two ways of rounding differ by eps s_max / sqrt(lambda), a few per cent
         assert fit.value <= 1.1 * values.min(), (seed, fit.lam, fit.value, values.min())
@@ -151,7 +151,7 @@ def test_the_limit_of_no_penalty_is_not_an_answer(name):
         _, Phi, t = problems.sin12x(seed)
         fit = linear.fit_ridge(Phi, t, criterion=name)
         s2 = np.linalg.svd(Phi, compute_uv=False) ** 2
-        assert np.sum(fit.lam / (fit.lam + s2)) >= 1, (seed, fit.lam, fit.status)
+        assert np.sum(fit.lam / (fit.lam + s2)) >= 5, (seed, fit.lam, fit.status)  # tr P: a tenth of the rows
 
 
 def test_the_reestimation_formula_is_a_fixed_point_at_every_minimum():
