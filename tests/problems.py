@@ -186,11 +186,13 @@ def two_scales(rng: Generator, spread: float = 2.0) -> tuple[Array, Array]:
     s = np.concatenate([np.full(strong, 1.0), np.full(weak, 10**-spread)])
     s *= np.exp(0.3 * rng.normal(size=strong + weak))
     level = 10 ** rng.uniform(-1.5, -0.2)
-    c = np.concatenate([
-        rng.normal(size=strong),
-        level * rng.normal(size=weak),
-        level * 10 ** rng.uniform(-3, -1) * rng.normal(size=rest),
-    ])
+    c = np.concatenate(
+        [
+            rng.normal(size=strong),
+            level * rng.normal(size=weak),
+            level * 10 ** rng.uniform(-3, -1) * rng.normal(size=rest),
+        ]
+    )
     U = np.linalg.qr(rng.normal(size=(n, n)))[0]
     V = np.linalg.qr(rng.normal(size=(strong + weak, strong + weak)))[0]
     return (U[:, : strong + weak] * s) @ V.T, U @ c
@@ -213,6 +215,4 @@ def clear_optima(values: Array, sign: int, depth: float) -> bool:
     """At least two interior optima with a barrier of ``depth`` or more between neighbours."""
     at = oracles.local_optima(values, sign)
     v = sign * np.asarray(values)
-    return len(at) >= 2 and all(
-        min(v[a], v[b]) - v[a:b].min() >= depth for a, b in pairwise(at)
-    )
+    return len(at) >= 2 and all(min(v[a], v[b]) - v[a:b].min() >= depth for a, b in pairwise(at))

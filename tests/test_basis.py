@@ -70,12 +70,14 @@ def test_joined_dictionaries_keep_one_bias_and_put_it_last(rng):
     second = bs.RBFDictionary(c2, 2.0, kind="multiquadric", bias=True, linear=True)
     joined = bs.RBFDictionary(c1, 0.5, bias=True) + second
     H = joined.design(X)
-    want = np.column_stack([
-        oracles.radial("gaussian", X, c1, 0.5),
-        oracles.radial("multiquadric", X, c2, 2.0),
-        X,
-        np.ones(8),
-    ])
+    want = np.column_stack(
+        [
+            oracles.radial("gaussian", X, c1, 0.5),
+            oracles.radial("multiquadric", X, c2, 2.0),
+            X,
+            np.ones(8),
+        ]
+    )
     assert joined.n_columns == 8
     assert joined.bias is True
     np.testing.assert_allclose(H, want, rtol=1e-13)
