@@ -6,7 +6,6 @@ lambda = alpha / beta (one number, or one per column; infinity removes the colum
 P = (I + Phi Lambda^-1 Phi')^-1 = I - Phi (Phi'Phi + Lambda)^-1 Phi'.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import mpmath
@@ -98,6 +97,24 @@ def profile(Phi: Array, t: Array, lam: ArrayLike) -> Array:
         q = t @ np.linalg.solve(K, t)
         values.append(-0.5 * (n * np.log(2 * np.pi) + np.linalg.slogdet(K)[1] + n * np.log(q / n) + n))
     return np.array(values)
+
+
+def criterion_curve(name: str, Phi: Array, t: Array, grid: Array) -> Array:
+    """A criterion on a grid of lambda, through the singular vectors: P = U g U', g = lambda / (lambda + s^2)."""
+    U, s, _ = np.linalg.svd(Phi)
+    mu = np.zeros(len(t))
+    mu[: len(s)] = s**2
+    g = grid[:, None] / (grid[:, None] + mu)
+    z, n = U.T @ t, len(t)
+    S, gamma = g**2 @ z**2, n - g.sum(axis=1)
+    if name == "loo":
+        return np.mean(((g * z) @ U.T / (g @ (U**2).T)) ** 2, axis=1)
+    return {
+        "gcv": n * S / (n - gamma) ** 2,
+        "uev": S / (n - gamma),
+        "fpe": (n + gamma) / (n - gamma) * S / n,
+        "bic": (n + (np.log(n) - 1) * gamma) / (n - gamma) * S / n,
+    }[name]
 
 
 def local_optima(values: Array, sign: int) -> list[int]:
@@ -263,7 +280,7 @@ def relative(value: float, reference: Any, floor: float = 0.0) -> float:
         return float(abs(mpmath.mpf(float(value)) - reference) / max(abs(reference), mpmath.mpf(floor)))
 
 
-def central_difference(f: Any, x: Sequence[float], step: float = 1e-5) -> Array:
+def central_difference(f: Any, x: ArrayLike, step: float = 1e-5) -> Array:
     """Gradient by symmetric differences with one Richardson step (error of order step^4)."""
     x = np.asarray(x, dtype=float)
     gradient = np.empty(len(x))

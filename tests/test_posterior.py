@@ -231,3 +231,31 @@ def test_the_tall_oracle_agrees_with_the_wide_one(rng):
     other = oracles.exact(Phi, t, 1.5, 5.0)
     for one, two in ((evidence, other.log_evidence), (gamma, other.gamma), (error, other.error)):
         assert oracles.relative(float(one), two) < 1e-15
+
+
+@pytest.mark.parametrize("shape", [(25, 6), (6, 25), (8, 8)])
+@pytest.mark.parametrize("centre", [False, True])
+def test_the_posterior_at_given_precisions(rng, shape, centre):
+    Phi, t = problems.regression_problem(rng, *shape)
+    t = t + 5.0
+    alpha, beta = 10 ** rng.uniform(-1, 1, shape[1]), 4.0
+    shift, level = (Phi.mean(axis=0), t.mean()) if centre else (np.zeros(shape[1]), 0.0)
+    mu, Sigma = oracles.posterior(Phi - shift, t - level, alpha, beta)
+    got = linear.posterior(Phi, t, alpha, beta, centre=centre)
+    np.testing.assert_allclose(got.coef, mu, rtol=1e-9)
+    np.testing.assert_allclose(got.intercept, level - shift @ mu if centre else 0.0, rtol=1e-9)
+    new = rng.normal(size=(7, shape[1]))
+    variance = np.einsum("ij,jk,ik->i", new - shift, Sigma, new - shift) + (1 / (shape[0] * beta) if centre else 0)
+    np.testing.assert_allclose(got.variance(new), variance, rtol=1e-9)
+    np.testing.assert_allclose(got.predict(new), level + (new - shift) @ mu, rtol=1e-9)
+
+
+def test_a_column_without_penalty_has_a_flat_prior(rng):
+    """alpha -> 0 for one column: the limit of very small alphas."""
+    Phi, t = problems.regression_problem(rng, 12, 4)
+    alpha = np.array([1.0, 0.0, 2.0, np.inf])
+    mu, Sigma = oracles.posterior(Phi[:, :3], t, np.array([1.0, 1e-12, 2.0]), 4.0)
+    got = linear.posterior(Phi, t, alpha, 4.0)
+    np.testing.assert_allclose(got.coef, [*mu, 0.0], rtol=1e-9)
+    new = rng.normal(size=(5, 4))
+    np.testing.assert_allclose(got.variance(new), np.einsum("ij,jk,ik->i", new[:, :3], Sigma, new[:, :3]), rtol=1e-8)
