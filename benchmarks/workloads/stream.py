@@ -29,12 +29,12 @@ class Blocks:
     m: int
     fresh: bool = False
     columns_first: bool = False
+    offset: float = 0.5
 
     def make(self, rng: np.random.Generator, rows: int) -> Problem:
         """One block of rows."""
-        # an offset, so that centring has something to do
         Phi = rng.standard_normal((rows, self.m))
-        Phi += 0.5
+        Phi += self.offset
         if self.columns_first:
             Phi = np.asfortranarray(Phi)
         return Phi, Phi @ np.linspace(-1, 1, self.m) + 2.0 * rng.standard_normal(rows)
@@ -85,35 +85,34 @@ def stream(centre: bool, arithmetic: str = "auto") -> Callable[[Blocks], Any]:
     return lambda blocks: bs.linear.fit_evidence_stream(blocks, centre=centre, arithmetic=arithmetic)
 
 
-def contestants(with_qr: bool = False) -> list[Contestant]:
-    found = [
-        Contestant("fit_evidence_stream", "ours", stream(False)),
-        Contestant("fit_evidence_stream(centre=True)", "ours", stream(True)),
-        Contestant(LIMIT, "limit", bare),
-    ]
-    if with_qr:
-        found.append(Contestant("fit_evidence_stream(arithmetic='qr')", "ours", stream(False, "qr")))
-    return found
+def contestants(*ours: str) -> list[Contestant]:
+    """The limit, and the variants named: 'plain', 'centred', 'qr'."""
+    variants = {
+        "plain": Contestant("fit_evidence_stream", "ours", stream(False)),
+        "centred": Contestant("fit_evidence_stream(centre=True)", "ours", stream(True)),
+        "qr": Contestant("fit_evidence_stream(arithmetic='qr')", "ours", stream(False, "qr")),
+    }
+    return [*(variants[name] for name in ours), Contestant(LIMIT, "limit", bare)]
 
 
 def cases(quick: bool) -> list[Case]:
     n, m, block = (20_000, 10, 4096) if quick else (10_000_000, 100, 65536)
     short = n if quick else n // 10
+    rounds = 2 if quick else 6
+    both = contestants("plain", "centred")
+    size = f"N = {short}, M = {m}"
     return [
-        Case(f"N = {n}, M = {m}", lambda: Blocks(n, block, m), contestants(), rounds=2 if quick else 6),
+        Case(f"N = {n}, M = {m}", lambda: Blocks(n, block, m), both, rounds),
+        Case(f"{size}, stored by columns", lambda: Blocks(short, block, m, columns_first=True), both, rounds),
+        Case(f"{size}, offset 1000", lambda: Blocks(short, block, m, offset=1e3), contestants("centred"), rounds),
         Case(
-            f"N = {short}, M = {m}, stored by columns",
-            lambda: Blocks(short, block, m, columns_first=True),
-            contestants(),
-            rounds=2 if quick else 6,
+            f"{size}, offset 1000, stored by columns",
+            lambda: Blocks(short, block, m, columns_first=True, offset=1e3),
+            contestants("centred"),
+            rounds,
         ),
-        Case(
-            f"N = {short}, M = {m}, ill conditioned route",
-            lambda: Blocks(short, block, m),
-            contestants(with_qr=True)[2:],
-            rounds=2 if quick else 4,
-        ),
-        Case(f"N = {n}, M = {m}, fresh rows", lambda: Blocks(n, block, m, fresh=True), contestants(), memory=True),
+        Case(f"{size}, every digit kept", lambda: Blocks(short, block, m), contestants("qr"), rounds),
+        Case(f"N = {n}, M = {m}, fresh rows", lambda: Blocks(n, block, m, fresh=True), both, memory=True),
     ]
 
 
