@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+from threadpoolctl import ThreadpoolController
 
 from bayessel._check import FloatArray
+
+#: arrays with fewer entries are worked on by one BLAS thread
+SINGLE_THREAD_BELOW = 2_000_000
+
+
+@cache
+def _blas() -> Any:
+    return ThreadpoolController()
+
+
+def few_threads(entries: int) -> AbstractContextManager[Any]:
+    """One BLAS thread while small arrays are worked on; all of them for large ones.
+
+    NumPy and SciPy bring a BLAS each, with its own threads that wait by spinning. On small arrays they gain little,
+    and where another process wants the same cores they wait a hundred times longer than they work.
+    """
+    return _blas().limit(limits=1, user_api="blas") if entries < SINGLE_THREAD_BELOW else nullcontext()
 
 
 def local_minima(

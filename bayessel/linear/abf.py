@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sl
 from scipy.optimize import minimize
-from threadpoolctl import threadpool_limits
 
 from bayessel._check import FloatArray, as_count, as_matrix, as_positive_vector, as_target, one_of
+from bayessel._numerics import few_threads
 from bayessel.basis import KINDS, radial, radial_slope, scaled_distances
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import LinearFit, fit_evidence
@@ -31,8 +31,6 @@ _EPS = float(np.finfo(float).eps)
 WIDTH_RANGE = (1e-2, 1e3)
 #: optima whose evidence differs by more than this many nats are not rivals
 RIVAL = 10.0
-#: designs with fewer entries are worked on by one thread
-SINGLE_THREAD = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -183,13 +181,14 @@ def fit_abf(
     as_count(n_starts, "n_starts")
     as_count(max_steps, "max_steps")
     problem = _Problem(inputs, target, middle, kind, bool(centre), bool(shared))
-    rng = np.random.default_rng(seed)
+    with few_threads(len(inputs) * len(middle)):
+        return _search(problem, start, n_starts, max_steps, np.random.default_rng(seed))
+
+
+def _search(problem: _Problem, start: Any, n_starts: int, max_steps: int, rng: np.random.Generator) -> WidthFit:
     runs: list[tuple[float, FloatArray]] = []
     history: list[dict[str, float]] = []
     notes: list[Status] = []
-    # thousands of products of small matrices: threads would wait for each other longer than they work, and where
-    # another process has the second core they wait a thousand times longer
-    threads = threadpool_limits(1 if len(inputs) * len(middle) < SINGLE_THREAD else None, user_api="blas")
     try:
         if problem.is_degenerate():  # nothing to learn widths from; the fit's own status says why
             runs.append((0.0, problem.guess(np.zeros(problem.n_widths))))
@@ -203,8 +202,6 @@ def fit_abf(
         if not runs:
             raise
         notes.append(Status.INTERRUPTED)
-    finally:
-        threads.restore_original_limits()
     optima, fits = problem.conclude(runs)
     if len(optima) > 1:
         notes.append(Status.MULTIPLE_OPTIMA)

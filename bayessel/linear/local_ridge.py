@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray, as_positive_vector
+from bayessel._numerics import few_threads
 from bayessel.linear import ridge
 from bayessel.linear.posterior import weigh
 from bayessel.result import Status
@@ -141,13 +142,15 @@ def fit_local(
     overall = ridge.fit_ridge(Phi, t, criterion="gcv", centre=centre)
     if start is not None:
         penalty = as_positive_vector(start, "start", Phi.shape[1], allow_zero=True, allow_inf=True)
-        return _descend(Phi, t, penalty, centre, max_sweeps, tol)
+        with few_threads(Phi.size):
+            return _descend(Phi, t, penalty, centre, max_sweeps, tol)
     # of minima that GCV can hardly tell apart the smoothest is the safer start: rough fits have nothing left to prune
     smoothest = sorted((pair for pair in overall.minima if pair[1] <= 1.05 * overall.value), reverse=True)
     others = sorted((pair for pair in overall.minima if pair not in smoothest), reverse=True)
     best: ridge.RidgeFit | None = None
     for lam, _ in [*smoothest[:1], *others, *smoothest[1:]]:
-        fit = _descend(Phi, t, np.full(Phi.shape[1], lam), centre, max_sweeps, tol)
+        with few_threads(Phi.size):
+            fit = _descend(Phi, t, np.full(Phi.shape[1], lam), centre, max_sweeps, tol)
         if best is None or fit.value < best.value:
             best = fit
         if best.value < 0.8 * overall.value or Status.INTERRUPTED in fit.notes:

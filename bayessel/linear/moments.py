@@ -15,6 +15,8 @@ from bayessel._check import FloatArray
 
 #: rows worked on at once: two columns of 100 doubles by 4096 rows stay in the cache while they are used twice
 TILE = 4096
+#: means up to this many standard deviations are taken off the sums, larger ones off the data: squared they cost digits
+MILD_OFFSET = 30.0
 
 
 class Moments:
@@ -43,6 +45,7 @@ class Moments:
         self._products = np.zeros((n_columns, n_columns), order="F")  # Phi^T Phi of uncentred blocks
         self._triangle = np.zeros((0, width + int(centre)))  # R of [1, Phi, t] (of [Phi, t] when not centred), shifted
         self._tile = np.empty((TILE, width))
+        self._shifted = centre  # whether the columns must be shifted before they are multiplied
 
     @classmethod
     def of(cls, Phi: FloatArray, t: FloatArray, *, centre: bool = False, exact: bool = False) -> Moments:
@@ -56,7 +59,13 @@ class Moments:
         if len(t) == 0:
             return
         if self.n_rows == 0 and self.centre:
-            self._shift = np.append(Phi[: 8 * TILE].mean(axis=0), t[: 8 * TILE].mean())
+            head = Phi[: 8 * TILE]
+            self._shift = np.append(head.mean(axis=0), t[: 8 * TILE].mean())
+            # taking the means off afterwards costs digits only where they exceed the spread by far
+            mild = bool((np.abs(self._shift[:-1]) <= MILD_OFFSET * head[:TILE].std(axis=0)).all())
+            if not self.exact and mild:
+                self._shift[:-1] = 0.0
+                self._shifted = False
         self.t_scale = max(self.t_scale, float(np.abs(t).max()))
         if self.exact:
             self._update_triangle(Phi, t)
@@ -66,7 +75,7 @@ class Moments:
 
     def _update_sums(self, Phi: FloatArray, t: FloatArray) -> None:
         m = self.n_columns
-        if not self.centre and (Phi.flags.c_contiguous or Phi.flags.f_contiguous):
+        if not self._shifted and (Phi.flags.c_contiguous or Phi.flags.f_contiguous):
             self._add_products(Phi, t)
             return
         for start in range(0, len(t), TILE):
@@ -79,15 +88,18 @@ class Moments:
             self._sum += np.ones(len(tile)) @ tile
 
     def _add_products(self, Phi: FloatArray, t: FloatArray) -> None:
-        """Phi^T Phi, Phi^T t and t^T t of an uncentred block, straight from the caller's memory."""
+        """Phi^T Phi, Phi^T t, t^T t and the sums of a block, straight from the caller's memory."""
         m = self.n_columns
         for start in range(0, len(t), TILE):
-            block, y = Phi[start : start + TILE], t[start : start + TILE]
+            block, y = Phi[start : start + TILE], t[start : start + TILE] - self._shift[m]
             # a C-ordered block is its own transpose in Fortran order: nothing is copied, and the sum is made in place
             a, trans = (block.T, 0) if block.flags.c_contiguous else (block, 1)
             self._products = blas.dsyrk(1.0, a, beta=1.0, c=self._products, trans=trans, lower=1, overwrite_c=1)
             self._gram[m, :m] += y @ block
             self._gram[m, m] += y @ y
+            if self.centre:
+                self._sum[:m] += np.ones(len(y)) @ block
+                self._sum[m] += y.sum()
 
     def _update_triangle(self, Phi: FloatArray, t: FloatArray) -> None:
         m, ones = self.n_columns, int(self.centre)
@@ -147,6 +159,14 @@ class Moments:
         """Whether every number seen so far was finite (a NaN or an infinity spreads to the sums)."""
         arrays = (self._triangle,) if self.exact else (self._gram, self._products)
         return all(bool(np.isfinite(a).all()) for a in arrays)
+
+    def keeps_digits(self) -> bool:
+        """Whether the means stayed mild to the end of the data where they were taken off the sums."""
+        if self.exact or not self.centre:
+            return True
+        G = self.gram()
+        spread2 = np.diagonal(G)[:-1] / self.n_rows
+        return bool((((self._sum[:-1] / self.n_rows) ** 2) <= (10.0 * MILD_OFFSET) ** 2 * spread2).all())
 
     def is_sizeable(self) -> bool:
         """Whether no square underflowed: columns of size 1e-100 and less would silently vanish."""

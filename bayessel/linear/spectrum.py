@@ -22,6 +22,7 @@ import numpy as np
 import scipy.linalg as sl
 
 from bayessel._check import FloatArray, as_matrix, as_target, check_finite
+from bayessel._numerics import few_threads
 from bayessel.linear.moments import Moments
 
 #: a Gram matrix squares the condition number; it is used only while eps * cond(Phi)^2 stays below this
@@ -128,8 +129,13 @@ class Spectrum:
         """
         A = as_matrix(Phi, "Phi", finite=False)
         y = as_target(t, A.shape[0])
-        n_rows, n_columns = A.shape
         rows = rows or A.size <= _SMALL  # they cost nothing here, and let results be refined
+        with few_threads(A.size):
+            return cls._factor(A, y, centre, rows, flat)
+
+    @classmethod
+    def _factor(cls, A: FloatArray, y: FloatArray, centre: bool, rows: bool, flat: Any) -> Spectrum:
+        n_rows, n_columns = A.shape
         t_scale = float(np.abs(y).max())
         _check_magnitude(y, "t")
         if not rows and flat is None and n_rows >= 2 * n_columns:

@@ -177,10 +177,9 @@ def _pass(designs: Iterator[tuple[FloatArray, FloatArray]], centre: bool, exact:
 
 def _start(waiting: list[tuple[FloatArray, FloatArray]], centre: bool, exact: bool | None) -> Moments:
     if exact is None:
-        probe = _sum(waiting, centre, True)
+        enough = max(4 * waiting[0][0].shape[1], 4096)
+        probe = _sum([(Phi[:enough], t[:enough]) for Phi, t in waiting], centre, True)
         exact = bool(probe.condition() ** 2 * np.finfo(float).eps > GRAM_TOLERANCE)
-        if exact:
-            return probe
     return _sum(waiting, centre, exact)
 
 
@@ -192,7 +191,7 @@ def _sum(blocks: list[tuple[FloatArray, FloatArray]], centre: bool, exact: bool)
 
 
 def _loses_digits(moments: Moments) -> bool:
-    if moments.condition() ** 2 * np.finfo(float).eps > GRAM_TOLERANCE:
+    if not moments.keeps_digits() or moments.condition() ** 2 * np.finfo(float).eps > GRAM_TOLERANCE:
         return True
     *_, rss, tss = moments.spectrum()
     return rss < 1e-5 * tss  # t^T t - sum z^2 has cancelled
