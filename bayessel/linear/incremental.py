@@ -47,7 +47,8 @@ class RidgeState:
         target = as_target(t, design.shape[0])
         penalty = as_positive_vector(lam, "lam", design.shape[1], allow_zero=True)
         self._bias = int(bool(centre))
-        self._n, self._m = len(target), design.shape[1] + self._bias
+        self._n: int = len(target)
+        self._m: int = design.shape[1] + self._bias
         # room to grow, column by column in memory: a new row or column is written in place
         self._store = np.zeros((self._n + self._n // 8 + 8, self._m + self._m // 8 + 8), order="F")
         self._store[: self._n, self._bias : self._m] = design

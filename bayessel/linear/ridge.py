@@ -16,6 +16,8 @@ from bayessel.linear.spectrum import Spectrum
 from bayessel.result import Status, worst
 
 _EPS = float(np.finfo(float).eps)
+#: a minimum is preferred only if tr P is at least this share of the rows
+NOISE_SHARE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +31,8 @@ class RidgeFit:
     criterion, value
         The criterion and its value at the minimum.
     minima : tuple of (lam, value)
-        All local minima over a global penalty, best first.
+        All local minima over a global penalty, best first; those that leave less than a tenth of the rows to the noise
+        come last, because there every criterion is a ratio of two vanishing numbers.
     criteria : dict
         Every criterion at `lam`, and gamma (the unpenalised directions included).
     coef, intercept, basis
@@ -202,9 +205,8 @@ def fit_ridge(
     notes: list[Status] = []
     if not found:  # every value is infinite: as many unpenalised directions as rows
         found, notes = [(hi, np.inf)], [Status.TOO_FEW_ROWS]
-    # an interpolating fit leaves 0/0 to the criterion: no answer while there is a proper minimum
-    if len(found) > 1 and float(spectrum.trace_p(np.exp(lo))) < 1.0:
-        found = [pair for pair in found if pair[0] > lo] or found
+    # a fit that leaves hardly a row to the noise is judged by a ratio of two vanishing numbers: never preferred
+    found.sort(key=lambda pair: (float(spectrum.trace_p(np.exp(pair[0]))) < NOISE_SHARE * spectrum.n_rows, pair[1]))
     minima = tuple((float(np.exp(u)), float(value)) for u, value in found)
     if len(minima) > 1 and minima[1][1] < 1.05 * minima[0][1]:
         notes.append(Status.MULTIPLE_OPTIMA)
