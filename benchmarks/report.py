@@ -145,6 +145,25 @@ def section(entry: Mapping[str, Any]) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
+def faster_peers(entries: Iterable[Mapping[str, Any]]) -> list[str]:
+    """One line per peer that is faster than we are anywhere, with the range of its time over ours."""
+    lines = []
+    for entry in entries:
+        found: dict[str, list[float]] = {}
+        for table in entry["tables"]:
+            for row in table["rows"]:
+                if row.get("role") == "peer" and row.get("time / ours") is not None:
+                    found.setdefault(row["contestant"], []).append(float(row["time / ours"]))
+        for name, ratios in found.items():
+            wins = [r for r in ratios if r < 1.0]
+            if wins:
+                spread = cell(min(wins)) + (f" to {cell(max(wins))}" if len(wins) > 1 else "")
+                lines.append(
+                    f"- {name} takes {spread} of our time in {len(wins)} of {len(ratios)} cases (`{entry['workload']}`)"
+                )
+    return lines
+
+
 def page(entries: Iterable[Mapping[str, Any]]) -> str:
     """The whole page; the machine is named once, from the newest run."""
     entries = list(entries)
@@ -156,14 +175,7 @@ def page(entries: Iterable[Mapping[str, Any]]) -> str:
         for v in e["verdicts"]
         if not v["met"]
     ]
-    slower = [
-        f"- {row['contestant']} takes {cell(row['time / ours'])} of our time on {row['case']} (`{e['workload']}`)"
-        for e in entries
-        for t in e["tables"]
-        for row in t["rows"]
-        if row.get("role") == "peer" and row.get("time / ours") is not None and float(row["time / ours"]) < 1.0
-    ]
-    losses = "## Where we do not win\n\n" + ("\n".join(missed + slower) or "Nowhere on this page.")
+    losses = "## Where we do not win\n\n" + ("\n".join(missed + faster_peers(entries)) or "Nowhere on this page.")
     return (
         "\n\n".join([INTRO.strip(), f"Machine: {newest['machine']['cpu']}, {facts}.", losses, *map(section, entries)])
         + "\n"

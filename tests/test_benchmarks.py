@@ -118,7 +118,7 @@ def test_the_page_names_every_loss(clock):
     entry = report.record("w", "Title", "Text", found, quick=False, threads=1, loads=(0.0, 1.0), took=1.0)
     page = report.page([json.loads(json.dumps(report._plain(entry), allow_nan=False))])
     losses = page.split("## Where we do not win")[1].split("##")[0]
-    assert "not kept" in losses and "fast|peer takes 0.25" in losses
+    assert "not kept" in losses and "fast|peer takes 0.25 of our time in 1 of 1 cases" in losses
     assert losses.count("\n- ") == 2
     assert "fast\\|peer" in page  # a bar inside a cell does not end it
     assert "| inf |" in page
