@@ -48,12 +48,19 @@ def main(argv: list[str] | None = None) -> int:
             print(*([head] if head else []), report.markdown_table(body), sep="\n")
         report.print_verdicts(found.verdicts)
     if not args.quick:
-        records = [args.out / f"{name}.json" for name in NAMES]
-        entries = [json.loads(path.read_text()) for path in records if path.exists()]
-        args.page.parent.mkdir(parents=True, exist_ok=True)
-        args.page.write_text(report.page(entries))
-        print(f"-> {args.page}")
+        write_page(args.out, args.page)
     return 0
+
+
+def write_page(records: Path, page: Path) -> None:
+    """Renew the page from the newest record of every workload; a page with gaps is worse than an old one."""
+    missing = [name for name in NAMES if not (records / f"{name}.json").exists()]
+    if missing:
+        print(f"{page} stays as it is: there is no record yet of {', '.join(missing)}")
+        return
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(report.page(json.loads((records / f"{name}.json").read_text()) for name in NAMES))
+    print(f"-> {page}")
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ from benchmarks.harness import Report, Verdict
 
 INTRO = """# Benchmarks
 
-`make bench` runs everything below and writes this page; `make bench ARGS="--only tall"` renews one section,
-`make bench ARGS="--quick"` is a rehearsal on tiny problems that leaves the page alone.
+`make bench` runs everything below (ten to twenty minutes) and writes this page; after that `make bench ARGS="--only tall"`
+renews one section. `make bench ARGS="--quick"` is a rehearsal on tiny problems that leaves the page alone.
 
 How it is measured: the contestants of a case take turns (A B C, B C A, ...) in one process, after one lap that does not
 count; the best of all rounds is compared, so only **ratios** are shown. Every contestant has the same number of BLAS
@@ -141,7 +141,11 @@ def section(entry: Mapping[str, Any]) -> str:
         parts.append(markdown_table(table["rows"]))
     parts.append("\n".join(promise(v) for v in entry["verdicts"]))
     before, after = entry["load before and after"]
-    parts.append(f"<sub>{entry['when']}, load {cell(before)} to {cell(after)}, {cell(entry['took seconds'])} s.</sub>")
+    threads = entry["machine"]["blas threads"]
+    parts.append(
+        f"<sub>{entry['when']}, {threads} BLAS threads, load {cell(before)} to {cell(after)}, "
+        f"{cell(entry['took seconds'])} s.</sub>"
+    )
     return "\n\n".join(part for part in parts if part)
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from benchmarks import report
-from benchmarks.__main__ import main
+from benchmarks.__main__ import main, write_page
 from benchmarks.harness import Case, Contestant, Report, Verdict, race, rows
 from benchmarks.reference import Judge, exact, extended
 from tests import oracles
@@ -122,6 +122,13 @@ def test_the_page_names_every_loss(clock):
     assert losses.count("\n- ") == 2
     assert "fast\\|peer" in page  # a bar inside a cell does not end it
     assert "| inf |" in page
+
+
+def test_a_page_with_gaps_is_not_written(tmp_path, capsys):
+    (tmp_path / "tall.json").write_text("{}")
+    write_page(tmp_path, tmp_path / "page.md")
+    assert not (tmp_path / "page.md").exists()
+    assert "no record yet of evidence, ill_conditioned" in capsys.readouterr().out
 
 
 def test_the_judges_agree_with_a_dense_gaussian_and_with_each_other(rng):
