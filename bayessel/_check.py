@@ -16,6 +16,10 @@ FloatArray = npt.NDArray[np.float64]
 
 def as_float_array(value: Any, name: str) -> FloatArray:
     """Return `value` as a float64 array, or say why it cannot be one."""
+    if value is None:
+        raise TypeError(f"{name} must be numbers, got None; pass an array")
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise TypeError(f"{name} has masked values; fill them, or drop those rows, and pass a plain array")
     if hasattr(value, "toarray") and hasattr(value, "nnz"):
         raise TypeError(f"{name} is a sparse matrix; bayessel works on dense arrays: pass {name}.toarray()")
     try:
@@ -58,6 +62,8 @@ def as_matrix(value: Any, name: str, *, allow_1d: bool = False, finite: bool = T
     array = as_float_array(value, name)
     if array.ndim == 1 and allow_1d:
         array = array[:, None]
+    if array.ndim == 0:
+        raise ValueError(f"{name} must be 2-D (rows, columns), got a single number, {value!r}; pass [[{value}]]")
     if array.ndim != 2:
         raise ValueError(
             f"{name} must be 2-D (rows, columns), got an array of shape {array.shape}; "
@@ -112,6 +118,12 @@ def as_positive_vector(
     """Return a vector of `length` non-negative numbers from a scalar or a sequence of that length."""
     if isinstance(value, bool | np.bool_) or isinstance(value, str):
         raise TypeError(f"{name} must be a number or {length} numbers, got {value!r}")
+    if value is None:
+        raise TypeError(f"{name} must be a number or {length} numbers, got None")
+    if np.asarray(value, dtype=object).dtype == object and any(
+        isinstance(v, bool | np.bool_) for v in np.ravel(np.asarray(value, dtype=object))
+    ):
+        raise TypeError(f"{name} must be a number or {length} numbers, got True or False among them")
     array = as_float_array(value, name)
     if array.ndim > 1 or (array.ndim == 1 and array.shape[0] != length):
         raise ValueError(f"{name} must be one number or {length} numbers (one per column), got shape {array.shape}")
@@ -133,6 +145,20 @@ def one_of(value: Any, name: str, options: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in options:
         raise ValueError(f"{name} must be one of {', '.join(repr(o) for o in options)}, got {value!r}")
     return value
+
+
+def as_flag(value: Any, name: str) -> bool:
+    """Return `value` if it is True or False; anything else, such as 'no', would silently count as True."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def check_magnitude(array: FloatArray, name: str) -> None:
+    """Refuse values whose squares overflow or vanish: outside 1e-100 to 1e100 in size."""
+    largest = max(float(array.max()), -float(array.min())) if array.size else 0.0
+    if largest > 1e100 or 0.0 < largest < 1e-100:
+        raise ValueError(f"{name} has values of size {largest:.0e}, whose squares leave double precision; rescale it")
 
 
 def as_count(value: Any, name: str, minimum: int = 1) -> int:

@@ -16,13 +16,13 @@ Columns always come in the order kernels, linear inputs, user columns, and the b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from bayessel._check import FloatArray, as_matrix, as_positive, as_positive_vector, one_of
+from bayessel._check import FloatArray, as_flag, as_matrix, as_positive, as_positive_vector, one_of
 
 KINDS = ("gaussian", "multiquadric", "inverse_multiquadric", "cauchy")
 
@@ -58,7 +58,8 @@ def width(
     if name == "tau":
         return float(np.sqrt(number))
     if name == "omega":
-        return float(np.sqrt(2.0 / number))
+        r = float(np.sqrt(2.0) / np.sqrt(number))
+        return as_positive(r, f"the width of omega={number!r}")
     return float(np.sqrt(2.0) * number)
 
 
@@ -159,8 +160,8 @@ class RBFDictionary(Dictionary):
         r = as_positive_vector(width, "width", self.centers.shape[1])
         self.width: float | FloatArray = float(np.asarray(width)) if np.ndim(width) == 0 else r
         self._r = r
-        self.bias = bool(bias)
-        self.linear = bool(linear)
+        self.bias = as_flag(bias, "bias")
+        self.linear = as_flag(linear, "linear")
 
     def columns(self, X: FloatArray) -> FloatArray:
         """Kernels in the order of the centres, then the inputs if `linear`."""
@@ -207,13 +208,19 @@ class UserColumns(Dictionary):
         bias: bool = False,
     ) -> None:
         many = not callable(functions)
-        self._functions: list[Callable[[FloatArray], Any]] = list(functions) if not callable(functions) else [functions]
-        if not self._functions or not all(callable(f) for f in self._functions):
-            raise TypeError("functions must be a callable X -> (N, k) or a non-empty list of callables X -> (N,)")
+        given: Any = [functions] if callable(functions) else functions
+        if not isinstance(given, Sequence) or not given or not all(callable(f) for f in given):
+            raise TypeError(
+                "functions must be a callable X -> (N, k) or a non-empty list of callables X -> (N,), "
+                f"got {functions!r}"
+            )
+        self._functions: list[Callable[[FloatArray], Any]] = list(given)
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise TypeError(f"names must be a list with one name per column, got {names!r}")
         self._names = [str(n) for n in names]
         if not self._names or (many and len(self._names) != len(self._functions)):
             raise ValueError(f"give one name per column: {len(self._functions)} functions, {len(self._names)} names")
-        self.bias = bool(bias)
+        self.bias = as_flag(bias, "bias")
 
     def columns(self, X: FloatArray) -> FloatArray:
         """Evaluate the user's functions and check their shape."""

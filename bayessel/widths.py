@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_target, one_of
+from bayessel._check import FloatArray, as_count, as_flag, as_matrix, as_positive, as_target, check_magnitude, one_of
 from bayessel.basis import KINDS, RBFDictionary
 from bayessel.diagnostics._comparison import WidthComparison
 from bayessel.diagnostics._curves import (
@@ -95,7 +95,7 @@ def compare_widths(
     grid = check_widths(widths)
     inputs, t, names, target = _check_data(X, y, names, target)
     centres = _check_centers(centers, inputs)
-    bias = bool(bias)
+    bias = as_flag(bias, "bias")
     rows: dict[float, dict[str, Any]] = {}
     leaders = _Leaders(inputs, centres, kind)
     interrupted = False
@@ -241,6 +241,8 @@ def _check_choices(model: str, criteria: Sequence[str] | None, kind: str) -> tup
     one_of(kind, "kind", KINDS)
     if criteria is None:
         return tuple(CRITERIA)
+    if not isinstance(criteria, Iterable):
+        raise TypeError(f"criteria must be a name or a list of names from {', '.join(CRITERIA)}, got {criteria!r}")
     wanted = (criteria,) if isinstance(criteria, str) else tuple(criteria)
     if not wanted:
         raise ValueError(f"criteria is empty: choose from {', '.join(CRITERIA)}, or leave it out for all")
@@ -256,6 +258,7 @@ def _check_data(
 ) -> tuple[FloatArray, FloatArray, tuple[str, ...], str]:
     inputs = as_matrix(X, "X", allow_1d=True)
     t = as_target(y, len(inputs), "y")
+    check_magnitude(t, "y")
     if names is None:
         own = getattr(X, "columns", None)
         one = getattr(X, "name", None)
@@ -263,6 +266,9 @@ def _check_data(
         names = list(own) if own is not None else [one] if one else ["x"] if d == 1 else [f"x{k}" for k in range(d)]
     if isinstance(names, str):
         names = [names]
+    if not isinstance(names, Iterable):
+        raise TypeError(f"names must be a list of names, one per input, got {names!r}")
+    names = list(names)
     if len(names) != inputs.shape[1]:
         raise ValueError(f"names must be one per input: X has {inputs.shape[1]} columns, got {len(names)} names")
     target = target or getattr(y, "name", None) or "y"

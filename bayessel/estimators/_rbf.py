@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -9,12 +10,29 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from bayessel._check import FloatArray, as_matrix, as_positive_vector, one_of
+from bayessel._check import FloatArray, as_float_array, as_matrix, as_positive_vector, check_magnitude, one_of
 from bayessel.basis import KINDS, RBFDictionary
+from bayessel.errors import NumericalWarning
 from bayessel.linear import LinearFit, RidgeFit, RidgeState, Spectrum
+from bayessel.result import Status
 
 #: one kernel per row beyond this would need more than 3 GB for the design alone
 MAX_OWN_CENTRES = 20_000
+#: numbers that deserve a second look come with a warning, not only with a status
+WARN_ABOUT = (Status.ILL_CONDITIONED, Status.NOISE_AT_FLOOR, Status.STEP_LIMIT)
+
+
+def _validated(estimator: Any, *data: Any, **options: Any) -> Any:
+    """scikit-learn's validation; where it lets a bare conversion error through, the remedy is added."""
+    try:
+        return validate_data(estimator, *data, dtype=np.float64, **options)
+    except ValueError as error:
+        text = str(error)
+        if "could not convert" in text:
+            raise ValueError(f"X and y must be numeric: {text}; encode or drop such columns first") from error
+        if "setting an array element" in text:
+            raise ValueError(f"X and y must be rectangular arrays of numbers, rows of one length: {text}") from error
+        raise
 
 
 class RBFRegressor(RegressorMixin, BaseEstimator):
@@ -71,6 +89,8 @@ class RBFRegressor(RegressorMixin, BaseEstimator):
         self._store(fits, evidence, y.ndim == 2)
         self._rows = (X, y) if y.ndim == 1 else None
         self._state: RidgeState | None = None
+        if self.status_ in WARN_ABOUT:
+            warnings.warn(f"{self.status_.name}: {self.status_.value}", NumericalWarning, stacklevel=2)
         return self
 
     def _needs_rows(self) -> bool:
@@ -104,8 +124,9 @@ class RBFRegressor(RegressorMixin, BaseEstimator):
     def _validate(self, X: Any, y: Any, *, reset: bool) -> tuple[FloatArray, FloatArray]:
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, reset=reset)
-        y = np.asarray(y, dtype=np.float64)
+        X, y = _validated(self, X, y, multi_output=True, y_numeric=True, reset=reset)
+        y = as_float_array(y, "y")
+        check_magnitude(y, "y")
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
         return np.asarray(X, dtype=np.float64), y
@@ -118,7 +139,7 @@ class RBFRegressor(RegressorMixin, BaseEstimator):
         Returns (N,) arrays, or (N, K) for K outputs.
         """
         check_is_fitted(self)
-        X = np.asarray(validate_data(self, X, dtype=np.float64, reset=False), dtype=np.float64)
+        X = np.asarray(_validated(self, X, reset=False), dtype=np.float64)
         body = self._body(X)
         design = np.hstack([body, np.ones((len(X), 1))]) if self.bias else body
         mean = design[:, self.basis_] @ self.coef_.T
@@ -221,5 +242,5 @@ class RBFRegressor(RegressorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
+        tags.target_tags.multi_output = not isinstance(self.width, str)  # widths are fitted to one target
         return tags

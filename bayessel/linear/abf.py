@@ -19,7 +19,7 @@ import numpy as np
 import scipy.linalg as sl
 from scipy.optimize import minimize
 
-from bayessel._check import FloatArray, as_count, as_matrix, as_positive_vector, as_target, one_of
+from bayessel._check import FloatArray, as_count, as_flag, as_matrix, as_positive_vector, as_target, one_of
 from bayessel._numerics import few_threads
 from bayessel.basis import KINDS, radial, radial_slope, scaled_distances
 from bayessel.linear.spectrum import Spectrum
@@ -180,9 +180,9 @@ def fit_abf(
     one_of(kind, "kind", KINDS)
     as_count(n_starts, "n_starts")
     as_count(max_steps, "max_steps")
-    problem = _Problem(inputs, target, middle, kind, bool(centre), bool(shared))
+    problem = _Problem(inputs, target, middle, kind, as_flag(centre, "centre"), as_flag(shared, "shared"))
     with few_threads(len(inputs) * len(middle)):
-        return _search(problem, start, n_starts, max_steps, np.random.default_rng(seed))
+        return _search(problem, start, n_starts, max_steps, np.random.default_rng(as_count(seed, "seed", 0)))
 
 
 def _search(problem: _Problem, start: Any, n_starts: int, max_steps: int, rng: np.random.Generator) -> WidthFit:

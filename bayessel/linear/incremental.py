@@ -14,9 +14,21 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sl
 
-from bayessel._check import FloatArray, as_count, as_float_array, as_matrix, as_positive_vector, as_target, check_finite
+from bayessel._check import (
+    FloatArray,
+    as_count,
+    as_flag,
+    as_float_array,
+    as_matrix,
+    as_positive,
+    as_positive_vector,
+    as_target,
+    check_finite,
+    check_magnitude,
+)
 from bayessel._numerics import rank_one_update
 from bayessel.linear._criteria import from_sums
+from bayessel.linear._evidence import log_density
 
 
 class RidgeState:
@@ -46,7 +58,9 @@ class RidgeState:
         design = as_matrix(Phi, "Phi")
         target = as_target(t, design.shape[0])
         penalty = as_positive_vector(lam, "lam", design.shape[1], allow_zero=True)
-        self._bias = int(bool(centre))
+        check_magnitude(design, "Phi")
+        check_magnitude(target, "t")
+        self._bias = int(as_flag(centre, "centre"))
         self._n: int = len(target)
         self._m: int = design.shape[1] + self._bias
         # room to grow, column by column in memory: a new row or column is written in place
@@ -123,23 +137,27 @@ class RidgeState:
 
     def variance(self, Phi_new: FloatArray) -> FloatArray:
         r"""Return :math:`\phi^TA^{-1}\phi` of new rows (times 1/beta: the variance of the function)."""
-        rows = np.hstack([np.ones((len(Phi_new), self._bias)), Phi_new])
+        rows = as_matrix(Phi_new, "Phi_new")
+        if rows.shape[1] != self.n_columns:
+            raise ValueError(f"Phi_new must have {self.n_columns} columns like the fit, got shape {rows.shape}")
+        rows = np.hstack([np.ones((len(rows), self._bias)), rows])
         half = sl.solve_triangular(self.R[:-1, :-1], rows.T, trans="T", check_finite=False)
         return np.asarray((half**2).sum(axis=0))
 
     def log_evidence(self, beta: float) -> float:
         """Log evidence at the present penalties and the noise precision `beta`; see `bayessel.linear.log_evidence`."""
+        beta = as_positive(beta, "beta")
         n, penalties = self.n_rows, self._lam[self._bias :]
         if (penalties == 0.0).any():
             return -np.inf
         log_det = 2.0 * float(np.log(np.abs(np.diag(self.R)[:-1])).sum()) - float(np.log(penalties).sum())
-        flat = 0.0
-        if self._bias:  # the unpenalised column of ones contributed log N
-            log_det -= float(np.log(n))
-            t = self.target
-            flat = float(np.log(max(((t - t.mean()) ** 2).sum(), 1e-300)))
-        free = n - self._bias
-        return float(-0.5 * (n * np.log(2.0 * np.pi) - free * np.log(beta) + log_det + beta * self.cost + flat))
+        if not self._bias:
+            return float(log_density(n, self.cost, log_det, beta))
+        t = self.target
+        # the unpenalised column of ones contributed log N to the determinant
+        return float(
+            log_density(n, self.cost, log_det - np.log(n), beta, max(float(((t - t.mean()) ** 2).sum()), 1e-300))
+        )
 
     def criteria(self) -> dict[str, float]:
         """Selection criteria of the present fit: loo, gcv, uev, fpe, bic, and gamma."""
@@ -175,6 +193,7 @@ class RidgeState:
         """Add a row of the design (without the bias) and its target."""
         row = self._checked_row(h)
         value = float(as_target(np.atleast_1d(as_float_array(t, "t")), 1)[0])
+        check_magnitude(np.array([value]), "t")
         x = np.concatenate([np.ones(self._bias), row, [value]])
         if self._n == self._store.shape[0]:
             self._grow(rows=True)
@@ -207,6 +226,7 @@ class RidgeState:
         if column.shape != (self.n_rows,):
             raise ValueError(f"h must have one value per row, {self.n_rows}; got shape {column.shape}")
         check_finite(column, "h")
+        check_magnitude(column, "h")
         penalty = float(as_positive_vector(lam, "lam", 1, allow_zero=True)[0])
         if self._m == self._store.shape[1]:
             self._grow(rows=False)
@@ -271,6 +291,7 @@ class RidgeState:
         if row.shape != (self.n_columns,):
             raise ValueError(f"h must have one value per column, {self.n_columns}; got shape {row.shape}")
         check_finite(row, "h")
+        check_magnitude(row, "h")
         return row
 
     def _grow(self, *, rows: bool) -> None:

@@ -169,9 +169,9 @@ class Moments:
         return bool((((self._sum[:-1] / self.n_rows) ** 2) <= (10.0 * MILD_OFFSET) ** 2 * spread2).all())
 
     def is_sizeable(self) -> bool:
-        """Whether no square underflowed: columns of size 1e-100 and less would silently vanish."""
+        """Whether no square came near the ends of double precision: columns of size 1e-100 would silently vanish."""
         largest = float(np.diagonal(self._gram + 0.0)[:-1].max() + np.diagonal(self._products).max())
-        return self.exact or largest == 0.0 or largest > 1e-200
+        return self.exact or largest == 0.0 or 1e-200 < largest < 1e200
 
     def condition_bound(self) -> float:
         """Return a lower bound of the condition number, from the pivots of one Cholesky factorisation: cheap."""

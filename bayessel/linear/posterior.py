@@ -74,6 +74,7 @@ class Posterior:
     def variance(self, Phi_new: FloatArray) -> FloatArray:
         r"""Variance of the function, :math:`\phi^T\Sigma\phi`, at new rows of the design (the noise not included)."""
         spec = self.spectrum
+        Phi_new = self._rows(Phi_new)
         rows = Phi_new[:, self.active] * self.scale if len(self.active) else np.zeros((len(Phi_new), spec.n_columns))
         extra = np.zeros(len(Phi_new))
         if spec.n_flat and spec.flat_slope is not None and spec.flat_root is not None:
@@ -93,7 +94,13 @@ class Posterior:
 
     def predict(self, Phi_new: FloatArray) -> FloatArray:
         """Mean of the function at new rows of the design."""
-        return np.asarray(Phi_new @ self.coef + self.intercept)
+        return np.asarray(self._rows(Phi_new) @ self.coef + self.intercept)
+
+    def _rows(self, Phi_new: Any) -> FloatArray:
+        rows = as_matrix(Phi_new, "Phi_new")
+        if rows.shape[1] != len(self.coef):
+            raise ValueError(f"Phi_new must have the {len(self.coef)} columns of the fit, got shape {rows.shape}")
+        return rows
 
 
 def weigh(
@@ -108,6 +115,14 @@ def weigh(
         body, active, scale = np.zeros((len(t), 1)), np.zeros(0, dtype=int), np.zeros(0)
     spectrum = Spectrum.of(body, t, centre=centre, rows=rows, flat=Phi[:, flat] if len(flat) else None)
     return spectrum, scale, active, flat
+
+
+def check_ratio(alpha: FloatArray, beta: float, what: str = "alpha / beta") -> None:
+    """Refuse penalties alpha / beta (infinity and zero apart) that would overflow when multiplied with squares."""
+    with np.errstate(over="ignore", under="ignore", divide="ignore"):
+        size = np.abs(np.log10(alpha[(alpha > 0.0) & np.isfinite(alpha)]) - np.log10(beta))
+    if size.size and size.max() > 150.0:
+        raise ValueError(f"{what} must lie between 1e-150 and 1e150, got 1e+-{size.max():.0f}; rescale Phi or t")
 
 
 def posterior(Phi: Any, t: Any, alpha: Any, beta: Any, *, centre: bool = False) -> Posterior:
@@ -128,6 +143,7 @@ def posterior(Phi: Any, t: Any, alpha: Any, beta: Any, *, centre: bool = False) 
     target = as_target(t, design.shape[0])
     precisions = as_positive_vector(alpha, "alpha", design.shape[1], allow_zero=True, allow_inf=True)
     noise = as_positive(beta, "beta")
+    check_ratio(precisions, noise)
     spectrum, scale, active, flat = weigh(design, target, precisions, centre=centre, rows=False)
     return Posterior.of(spectrum, 1.0 / noise, noise, n_columns=design.shape[1], scale=scale, active=active, flat=flat)
 
@@ -160,6 +176,7 @@ def log_evidence(Phi: Any, t: Any, alpha: Any, beta: Any, *, centre: bool = Fals
     target = as_target(t, design.shape[0])
     precisions = as_positive_vector(alpha, "alpha", design.shape[1], allow_inf=True)
     noise = as_positive(beta, "beta")
+    check_ratio(precisions, noise)
     if (precisions == precisions[0]).all() and np.isfinite(precisions[0]):
         spectrum = Spectrum.of(design, target, centre=centre)
         return log_evidence_at(spectrum, float(precisions[0]) / noise, noise)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayessel._check import FloatArray
+from bayessel._check import FloatArray, as_positive
 from bayessel._numerics import accurate_residual
 from bayessel.linear.spectrum import Spectrum
 
@@ -83,7 +83,9 @@ def loo_residuals(spectrum: Spectrum, lam: float) -> FloatArray:
     lam
         The penalty, the same for every held-out row.
     """
-    at = sums(spectrum, lam, rows=True)
+    if not isinstance(spectrum, Spectrum):
+        raise TypeError(f"loo_residuals needs a Spectrum.of(Phi, t, rows=True), got {type(spectrum).__name__}")
+    at = sums(spectrum, as_positive(lam, "lam"), rows=True)
     assert at.residuals is not None and at.diag_p is not None
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(at.diag_p > 0.0, at.residuals / at.diag_p, np.inf)

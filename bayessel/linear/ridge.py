@@ -10,9 +10,9 @@ import numpy as np
 from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_positive_vector, as_target, one_of
 from bayessel._numerics import local_minima
 from bayessel.linear._criteria import CRITERIA, curve, from_sums
-from bayessel.linear.posterior import Posterior, weigh
+from bayessel.linear.posterior import Posterior, check_ratio, weigh
 from bayessel.linear.refinement import loo_residuals, sums
-from bayessel.linear.spectrum import Spectrum
+from bayessel.linear.spectrum import Spectrum, as_spectrum
 from bayessel.result import Status, worst
 
 _EPS = float(np.finfo(float).eps)
@@ -111,6 +111,7 @@ def criteria(Phi: Any, t: Any, lam: Any, *, centre: bool = False) -> dict[str, f
     design = as_matrix(Phi, "Phi")
     target = as_target(t, design.shape[0])
     penalty = as_positive_vector(lam, "lam", design.shape[1], allow_zero=True, allow_inf=True)
+    check_ratio(penalty, 1.0, "lam")
     if np.ndim(lam) == 0 and 0.0 < penalty[0] < np.inf:
         return evaluate(Spectrum.of(design, target, centre=centre, rows=True), float(penalty[0]))
     spectrum, *_ = weigh(design, target, penalty, centre=centre, rows=True)
@@ -143,8 +144,8 @@ def fit_ridge(
     penalty: str = "global",
     centre: bool = False,
     start: Any = None,
-    max_sweeps: int = 200,
-    tol: float = 1e-8,
+    max_sweeps: int = 500,
+    tol: float = 1e-6,
 ) -> RidgeFit:
     """Ridge regression with the penalty chosen by a criterion.
 
@@ -193,12 +194,9 @@ def fit_ridge(
         return fit_local(
             design, as_target(t, design.shape[0]), centre=centre, start=start, max_sweeps=max_sweeps, tol=tol
         )
-    if isinstance(Phi, Spectrum):
-        spectrum = Phi
-    else:
-        if t is None:
-            raise TypeError("fit_ridge needs a design and a target, or a Spectrum alone; got no target")
-        spectrum = Spectrum.of(Phi, t, centre=centre, rows=criterion == "loo")
+    if start is not None:
+        raise ValueError("start is for penalty='local'; a global penalty is found by a scan and needs none")
+    spectrum = as_spectrum(Phi, t, centre, "fit_ridge", rows=criterion == "loo")
     lo, hi = search_range(spectrum)
     # a criterion is made of steps about 2 wide in log lambda: 0.05 resolves every minimum
     found = local_minima(lambda u: curve(spectrum, criterion, np.exp(u)), np.arange(lo, hi, 0.05))
@@ -291,7 +289,7 @@ def reestimate_lambda(
     """
     one_of(criterion, "criterion", ("gcv", "uev", "fpe", "bic"))
     lam = as_positive(start, "start")
-    spectrum = Phi if isinstance(Phi, Spectrum) else Spectrum.of(Phi, t, centre=centre)
+    spectrum = as_spectrum(Phi, t, centre, "reestimate_lambda")
     n, s2 = spectrum.n_rows, spectrum.s**2
     history = []
     for step in range(as_count(max_steps, "max_steps")):

@@ -21,48 +21,16 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sl
 
-from bayessel._check import FloatArray, as_matrix, as_target, check_finite
+from bayessel._check import FloatArray, as_flag, as_matrix, as_target, check_finite, check_magnitude
 from bayessel._numerics import few_threads
+from bayessel.linear._evidence import log_density
+from bayessel.linear.flat_space import FlatSpace
 from bayessel.linear.moments import Moments
 
 #: a Gram matrix squares the condition number; it is used only while eps * cond(Phi)^2 stays below this
 GRAM_TOLERANCE = 1e-10
 #: below this many entries a full SVD costs next to nothing
 _SMALL = 50_000
-
-
-@dataclass(frozen=True, eq=False)
-class FlatSpace:
-    """Orthogonal complement of the unpenalised columns, as Householder reflectors."""
-
-    reflectors: FloatArray
-    tau: FloatArray
-    rank: int
-    pivots: list[int]
-    R: FloatArray
-
-    @classmethod
-    def of(cls, F: FloatArray) -> FlatSpace:
-        """Factor the unpenalised columns; dependent ones are dropped."""
-        (qr, tau), R, pivots = sl.qr(F, mode="raw", pivoting=True, check_finite=False)
-        size = np.abs(np.diag(R))
-        rank = int((size > size[0] * max(F.shape) * np.finfo(float).eps).sum()) if size.size and size[0] > 0 else 0
-        return cls(np.asfortranarray(qr[:, :rank]), tau[:rank], rank, [int(p) for p in pivots[:rank]], R[:rank, :rank])
-
-    def rotate(self, A: FloatArray, transpose: bool = True) -> FloatArray:
-        """Q^T A (or Q A): the first `rank` rows lie in the flat space, the others in its complement."""
-        if self.rank == 0:
-            return A
-        C = np.array(A if A.ndim == 2 else A[:, None], order="F")
-        work = sl.lapack.dormqr("L", "T" if transpose else "N", self.reflectors, self.tau, C, -1)[1]
-        out = sl.lapack.dormqr(
-            "L", "T" if transpose else "N", self.reflectors, self.tau, C, int(work[0]), overwrite_c=1
-        )[0]
-        return np.asarray(out if A.ndim == 2 else out[:, 0])
-
-    def embed(self, A: FloatArray) -> FloatArray:
-        """Rows of the complement back in the N original rows."""
-        return self.rotate(np.vstack([np.zeros((self.rank, A.shape[1])), A]), transpose=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +95,7 @@ class Spectrum:
         flat
             Columns that are not penalised, (N, q).
         """
+        as_flag(centre, "centre")
         A = as_matrix(Phi, "Phi", finite=False)
         y = as_target(t, A.shape[0])
         rows = rows or A.size <= _SMALL  # they cost nothing here, and let results be refined
@@ -137,7 +106,7 @@ class Spectrum:
     def _factor(cls, A: FloatArray, y: FloatArray, centre: bool, rows: bool, flat: Any) -> Spectrum:
         n_rows, n_columns = A.shape
         t_scale = float(np.abs(y).max())
-        _check_magnitude(y, "t")
+        check_magnitude(y, "t")
         if not rows and flat is None and n_rows >= 2 * n_columns:
             # bad values spread to the sums: looking at those saves three passes over a large design
             some = slice(None, None, max(1, n_rows // (n_columns + n_columns // 4 + 8)))
@@ -154,8 +123,10 @@ class Spectrum:
                 if _suits_gram(moments.condition(factors[0])):
                     return cls.from_moments(moments, "gram", A, y, factors)
         check_finite(A, "Phi")
-        _check_magnitude(A, "Phi")
+        check_magnitude(A, "Phi")
         columns = [as_matrix(flat, "flat", allow_1d=True)] if flat is not None else []
+        if columns and len(columns[0]) != n_rows:
+            raise ValueError(f"flat must have the {n_rows} rows of Phi, got shape {columns[0].shape}")
         if centre:
             columns.append(np.ones((n_rows, 1)))
         space = FlatSpace.of(np.hstack(columns)) if columns else None
@@ -290,20 +261,12 @@ class Spectrum:
         return self.n_rows - self.n_flat
 
     def assemble_evidence(self, quad: Any, log_det: Any, beta: Any) -> Any:
-        r"""Return log p(t | alpha, beta) from its parts: the one place where its constants stand.
-
-        .. math:: -\tfrac12[N\log 2\pi - n\log\beta + \log|I + \Phi\Phi^T/\lambda| + \beta q]
-
-        with n = N. A centred design has a bias with a flat prior: integrating over it leaves n = N - 1, and a prior
-        density of :math:`1/(\sqrt{2\pi}s_t)`, s_t the standard deviation of the target, adds
-        :math:`-\tfrac12\log\|t_c\|^2`: the same for all models of one data set, and such that rescaling t by s adds
-        exactly -N log s.
-        """
-        flat = 0.0
+        """Return log p(t | alpha, beta) from its parts."""
+        spread2 = None
         if self.centred:
             floor = (4.0 * np.finfo(float).eps * (self.t_scale or 1.0)) ** 2 * self.n_rows
-            flat = float(np.log(max(self.tss, floor)))
-        return -0.5 * (self.n_rows * np.log(2.0 * np.pi) - self.n_free * np.log(beta) + log_det + beta * quad + flat)
+            spread2 = max(self.tss, floor)
+        return log_density(self.n_rows, quad, log_det, beta, spread2)
 
     def profile_sums(self, lam: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Gamma, t^T P t and |w|^2 at many positive lambdas at once, from one array of quotients."""
@@ -391,10 +354,19 @@ def _suits_gram(condition: float) -> bool:
     return condition**2 * float(np.finfo(float).eps) < GRAM_TOLERANCE
 
 
-def _check_magnitude(A: FloatArray, name: str) -> None:
-    largest = max(float(A.max()), -float(A.min()))
-    if largest > 1e100 or 0.0 < largest < 1e-100:
-        raise ValueError(f"{name} has values of size {largest:.0e}, whose squares leave double precision; rescale it")
+def as_spectrum(Phi: Any, t: Any, centre: bool, caller: str, *, rows: bool = False) -> Spectrum:
+    """Factor a design and a target, or take the `Spectrum` given instead: then nothing may contradict it."""
+    if not isinstance(Phi, Spectrum):
+        if t is None:
+            raise TypeError(f"{caller} needs a design and a target, or a Spectrum alone; got no target")
+        return Spectrum.of(Phi, t, centre=centre, rows=rows)
+    if t is not None:
+        raise TypeError(
+            f"{caller} takes a Spectrum without a target, which it holds already; for another: spectrum.retarget(t)"
+        )
+    if as_flag(centre, "centre") and not Phi.centred:
+        raise ValueError("centre=True came with a Spectrum that is not centred; build it with Spectrum.of(centre=True)")
+    return Phi
 
 
 def _svd(A: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

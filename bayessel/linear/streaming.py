@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bayessel._check import FloatArray, as_float_array, one_of
+from bayessel._check import FloatArray, as_count, as_flag, as_float_array, check_magnitude, one_of
 from bayessel._tables import iter_blocks
 from bayessel.basis import Dictionary
 from bayessel.linear.moments import Moments
@@ -94,8 +94,15 @@ def stream_spectrum(
 ) -> tuple[Spectrum, list[Status]]:
     """Factor a stream; returns the `Spectrum` (for `fit_evidence`, `fit_ridge`) and remarks about lost digits."""
     one_of(arithmetic, "arithmetic", ("auto", "gram", "qr"))
+    as_count(block_rows, "block_rows")
+    if dictionary is not None and not isinstance(dictionary, Dictionary):
+        raise TypeError(f"dictionary must be a Dictionary such as RBFDictionary, got {type(dictionary).__name__}")
+    if target is not None and not isinstance(source, str | os.PathLike):
+        raise ValueError("target names a column of a file, but the source is not a path: leave target out")
     open_blocks, again = _opener(source, target, inputs, block_rows)
-    with_bias = bool(dictionary.bias if dictionary is not None else False) if centre is None else bool(centre)
+    with_bias = (
+        bool(dictionary.bias if dictionary is not None else False) if centre is None else as_flag(centre, "centre")
+    )
     exact = None if arithmetic == "auto" else arithmetic == "qr"
     moments = _pass(_designs(open_blocks(), dictionary), with_bias, exact)
     notes: list[Status] = []
@@ -105,7 +112,10 @@ def stream_spectrum(
         else:
             notes.append(Status.ILL_CONDITIONED)
     route = "stream-qr" if moments.exact else "stream-gram"
-    return Spectrum.from_moments(moments, route), notes
+    spectrum = Spectrum.from_moments(moments, route)
+    check_magnitude(np.append(spectrum.s, 1.0) / np.sqrt(spectrum.n_rows), "Phi")
+    check_magnitude(np.array([spectrum.t_scale]), "t")
+    return spectrum, notes
 
 
 def _opener(
@@ -117,7 +127,7 @@ def _opener(
             raise ValueError("name the target column of the file: target='...'")
         return lambda: iter(iter_blocks(os.fspath(source), target, inputs, rows=block_rows)), True
     if callable(source):
-        return lambda: iter(source()), True
+        return lambda: _started(source()), True
     if not isinstance(source, Iterable):
         raise TypeError(
             "source must be a path, an iterable of (Phi, t) blocks or a callable returning one, "
@@ -126,12 +136,19 @@ def _opener(
     return lambda: iter(source), not isinstance(source, Iterator)
 
 
+def _started(blocks: Any) -> Iterator[tuple[Any, Any]]:
+    if not isinstance(blocks, Iterable):
+        raise TypeError(f"the source must return an iterable of (Phi, t) blocks, got {type(blocks).__name__}")
+    return iter(blocks)
+
+
 def _designs(
     blocks: Iterator[tuple[Any, Any]], dictionary: Dictionary | None
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     for number, block in enumerate(blocks):
-        if not isinstance(block, tuple | list) or len(block) < 2:
-            raise TypeError(f"block {number} must be a pair (Phi, t), got {type(block).__name__}")
+        if not isinstance(block, tuple | list) or len(block) != 2:
+            parts = f" of {len(block)}" if isinstance(block, tuple | list) else ""
+            raise TypeError(f"block {number} must be a pair (Phi, t), got {type(block).__name__}{parts}")
         X, t = as_float_array(block[0], f"Phi of block {number}"), as_float_array(block[1], f"t of block {number}")
         if X.ndim == 1 and dictionary is not None:
             X = X[:, None]
@@ -139,6 +156,8 @@ def _designs(
             raise ValueError(
                 f"block {number} must be a (rows, columns) array and a (rows,) target, got {X.shape} and {t.shape}"
             )
+        if X.shape[1] == 0:
+            raise ValueError(f"Phi of block {number} must have at least one column, got shape {X.shape}")
         if len(t) == 0:
             continue
         if dictionary is not None:

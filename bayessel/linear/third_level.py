@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
+from bayessel._check import as_count, as_positive
 from bayessel.linear.spectrum import Spectrum
 from bayessel.result import Status
 
@@ -68,11 +69,17 @@ def model_evidence_quadrature(
     points
         Odd number of abscissae.
     """
+    if not isinstance(spectrum, Spectrum):
+        raise TypeError(
+            f"model_evidence_quadrature needs a Spectrum (fit.spectrum, or Spectrum.of(Phi, t)), "
+            f"got {type(spectrum).__name__}"
+        )
     scale = float(spectrum.s[0] ** 2) if len(spectrum.s) and spectrum.s[0] > 0.0 else 1.0
-    lo = np.log(lower if lower is not None else 1e-12 * scale)
-    hi = np.log(upper if upper is not None else 1e6 * scale)
+    lo = np.log(as_positive(lower, "lower") if lower is not None else 1e-12 * scale)
+    hi = np.log(as_positive(upper, "upper") if upper is not None else 1e6 * scale)
     if not lo < hi:
         raise ValueError(f"lower must be less than upper, got {np.exp(lo)} and {np.exp(hi)}")
+    points = as_count(points, "points", 3)
     points += 1 - points % 2
     u = np.linspace(lo, hi, points)
     lam = np.exp(u)

@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 from bayessel._check import FloatArray, as_count, as_matrix, as_positive, one_of
 from bayessel.linear.posterior import Posterior
 from bayessel.linear.refinement import sums
-from bayessel.linear.spectrum import Spectrum
+from bayessel.linear.spectrum import Spectrum, as_spectrum
 from bayessel.linear.third_level import gaussian_approximation, model_evidence_quadrature
 from bayessel.result import Status, worst
 
@@ -149,12 +149,9 @@ def fit_evidence(
     as_count(max_steps, "max_steps")
     as_positive(tol, "tol")
     as_positive(alpha0, "alpha0")
-    if isinstance(Phi, Spectrum):
-        spectrum = Phi
-    else:
-        if t is None:
-            raise TypeError("fit_evidence needs a design and a target, or a Spectrum alone; got no target")
-        spectrum = Spectrum.of(Phi, t, centre=centre)
+    if beta0 is not None:
+        as_positive(beta0, "beta0")
+    spectrum = as_spectrum(Phi, t, centre, "fit_evidence")
     beta_max = _largest_precision(spectrum)
     scale2 = float(spectrum.s[0] ** 2) if len(spectrum.s) else 0.0
     if spectrum.tss <= (4.0 * _EPS * spectrum.t_scale) ** 2 * spectrum.n_rows or spectrum.n_rows - spectrum.n_flat < 1:

@@ -1,0 +1,32 @@
+r"""The Gaussian log density of the targets: the one place where its constants stand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def log_density(n_rows: int, quad: Any, log_det: Any, beta: Any, spread2: float | None = None) -> Any:
+    r"""Return :math:`\log p(t|\alpha,\beta)` in nats.
+
+    .. math:: -\tfrac12[N\log 2\pi - n\log\beta + \log|I + \Phi\Phi^T/\lambda| + \beta q]
+
+    with n = N. A centred design has a bias with a flat prior: integrating over it leaves n = N - 1, and a prior density
+    of :math:`1/(\sqrt{2\pi}s_t)`, s_t the standard deviation of the target, adds :math:`-\tfrac12\log\|t_c\|^2`. That is
+    the same for all models of one data set, and such that rescaling t by s adds exactly -N log s.
+
+    Parameters
+    ----------
+    n_rows
+        N.
+    quad, log_det
+        :math:`q = t^T(I+\Phi\Phi^T/\lambda)^{-1}t` and :math:`\log|I + \Phi\Phi^T/\lambda|`; with a bias, of the
+        centred arrays.
+    beta
+        Noise precision.
+    spread2
+        :math:`\|t_c\|^2` with a bias, None without.
+    """
+    n_free, flat = (n_rows, 0.0) if spread2 is None else (n_rows - 1, float(np.log(spread2)))
+    return -0.5 * (n_rows * np.log(2.0 * np.pi) - n_free * np.log(beta) + log_det + beta * quad + flat)
