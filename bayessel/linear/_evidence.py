@@ -13,8 +13,8 @@ def log_density(n_rows: int, quad: Any, log_det: Any, beta: Any, spread2: float 
     .. math:: -\tfrac12[N\log 2\pi - n\log\beta + \log|I + \Phi\Phi^T/\lambda| + \beta q]
 
     with n = N. A centred design has a bias with a flat prior: integrating over it leaves n = N - 1, and a prior density
-    of :math:`1/(\sqrt{2\pi}s_t)`, s_t the standard deviation of the target, adds :math:`-\tfrac12\log\|t_c\|^2`. That is
-    the same for all models of one data set, and such that rescaling t by s adds exactly -N log s.
+    of :math:`1/(\sqrt{2\pi}s_t)`, s_t the standard deviation of the target, adds :math:`-\tfrac12\log\|t_c\|^2`. That
+    is the same for all models of one data set, and such that rescaling t by s adds exactly -N log s.
 
     Parameters
     ----------
