@@ -17,7 +17,8 @@ from benchmarks.harness import Report, Verdict
 INTRO = """# Benchmarks
 
 `make bench` runs everything below (ten to twenty minutes) and writes this page; after that
-`make bench ARGS="--only tall"` renews one section. `make bench ARGS="--quick"` is a rehearsal on tiny problems that leaves the page alone.
+`make bench ARGS="--only tall"` renews one section. `make bench ARGS="--quick"` is a rehearsal on tiny problems that
+leaves the page alone.
 
 How it is measured: the contestants of a case take turns (A B C, B C A, ...) in one process, after one lap that does not
 count; the best of all rounds is compared, so only **ratios** are shown. Every contestant has the same number of BLAS
