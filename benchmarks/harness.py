@@ -58,9 +58,10 @@ class Case:
 
 @dataclass
 class Race:
-    """Times of all rounds, in seconds, and each contestant's last result."""
+    """Times of all rounds, in seconds by the clock and of processor, and each contestant's last result."""
 
     seconds: dict[str, list[float]] = field(default_factory=dict)
+    cpu: dict[str, list[float]] = field(default_factory=dict)
     results: dict[str, Any] = field(default_factory=dict)
 
     def best(self, name: str) -> float:
@@ -71,6 +72,10 @@ class Race:
         """Best time of one over best time of the other."""
         return self.best(name) / self.best(to)
 
+    def cpu_ratio(self, name: str, to: str) -> float:
+        """Least processor time of one over that of the other: all threads together, waiting for a core left out."""
+        return min(self.cpu[name]) / max(min(self.cpu[to]), 1e-9)
+
     def typical_ratio(self, name: str, to: str) -> float:
         """Median over the rounds that both took part in: agrees with `ratio` when the machine was quiet."""
         a, b = self.seconds[name], self.seconds[to]
@@ -79,7 +84,12 @@ class Race:
         return median(x / y for x, y in zip(a, b, strict=False))
 
 
-def race(case: Case, data: Any, clock: Callable[[], float] = time.perf_counter) -> Race:
+def race(
+    case: Case,
+    data: Any,
+    clock: Callable[[], float] = time.perf_counter,
+    cpu_clock: Callable[[], float] = time.process_time,
+) -> Race:
     """Let the contestants take turns; the starting place moves on every round. One untimed lap comes first."""
     found = Race()
     runners = list(case.contestants)
@@ -91,12 +101,13 @@ def race(case: Case, data: Any, clock: Callable[[], float] = time.perf_counter) 
             state = data if runner.prepare is None else runner.prepare(data)
             found.results.pop(runner.name, None)  # its memory is free before the next result is made
             gc.collect()
-            start = clock()
+            cpu_start, start = cpu_clock(), clock()
             result = runner.run(state)
-            elapsed = clock() - start
+            elapsed, cpu = clock() - start, cpu_clock() - cpu_start
             found.results[runner.name] = result
             if k >= 0:
                 found.seconds.setdefault(runner.name, []).append(elapsed)
+                found.cpu.setdefault(runner.name, []).append(cpu)
     return found
 
 
@@ -109,6 +120,7 @@ def rows(case: Case, outcome: Race, extra: Mapping[str, Mapping[str, Any]] | Non
         row: dict[str, Any] = {"case": case.name, "contestant": c.name, "role": c.role}
         row["time / ours"] = outcome.ratio(c.name, ours) if ours else None
         row["time / limit"] = outcome.ratio(c.name, limit) if limit else None
+        row["cpu / ours"] = outcome.cpu_ratio(c.name, ours) if ours else None
         table.append(row | dict((extra or {}).get(c.name, {})))
     return table
 

@@ -23,8 +23,9 @@ leaves the page alone.
 How it is measured: the contestants of a case take turns (A B C, B C A, ...) in one process, after one lap that does not
 count; the best of all rounds is compared, so only **ratios** are shown. Every contestant has the same number of BLAS
 threads. "limit" is bare BLAS or LAPACK doing the arithmetic that no method of the kind can avoid: nobody can be much
-below 1 there. Memory is the high-water mark of a fresh process, minus what it held after building the data. The numbers
-of "median ratio" are medians over the rounds: where they differ from the best-of ratio, the machine was busy.
+below 1 there. Memory is the high-water mark of a fresh process, minus what it held after building the data. A
+"median ratio" is that over the rounds, "cpu / ours" compares processor time, all threads together: where they differ
+from the ratio of the best times, the machine was busy or the threads waited for each other.
 """
 
 

@@ -79,6 +79,13 @@ def test_the_slow_sit_out_rounds_and_are_compared_with_the_rounds_they_ran_in(cl
     assert outcome.typical_ratio("a", "b") == 0.1
 
 
+def test_processor_time_is_kept_beside_the_time_by_the_clock(clock):
+    case = three(clock)
+    outcome = race(case, None, clock, cpu_clock=lambda: 2 * clock())
+    assert outcome.cpu["a"] == [8, 4, 6]
+    assert outcome.cpu_ratio("b", "a") == 3
+
+
 def test_preparing_is_not_timed(clock):
     def prepare(data):
         clock.now += 1000
