@@ -80,7 +80,7 @@ def cases(quick: bool) -> list[Case]:
                     ),
                     Contestant("syrk + potrf", "limit", gram_triangle),
                 ],
-                rounds=3 if quick else 40,
+                rounds=3 if quick else 20,
             )
         )
     return found
