@@ -183,6 +183,7 @@ def test_evidence_with_bias_is_an_integral_over_the_bias(rng, make):
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_evidence_of_several_outputs_is_their_sum(rng, bias):
+    # a penalty is found to about the root of the rounding: the same factorisation twice agrees to 1e-7, not to 1e-15
     X, y = wave(rng)
     Y = np.column_stack([y, rng.normal(size=len(y)), -3 * y])
     for model in (E(width=0.3, bias=bias), R(width=0.3, bias=bias), R(width=0.1, bias=bias, penalty="local")):
@@ -193,11 +194,11 @@ def test_evidence_of_several_outputs_is_their_sum(rng, bias):
         mean, std = many.predict(new, return_std=True)
         for k, one in enumerate(single):
             mean_k, std_k = one.predict(new, return_std=True)
-            np.testing.assert_allclose(mean[:, k], mean_k, rtol=1e-8, atol=1e-10)
-            np.testing.assert_allclose(std[:, k], std_k, rtol=1e-8)
-            assert many.noise_std_[k] == pytest.approx(one.noise_std_, rel=1e-8)
+            np.testing.assert_allclose(mean[:, k], mean_k, rtol=1e-6, atol=1e-7)
+            np.testing.assert_allclose(std[:, k], std_k, rtol=1e-6)
+            assert many.noise_std_[k] == pytest.approx(one.noise_std_, rel=1e-6)
         density = many.log_predictive_density(X, Y)
-        np.testing.assert_allclose(density[:, 1], single[1].log_predictive_density(X, Y[:, 1]), rtol=1e-7)
+        np.testing.assert_allclose(density[:, 1], single[1].log_predictive_density(X, Y[:, 1]), rtol=1e-5)
 
 
 # --- prediction ------------------------------------------------------------------------------------------------
