@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -17,18 +18,46 @@ from bayessel._check import FloatArray
 SINGLE_THREAD_BELOW = 2_000_000
 
 
+class _SharedLimit:
+    """One BLAS thread while anybody asks for it: the first to enter limits, the last to leave restores."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._inside = 0
+        self._limit: Any = None
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Limit for the duration of a with-block; blocks of several Python threads may overlap."""
+        with self._lock:
+            if self._inside == 0:
+                self._limit = _blas().limit(limits=1, user_api="blas")
+                self._limit.__enter__()
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0:
+                    self._limit.__exit__(None, None, None)
+
+
+_SHARED_LIMIT = _SharedLimit()
+
+
 @cache
 def _blas() -> Any:
     return ThreadpoolController()
 
 
-def few_threads(entries: int) -> AbstractContextManager[Any]:
+def few_threads(entries: int) -> AbstractContextManager[None]:
     """One BLAS thread while small arrays are worked on; all of them for large ones.
 
     NumPy and SciPy bring a BLAS each, with its own threads that wait by spinning. On small arrays they gain little,
     and where another process wants the same cores they wait a hundred times longer than they work.
     """
-    return _blas().limit(limits=1, user_api="blas") if entries < SINGLE_THREAD_BELOW else nullcontext()
+    return _SHARED_LIMIT.hold() if entries < SINGLE_THREAD_BELOW else nullcontext()
 
 
 def local_minima(

@@ -21,6 +21,10 @@ class Status(Enum):
     MULTIPLE_OPTIMA = (
         "several optima of similar worth were found; look at `maxima` (or `optima`) before trusting one of them"
     )
+    INTERPOLATION = (
+        "a lower value of the criterion was found at a fit that leaves less than a tenth of the rows to the noise; it "
+        "is listed last in `minima`, because there the criterion is a ratio of two vanishing numbers"
+    )
     PURE_NOISE = (
         "the evidence prefers a model without signal: the weights are shrunk to zero; try another width or inputs"
     )
@@ -36,6 +40,10 @@ class Status(Enum):
     CONSTANT_TARGET = "the target does not vary: only the bias was fitted and the noise level is a floor"
     TOO_FEW_ROWS = "too few rows to tell signal from noise: only the prior and the mean speak"
     STEP_LIMIT = "the step limit was reached while the objective was still improving; raise max_steps or loosen tol"
+    LOST_DIGITS = (
+        "the sums of squares of this stream lost digits (ill-conditioned columns, means that drift far, or a target "
+        "without noise); pass a callable or a file, so that a second pass is possible, or arithmetic='qr'"
+    )
     INTERRUPTED = "interrupted by the user; this is the best seen until then"
 
     @property

@@ -153,8 +153,8 @@ BAD = {
         V,
         r"must have the 2 columns.*\(6, 1\)",
     ),
-    "posterior: spread of NaN": (lambda: L.posterior(PHI, T, 1, 1).variance(NAN), V, "Phi_new " + MISSING),
-    "posterior: spread of a row": (lambda: L.posterior(PHI, T, 1, 1).variance(PHI[0]), V, "Phi_new must be 2-D"),
+    "posterior: spread of NaN": (lambda: L.posterior(PHI, T, 1, 1).variance(NAN), V, "Phi " + MISSING),
+    "posterior: spread of a row": (lambda: L.posterior(PHI, T, 1, 1).variance(PHI[0]), V, "Phi must be 2-D"),
     # factorisations
     "factorisation: flat of other length": (lambda: L.Spectrum.of(PHI, T, flat=np.ones(3)), V, "flat must have the 6"),
     "factorisation: target of other length": (lambda: L.Spectrum.of(PHI, T).retarget(T[:3]), V, "one value per row"),

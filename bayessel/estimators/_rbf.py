@@ -233,7 +233,11 @@ class RBFRegressor(RegressorMixin, BaseEstimator):
         if self._state is None:
             assert self._rows is not None
             self._state = RidgeState(self._body(self._rows[0])[:, kept], self._rows[1], lam, centre=self.bias)
-        edit(self._state, self._body(X)[:, kept])
+        try:
+            edit(self._state, self._body(X)[:, kept])
+        except BaseException:
+            self._state = None  # half changed; the rows still tell what was fitted
+            raise
         state = self._state
         self.coef_ = np.append(state.coef, [state.intercept] if self.bias else [])
         self.log_evidence_ = state.log_evidence(self.beta_)

@@ -17,7 +17,7 @@ class EvidenceRegressor(RBFRegressor):
 
     The model is :math:`t = b + \Phi w + \epsilon`, :math:`w \sim N(0, I/\alpha)`, :math:`\epsilon \sim N(0, 1/\beta)`,
     with a flat prior on the bias b. Distrust it where the noise varies with the input, where residuals have heavy
-    tails, and far from the data: radial functions decay, and the error bars shrink to the noise there.
+    tails, and far from the data: gaussians decay, and what is left there is the bias and its own error bar.
 
     Parameters
     ----------

@@ -30,7 +30,8 @@ def from_sums(name: str, n_rows: int, sum_squares: Any, trace_p: Any) -> Any:
         elif name == "fpe":
             value = (n_rows + gamma) / trace_p * sum_squares / n_rows
         else:
-            value = (n_rows + (np.log(n_rows) - 1.0) * gamma) / trace_p * sum_squares / n_rows
+            # N + (ln N - 1) gamma, written so that nothing cancels
+            value = (trace_p + np.log(n_rows) * gamma) / trace_p * sum_squares / n_rows
     return np.where(trace_p > 0.0, value, np.inf)
 
 

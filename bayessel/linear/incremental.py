@@ -27,8 +27,8 @@ from bayessel._check import (
     check_magnitude,
 )
 from bayessel._numerics import rank_one_update
-from bayessel.linear._criteria import from_sums
 from bayessel.linear._evidence import log_density
+from bayessel.linear.ridge import criteria
 
 
 class RidgeState:
@@ -160,17 +160,8 @@ class RidgeState:
         )
 
     def criteria(self) -> dict[str, float]:
-        """Selection criteria of the present fit: loo, gcv, uev, fpe, bic, and gamma."""
-        body, target = self._body()[self._alive[: self._n]], self.target
-        Q = sl.solve_triangular(self.R[:-1, :-1], body.T, trans="T", check_finite=False)
-        leverage = (Q**2).sum(axis=0)
-        residual = target - body @ self._weights()
-        n, gamma = len(target), float(leverage.sum())
-        with np.errstate(divide="ignore", invalid="ignore"):
-            out = {"loo": float(np.mean((residual / (1.0 - leverage)) ** 2))}
-        misfit = float(residual @ residual)
-        out |= {name: float(from_sums(name, n, misfit, n - gamma)) for name in ("gcv", "uev", "fpe", "bic")}
-        return out | {"gamma": gamma}
+        """Selection criteria of the present fit: loo, gcv, uev, fpe, bic, and gamma; O(NM^2), from the rows."""
+        return criteria(self.rows, self.target, self.lam, centre=bool(self._bias))
 
     def _body(self) -> FloatArray:
         return self._store[: self._n, : self._m]

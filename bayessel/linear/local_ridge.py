@@ -9,6 +9,7 @@ form.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,11 @@ from bayessel._numerics import few_threads
 from bayessel.linear import ridge
 from bayessel.linear.posterior import weigh
 from bayessel.result import Status
+
+#: ratio of the diagonal of R below which every visit takes a QR of its own ...
+FRAGILE = 1e-6
+#: ... unless that many columns would make it unbearably slow
+MAX_CAREFUL = 300
 
 
 def best_penalty(a: float, b: float, c: float, eta: float, xi: float, hph: float) -> float:
@@ -52,32 +58,34 @@ class _Sweeper:
     def refresh(self) -> None:
         """Recompute everything from a QR factorisation; the updates drift."""
         self.active = [int(j) for j in np.flatnonzero(np.isfinite(self.penalty))]
-        m = len(self.active)
         A = np.vstack([self.Phi[:, self.active], np.diag(np.sqrt(self.penalty[self.active]))])
         Q, R = np.linalg.qr(A)
-        Rinv = (
-            np.linalg.pinv(R)
-            if m and np.abs(np.diag(R)).min() <= 1e-14 * np.abs(np.diag(R)).max()
-            else np.linalg.inv(R)
-        )
-        self.K = Rinv @ Rinv.T
-        self.residual = self.t - Q[: len(self.t)] @ (Q[: len(self.t)].T @ self.t)
-        self.w = Rinv @ (Q[: len(self.t)].T @ self.t)
-        self.trace = self.n_free - float((Q[: len(self.t)] ** 2).sum())
+        diagonal = np.abs(np.diag(R))
+        ratio = diagonal.min() / diagonal.max() if len(diagonal) else 1.0
+        # K squares the condition number: below this its columns are no longer good enough to choose penalties by
+        self.fragile = bool(ratio < FRAGILE)
+        inverse = np.linalg.inv(R) if ratio > 1e-14 else np.linalg.pinv(R)
+        self.K = inverse @ inverse.T
+        top = Q[: len(self.t)]
+        self.residual = self.t - top @ (top.T @ self.t)
+        self.w = inverse @ (top.T @ self.t)
+        self.trace = self.n_free - float((top**2).sum())
 
-    def visit(self, j: int) -> float:
-        """Set the penalty of column j to its best value; return it."""
+    def visit(self, j: int) -> None:
+        """Set the penalty of column j to its best value."""
+        if self.fragile and len(self.active) <= MAX_CAREFUL:
+            self._visit_carefully(j)
+            return
         h = self.Phi[:, j]
         if np.isfinite(self.penalty[j]):
             k = self.active.index(j)
             if not self.K[k, k] > 0.0:  # a dependent column in a system without penalty: nothing to choose by
-                return float(self.penalty[j])
+                return
             delta = 1.0 / self.K[k, k]
             p = self.Phi[:, self.active] @ (self.K[:, k] * delta)  # P_j h_j
             without = self.residual + p * self.w[k]  # P_j t
             trace = self.trace + float(p @ p) * self.K[k, k]
-            hph = delta - self.penalty[j]
-            new = self._choose(p, without, h, trace, hph)
+            new = self._choose(p, without, h, trace, delta - self.penalty[j])
             self._change(k, j, new, delta)
         else:
             columns = self.Phi[:, self.active]
@@ -87,7 +95,22 @@ class _Sweeper:
             new = self._choose(p, without, h, trace, hph)
             if np.isfinite(new):
                 self._insert(j, new, v, new + hph, float(h @ without))
-        return new
+
+    def _visit_carefully(self, j: int) -> None:
+        """Do the same by a QR of the system without column j: slower, and right where K is not."""
+        others = [k for k in self.active if k != j]
+        A = np.vstack([self.Phi[:, others], np.diag(np.sqrt(self.penalty[others]))])
+        Q = np.linalg.qr(A)[0]
+        B = np.zeros((len(A), 2))
+        B[: len(self.t)] = np.column_stack([self.Phi[:, j], self.t])
+        for _ in range(2):  # twice: what is left of a nearly dependent column must be orthogonal to the others
+            B -= Q @ (Q.T @ B)
+        p, without = B[: len(self.t)].T
+        trace = self.n_free - float((Q[: len(self.t)] ** 2).sum())
+        h = self.Phi[:, j]
+        # h^T P_j h is the squared length of the whole residual, the ridge rows included: a sum of squares
+        self.penalty[j] = self._choose(p, without, h, trace, float(B[:, 0] @ B[:, 0]))
+        self.active = [int(k) for k in np.flatnonzero(np.isfinite(self.penalty))]
 
     def _choose(self, p: FloatArray, without: FloatArray, h: FloatArray, trace: float, hph: float) -> float:
         along, xi = float(h @ without), float(p @ p)
@@ -147,15 +170,16 @@ def fit_local(
     # of minima that GCV can hardly tell apart the smoothest is the safer start: rough fits have nothing left to prune
     smoothest = sorted((pair for pair in overall.minima if pair[1] <= 1.05 * overall.value), reverse=True)
     others = sorted((pair for pair in overall.minima if pair not in smoothest), reverse=True)
-    best: ridge.RidgeFit | None = None
+    fits: list[ridge.RidgeFit] = []
     for lam, _ in [*smoothest[:1], *others, *smoothest[1:]]:
         with few_threads(Phi.size):
-            fit = _descend(Phi, t, np.full(Phi.shape[1], lam), centre, max_sweeps, tol)
-        if best is None or fit.value < best.value:
-            best = fit
-        if best.value < 0.8 * overall.value or Status.INTERRUPTED in fit.notes:
+            fits.append(_descend(Phi, t, np.full(Phi.shape[1], lam), centre, max_sweeps, tol))
+        if fits[-1].value < 0.8 * overall.value or Status.INTERRUPTED in fits[-1].notes:
             break  # it got off the ground; another start would only look for a lower value of an optimistic criterion
-    return best if best is not None and best.value <= overall.value else overall
+    best = min(fits, key=lambda fit: fit.value)
+    if Status.INTERRUPTED in fits[-1].notes and best is not fits[-1]:
+        best = replace(best, notes=(*best.notes, Status.INTERRUPTED), status=Status.INTERRUPTED)
+    return best
 
 
 def _descend(
@@ -164,28 +188,33 @@ def _descend(
     """Sweep from one start until GCV stops falling."""
     body, target = (Phi - Phi.mean(axis=0), t - t.mean()) if centre else (Phi, t)
     sweeper = _Sweeper(body, target, penalty.copy(), len(t) - int(centre))
+    best, best_value = penalty.copy(), sweeper.gcv()
     before, history, notes = np.inf, [], [Status.STEP_LIMIT]
     interval, visits = 8, 0
-    best, best_value = penalty.copy(), np.inf
     try:
         for sweep in range(max_sweeps):
             for j in range(Phi.shape[1]):
                 sweeper.visit(j)
                 visits += 1
-                if visits % interval == 0:
+                if visits % interval == 0 and not sweeper.fragile:
                     # near-collinear columns with vanishing penalties make the updates drift: look more often then
                     updated = sweeper.gcv()
                     sweeper.refresh()
                     interval = max(1, interval // 4) if abs(sweeper.gcv() - updated) > 1e-9 * updated else interval + 1
             sweeper.refresh()
             value = sweeper.gcv()
-            history.append({"step": float(sweep), "value": value, "n_basis": float(len(sweeper.active))})
             if value < best_value:
                 best, best_value = sweeper.penalty.copy(), value
-            if not value < before * (1.0 - tol):
+            elif value > best_value * (1.0 + tol) and not sweeper.fragile:
+                # a sweep cannot rise but by rounding: go back, and take every visit with care
+                sweeper.penalty = best.copy()
+                sweeper.refresh()
+                sweeper.fragile = True
+            history.append({"step": float(sweep), "value": best_value, "n_basis": float(len(sweeper.active))})
+            if not best_value < before * (1.0 - tol):
                 notes = []
                 break
-            before = value
+            before = best_value
     except KeyboardInterrupt:
         notes = [Status.INTERRUPTED]
     spectrum, scale, active, flat = weigh(Phi, t, best, centre=centre, rows=True)

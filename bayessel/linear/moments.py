@@ -168,10 +168,19 @@ class Moments:
         spread2 = np.diagonal(G)[:-1] / self.n_rows
         return bool((((self._sum[:-1] / self.n_rows) ** 2) <= (10.0 * MILD_OFFSET) ** 2 * spread2).all())
 
+    def size(self) -> float:
+        """Root mean square of the largest column (as summed: the shifted one)."""
+        if self.n_rows == 0:
+            return 0.0
+        if self.exact:
+            columns = self._triangle[:, int(self.centre) : int(self.centre) + self.n_columns]
+            return float(np.abs(columns).max()) / float(np.sqrt(self.n_rows))
+        squares = np.diagonal(self._gram)[:-1] + np.diagonal(self._products)
+        return float(np.sqrt(squares.max() / self.n_rows))
+
     def is_sizeable(self) -> bool:
-        """Whether no square came near the ends of double precision: columns of size 1e-100 would silently vanish."""
-        largest = float(np.diagonal(self._gram + 0.0)[:-1].max() + np.diagonal(self._products).max())
-        return self.exact or largest == 0.0 or 1e-200 < largest < 1e200
+        """Whether squares neither overflowed nor vanished."""
+        return self.size() == 0.0 or 1e-100 < self.size() < 1e100
 
     def condition_bound(self) -> float:
         """Return a lower bound of the condition number, from the pivots of one Cholesky factorisation: cheap."""

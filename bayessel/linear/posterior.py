@@ -8,14 +8,14 @@ precisions drop their column, zero precisions leave it unpenalised.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from bayessel._check import FloatArray, as_matrix, as_positive, as_positive_vector, as_target
 from bayessel.linear.refinement import log_evidence_at
-from bayessel.linear.spectrum import Spectrum
+from bayessel.linear.spectrum import Spectrum, offsets
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,14 +92,18 @@ class Posterior:
             value = value + (across**2).sum(axis=1) / self.lam
         return np.asarray(value / self.beta + extra)
 
-    def predict(self, Phi_new: FloatArray) -> FloatArray:
-        """Mean of the function at new rows of the design."""
-        return np.asarray(self._rows(Phi_new) @ self.coef + self.intercept)
+    def predict(self, Phi_new: Any, return_std: bool = False) -> Any:
+        """Mean at new rows of the design; with `return_std` also the standard deviation of a new observation."""
+        rows = self._rows(Phi_new)
+        mean = np.asarray(rows @ self.coef + self.intercept)
+        if not return_std:
+            return mean
+        return mean, np.sqrt(self.variance(rows) + 1.0 / self.beta)
 
     def _rows(self, Phi_new: Any) -> FloatArray:
-        rows = as_matrix(Phi_new, "Phi_new")
+        rows = as_matrix(Phi_new, "Phi")
         if rows.shape[1] != len(self.coef):
-            raise ValueError(f"Phi_new must have the {len(self.coef)} columns of the fit, got shape {rows.shape}")
+            raise ValueError(f"Phi must have the {len(self.coef)} columns of the fit, got shape {rows.shape}")
         return rows
 
 
@@ -110,10 +114,15 @@ def weigh(
     flat = np.flatnonzero(penalty == 0.0)
     active = np.flatnonzero((penalty > 0.0) & np.isfinite(penalty))
     scale = penalty[active] ** -0.5
-    body = Phi[:, active] * scale
+    shift = offsets(Phi[:, active]) if centre else np.zeros(len(active))  # before the scaling rounds it in
+    body = (Phi[:, active] - shift) * scale
     if len(active) == 0:  # a column of zeros stands for an empty design
         body, active, scale = np.zeros((len(t), 1)), np.zeros(0, dtype=int), np.zeros(0)
     spectrum = Spectrum.of(body, t, centre=centre, rows=rows, flat=Phi[:, flat] if len(flat) else None)
+    if len(active) and spectrum.flat_slope is not None and centre:
+        slope = spectrum.flat_slope.copy()
+        slope[-1] += shift * scale
+        spectrum = replace(spectrum, flat_slope=slope)
     return spectrum, scale, active, flat
 
 

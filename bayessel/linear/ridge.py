@@ -75,13 +75,7 @@ class RidgeFit:
 
     def predict(self, Phi: Any, return_std: bool = False) -> Any:
         """Mean at new rows of the design, and the standard deviation of a new observation."""
-        rows = as_matrix(Phi, "Phi")
-        if rows.shape[1] != len(self.coef):
-            raise ValueError(f"Phi must have the {len(self.coef)} columns of the fit, got shape {rows.shape}")
-        mean = self.posterior.predict(rows)
-        if not return_std:
-            return mean
-        return mean, np.sqrt(self.posterior.variance(rows) + self.noise_std**2)
+        return self.posterior.predict(Phi, return_std)
 
 
 def criteria(Phi: Any, t: Any, lam: Any, *, centre: bool = False) -> dict[str, float]:
@@ -206,8 +200,10 @@ def fit_ridge(
     # a fit that leaves hardly a row to the noise is judged by a ratio of two vanishing numbers: never preferred
     found.sort(key=lambda pair: (float(spectrum.trace_p(np.exp(pair[0]))) < NOISE_SHARE * spectrum.n_rows, pair[1]))
     minima = tuple((float(np.exp(u)), float(value)) for u, value in found)
-    if len(minima) > 1 and minima[1][1] < 1.05 * minima[0][1]:
+    if len(minima) > 1 and minima[0][1] <= minima[1][1] < 1.05 * minima[0][1]:
         notes.append(Status.MULTIPLE_OPTIMA)
+    if any(value < found[0][1] for _, value in found[1:]):
+        notes.append(Status.INTERPOLATION)
     if found[0][0] >= hi - 0.1:
         notes.append(Status.PURE_NOISE)
     elif found[0][0] <= lo + 0.1:
@@ -235,10 +231,13 @@ def assemble(
     floor = (4.0 * _EPS * (spectrum.t_scale or 1.0)) ** 2
     if spectrum.tss <= floor * spectrum.n_rows:
         notes.append(Status.CONSTANT_TARGET)
-    elif not np.isfinite(variance):
-        notes.append(Status.TOO_FEW_ROWS)
     elif variance <= floor:
         notes.append(Status.NOISE_AT_FLOOR)
+    if (
+        values["gamma"] > spectrum.n_rows - 1e-3
+    ):  # nothing is left for the noise: its estimate is rounding over rounding
+        notes.append(Status.TOO_FEW_ROWS)
+        variance = np.inf
     variance = max(variance, floor) if np.isfinite(variance) else max(spectrum.tss / spectrum.n_rows, floor)
     posterior = Posterior.of(
         spectrum, unit_lam, 1.0 / variance, scale=scale, active=active, flat=flat, n_columns=n_columns

@@ -8,6 +8,7 @@ decide, the end of the pass checks, and the result's ``spectrum.route`` says whi
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 from bayessel._check import FloatArray, as_count, as_flag, as_float_array, check_magnitude, one_of
 from bayessel._tables import iter_blocks
 from bayessel.basis import Dictionary
+from bayessel.errors import NumericalWarning
 from bayessel.linear.moments import Moments
 from bayessel.linear.spectrum import GRAM_TOLERANCE, Spectrum
 from bayessel.linear.type2 import LinearFit, fit_evidence
@@ -78,6 +80,7 @@ def fit_evidence_stream(
     )
     fit = fit_evidence(spectrum, method=method)
     if notes:
+        warnings.warn(f"{notes[0].name}: {notes[0].value}", NumericalWarning, stacklevel=2)
         fit = replace(fit, notes=(*fit.notes, *notes), status=worst([*fit.notes, *notes]))
     return fit
 
@@ -106,11 +109,15 @@ def stream_spectrum(
     exact = None if arithmetic == "auto" else arithmetic == "qr"
     moments = _pass(_designs(open_blocks(), dictionary), with_bias, exact)
     notes: list[Status] = []
-    if not moments.exact and arithmetic == "auto" and _loses_digits(moments):
-        if again:
+    if not moments.is_sizeable():
+        raise ValueError(
+            f"Phi has values of size {moments.size():.0e}, whose squares leave double precision; rescale it"
+        )
+    if not moments.exact and _loses_digits(moments):
+        if again and arithmetic == "auto":
             moments = _pass(_designs(open_blocks(), dictionary), with_bias, True)
         else:
-            notes.append(Status.ILL_CONDITIONED)
+            notes.append(Status.LOST_DIGITS)
     route = "stream-qr" if moments.exact else "stream-gram"
     spectrum = Spectrum.from_moments(moments, route)
     check_magnitude(np.append(spectrum.s, 1.0) / np.sqrt(spectrum.n_rows), "Phi")
@@ -184,13 +191,17 @@ def _pass(designs: Iterator[tuple[FloatArray, FloatArray]], centre: bool, exact:
                 raise ValueError(f"block {number} has {Phi.shape[1]} columns, the first had {moments.n_columns}")
             moments.update(Phi, t)
         if not moments.is_finite():
-            raise ValueError(f"block {number} contains NaN or infinity; drop or impute those rows")
+            raise ValueError(
+                f"block {number} contains NaN or infinity; drop or impute those rows (and rescale values beyond 1e150)"
+            )
     if moments is None:
         if not waiting:
             raise ValueError("the stream is empty: it needs at least one block with at least one row")
         moments = _start(waiting, centre, True if exact is None else exact)
         if not moments.is_finite():
-            raise ValueError("a block contains NaN or infinity; drop or impute those rows")
+            raise ValueError(
+                "a block contains NaN or infinity; drop or impute those rows (and rescale values beyond 1e150)"
+            )
     return moments
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from bayessel._check import FloatArray, as_count, as_matrix, as_positive, one_of
+from bayessel._check import FloatArray, as_count, as_positive, one_of
 from bayessel.linear.posterior import Posterior
 from bayessel.linear.refinement import sums
 from bayessel.linear.spectrum import Spectrum, as_spectrum
@@ -98,13 +98,7 @@ class LinearFit:
 
     def predict(self, Phi: Any, return_std: bool = False) -> Any:
         """Mean at new rows of the design, and the standard deviation of a new observation (noise included)."""
-        rows = as_matrix(Phi, "Phi")
-        if rows.shape[1] != len(self.coef):
-            raise ValueError(f"Phi must have the {len(self.coef)} columns of the fit, got shape {rows.shape}")
-        mean = self.posterior.predict(rows)
-        if not return_std:
-            return mean
-        return mean, np.sqrt(self.posterior.variance(rows) + 1.0 / self.beta)
+        return self.posterior.predict(Phi, return_std)
 
 
 def fit_evidence(
@@ -156,7 +150,9 @@ def fit_evidence(
     scale2 = float(spectrum.s[0] ** 2) if len(spectrum.s) else 0.0
     if spectrum.tss <= (4.0 * _EPS * spectrum.t_scale) ** 2 * spectrum.n_rows or spectrum.n_rows - spectrum.n_flat < 1:
         status = Status.TOO_FEW_ROWS if spectrum.n_rows - spectrum.n_flat < 2 else Status.CONSTANT_TARGET
-        return _finish(spectrum, max(scale2, 1.0) * 1e12, beta_max, beta_max, [status], (), ())
+        # without a second row the noise is unknown: the size of the target stands for it rather than a floor
+        beta = beta_max if status is Status.CONSTANT_TARGET else (spectrum.t_scale or 1.0) ** -2.0
+        return _finish(spectrum, max(scale2, 1.0) * 1e12, beta, beta_max, [status], (), ())
     if scale2 == 0.0:
         return _finish(spectrum, 1.0, None, beta_max, [Status.PURE_NOISE], (), ())
     if method == "profile":
