@@ -223,9 +223,16 @@ class RidgeState:
             self._grow(rows=False)
         full = np.zeros(self._n)
         full[self._alive[: self._n]] = column
-        r, delta, residual = self._project(full, penalty)
-        z, t = self.R[:-1, -1], self._target[: self._n]
-        fresh = float(residual @ t) / delta if delta > 0.0 else 0.0
+        t = self._target[: self._n]
+        z = self.R[:-1, -1]
+        r = sl.solve_triangular(self.R[:-1, :-1], self._body().T @ full, trans="T", check_finite=False)
+        length2 = float(full @ full - r @ r)
+        if length2 > 0.1 * float(full @ full):  # well apart from the others: nothing cancels
+            delta = float(np.sqrt(length2 + penalty))
+            fresh = float(full @ t - r @ z) / delta
+        else:
+            r, delta, residual = self._project(full, r, penalty)
+            fresh = float(residual @ t) / delta if delta > 0.0 else 0.0
         m = self._m
         R = np.zeros((m + 2, m + 2), order="F")
         R[:m, :m], R[:m, m], R[:m, m + 1] = self.R[:-1, :-1], r, z
@@ -235,9 +242,8 @@ class RidgeState:
         self._lam = np.append(self._lam, penalty)
         self._m += 1
         self.R = R
-        if delta**2 < 1e-12 * float(
-            full @ full
-        ):  # all but in the span of the others: only an orthogonal method can tell
+        if delta**2 < 1e-12 * float(full @ full):
+            # all but in the span of the others: only an orthogonal method can tell
             self.refactor()
             return
         if left < 0.01 * fresh**2:  # the new column explains nearly all: measure what is left
@@ -260,22 +266,19 @@ class RidgeState:
         self._lam = np.delete(self._lam, k)
         self._m -= 1
 
-    def _project(self, h: FloatArray, penalty: float) -> tuple[FloatArray, float, FloatArray]:
-        """Coordinates of a new column in the old ones, the length of what is left, and what is left (data rows)."""
+    def _project(self, h: FloatArray, r: FloatArray, penalty: float) -> tuple[FloatArray, float, FloatArray]:
+        """Coordinates of a nearly dependent column, the length of what is left, and what is left (data rows).
+
+        The semi-normal equations that gave `r` lose digits here; one corrected step wins them back (Bjorck 1987).
+        """
         body, R = self._body(), self.R[:-1, :-1]
-        r = sl.solve_triangular(R, body.T @ h, trans="T", check_finite=False)
         v = sl.solve_triangular(R, r, check_finite=False)
         rest = h - body @ v
-        ridge = self._lam * v**2
-        length2 = float(rest @ rest + ridge.sum())
-        if length2 < 0.1 * float(h @ h):
-            # semi-normal equations lose digits here; one corrected step wins them back (Bjorck 1987)
-            dr = sl.solve_triangular(R, body.T @ rest - self._lam * v, trans="T", check_finite=False)
-            r = r + dr
-            v = v + sl.solve_triangular(R, dr, check_finite=False)
-            rest = h - body @ v
-            length2 = float(rest @ rest + (self._lam * v**2).sum())
-        return r, float(np.sqrt(length2 + penalty)), rest
+        dr = sl.solve_triangular(R, body.T @ rest - self._lam * v, trans="T", check_finite=False)
+        v = v + sl.solve_triangular(R, dr, check_finite=False)
+        rest = h - body @ v
+        length2 = float(rest @ rest + (self._lam * v**2).sum())
+        return r + dr, float(np.sqrt(length2 + penalty)), rest
 
     def _checked_row(self, h: Any) -> FloatArray:
         row = as_float_array(h, "h")

@@ -151,9 +151,9 @@ class Spectrum:
                 common["flat_offset"][-1] += t_shift
         if not rows and len(target) > 1.2 * n_columns:
             # R of [Phi t] holds all that the singular values need; Q is never formed
-            (R,) = sl.qr(
-                np.column_stack([body, target]), mode="r", overwrite_a=True, check_finite=False, pivoting=False
-            )
+            stack = np.empty((len(target), n_columns + 1), order="F")  # LAPACK's order: nothing is copied again
+            stack[:, :n_columns], stack[:, n_columns] = body, target
+            (R,) = sl.qr(stack, mode="r", overwrite_a=True, check_finite=False)
             m = n_columns
             s, z, Vt, beyond = _svd_of_triangle(R[:m, :m], R[:m, m])
             return cls(s=s, z=z, Vt=Vt, rss=float(R[m, m] ** 2) + beyond, route="qr", **common)
