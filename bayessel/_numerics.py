@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
-from threading import Lock
+from threading import Lock, local
 from typing import Any
 
 import numpy as np
@@ -19,36 +19,50 @@ SINGLE_THREAD_BELOW = 2_000_000
 
 
 class _SharedLimit:
-    """One BLAS thread while anybody asks for it: the first to enter limits, the last to leave restores."""
+    """One BLAS thread while anybody asks for it, from any Python thread.
+
+    What was there before is noted by the first to enter and given back by everyone who leaves: some builds keep the
+    number per calling thread and some for the process, and either way no thread must end up with one for good.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._inside = 0
-        self._limit: Any = None
+        self._before: list[int] = []
+        self._mine = local()
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Limit for the duration of a with-block; blocks of several Python threads may overlap."""
+        """Limit for the duration of a with-block; blocks may nest, and those of several Python threads overlap."""
+        if getattr(self._mine, "holds", False):
+            yield
+            return
+        self._mine.holds = True
         with self._lock:
             if self._inside == 0:
-                self._limit = _blas().limit(limits=1, user_api="blas")
-                self._limit.__enter__()
+                self._before = [library.num_threads for library in _blas()]
             self._inside += 1
+            self._set([1] * len(_blas()))
         try:
             yield
         finally:
+            self._mine.holds = False
             with self._lock:
                 self._inside -= 1
-                if self._inside == 0:
-                    self._limit.__exit__(None, None, None)
+                self._set(self._before)
+
+    @staticmethod
+    def _set(numbers: list[int]) -> None:
+        for library, number in zip(_blas(), numbers, strict=True):
+            library.set_num_threads(number)
 
 
 _SHARED_LIMIT = _SharedLimit()
 
 
 @cache
-def _blas() -> Any:
-    return ThreadpoolController()
+def _blas() -> list[Any]:
+    return [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
 
 
 def few_threads(entries: int) -> AbstractContextManager[None]:

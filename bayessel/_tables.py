@@ -213,7 +213,15 @@ def _csv_header(file: Path) -> dict[str, tuple[int, ...]]:
     import pandas as pd
 
     with _csv_errors(file):
-        return {str(name): () for name in pd.read_csv(file, nrows=0, index_col=False).columns}
+        names = [str(name) for name in pd.read_csv(file, nrows=0, index_col=False).columns]
+        # without a header pandas leaves the names as they stand in the file; with one it renames duplicates
+        written = [str(name) for name in pd.read_csv(file, nrows=1, header=None, index_col=False, dtype=str).iloc[0]]
+    twice = sorted({name for name in written if written.count(name) > 1})
+    if twice:
+        raise ValueError(
+            f"{file} has more than one column called {', '.join(map(repr, twice))}: rename or drop all but one"
+        )
+    return {name: () for name in names}
 
 
 def _csv_frames(columns: _Columns, rows: int | None) -> Iterator[pd.DataFrame]:

@@ -131,6 +131,10 @@ def parse_grid(text: str) -> FloatArray:
         raise ValueError(needed) from None
     if len(parts) > 3 or not (0 < low < high < np.inf) or count < 2:
         raise ValueError(f"{needed}: low and high must be positive, low below high, count at least 2")
+    from bayessel.widths import MAX_WIDTHS
+
+    if count > MAX_WIDTHS:
+        raise ValueError(f"{needed}: count may be at most {MAX_WIDTHS}")
     return np.geomspace(low, high, count)
 
 

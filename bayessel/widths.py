@@ -38,6 +38,10 @@ _RIDGE = ("gcv", "loo", "uev", "fpe", "bic")
 _GRID_POINTS = 400
 
 
+#: more widths than this are a slip of the keyboard
+MAX_WIDTHS = 10_000
+
+
 def compare_widths(
     X: Any,
     y: Any,
@@ -50,6 +54,7 @@ def compare_widths(
     progressbar: bool = True,
     names: Sequence[str] | None = None,
     target: str | None = None,
+    client: Any = None,
 ) -> WidthComparison:
     r"""Judge every width by every criterion and keep what a person needs to decide.
 
@@ -74,6 +79,8 @@ def compare_widths(
         Show progress on a terminal; never in pipes.
     names, target
         Names of the inputs and of the target, for pictures and reports.
+    client
+        Reserved for a cluster's client; only None so far.
 
     Returns
     -------
@@ -91,6 +98,10 @@ def compare_widths(
     >>> comparison.best("evidence")
     0.3
     """
+    if client is not None:
+        raise ValueError(
+            f"client must be None: this release compares widths in one process; got {type(client).__name__}"
+        )
     chosen = _check_choices(model, criteria, kind)
     grid = check_widths(widths)
     inputs, t, names, target = _check_data(X, y, names, target)
@@ -306,6 +317,8 @@ def check_widths(widths: Iterable[float]) -> tuple[float, ...]:
     listed = list(np.ravel(widths)) if isinstance(widths, np.ndarray) else list(widths)
     if not listed:
         raise ValueError("widths is empty: give at least one positive number, such as np.geomspace(0.1, 10, 25)")
+    if len(listed) > MAX_WIDTHS:
+        raise ValueError(f"widths has {len(listed)} numbers: at most {MAX_WIDTHS} make sense, and 25 usually do")
     return tuple(sorted({as_positive(value, "every width") for value in listed}))
 
 

@@ -128,6 +128,11 @@ def plot_fit(
     return figure
 
 
+def plain(text: str) -> str:
+    """Return a user's name for a label, dollar signs as they are: matplotlib would read mathematics between them."""
+    return text.replace("$", r"\$")
+
+
 def draw_fit(
     ax: Axes,
     X: np.ndarray[Any, Any],
@@ -147,14 +152,14 @@ def draw_fit(
         ax.fill_between(x, mean - 2 * std, mean + 2 * std, color=SOFT, alpha=0.45, lw=0, label="± 2 std")
         ax.scatter(X[:, 0], t, rasterized=many, label="data", **dots)
         ax.plot(x, mean, color=BEST, lw=1.6, label="mean")
-        ax.set_xlabel(names[0] if names else "x")
-        ax.set_ylabel(target)
+        ax.set_xlabel(plain(names[0]) if names else "x")
+        ax.set_ylabel(plain(target))
     else:
         ends = [float(min(t.min(), fit.mean.min())), float(max(t.max(), fit.mean.max()))]
         ax.plot(ends, ends, color=BEST, lw=1.2, label="perfect")
         ax.scatter(t, fit.mean, rasterized=many, label="rows fitted", **dots)
-        ax.set_xlabel(f"{target}, observed")
-        ax.set_ylabel(f"{target}, fitted")
+        ax.set_xlabel(f"{plain(target)}, observed")
+        ax.set_ylabel(f"{plain(target)}, fitted")
     ax.legend(fontsize=7.5, frameon=False, loc="best")
 
 

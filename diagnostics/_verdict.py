@@ -39,6 +39,8 @@ def verdict_sentences(
     table: pd.DataFrame, criteria: Sequence[str], interrupted: bool = False, planned: int | None = None
 ) -> list[str]:
     """Return the thoughts of :func:`verdict` one by one, the most important first."""
+    if len(table) and (table["status"] == "CONSTANT_TARGET").all():
+        return ["The target does not vary: there is nothing to compare, and what the columns differ by is rounding."]
     silent = cut_off(table, criteria)
     heard = [name for name in criteria if name not in silent] or list(criteria)
     chosen = preferences(table, heard)

@@ -579,3 +579,25 @@ def test_numerical_trouble_is_a_status_and_a_warning(rng):
     with pytest.warns(NumericalWarning, match="ILL_CONDITIONED|NOISE_AT_FLOOR"):
         model = E(width=0.5).fit(X, np.exp(-((X[:, 0] - 0.4) ** 2) / 0.25))
     assert model.status_.name in ("ILL_CONDITIONED", "NOISE_AT_FLOOR")
+
+
+def test_an_interrupted_partial_fit_leaves_what_was_fitted(rng, monkeypatch):
+    X, y = rng.uniform(-1, 1, size=(30, 2)), rng.normal(size=30)
+    model = bs.EvidenceRegressor(0.8, centers=X[:8]).fit(X[:20], y[:20])
+    before = model.predict(X)
+    add = bs.linear.RidgeState.add_row
+    calls = []
+
+    def interrupted(state, h, t):
+        calls.append(t)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        add(state, h, t)
+
+    monkeypatch.setattr(bs.linear.RidgeState, "add_row", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(X[20:], y[20:])
+    monkeypatch.undo()
+    np.testing.assert_array_equal(model.predict(X), before)
+    model.partial_fit(X[20:], y[20:])
+    assert model.n_rows_ == 30

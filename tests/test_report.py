@@ -244,3 +244,11 @@ def test_entries_of_the_table():
     assert entry("gcv", 10.0) == "10.00"
     assert entry("n_basis", 133) == "133"
     assert entry("fpe", np.nan) == "–"
+
+
+def test_names_with_dollar_signs_stay_text(tmp_path):
+    """Between dollar signs matplotlib reads mathematics, and stops at what it does not know."""
+    x = np.linspace(0, 1, 30)
+    comparison = bs.compare_widths(x, x**2, [0.3, 1.0], progressbar=False, names=[r"$\bar$"], target=r"$\foo$")
+    comparison.to_html(tmp_path / "report.html")
+    assert r"$\foo$" in (tmp_path / "report.html").read_text()

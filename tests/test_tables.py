@@ -192,3 +192,10 @@ def test_missing_pyarrow_names_the_extra(frame, tmp_path, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without_pyarrow)
     with pytest.raises(ImportError, match=r"pip install 'bayessel\[parquet\]'"):
         read_table(path, "y")
+
+
+def test_a_name_used_twice_is_refused(tmp_path):
+    path = tmp_path / "twice.csv"
+    path.write_text("x,x,y\n1,2,3\n4,5,6\n")
+    with pytest.raises(ValueError, match="more than one column called 'x'"):
+        read_table(path, "y")

@@ -476,6 +476,11 @@ def test_optima_of_flat_and_broken_curves():
     # rounding noise makes no optima
     noisy = -690.0 + 1e-11 * np.random.default_rng(0).normal(size=20)
     assert len(optima(range(1, 21), noisy, True)) == 1
+    # nor when the evidence happens to be near zero, nor errors at the rounding of the largest one
+    assert len(optima(range(1, 21), 1e-13 * np.random.default_rng(0).normal(size=20), True)) == 1
+    assert optima([1, 2, 3, 4, 5], [1.0, 3e-33, 1e-33, 2e-33, 1e-33], False) == ((3, 1e-33, True),)
+    # small is not rounding: the units of an error are the user's
+    assert optima([1, 2, 3], [2e-60, 1e-60, 3e-60], False) == ((2, 1e-60, False),)
     assert optima([1, 2, 3], [np.nan, 1.0, -np.inf], True) == ((2, 1.0, False),)
     assert optima([1, 2, 3], [np.nan, 1.0, 2.0], True) == ((3, 2.0, True),)
     assert optima([1, 2], [np.nan, np.inf], True) == ()
@@ -575,3 +580,21 @@ def test_verdict_says_what_the_curves_allow(case):
         assert sentence in text
     for sentence in unsaid:
         assert sentence not in text
+
+
+def test_a_constant_target_has_nothing_to_compare():
+    comparison = bs.compare_widths(np.linspace(0, 1, 40), np.full(40, 3.0), [0.1, 0.3, 1.0], progressbar=False)
+    assert "nothing to compare" in comparison.verdict()
+    assert "disagree" not in comparison.verdict()
+
+
+def test_a_cluster_is_refused_until_there_is_one():
+    x = np.linspace(0, 1, 20)
+    bs.compare_widths(x, x**2, [0.3], progressbar=False, client=None)
+    with pytest.raises(ValueError, match="client must be None"):
+        bs.compare_widths(x, x**2, [0.3], progressbar=False, client="tcp://somewhere")
+
+
+def test_a_million_widths_are_a_slip():
+    with pytest.raises(ValueError, match="at most 10000"):
+        bs.compare_widths(np.linspace(0, 1, 20), np.linspace(0, 1, 20), np.linspace(0.1, 1, 10_001), progressbar=False)
