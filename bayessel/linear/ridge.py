@@ -138,8 +138,8 @@ def fit_ridge(
     penalty: str = "global",
     centre: bool = False,
     start: Any = None,
-    max_sweeps: int = 500,
-    tol: float = 1e-6,
+    max_sweeps: int = 100,
+    tol: float = 1e-5,
 ) -> RidgeFit:
     """Ridge regression with the penalty chosen by a criterion.
 
