@@ -22,7 +22,7 @@ leaves the page alone.
 
 How it is measured: the contestants of a case take turns (A B C, B C A, ...) in one process, after one lap that does not
 count; the best of all rounds is compared, so only **ratios** are shown. Every contestant has the same number of BLAS
-threads. "limit" is bare BLAS or LAPACK doing the arithmetic that no method of the kind can avoid: nobody can be much
+threads; each section says how many, when it ran and how busy the machine was. "limit" is bare BLAS or LAPACK doing the arithmetic that no method of the kind can avoid: nobody can be much
 below 1 there. Memory is the high-water mark of a fresh process, minus what it held after building the data. A
 "median ratio" is that over the rounds, "cpu / ours" compares processor time, all threads together: where they differ
 from the ratio of the best times, the machine was busy or the threads waited for each other.
@@ -174,7 +174,9 @@ def page(entries: Iterable[Mapping[str, Any]]) -> str:
     """The whole page; the machine is named once, from the newest run."""
     entries = list(entries)
     newest = max(entries, key=lambda e: e["when"])
-    facts = ", ".join(f"{key} {value}" for key, value in newest["machine"].items() if key != "cpu")
+    facts = ", ".join(
+        f"{key} {value}" for key, value in newest["machine"].items() if key not in ("cpu", "blas threads")
+    )
     missed = [
         f"- {v['label']} (`{e['workload']}`): {cell(float(v['value']))} against {cell(v['bound'])}"
         for e in entries
