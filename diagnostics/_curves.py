@@ -125,7 +125,8 @@ class Prediction:
 def optima(widths: ArrayLike, values: ArrayLike, higher_is_better: bool) -> tuple[Optimum, ...]:
     """Every local optimum of a curve given at sorted widths, best first.
 
-    A stretch that is flat to one part in 1e9 counts as one optimum, or as none. The first and the last width can be
+    A stretch that is flat to one part in 1e9, or to rounding, counts as one optimum, or as none. Rounding is 1e-9 nats
+    where higher is better; of an error it is the square of the machine precision times the largest one. The first and the last width can be
     optima too: they are marked ``at_end``, because the curve may go on improving beyond them. Values that are not
     finite are passed over.
     """
@@ -136,7 +137,9 @@ def optima(widths: ArrayLike, values: ArrayLike, higher_is_better: bool) -> tupl
     ends = {float(r[0]), float(r[-1])}
     r, v = r[known], v[known]
     height = v if higher_is_better else -v
-    tol = 1e-9 * np.maximum(1e-300, np.abs(height))
+    # an error is a square, and its residuals carry the rounding of a target about as large as the largest of them
+    floor = 1e-9 if higher_is_better else np.finfo(float).eps ** 2 * float(np.abs(height).max())
+    tol = np.maximum(1e-9 * np.abs(height), floor)
     starts = [0] + [i for i in range(1, len(v)) if abs(height[i] - height[i - 1]) > max(tol[i], tol[i - 1])]
     stops = [*starts[1:], len(v)]
     found = []
