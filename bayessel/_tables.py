@@ -210,13 +210,8 @@ def _refuse_missing(columns: _Columns, X: FloatArray, y: FloatArray, first: int)
 
 
 def _csv_header(file: Path) -> dict[str, tuple[int, ...]]:
-    import pandas as pd
-
-    with _csv_errors(file):
-        names = [str(name) for name in pd.read_csv(file, nrows=0, index_col=False).columns]
-        # without a header pandas leaves the names as they stand in the file; with one it renames duplicates
-        written = [str(name) for name in pd.read_csv(file, nrows=1, header=None, index_col=False, dtype=str).iloc[0]]
-    twice = sorted({name for name in written if written.count(name) > 1})
+    names = _csv_names(file)
+    twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(
             f"{file} has more than one column called {', '.join(map(repr, twice))}: rename or drop all but one"
@@ -224,14 +219,28 @@ def _csv_header(file: Path) -> dict[str, tuple[int, ...]]:
     return {name: () for name in names}
 
 
+def _csv_names(file: Path) -> list[str]:
+    """Names as they stand in the first line, blanks around them aside; pandas names the columns without one."""
+    import pandas as pd
+
+    with _csv_errors(file):
+        named = pd.read_csv(file, nrows=0, index_col=False, skipinitialspace=True).columns
+        # read as a header duplicates would be renamed, so the line is read as values
+        written = pd.read_csv(
+            file, nrows=1, header=None, index_col=False, dtype=str, keep_default_na=False, skipinitialspace=True
+        ).iloc[0]
+    return [str(text).strip() or str(name) for text, name in zip(written, named, strict=True)]
+
+
 def _csv_frames(columns: _Columns, rows: int | None) -> Iterator[pd.DataFrame]:
     import pandas as pd
 
     wanted = [*columns.inputs, columns.target]
+    names = _csv_names(columns.path)
     # every column is parsed, also those not wanted, and index_col=False: otherwise pandas drops the surplus of a line
     # with too many values, or shifts its columns, without a word
     with _csv_errors(columns.path):
-        reader = pd.read_csv(columns.path, index_col=False, iterator=True, chunksize=rows)
+        reader = pd.read_csv(columns.path, index_col=False, skipinitialspace=True, iterator=True, chunksize=rows)
     with reader:
         while True:
             with _csv_errors(columns.path):
@@ -239,6 +248,7 @@ def _csv_frames(columns: _Columns, rows: int | None) -> Iterator[pd.DataFrame]:
                     frame = reader.read() if rows is None else reader.get_chunk()
                 except StopIteration:
                     return
+            frame.columns = pd.Index(names)
             yield frame[wanted]
             if rows is None:
                 return

@@ -199,3 +199,34 @@ def test_a_name_used_twice_is_refused(tmp_path):
     path.write_text("x,x,y\n1,2,3\n4,5,6\n")
     with pytest.raises(ValueError, match="more than one column called 'x'"):
         read_table(path, "y")
+
+
+@pytest.mark.parametrize("rows", [1, 10])
+def test_blanks_around_names_are_not_part_of_them(rows, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('"time", y , "b" \n1, 2, 3\n4,5,6\n')
+    X, y, names = read_table(path, "y")
+    assert names == ("time", "b")
+    np.testing.assert_array_equal(X, [[1, 3], [4, 6]])
+    np.testing.assert_array_equal(y, [2, 5])
+    np.testing.assert_array_equal(next(iter_blocks(path, "y", inputs=["b", "time"], rows=rows))[0][0], [3, 1])
+
+
+@pytest.mark.parametrize("header", ["x,x,y", "x, x,y", "x,y,y", "x,x,x,y"])
+def test_a_name_used_twice_is_refused_at_the_door(header, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(header + "\n" + ",".join("1234"[: header.count(",") + 1]) + "\n")
+    twice = "y" if header == "x,y,y" else "x"
+    for read in (read_table, iter_blocks):
+        with pytest.raises(ValueError, match=f"more than one column called '{twice}'"):
+            read(path, "y")
+
+
+@pytest.mark.parametrize(("header", "names"), [(",a,y", ("Unnamed: 0", "a")), (",,y", ("Unnamed: 0", "Unnamed: 1")),
+                                               ("NA,nan,y", ("NA", "nan")), ("x.1,x,y", ("x.1", "x")),
+                                               ("\ufeffx,a,y", ("x", "a")), ("1,01,y", ("1", "01"))])  # fmt: skip
+def test_odd_names_are_kept(header, names, tmp_path):
+    (tmp_path / "t.csv").write_text(f"{header}\n1,2,3\n", encoding="utf-8")
+    X, y, found = read_table(tmp_path / "t.csv", "y")
+    assert found == names
+    np.testing.assert_array_equal(np.column_stack([X, y]), [[1, 2, 3]])
