@@ -28,7 +28,7 @@ _GRID_HELP = "low:high:count (evenly on the logarithm) or a comma list, in r of 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
-    arguments = _parser().parse_args(argv)
+    arguments = _parser().parse_args(_attached(sys.argv[1:] if argv is None else argv))
     try:
         return int(arguments.run(arguments))
     except (ValueError, TypeError, OSError, ImportError) as error:
@@ -39,6 +39,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say_error("bayessel: interrupted before the first width was finished; nothing was written")
         return 130
+
+
+def _attached(words: Sequence[str]) -> list[str]:
+    """Write ``--widths -1,1`` as ``--widths=-1,1``: argparse would take the number for an option and say nothing of it."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] == "--widths" and word[:1] == "-" and word[1:2] in tuple("0123456789."):
+            joined[-1] = f"--widths={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -120,6 +120,8 @@ BAD = {
     "grid of zero": (["data.csv", "--target", "y", "--widths", "0:1:5"], "must be positive"),
     "grid too long": (["data.csv", "--target", "y", "--widths", "1:2:3:4"], "--widths needs"),
     "negative width": (["data.csv", "--target", "y", "--widths=-1,2"], "every width must be positive"),
+    "negative width, apart": (["data.csv", "--target", "y", "--widths", "-1,1"], "every width must be positive"),
+    "negative grid, apart": (["data.csv", "--target", "y", "--widths", "-.5:1:5"], "must be positive"),
     "no width": (["data.csv", "--target", "y", "--widths", ","], "widths is empty"),
     "later model": (["data.csv", "--target", "y", "--model", "rvm"], "'rvm' is not available in this release"),
     "unknown model": (["data.csv", "--target", "y", "--model", "svm"], "model must be one of"),
