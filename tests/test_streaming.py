@@ -202,3 +202,13 @@ def test_bad_streams_are_refused_with_advice(source):
     with pytest.raises((ValueError, TypeError, OSError)) as refusal:
         fit_evidence_stream(source, target="y" if isinstance(source, str) else None)
     assert len(str(refusal.value)) > 20
+
+
+def test_a_callable_that_hands_out_a_spent_iterator_is_told(rng):
+    """The second pass finds nothing: the advice is about the callable."""
+    Phi = rng.normal(size=(3000, 3))
+    Phi[2000:, 1] = Phi[2000:, 0] + 1e-9 * Phi[2000:, 1]
+    Phi[2000:] *= 1e6
+    once = blocks(Phi, Phi.sum(axis=1), [1000])
+    with pytest.raises(ValueError, match="must return a fresh iterator"):
+        fit_evidence_stream(lambda: once)

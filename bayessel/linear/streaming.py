@@ -196,7 +196,10 @@ def _pass(designs: Iterator[tuple[FloatArray, FloatArray]], centre: bool, exact:
             )
     if moments is None:
         if not waiting:
-            raise ValueError("the stream is empty: it needs at least one block with at least one row")
+            raise ValueError(
+                "the stream is empty: it needs at least one block with at least one row (a callable must return a "
+                "fresh iterator at every call, since a second pass may be needed)"
+            )
         moments = _start(waiting, centre, True if exact is None else exact)
         if not moments.is_finite():
             raise ValueError(
