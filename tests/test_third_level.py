@@ -77,3 +77,29 @@ def test_few_well_determined_parameters_are_announced():
     rng = np.random.default_rng(6)
     Phi, t = problems.regression_problem(rng, 50, 2)
     assert bs.Status.FEW_WELL_DETERMINED in linear.fit_evidence(Phi, t).notes
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"points": 0}, ValueError, "points must be at least 3, got 0"),
+        ({"points": 1}, ValueError, "points must be at least 3, got 1"),
+        ({"points": 2.5}, TypeError, "points must be an integer"),
+        ({"lower": -1.0}, ValueError, "lower must be positive and finite, got -1.0"),
+        ({"lower": np.nan}, ValueError, "lower must be positive and finite"),
+        ({"upper": np.inf}, ValueError, "upper must be positive and finite"),
+        ({"upper": "1"}, TypeError, "upper must be a positive number"),
+        ({"lower": 2.0, "upper": 1.0}, ValueError, "lower must be less than upper"),
+    ],
+)
+def test_bad_ranges_of_the_integral_are_refused(rng, change, error, message):
+    spectrum = linear.Spectrum.of(*problems.regression_problem(rng, 20, 3))
+    with pytest.raises(error, match=message):
+        linear.model_evidence_quadrature(spectrum, **change)
+
+
+def test_the_integral_wants_a_factorisation(rng):
+    fit = linear.fit_evidence(*problems.regression_problem(rng, 20, 3))
+    for other in (fit, None, np.ones((3, 3))):
+        with pytest.raises(TypeError, match=r"needs a Spectrum \(fit.spectrum"):
+            linear.model_evidence_quadrature(other)
