@@ -22,10 +22,11 @@ leaves the page alone.
 
 How it is measured: the contestants of a case take turns (A B C, B C A, ...) in one process, after one lap that does not
 count; the best of all rounds is compared, so only **ratios** are shown. Every contestant has the same number of BLAS
-threads; each section says how many, when it ran and how busy the machine was. "limit" is bare BLAS or LAPACK doing the arithmetic that no method of the kind can avoid: nobody can be much
-below 1 there. Memory is the high-water mark of a fresh process, minus what it held after building the data. A
-"median ratio" is that over the rounds, "cpu / ours" compares processor time, all threads together: where they differ
-from the ratio of the best times, the machine was busy or the threads waited for each other.
+threads; each section says how many, when it ran and how busy the machine was. "limit" is bare BLAS or LAPACK doing the
+arithmetic that no method of the kind can avoid: nobody can be much below 1 there. Memory is the high-water mark of a
+fresh process, minus what it held after building the data. A "median ratio" is that over the rounds, "cpu / ours"
+compares processor time, all threads together: where they differ from the ratio of the best times, the machine was busy
+or the threads waited for each other.
 """
 
 
@@ -164,9 +165,8 @@ def faster_peers(entries: Iterable[Mapping[str, Any]]) -> list[str]:
             wins = [r for r in ratios if r < 1.0]
             if wins:
                 spread = cell(min(wins)) + (f" to {cell(max(wins))}" if len(wins) > 1 else "")
-                lines.append(
-                    f"- {name} takes {spread} of our time in {len(wins)} of {len(ratios)} cases (`{entry['workload']}`)"
-                )
+                where = f"in {len(wins)} of {len(ratios)} cases (`{entry['workload']}`)"
+                lines.append(f"- {name} takes {spread} of our time {where}")
     return lines
 
 
