@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _attached(words: Sequence[str]) -> list[str]:
-    """Write ``--widths -1,1`` as ``--widths=-1,1``: argparse would take the number for an option and say nothing of it."""
+    """Write ``--widths -1,1`` as ``--widths=-1,1``: argparse would take the number for an option."""
     joined: list[str] = []
     for word in words:
         if joined and joined[-1] == "--widths" and word[:1] == "-" and word[1:2] in tuple("0123456789."):

@@ -126,9 +126,9 @@ def optima(widths: ArrayLike, values: ArrayLike, higher_is_better: bool) -> tupl
     """Every local optimum of a curve given at sorted widths, best first.
 
     A stretch that is flat to one part in 1e9, or to rounding, counts as one optimum, or as none. Rounding is 1e-9 nats
-    where higher is better; of an error it is the square of the machine precision times the largest one. The first and the last width can be
-    optima too: they are marked ``at_end``, because the curve may go on improving beyond them. Values that are not
-    finite are passed over.
+    where higher is better; of an error it is the square of the machine precision times the largest one. The first
+    and the last width can be optima too: they are marked ``at_end``, because the curve may go on improving beyond
+    them. Values that are not finite are passed over.
     """
     r, v = np.asarray(widths, dtype=float), np.asarray(values, dtype=float)
     known = np.isfinite(v)
