@@ -63,5 +63,5 @@ def fingerprint(*arrays: Any) -> str:
     for array in arrays:
         values = np.ascontiguousarray(np.asarray(array, dtype=np.float64))
         digest.update(repr(values.shape).encode())
-        digest.update((values + 0.0).astype("<f8").tobytes())  # + 0.0 makes -0.0 and 0.0 one number
+        digest.update((values + 0.0).astype("<f8", copy=False).data)  # + 0.0 makes -0.0 and 0.0 one number
     return digest.hexdigest()[:16]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray, as_matrix, as_positive, as_positive_vector, as_target
-from bayessel.linear.refinement import log_evidence_at
+from bayessel.linear.refinement import log_evidence_at, sums
 from bayessel.linear.spectrum import Spectrum, offsets
 
 
@@ -70,6 +70,30 @@ class Posterior:
     def gamma(self) -> float:
         """Well-determined parameters, the unpenalised directions included."""
         return float(self.spectrum.gamma(self.lam)) + self.spectrum.n_flat
+
+    @property
+    def sum_squares(self) -> float:
+        """Sum of squared residuals of the posterior mean."""
+        return sums(self.spectrum, self.lam).sum_squares
+
+    @property
+    def log_evidence(self) -> float:
+        """log p(t | alpha, beta) in nats; minus infinity when columns other than the bias are unpenalised."""
+        if len(self.flat):
+            return -np.inf
+        return log_evidence_at(self.spectrum, self.lam, self.beta)
+
+    def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
+        r"""Errors of each row predicted from all others at these precisions, and the variances of those predictions.
+
+        :math:`e_i = (Pt)_i/P_{ii}` and :math:`1/(\beta P_{ii})`, the noise included: exact, without refitting. A
+        large design must have kept its rows: ``Spectrum.of(..., rows=True)``.
+        """
+        at = sums(self.spectrum, self.lam, rows=True)
+        assert at.diag_p is not None
+        with np.errstate(divide="ignore"):
+            variances = np.where(at.diag_p > 0.0, 1.0 / (self.beta * at.diag_p), np.inf)
+        return at.loo_residuals, variances
 
     def variance(self, Phi_new: FloatArray) -> FloatArray:
         r"""Variance of the function, :math:`\phi^T\Sigma\phi`, at new rows of the design (the noise not included)."""

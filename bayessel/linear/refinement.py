@@ -48,6 +48,13 @@ class Sums:
     residuals: FloatArray | None
     diag_p: FloatArray | None
 
+    @property
+    def loo_residuals(self) -> FloatArray:
+        """Errors of each row under the model trained on all others, (P t)_i / P_ii."""
+        assert self.residuals is not None and self.diag_p is not None
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.diag_p > 0.0, self.residuals / self.diag_p, np.inf)
+
 
 def sums(spectrum: Spectrum, lam: float, *, rows: bool = False) -> Sums:
     """Evaluate at one penalty; refined where the plain formulas would lose digits."""
@@ -85,10 +92,7 @@ def loo_residuals(spectrum: Spectrum, lam: float) -> FloatArray:
     """
     if not isinstance(spectrum, Spectrum):
         raise TypeError(f"loo_residuals needs a Spectrum.of(Phi, t, rows=True), got {type(spectrum).__name__}")
-    at = sums(spectrum, as_positive(lam, "lam"), rows=True)
-    assert at.residuals is not None and at.diag_p is not None
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(at.diag_p > 0.0, at.residuals / at.diag_p, np.inf)
+    return sums(spectrum, as_positive(lam, "lam"), rows=True).loo_residuals
 
 
 def _needs_refinement(spectrum: Spectrum, lam: float) -> bool:

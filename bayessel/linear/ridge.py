@@ -57,6 +57,15 @@ class RidgeFit:
     n_rows: int
     spectrum: Spectrum = field(repr=False)
     posterior: Posterior = field(repr=False)
+    kind: str = "plug-in"
+
+    @property
+    def log_evidence(self) -> float:
+        """Log evidence of the equivalent Gaussian prior, in nats: plugged in, not maximised.
+
+        Minus infinity when a local penalty is zero.
+        """
+        return self.posterior.log_evidence
 
     @property
     def beta(self) -> float:

@@ -26,6 +26,7 @@ from bayessel._numerics import few_threads
 from bayessel.linear._evidence import log_density
 from bayessel.linear.flat_space import FlatSpace
 from bayessel.linear.moments import Moments
+from bayessel.result import fingerprint
 
 #: a Gram matrix squares the condition number; it is used only while eps * cond(Phi)^2 stays below this
 GRAM_TOLERANCE = 1e-10
@@ -55,6 +56,8 @@ class Spectrum:
         Unpenalised weights are ``flat_offset - flat_slope @ w``.
     route : str
         'svd', 'qr', 'gram' or 'stream-qr', 'stream-gram': how it was computed.
+    fingerprint : str or None
+        Names the target (`bayessel.result.fingerprint`), so that results of different data are not compared.
     """
 
     n_rows: int
@@ -77,6 +80,7 @@ class Spectrum:
     flat: FlatSpace | None = None
     design: FloatArray | None = None  # Phi and t themselves, kept for the refinement of nearly singular cases
     target: FloatArray | None = None
+    fingerprint: str | None = None  # None where the target was never seen whole (a stream)
 
     @classmethod
     def of(cls, Phi: Any, t: Any, *, centre: bool = False, rows: bool = False, flat: Any = None) -> Spectrum:
@@ -100,7 +104,7 @@ class Spectrum:
         y = as_target(t, A.shape[0])
         rows = rows or A.size <= _SMALL  # they cost nothing here, and let results be refined
         with few_threads(A.size):
-            return cls._factor(A, y, centre, rows, flat)
+            return replace(cls._factor(A, y, centre, rows, flat), fingerprint=fingerprint(y))
 
     @classmethod
     def _factor(cls, A: FloatArray, y: FloatArray, centre: bool, rows: bool, flat: Any) -> Spectrum:
@@ -237,6 +241,7 @@ class Spectrum:
                 "this Spectrum keeps no rows; build it with Spectrum.of(..., rows=True) to change the target"
             )
         y = as_target(t, self.n_rows)
+        name = fingerprint(y)
         t_scale, t_shift = float(np.abs(y).max()), 0.0
         if self.centred:
             t_shift = float(offsets(y[:, None])[0])
@@ -263,7 +268,17 @@ class Spectrum:
         z, off = z + dz, off - self.U @ dz
         if len(self.s) + self.n_flat >= self.n_rows:
             off = np.zeros_like(off)
-        return replace(self, z=z, off_span=off, rss=float(off @ off), tss=tss, t_scale=t_scale, target=y, **flat)
+        return replace(
+            self,
+            z=z,
+            off_span=off,
+            rss=float(off @ off),
+            tss=tss,
+            t_scale=t_scale,
+            target=y,
+            fingerprint=name,
+            **flat,
+        )
 
     @property
     def n_free(self) -> int:
