@@ -14,7 +14,7 @@ from bayessel._check import FloatArray, as_float_array, as_matrix, as_positive_v
 from bayessel.basis import KINDS, RBFDictionary
 from bayessel.errors import NumericalWarning
 from bayessel.linear import LinearFit, RidgeFit, RidgeState, Spectrum
-from bayessel.result import Status
+from bayessel.result import Status, fingerprint
 
 #: one kernel per row beyond this would need more than 3 GB for the design alone
 MAX_OWN_CENTRES = 20_000
@@ -88,6 +88,7 @@ class RBFRegressor(RegressorMixin, BaseEstimator):
         evidence = [self._log_evidence_of(fit, body, outputs[:, k]) for k, fit in enumerate(fits)]
         self._store(fits, evidence, y.ndim == 2)
         self._rows = (X, y) if y.ndim == 1 else None
+        self._fingerprint: str | None = fingerprint(X, y)
         self._state: RidgeState | None = None
         if self.status_ in WARN_ABOUT:
             warnings.warn(f"{self.status_.name}: {self.status_.value}", NumericalWarning, stacklevel=2)
@@ -162,6 +163,32 @@ class RBFRegressor(RegressorMixin, BaseEstimator):
             raise ValueError(f"y must have the shape of the training target, {mean.shape}; got {y.shape}")
         return np.asarray(-0.5 * np.log(2.0 * np.pi) - np.log(std) - 0.5 * ((y - mean) / std) ** 2)
 
+    def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
+        r"""Errors of each training row predicted from all others, and the variances of those predictions.
+
+        Exact at the fitted precisions, without refitting; the noise is included in the variances.
+        """
+        check_is_fitted(self)
+        if self._rows is None:
+            raise ValueError("leave_one_out works with one output; fit one estimator per output")
+        if self._state is None and self.fits_[0].spectrum.U is not None:
+            return self.fits_[0].posterior.leave_one_out()
+        X, y = self._rows
+        mean, std = self.predict(X, return_std=True)
+        left = 2.0 - self.beta_ * std**2  # P_ii = 1 - beta phi' Sigma phi, and std^2 = phi' Sigma phi + 1 / beta
+        with np.errstate(divide="ignore", invalid="ignore"):
+            seen = left > 0.0
+            return np.where(seen, (y - mean) / left, np.inf), np.where(seen, 1.0 / (self.beta_ * left), np.inf)
+
+    @property
+    def fingerprint_(self) -> str:
+        """Name of the training data, inputs and target, as `bayessel.result.fingerprint` gives it."""
+        check_is_fitted(self)
+        if self._fingerprint is None:
+            assert self._rows is not None
+            self._fingerprint = fingerprint(*self._rows)
+        return self._fingerprint
+
     # ---- rows that come and go
 
     def partial_fit(self, X: Any, y: Any) -> Self:
@@ -180,7 +207,7 @@ class RBFRegressor(RegressorMixin, BaseEstimator):
 
         old_X, old_y = self._one_output("partial_fit", y)
         self._change(X, add)
-        self._rows = (np.vstack([old_X, X]), np.concatenate([old_y, y]))
+        self._rows, self._fingerprint = (np.vstack([old_X, X]), np.concatenate([old_y, y])), None
         return self
 
     def forget(self, X: Any, y: Any) -> Self:
@@ -206,7 +233,7 @@ class RBFRegressor(RegressorMixin, BaseEstimator):
                 state.remove_row(i)
 
         self._change(X, remove)
-        self._rows = (old_X[keep], old_y[keep])
+        self._rows, self._fingerprint = (old_X[keep], old_y[keep]), None
         return self
 
     def reestimate(self) -> Self:
