@@ -14,7 +14,7 @@ FOLDERS = {
 }
 
 # Layer -> the layers it may import, besides itself. The first component after "bayessel." names the layer.
-GROUND = {"errors", "_check", "_numerics"}
+GROUND = {"errors", "_check", "_formulas", "_numerics"}
 TABLES = GROUND | {"_tables"}
 BASIS = TABLES | {"basis"}
 RESULT = BASIS | {"result"}
