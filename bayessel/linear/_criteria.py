@@ -1,7 +1,8 @@
 r"""Selection criteria of ridge regression (Orr 1996, section 5), at many ridges from one factorisation.
 
-The formulas of sums are those of `bayessel._formulas`; LOO :math:`= \frac1N \sum_i ((Pt)_i/P_{ii})^2`. Always UEV <= FPE <= GCV;
-GCV <= BIC holds while :math:`\gamma \le N(\ln N - 2)/(\ln N - 1)`, that is for all but nearly interpolating fits.
+The formulas of sums are those of `bayessel._formulas`; LOO :math:`= \frac1N \sum_i ((Pt)_i/P_{ii})^2`. Always
+UEV <= FPE <= GCV; GCV <= BIC holds while :math:`\gamma \le N(\ln N - 2)/(\ln N - 1)`, that is for all but nearly
+interpolating fits.
 """
 
 from __future__ import annotations
