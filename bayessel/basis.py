@@ -85,11 +85,12 @@ def radial_slope(kind: str, z: FloatArray) -> FloatArray:
     return -((1.0 + z) ** -2)
 
 
-def scaled_distances(X: FloatArray, centers: FloatArray, r: FloatArray) -> FloatArray:
+def scaled_distances(X: FloatArray, centers: FloatArray, r: FloatArray, origin: FloatArray | None = None) -> FloatArray:
     """Return z, the squared distances after dividing each input by its width."""
     # differences are taken before squaring (no expansion of the square), and around a common origin, so that inputs
     # such as calendar years keep their digits
-    origin = centers.mean(axis=0)
+    if origin is None:
+        origin = centers.mean(axis=0)
     return np.asarray(cdist((X - origin) / r, (centers - origin) / r, "sqeuclidean"), dtype=np.float64)
 
 
@@ -179,6 +180,57 @@ class RBFDictionary(Dictionary):
         n, d = self.centers.shape
         what = f"{n} {self.kind} functions in {d}-D, width={self.width}"
         return f"RBFDictionary({what}, bias={self.bias}, linear={self.linear})"
+
+
+class LazyDesign:
+    """A design whose columns are made when they are looked at, for dictionaries too large to store.
+
+    Parameters
+    ----------
+    dictionary
+        The radial dictionary.
+    X
+        Inputs (N, D).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.linspace(0.0, 1.0, 5)
+    >>> design = LazyDesign(RBFDictionary(x, width=1.0), x)
+    >>> design.shape, design.columns(np.array([0, 5])).shape
+    ((5, 6), (5, 2))
+    """
+
+    def __init__(self, dictionary: RBFDictionary, X: Any) -> None:
+        if not isinstance(dictionary, RBFDictionary):
+            raise TypeError(f"LazyDesign needs an RBFDictionary, got {type(dictionary).__name__}")
+        self.dictionary = dictionary
+        self.X = as_matrix(X, "X", allow_1d=True)
+        if self.X.shape[1] != dictionary.centers.shape[1]:
+            raise ValueError(
+                f"X must have {dictionary.centers.shape[1]} columns like the centers, got shape {self.X.shape}"
+            )
+        self.shape: tuple[int, int] = (len(self.X), dictionary.n_columns)
+
+    def columns(self, indices: Any) -> FloatArray:
+        """Columns of the design at these numbers, (N, k)."""
+        return self.rows(slice(None), indices)
+
+    def rows(self, rows: Any, indices: Any) -> FloatArray:
+        """A part of the design: these rows of these columns."""
+        index = np.asarray(indices, dtype=np.intp)
+        d, X = self.dictionary, self.X[rows]
+        m = len(d.centers)
+        kernel = index < m
+        if kernel.all():
+            return radial(d.kind, scaled_distances(X, d.centers[index], d._r, d.centers.mean(axis=0)))
+        result = np.ones((len(X), len(index)))
+        if kernel.any():
+            centres = d.centers[index[kernel]]
+            result[:, kernel] = radial(d.kind, scaled_distances(X, centres, d._r, d.centers.mean(axis=0)))
+        inputs = ~kernel & (index < self.shape[1] - int(d.bias))
+        result[:, inputs] = X[:, index[inputs] - m]
+        return result
 
 
 class UserColumns(Dictionary):

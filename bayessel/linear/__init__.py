@@ -5,6 +5,7 @@ from bayessel.linear.incremental import RidgeState
 from bayessel.linear.posterior import Posterior, log_evidence, posterior
 from bayessel.linear.refinement import loo_residuals
 from bayessel.linear.ridge import RidgeFit, criteria, fit_ridge, reestimate_lambda
+from bayessel.linear.sparse import SparseFit, fit_rvm
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.streaming import fit_evidence_stream
 from bayessel.linear.third_level import model_evidence_quadrature
@@ -16,6 +17,7 @@ __all__ = [
     "Posterior",
     "RidgeFit",
     "RidgeState",
+    "SparseFit",
     "Spectrum",
     "WidthFit",
     "WidthOptimum",
@@ -24,6 +26,7 @@ __all__ = [
     "fit_evidence",
     "fit_evidence_stream",
     "fit_ridge",
+    "fit_rvm",
     "log_evidence",
     "loo_residuals",
     "model_evidence_quadrature",

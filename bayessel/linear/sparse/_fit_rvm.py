@@ -1,0 +1,215 @@
+"""The relevance vector machine: precisions of all weights and of the noise, by the evidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayessel._check import FloatArray, as_count, as_positive, as_target, check_magnitude
+from bayessel._numerics import few_threads
+from bayessel.linear.posterior import Posterior, weigh
+from bayessel.linear.sparse import starts
+from bayessel.linear.sparse.columns import Columns, as_columns
+from bayessel.linear.sparse.forms import choose_form, thin
+from bayessel.linear.sparse.local import Search, climb
+from bayessel.linear.sparse.newton import ascend
+from bayessel.linear.sparse.result import SparseFit
+from bayessel.linear.sparse.state import Form, State
+from bayessel.result import Status, worst
+
+INITS = ("auto", "greedy", "full", "backward")
+_EPS = float(np.finfo(float).eps)
+
+
+def fit_rvm(
+    Phi: Any,
+    t: Any,
+    *,
+    init: Any = "auto",
+    beta: float | None = None,
+    max_steps: int = 1000,
+    tol: float = 1e-4,
+) -> SparseFit:
+    r"""Fit a relevance vector machine by type-II maximum likelihood.
+
+    Parameters
+    ----------
+    Phi
+        Dictionary (N, P), float64 or float32, or an object with ``shape`` and ``columns(indices)`` that makes columns
+        when they are looked at (`bayessel.basis.LazyDesign`).
+    t
+        Target (N,).
+    init
+        'auto' tries several starts and keeps the best evidence; 'full', 'greedy', 'backward' name one; a `SparseFit`,
+        or (basis, alpha, beta), is a warm start.
+    beta
+        Noise precision when it is known; learned otherwise.
+    max_steps
+        Largest number of moves of the final search.
+    tol
+        Smallest gain of the evidence, in nats, worth a move.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> Phi = rng.normal(size=(60, 100))
+    >>> fit = fit_rvm(Phi, Phi[:, [3, 50]] @ [2.0, -1.0] + 0.1 * rng.normal(size=60))
+    >>> fit.status.name, fit.basis.tolist()
+    ('CONVERGED', [3, 50])
+    """
+    columns = as_columns(Phi)
+    target = as_target(t, columns.shape[0])
+    check_magnitude(target, "t")
+    as_count(max_steps, "max_steps")
+    as_positive(tol, "tol")
+    known = None if beta is None else as_positive(beta, "beta")
+    warm = _warm(init, columns.shape[1])
+    with few_threads(columns.shape[0] * columns.shape[1]):
+        return _fit(columns, target, init if warm is None else "warm", warm, known, max_steps, tol)
+
+
+def _warm(init: Any, n_columns: int) -> tuple[Any, FloatArray, float] | None:
+    if isinstance(init, str):
+        if init not in INITS:
+            raise ValueError(f"init must be one of {', '.join(map(repr, INITS))}, a SparseFit, or (basis, alpha, beta)")
+        return None
+    if isinstance(init, SparseFit):
+        basis, alpha, beta = init.basis, init.alpha, init.beta
+    elif isinstance(init, tuple) and len(init) == 3:
+        basis, alpha, beta = init
+    else:
+        raise TypeError(f"init must be a name, a SparseFit, or (basis, alpha, beta); got {type(init).__name__}")
+    basis = np.asarray(basis)
+    if basis.size == 0:
+        basis = basis.astype(np.intp)
+    if basis.ndim != 1 or basis.dtype.kind not in "iu" or len(set(basis.tolist())) != len(basis):
+        raise ValueError(f"init's basis must be different column numbers, got {basis!r}")
+    if len(basis) and not (0 <= basis.min() and basis.max() < n_columns):
+        raise ValueError(f"init's basis must lie in 0 ... {n_columns - 1}, got {basis.min()} ... {basis.max()}")
+    alpha = np.asarray(alpha, dtype=np.float64)
+    if alpha.shape != basis.shape or not (np.isfinite(alpha).all() and (alpha > 0).all()):
+        raise ValueError("init's alpha must be one positive finite precision per column of its basis")
+    return basis, alpha, as_positive(beta, "init's beta")
+
+
+def _fit(
+    columns: Columns,
+    t: FloatArray,
+    init: str,
+    warm: tuple[Any, FloatArray, float] | None,
+    known: float | None,
+    max_steps: int,
+    tol: float,
+) -> SparseFit:
+    n, p = columns.shape
+    spread = float(t.std())
+    rms = float(np.sqrt((t @ t) / n)) if np.abs(t).max() > 0 else 0.0
+    constant = spread <= 4.0 * _EPS * rms * np.sqrt(n)
+    s = (rms or 1.0) if constant else spread
+    b_max = min(-2.0 * np.log(4.0 * _EPS * max(float(np.abs(t).max()), s) / s), 68.0)
+    fixed = None if known is None else float(np.log(known) + 2.0 * np.log(s))
+    form = choose_form(columns, t / s)
+    notes: list[Status] = []
+    if n < 2:
+        notes.append(Status.TOO_FEW_ROWS)
+    elif constant:
+        notes.append(Status.CONSTANT_TARGET)
+    found: dict[str, tuple[State, Search]] = {}
+    if warm is not None:
+        basis, alpha, precision = warm
+        a = np.log(alpha) - 2.0 * np.log(np.maximum(columns.lengths[basis], 1e-300)) + 2.0 * np.log(s)
+        b = fixed if fixed is not None else min(float(np.log(precision) + 2.0 * np.log(s)), b_max)
+        useful = columns.lengths[basis] > 0
+        found["warm"] = _climb(form, form.solve(basis[useful], a[useful], b), fixed, b_max, max_steps, tol)
+    else:
+        lean = n * p > 100_000
+        for name, start in _starts(form, init, lean, fixed):
+            found[name] = _climb(form, start, fixed, b_max, 40, max(tol, 0.05))
+    name = max(found, key=lambda key: found[key][0].log_evidence)
+    state, search = found[name]
+    if warm is None:
+        search.moves_left = max_steps
+        state = climb(form, state, search, tol=tol)
+    if search.moves_left <= 0:
+        notes.append(Status.STEP_LIMIT)
+    if search.collinear:
+        notes.append(Status.COLLINEAR_SKIPPED)
+    return _finish(columns, t, s, state, search, name, found, notes, fixed, b_max)
+
+
+def _starts(form: Form, init: str, lean: bool, b: float | None) -> Any:
+    """Yield the starts of a search by name."""
+    if init in ("auto", "full"):
+        for noise in (0.03,) if lean else (0.1, 1e-2, 1e-3):
+            yield f"full({noise:g})", starts.full(form, noise, b=b)
+    if init == "greedy" or (init == "auto" and not lean):
+        for noise in (1e-3,) if init == "auto" else (1e-1, 1e-3):
+            yield f"greedy({noise:g})", starts.greedy(form, noise if b is None else float(np.exp(-b)))
+    if init == "backward":
+        yield "backward", starts.greedy(form, 1e-4 if b is None else float(np.exp(-b)), least_gain=1e-2, block=5)
+
+
+def _climb(form: Form, state: State, fixed: float | None, b_max: float, moves: int, tol: float) -> tuple[State, Search]:
+    search = Search(learn_noise=fixed is None, b_max=b_max, moves_left=moves)
+    search.note("start", state)
+    return climb(form, state, search, tol=tol), search
+
+
+def _finish(
+    columns: Columns,
+    t: FloatArray,
+    s: float,
+    state: State,
+    search: Search,
+    name: str,
+    found: dict[str, tuple[State, Search]],
+    notes: list[Status],
+    fixed: float | None,
+    b_max: float,
+) -> SparseFit:
+    """Polish the chosen columns in their own coordinates, back to the user's units, and evaluate exactly."""
+    n, p = columns.shape
+    order = np.argsort(state.active)
+    basis, a, b = state.active[order], state.a[order], state.b
+    exact = thin(columns.take(basis), t / s)
+    own = exact.solve(np.arange(len(basis)), a, b)
+    own = ascend(exact, own, learn_noise=fixed is None, steps=20, tol=1e-9, b_max=b_max)
+    basis, a, b = basis[own.active], own.a, own.b
+    search.note("polish", own)
+    alpha = np.exp(a) * (columns.lengths[basis] / s) ** 2
+    beta = float(np.exp(b) / s**2)
+    if b >= b_max - 1e-6 and fixed is None:
+        notes.append(Status.NOISE_AT_FLOOR)
+    if not len(basis) and Status.CONSTANT_TARGET not in notes and n >= 2:
+        notes.append(Status.PURE_NOISE)
+    design = columns.raw(basis)
+    spectrum, scale, active, flat = weigh(design, t, alpha / beta, centre=False, rows=True)
+    posterior = Posterior.of(spectrum, 1.0, beta, n_columns=max(len(basis), 1), scale=scale, active=active, flat=flat)
+    shift = -n * np.log(s)
+    history = tuple(
+        {
+            "start": name,
+            "action": step["action"],
+            "log_evidence": step["log_evidence"] + shift,
+            "n_basis": step["n_basis"],
+            "noise_std": float(np.exp(-0.5 * step["b"]) * s),
+        }
+        for step in search.history
+    )
+    return SparseFit(
+        log_evidence=posterior.log_evidence,
+        basis=basis,
+        alpha=alpha,
+        beta=beta,
+        n_rows=n,
+        n_candidates=p,
+        status=worst(notes),
+        notes=tuple(notes),
+        history=history,
+        starts={key: value[0].log_evidence + shift for key, value in found.items()},
+        design=design,
+        target=t,
+        posterior=posterior,
+    )

@@ -1,0 +1,59 @@
+"""Where a search begins: everything at once, one function at a time, or too many.
+
+The surface has many optima and no start is best on all problems. From the full model the functions compete while the
+noise is held low: the best optima at widths that suit the data. Greedily, at a noise held far too low, until there is
+nothing left to explain: the best ones for wide kernels, where the full model never leaves its first plateau.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayessel.linear.sparse.moves import add_gains, best_a
+from bayessel.linear.sparse.newton import ascend
+from bayessel.linear.sparse.state import Form, IntArray, State
+
+#: largest number of columns that compete at once; more are sent through heats
+HEAT = 1100
+
+
+def empty(form: Form, b: float) -> State:
+    """Return the model without columns."""
+    return form.solve(np.zeros(0, dtype=np.intp), np.zeros(0), b)
+
+
+def full(form: Form, noise: float, *, steps: int = 30, hold: int = 5, b: float | None = None) -> State:
+    """All columns compete; beyond HEAT of them in heats of interleaved columns first, then the survivors together."""
+    p = form.n_columns
+    candidates = np.arange(p)
+    while len(candidates) > HEAT:
+        heats = int(np.ceil(len(candidates) / HEAT))
+        survivors: list[IntArray] = []
+        for first in range(heats):
+            survivors.append(form.full_start(candidates[first::heats], noise, steps, hold, b)[0])
+        kept = np.sort(np.concatenate(survivors))
+        if len(kept) > 0.8 * len(candidates):  # heats that send everybody on decide nothing
+            kept = kept[:: int(np.ceil(len(kept) / HEAT))]
+        candidates = kept
+    active, a, level = form.full_start(candidates, noise, steps, hold, b)
+    return form.solve(active, a, level)
+
+
+def greedy(form: Form, noise: float, *, least_gain: float = 0.1, block: int = 1, most: int = 300) -> State:
+    """Add what gains most at a noise held at `noise` (a share of the spread of the target) until nothing does."""
+    state = empty(form, -np.log(noise))
+    best = state
+    while state.size < min(most, form.n_rows):
+        scores = form.score(state)
+        gains = add_gains(state, scores)
+        order = np.argsort(-gains)[:block]
+        order = order[gains[order] > max(least_gain, 0.3 * gains[order[0]])]
+        if not len(order):
+            break
+        a = [best_a(float(scores.S[m]), float(scores.Q[m])) for m in order]
+        grown = form.solve(np.append(state.active, order), np.append(state.a, a), state.b)
+        state = ascend(form, grown, learn_noise=False, steps=3)
+        if state.log_evidence <= best.log_evidence + 0.5 * least_gain:
+            break
+        best = state
+    return best
