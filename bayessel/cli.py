@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Beyond this many rows the command line takes this many spread centres instead of one per row, and says so.
 MANY_ROWS, SPREAD_CENTERS = 1000, 500
+#: Criteria in the order in which they find room on a terminal.
+_TELLING = tuple("mdl-w mdl-alpha evidence holdout gcv loo bic model-evidence elpd-loo prequential fpe uev".split())
 _GRID_HELP = "low:high:count (evenly on the logarithm) or a comma list, in r of exp(-d²/r²)"
 
 
@@ -73,11 +75,34 @@ def _parser() -> argparse.ArgumentParser:
     widths.add_argument("--target", required=True, metavar="NAME", help="column to predict")
     widths.add_argument("--inputs", metavar="A,B", help="input columns; default: all others")
     widths.add_argument("--widths", metavar="GRID", help=f"{_GRID_HELP}; default: from the distances in the data")
-    widths.add_argument("--model", default="evidence", help="evidence (the only one in this release)")
     widths.add_argument(
-        "--criteria", metavar="A,B", help="evidence, model-evidence, gcv, loo, uev, fpe, bic; default: all"
+        "--model",
+        default="evidence",
+        help="evidence (one weight precision; the default) or rvm (sparse: one per weight)",
     )
-    widths.add_argument("--kind", default="gaussian", help="gaussian, multiquadric, inverse_multiquadric or cauchy")
+    widths.add_argument(
+        "--criteria",
+        metavar="A,B",
+        help="rvm: mdl-w, mdl-alpha, evidence, loo (these by default), model-evidence, elpd-loo, gcv, bic, prequential; "
+        "evidence: evidence, model-evidence, gcv, loo, uev, fpe, bic (default: all)",
+    )
+    widths.add_argument(
+        "--kind",
+        default="gaussian",
+        metavar="A,B",
+        help="gaussian (the default), multiquadric, inverse_multiquadric, cauchy; several are compared with each other",
+    )
+    widths.add_argument(
+        "--search",
+        action="store_true",
+        help="go on between the widths, around every optimum that counts, until it is known to 2 %%; --widths is then "
+        "low:high, or a first grid",
+    )
+    widths.add_argument(
+        "--holdout", metavar="SHARE", help="keep this share of the rows from the fits and judge by them"
+    )
+    widths.add_argument("--seed", metavar="N", default="0", help="seed of the rows held out; default: 0")
+    widths.add_argument("--jobs", metavar="N", help="processes; default: more than one where the work is long")
     widths.add_argument(
         "--centers",
         metavar="M",
@@ -102,7 +127,7 @@ def _widths(arguments: argparse.Namespace) -> int:
     from bayessel.widths import compare_widths
 
     console = _console()
-    grid = None if arguments.widths is None else parse_grid(arguments.widths)
+    grid = None if arguments.widths is None else parse_grid(arguments.widths, 13 if arguments.search else 25)
     folder = _folder(arguments.out)
     X, y, names = read_table(arguments.file, arguments.target, _split(arguments.inputs))
     X, names = _scaled(X, names, arguments.standardise, console)
@@ -114,12 +139,16 @@ def _widths(arguments: argparse.Namespace) -> int:
         grid,
         model=arguments.model,
         criteria=_split(arguments.criteria),
-        kind=arguments.kind,
+        kind=_split(arguments.kind) or "",
         centers=_centers(arguments.centers, len(X), console),
         bias=not arguments.no_bias,
         progressbar=not arguments.quiet,
         names=names,
         target=arguments.target,
+        search=arguments.search,
+        holdout=None if arguments.holdout is None else _number(arguments.holdout, "--holdout", float),
+        random_state=_number(arguments.seed, "--seed", int),
+        n_jobs=None if arguments.jobs is None else _number(arguments.jobs, "--jobs", int),
     )
     if not arguments.quiet:
         _show(comparison, console)
@@ -129,15 +158,15 @@ def _widths(arguments: argparse.Namespace) -> int:
     return 130 if comparison.interrupted else 0
 
 
-def parse_grid(text: str) -> FloatArray:
-    """Widths from ``low:high:count`` (evenly on the logarithm; count 25 if left out) or from a comma list."""
+def parse_grid(text: str, usual: int = 25) -> FloatArray:
+    """Widths from ``low:high:count`` (evenly on the logarithm; ``usual`` ones without count) or from a comma list."""
     needed = f"--widths needs {_GRID_HELP}, such as 0.05:2:25; got {text!r}"
     parts = text.split(":")
     try:
         if len(parts) == 1:
             return np.array([float(part) for part in text.split(",") if part.strip()])
         low, high = float(parts[0]), float(parts[1])
-        count = int(parts[2]) if len(parts) == 3 else 25
+        count = int(parts[2]) if len(parts) == 3 else usual
     except (ValueError, IndexError):
         raise ValueError(needed) from None
     if len(parts) > 3 or not (0 < low < high < np.inf) or count < 2:
@@ -151,6 +180,13 @@ def parse_grid(text: str) -> FloatArray:
 
 def _split(text: str | None) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _number(text: str, option: str, of: type) -> Any:
+    try:
+        return of(text)
+    except ValueError:
+        raise ValueError(f"{option} needs a {'whole ' if of is int else ''}number, got {text!r}") from None
 
 
 def _folder(name: str) -> Path:
@@ -218,36 +254,43 @@ def _write(comparison: WidthComparison, folder: Path) -> Path:
 
 def _show(comparison: WidthComparison, console: Console) -> None:
     console.print(comparison.facts() + ".", highlight=False)
-    table, left_out = _terminal_table(comparison, console.width)
+    table, left_out, separate = _terminal_table(comparison, console.width)
     console.print(table)
-    console.print("* best of its column", end="")
-    console.print(f"; {', '.join(left_out)}: in the report\n" if left_out else "\n", highlight=False)
+    said = "* best of its column" + ("; + a separate optimum" if separate else "")
+    said += f"; {', '.join(left_out)}: in the report" if left_out else ""
+    console.print(f"{said}\n", highlight=False)
 
 
-def _terminal_table(comparison: WidthComparison, width: int) -> tuple[Table, list[str]]:
-    """As many columns as the terminal holds, the most telling first; the names of the others."""
+def _terminal_table(comparison: WidthComparison, width: int) -> tuple[Table, list[str], bool]:
+    """As many columns as the terminal holds, the most telling first; the names of the others; whether + occurs."""
     from rich import box
     from rich.table import Table
 
-    from bayessel.diagnostics._curves import CRITERIA, GOOD_STATUS, entry, number
+    from bayessel.diagnostics._criteria import GOOD_STATUS
+    from bayessel.diagnostics._curves import entry, number, scales, width_of
 
     frame = comparison.table
-    order = [name for name in ("evidence", "gcv", "loo", "bic", "model-evidence", "fpe", "uev") if name in frame]
-    wanted = [*order[:4], "noise_std", "gamma", *order[4:]]
-    bests = {name: found[0].width for name in comparison.criteria if (found := comparison.optima(name))}
+    order = [name for name in _TELLING if name in comparison.criteria]
+    sparse = comparison.model == "rvm"
+    wanted = [*order[:4], *(["n_basis"] if sparse else []), "noise_std", "gamma", *order[4:]]
+    marks: dict[tuple[Any, str], str] = {}
+    for name in comparison.criteria:
+        marks |= {(one.label, name): "+" for one in scales(frame, name)}
+        marks |= {(one.label, name): "*" for one in comparison.optima(name)[:1]}
 
-    def text(r: float, name: str, value: float) -> str:
-        shown = entry(name, value)
-        return f"{shown}{'*' if bests.get(name) == r else ' '}" if name in CRITERIA else shown
+    def text(label: Any, name: str, value: float) -> str:
+        return entry(name, value) + (marks.get((label, name), " ") if name in comparison.criteria else "")
 
-    columns = {"r": [number(float(r), strip=False) for r in frame.index]}
+    columns = {"kind": [str(label[0]) for label in frame.index]} if frame.index.nlevels > 1 else {}
+    columns["r"] = [number(width_of(label), strip=False) for label in frame.index]
+    first = list(columns)
     columns |= {name: [text(r, name, v) for r, v in zip(frame.index, frame[name], strict=True)] for name in wanted}
     statuses = [str(status) for status in frame["status"]]
     warned = any(status not in GOOD_STATUS for status in statuses)
     if warned:
         columns["status"] = ["" if status in GOOD_STATUS else status for status in statuses]
     size = {name: max(map(len, (name, *cells))) + 3 for name, cells in columns.items()}
-    kept, room = ["r"], width - size["r"] - (size["status"] if warned else 0)
+    kept, room = first, width - sum(size[name] for name in first) - (size["status"] if warned else 0)
     for name in wanted:
         if size[name] <= room:
             kept.append(name)
@@ -255,11 +298,11 @@ def _terminal_table(comparison: WidthComparison, width: int) -> tuple[Table, lis
     kept += ["status"] if warned else []
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
     for name in kept:
-        table.add_column(name, justify="left" if name == "status" else "right", no_wrap=True)
-    chosen = set(bests.values())
-    for i, r in enumerate(frame.index):
-        table.add_row(*(columns[name][i] for name in kept), style="bold" if float(r) in chosen else None)
-    return table, [name for name in wanted if name not in kept]
+        table.add_column(name, justify="left" if name in ("status", "kind") else "right", no_wrap=True)
+    chosen = {label for (label, _), mark in marks.items() if mark == "*"}
+    for i, label in enumerate(frame.index):
+        table.add_row(*(columns[name][i] for name in kept), style="bold" if label in chosen else None)
+    return table, [name for name in wanted if name not in kept], "+" in marks.values()
 
 
 def _console() -> Console:

@@ -8,13 +8,26 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from bayessel._check import FloatArray, one_of
-from bayessel.diagnostics._curves import CRITERIA, Optimum, Prediction, number, optima, preferences
+from bayessel._check import FloatArray, as_positive, one_of
+from bayessel.diagnostics._curves import (
+    DELTAS,
+    Label,
+    Optimum,
+    Prediction,
+    at_delta,
+    listing,
+    number,
+    preferences,
+    say,
+    scales,
+    turning_points,
+    width_of,
+)
 from bayessel.diagnostics._verdict import verdict_sentences
 
 if TYPE_CHECKING:
@@ -39,10 +52,19 @@ class WidthComparison:
     Attributes
     ----------
     table
-        One row per finished width (index ``width``): the criteria, gamma, noise_std, lam of the evidence fit, the lam_*
-        of the ridge criteria, n_basis, status, and notes (further statuses).
+        One row per finished width (index ``width``, or ``kind`` and ``width`` where several kinds were compared): the
+        criteria, the standard errors of those that are means or sums over rows (``*_se``) and of their difference to
+        the best width (``*_diff_se``), gamma, noise_std, n_basis, status, and notes (further statuses); for
+        model="evidence" also lam of the evidence fit and the lam_* of the ridge criteria.
     fits
-        Predictions of the evidence fit at each width some criterion prefers.
+        Predictions at each width some criterion prefers, by the row's label in the table; of a sparse model also at
+        separate local optima.
+    X, y, held
+        The rows fitted, and the pair of those held out (or None).
+    centers
+        Centres of the functions (M, D); ``Prediction.basis`` counts them, M is the bias.
+    searched
+        The criteria whose optima were refined; empty for a grid.
     fingerprint
         Names the data; results with different fingerprints come from different data.
     interrupted
@@ -53,37 +75,76 @@ class WidthComparison:
     criteria: tuple[str, ...]
     X: FloatArray = field(repr=False)
     y: FloatArray = field(repr=False)
-    fits: dict[float, Prediction] = field(repr=False)
+    fits: dict[Label, Prediction] = field(repr=False)
     names: tuple[str, ...]
     target: str
     model: str
-    kind: str
-    n_centers: int
+    kinds: tuple[str, ...]
+    centers: FloatArray = field(repr=False)
     bias: bool
+    held: tuple[FloatArray, FloatArray] | None = field(repr=False)
     planned: int
+    searched: tuple[str, ...]
     interrupted: bool
     fingerprint: str
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     versions: dict[str, str] = field(default_factory=_versions, repr=False)
 
-    def best(self, criterion: str = "evidence") -> float:
-        """Return the width r this criterion prefers among those compared."""
-        found = self.optima(criterion)
-        if not found:
-            raise ValueError(f"{criterion} has no finite value at any width: look at the column status of .table")
-        return found[0].width
+    @property
+    def n_centers(self) -> int:
+        """Number of functions on offer, the bias not counted."""
+        return len(self.centers)
 
-    def optima(self, criterion: str = "evidence") -> tuple[Optimum, ...]:
-        """Return every local optimum over the widths as (width, value, at_end), best first."""
-        one_of(criterion, "criterion", self.criteria)
-        return optima(self.table.index, self.table[criterion], CRITERIA[criterion].higher_is_better)
+    def best(self, criterion: str | None = None) -> Any:
+        """Return the width r this criterion prefers among those compared; of several kinds the pair (kind, width).
+
+        Default: the evidence if it was asked for, else the first criterion.
+        """
+        name = self._default() if criterion is None else criterion
+        found = self.optima(name)
+        if not found:
+            raise ValueError(f"{name} has no finite value at any width: look at the column status of .table")
+        return found[0].label
+
+    def optima(self, criterion: str | None = None) -> tuple[Optimum, ...]:
+        """Return every local optimum over the widths as (width, value, at_end, depth, kind), best first."""
+        name = self._default() if criterion is None else one_of(criterion, "criterion", self.criteria)
+        return turning_points(self.table, name)
+
+    def scales(self, criterion: str | None = None) -> tuple[Optimum, ...]:
+        """Return the optima that a good margin parts from each other: two of them in a series are two time scales."""
+        name = self._default() if criterion is None else one_of(criterion, "criterion", self.criteria)
+        return scales(self.table, name)
+
+    def deltas(self, criterion: str = "mdl-w", deltas: Sequence[float] = (0.01, 0.1, 1.0)) -> pd.DataFrame:
+        """Return what a description length prefers when weights (or precisions) are sent to other precisions delta.
+
+        One row per delta: the preferred width (and kind), the number of functions there, and by how much the length
+        at the width preferred with the first delta in use exceeds it.
+        """
+        one_of(criterion, "criterion", tuple(name for name in self.criteria if name in DELTAS))
+        rows = []
+        for delta in deltas:
+            table = at_delta(self.table, criterion, as_positive(delta, "every delta"))
+            found = turning_points(table, criterion)
+            best = found[0].label if found else None
+            kind = {"kind": best[0]} if isinstance(best, tuple) else {}
+            r = np.nan if best is None else width_of(best)
+            size = 0 if best is None else int(table.loc[[best], "n_basis"].iloc[0])
+            rows.append({"delta": float(delta), **kind, "width": r, "n_basis": size})
+        return pd.DataFrame(rows).set_index("delta")
+
+    def _default(self) -> str:
+        return "evidence" if "evidence" in self.criteria else self.criteria[0]
 
     def verdict(self) -> str:
         """Say which width each criterion prefers, whether they agree, and what to be wary of."""
         return " ".join(self._sentences())
 
     def _sentences(self) -> list[str]:
-        return verdict_sentences(self.table, self.criteria, self.interrupted, self.planned)
+        return verdict_sentences(
+            self.table, self.criteria, self.interrupted, None if self.searched else self.planned, self.n_centers + 1
+        )
 
     def facts(self) -> str:
         """Return one line on what was compared."""
@@ -92,12 +153,16 @@ class WidthComparison:
         standardised = all(name.endswith(scaled) for name in self.names)
         inputs = ", ".join(name.removesuffix(scaled) if standardised else name for name in self.names[:6])
         inputs += ", ..." if d > 6 else ""
-        shape = "no bias" if not self.bias else "bias"
+        held = "" if self.held is None else f" fitted and {len(self.held[1])} held out"
+        widths = sorted({width_of(label) for label in self.table.index})
+        how = "relevance vector machine" if self.model == "rvm" else "one weight precision"
+        kinds = listing([kind.replace("_", " ") for kind in self.kinds])
         return (
-            f"{n} rows, target {self.target}, {d}{' standardised' if standardised else ''} "
-            f"input{'s' if d > 1 else ''} ({inputs}); {self.n_centers} "
-            f"{self.kind.replace('_', ' ')} functions, {shape}; {len(self.table)} widths from "
-            f"{number(self.table.index[0])} to {number(self.table.index[-1])}"
+            f"{n} rows{held}, target {self.target}, {d}{' standardised' if standardised else ''} "
+            f"input{'s' if d > 1 else ''} ({inputs}); {how}, {self.n_centers} {kinds} "
+            f"functions{' each' if len(self.kinds) > 1 else ''}, {'bias' if self.bias else 'no bias'}; "
+            f"{len(widths)} widths {'searched ' if self.searched else ''}from {number(widths[0])} to "
+            f"{number(widths[-1])}"
         )
 
     def plot(self, criteria: Sequence[str] | None = None) -> Figure:
@@ -108,18 +173,21 @@ class WidthComparison:
             one_of(name, "criterion", self.criteria)
         return plot_widths(self.table, self.criteria if criteria is None else criteria)
 
-    def plot_fit(self, width: float | None = None) -> Figure:
-        """Draw the stored fits, or the one at ``width``, over the data; returns a matplotlib Figure."""
+    def plot_fit(self, width: float | None = None, kind: str | None = None) -> Figure:
+        """Draw the stored fits, or those at ``width``, over the data; returns a matplotlib Figure."""
         from bayessel.diagnostics._plots import plot_fit
 
-        fits = self.fits
-        if width is not None:
-            near = [r for r in fits if np.isclose(r, width, rtol=1e-9)]
-            if not near:
-                kept = ", ".join(number(r) for r in fits)
-                raise ValueError(f"fits are kept at the preferred widths only ({kept}), not at {width}")
-            fits = {near[0]: fits[near[0]]}
-        return plot_fit(self.X, self.y, fits, self.names, self.target, preferences(self.table, self.criteria))
+        def asked(label: Label) -> bool:
+            there = width is None or bool(np.isclose(width_of(label), width, rtol=1e-9))
+            return there and (kind is None or not isinstance(label, tuple) or label[0] == kind)
+
+        fits = {label: fit for label, fit in self.fits.items() if asked(label)}
+        if not fits and self.fits:
+            kept = ", ".join(map(say, self.fits))
+            raise ValueError(f"fits are kept at the preferred widths only ({kept}), not at {width}")
+        return plot_fit(
+            self.X, self.y, fits, self.names, self.target, preferences(self.table, self.criteria), self.centers
+        )
 
     def to_html(self, path: str | Path) -> Path:
         """Write a report that is complete in one file; returns its path."""
@@ -135,7 +203,8 @@ class WidthComparison:
             self.names,
             self.target,
             self.facts(),
-            {
+            centers=self.centers,
+            foot={
                 "data fingerprint": self.fingerprint,
                 "created": self.created,
                 "versions": ", ".join(f"{name} {given}" for name, given in self.versions.items()),

@@ -1,134 +1,69 @@
-"""Reading criteria over kernel widths: which way is better, where the optima lie, how the numbers are written."""
+"""Reading criteria over kernel widths: where the optima lie, how deep they are, how the numbers are written.
+
+A table has one row per candidate. Its index is the width, or (kind, width) where several kinds of function are
+compared; a row's *label* is its entry in that index: a float, or a pair.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-#: A note beside the statuses: the criterion vanishes where the fit passes through every row.
-INTERPOLATION = "INTERPOLATION"
-#: A note beside the statuses: the Gaussian approximation is poor, so the value was integrated exactly.
-QUADRATURE = "QUADRATURE"
-#: A note beside the statuses: the exact integral depends on the range of lambda, so there is no value.
-UNDETERMINED = "UNDETERMINED"
+from bayessel.diagnostics._criteria import CRITERIA, INTERPOLATION, STRONG_NATS
 
-#: Evidence ratios of 20 to 1 are commonly called strong; on the logarithm that is about 3 nats.
-STRONG_NATS = float(np.log(20.0))
-
-#: Statuses that need no attention here; few well-determined parameters spoil only the approximation, which is seen to.
-GOOD_STATUS = frozenset({"CONVERGED", "FEW_WELL_DETERMINED"})
-
-
-@dataclass(frozen=True)
-class Criterion:
-    """One way of judging a model: its name, its direction and what it answers."""
-
-    name: str
-    label: str
-    higher_is_better: bool
-    unit: str
-    family: str
-    meaning: str
-
-
-CRITERIA: Mapping[str, Criterion] = {
-    entry.name: entry
-    for entry in (
-        Criterion(
-            "evidence",
-            "Log evidence",
-            True,
-            "nats",
-            "evidence",
-            "log p(y | width, best alpha and beta): how probable the data are under this width's prior over functions, "
-            "with the two precisions at their best values. Only differences count: 3 nats are odds of 20 to 1.",
-        ),
-        Criterion(
-            "model-evidence",
-            "Log model evidence",
-            True,
-            "nats, up to a constant",
-            "evidence",
-            "The evidence with alpha and beta averaged out (third level, Gaussian approximation on their logarithms): "
-            "it adds what finding the two precisions costs. Integrated exactly where fewer than 3 parameters are well "
-            "determined or fewer than 3 rows are left for the noise; missing where even that has no answer.",
-        ),
-        Criterion(
-            "gcv",
-            "GCV",
-            False,
-            "squared units of the target",
-            "prediction",
-            "Generalised cross-validation: estimated mean squared prediction error on new rows, lambda at its minimum.",
-        ),
-        Criterion(
-            "loo",
-            "LOO",
-            False,
-            "squared units of the target",
-            "prediction",
-            "Leave-one-out: mean squared error of predicting each row from all others (exact, without refitting).",
-        ),
-        Criterion(
-            "uev",
-            "UEV",
-            False,
-            "squared units of the target",
-            "prediction",
-            "Unbiased estimate of the noise variance: the residuals, with gamma parameters paid for. The mildest.",
-        ),
-        Criterion(
-            "fpe",
-            "FPE",
-            False,
-            "squared units of the target",
-            "prediction",
-            "Final prediction error: the residuals corrected for gamma parameters; milder than GCV.",
-        ),
-        Criterion(
-            "bic",
-            "BIC",
-            False,
-            "squared units of the target",
-            "parsimony",
-            "Bayesian information criterion in its error form: every parameter costs ln N instead of 2, so it "
-            "leans to smoother fits the more rows there are.",
-        ),
-    )
-}
+#: a width, or a kind of function and its width
+Label = Any
 
 
 class Optimum(NamedTuple):
-    """A local optimum of a criterion over the grid of widths."""
+    """A local optimum of a criterion over the widths of one kind.
+
+    ``depth`` is by how much the criterion gets worse on the way to anything better (infinite for the best of all):
+    nats, or a share of the error. ``kind`` is empty where only one is compared.
+    """
 
     width: float
     value: float
     at_end: bool
+    depth: float = np.inf
+    kind: str = ""
+
+    @property
+    def label(self) -> Label:
+        """The optimum's entry in the index of the table."""
+        return (self.kind, self.width) if self.kind else self.width
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Prediction:
-    """Predictions of one fit: at the inputs and, for a single input, along a grid as well (else empty arrays)."""
+    """Predictions of one fit: at the inputs and, for a single input, along a grid as well (else empty arrays).
+
+    A sparse fit also says which columns it uses (``basis``: the centre's number, one more for the bias), their weights
+    and the precisions of these.
+    """
 
     mean: NDArray[np.float64]
     std: NDArray[np.float64]
     grid: NDArray[np.float64]
     grid_mean: NDArray[np.float64]
     grid_std: NDArray[np.float64]
+    basis: NDArray[Any] = field(default_factory=lambda: np.empty(0, dtype=int))
+    coef: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    alpha: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
 
-def optima(widths: ArrayLike, values: ArrayLike, higher_is_better: bool) -> tuple[Optimum, ...]:
+def optima(widths: ArrayLike, values: ArrayLike, higher_is_better: bool, kind: str = "") -> tuple[Optimum, ...]:
     """Every local optimum of a curve given at sorted widths, best first.
 
     A stretch that is flat to one part in 1e9, or to rounding, counts as one optimum, or as none. Rounding is 1e-9 nats
     where higher is better; of an error it is the square of the machine precision times the largest one. The first
     and the last width can be optima too: they are marked ``at_end``, because the curve may go on improving beyond
-    them. Values that are not finite are passed over.
+    them. Values that are not finite are passed over. Depths are differences of the values.
     """
     r, v = np.asarray(widths, dtype=float), np.asarray(values, dtype=float)
     known = np.isfinite(v)
@@ -149,27 +84,94 @@ def optima(widths: ArrayLike, values: ArrayLike, higher_is_better: bool) -> tupl
         falls = stop == len(v) or height[stop - 1] > height[stop]
         if rises and falls:
             at_end = float(r[start]) in ends or float(r[stop - 1]) in ends
-            found.append((height[peak], Optimum(float(r[peak]), float(v[peak]), at_end)))
+            depth = _depth(height, start, stop, float(height[peak]))
+            found.append((height[peak], Optimum(float(r[peak]), float(v[peak]), at_end, depth, kind)))
     return tuple(optimum for _, optimum in sorted(found, key=lambda pair: -pair[0]))
 
 
-def preferences(table: pd.DataFrame, criteria: Sequence[str]) -> dict[float, tuple[str, ...]]:
-    """Map every width some criterion prefers to the criteria that prefer it, in increasing width."""
-    chosen: dict[float, tuple[str, ...]] = {}
+def _depth(height: NDArray[np.float64], start: int, stop: int, peak: float) -> float:
+    """How far one must go down from a peak before a higher place can be reached."""
+    passes = []
+    for side in (height[:start][::-1], height[stop:]):
+        higher = np.flatnonzero(side > peak)
+        if len(higher):
+            passes.append(float(side[: higher[0] + 1].min()))
+    return peak - max(passes) if passes else float("inf")
+
+
+def curves(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """One frame per kind of function, index ``width``; a table of one kind comes back under the empty name."""
+    if table.index.nlevels == 1:
+        return {"": table}
+    return {str(kind): table.xs(kind) for kind in dict.fromkeys(table.index.get_level_values(0))}
+
+
+def turning_points(table: pd.DataFrame, name: str) -> tuple[Optimum, ...]:
+    """Every local optimum of a criterion, over all kinds, best first; depths of errors as a share of the error."""
+    criterion = CRITERIA[name]
+    found = [
+        one
+        for kind, frame in curves(table).items()
+        for one in optima(frame.index, frame[name], criterion.higher_is_better, kind)
+    ]
+    if not criterion.in_nats:
+        found = [one._replace(depth=one.depth / one.value if one.value > 0 else one.depth) for one in found]
+    return tuple(sorted(found, key=lambda one: -one.value if criterion.higher_is_better else one.value))
+
+
+def scales(table: pd.DataFrame, name: str, most: int = 3) -> tuple[Optimum, ...]:
+    """Optima that a good margin parts from each other: the best one, and others as deep as a reader may rely on.
+
+    Between them the criterion is worse by more than 3 nats, or 5 % of the error. Two of them in a series usually are
+    two time scales.
+    """
+    found = turning_points(table, name)
+    kind = found[0].kind if found else ""
+    return tuple(one for one in found if one.kind == kind and one.depth > CRITERIA[name].shrugged)[:most]
+
+
+def preferences(table: pd.DataFrame, criteria: Sequence[str]) -> dict[Label, tuple[str, ...]]:
+    """Map every candidate some criterion prefers to the criteria that prefer it, in the order of the table."""
+    chosen: dict[Label, tuple[str, ...]] = {}
     for name in criteria:
-        best = optima(table.index, table[name], CRITERIA[name].higher_is_better)
+        best = turning_points(table, name)
         if best:
-            chosen[best[0].width] = (*chosen.get(best[0].width, ()), name)
-    return dict(sorted(chosen.items()))
+            chosen[best[0].label] = (*chosen.get(best[0].label, ()), name)
+    return {label: chosen[label] for label in table.index if label in chosen}
 
 
-def credible_widths(table: pd.DataFrame, criterion: str = "evidence", nats: float = STRONG_NATS) -> tuple[float, ...]:
-    """Widths whose log evidence is within ``nats`` of the best one (default: odds below 20 to 1)."""
+def credible_widths(table: pd.DataFrame, criterion: str = "evidence", nats: float = STRONG_NATS) -> tuple[Label, ...]:
+    """Candidates whose log evidence is within ``nats`` of the best one (default: odds below 20 to 1)."""
     values = table[criterion].to_numpy(dtype=float)
     if not np.isfinite(values).any():
         return ()
-    near = values >= np.nanmax(values[np.isfinite(values)]) - nats
-    return tuple(float(r) for r in table.index[near & np.isfinite(values)])
+    height = values if CRITERIA[criterion].higher_is_better else -values
+    near = np.isfinite(height) & (height >= np.max(height[np.isfinite(height)]) - nats)
+    return tuple(label for label, kept in zip(table.index, near, strict=True) if kept)
+
+
+def at_delta(table: pd.DataFrame, name: str, delta: float) -> pd.DataFrame:
+    """Return the table with a description length as it would be with weights (or precisions) sent to another ``delta``.
+
+    Both lengths contain -k log delta and nothing else of it, so no fit is needed.
+    """
+    shift = table["n_basis"].to_numpy(dtype=float) * np.log(delta / DELTAS[name])
+    return table.assign(**{name: table[name].to_numpy(dtype=float) - shift})
+
+
+#: The precision the description lengths in a table are computed with.
+DELTAS: Mapping[str, float] = {"mdl-w": 0.1, "mdl-alpha": 1.0}
+
+
+def width_of(label: Label) -> float:
+    """Return the width in a label."""
+    return float(label[1] if isinstance(label, tuple) else label)
+
+
+def say(label: Label) -> str:
+    """Write a label as in a sentence: r = 0.3, or cauchy r = 0.3."""
+    kind = f"{label[0].replace('_', ' ')} " if isinstance(label, tuple) else ""
+    return f"{kind}r = {number(width_of(label))}"
 
 
 def number(value: float, strip: bool = True) -> str:
@@ -189,7 +191,8 @@ def entry(name: str, value: float) -> str:
         return "–"
     if name == "n_basis":
         return str(int(value))
-    return f"{value:.2f}" if name in CRITERIA and CRITERIA[name].higher_is_better else number(value, strip=False)
+    base = name.removesuffix("_se").removesuffix("_diff")
+    return f"{value:.2f}" if base in CRITERIA and CRITERIA[base].in_nats else number(value, strip=False)
 
 
 def listing(words: Sequence[str]) -> str:
@@ -208,11 +211,14 @@ def cut_off(table: pd.DataFrame, criteria: Sequence[str]) -> tuple[str, ...]:
 
     There the curve stops because a minimum was refused, not because a width is better: no choice to rely on.
     """
-    notes = [notes_of(str(text)).get(INTERPOLATION, []) for text in table.get("notes", [""] * len(table))]
+    if "notes" not in table:
+        return ()
     found = []
     for name in criteria:
-        best = optima(table.index, table[name], CRITERIA[name].higher_is_better)
-        at = int(np.flatnonzero(table.index.to_numpy(dtype=float) == best[0].width)[0]) if best else 0
+        best = turning_points(table, name)
+        frame = curves(table)[best[0].kind] if best else table
+        notes = [notes_of(str(text)).get(INTERPOLATION, []) for text in frame["notes"]]
+        at = int(np.flatnonzero(frame.index.to_numpy(dtype=float) == best[0].width)[0]) if best else 0
         near = notes[max(at - 1, 0) : at + 2] if best else notes
         if any(name in each for each in near):
             found.append(name)

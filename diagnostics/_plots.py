@@ -9,14 +9,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from bayessel.diagnostics._criteria import CRITERIA
 from bayessel.diagnostics._curves import (
-    CRITERIA,
+    DELTAS,
+    Label,
     Optimum,
     Prediction,
+    at_delta,
     credible_widths,
+    curves,
     listing,
     number,
-    optima,
+    say,
+    turning_points,
+    width_of,
 )
 
 if TYPE_CHECKING:
@@ -24,14 +30,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK, LINE, BEST, SOFT = "#222222", "#2f6690", "#c8553d", "#9fb8c9"
+#: one colour and dash per kind of function
+KIND_LINES = ((LINE, "-"), ("#3a7d44", "--"), ("#8e6bb0", "-."), ("#8a6d3b", ":"))
 
 
 def plot_widths(table: pd.DataFrame, criteria: Sequence[str] | None = None, columns: int | None = None) -> Figure:
     """Draw one panel per criterion over the logarithm of the width, all with the same horizontal axis.
 
-    The best width of each criterion is a filled red dot with its number, other local optima are open circles, and
-    an optimum at the end of the grid is a triangle that points on. In the panel of the evidence the widths within
-    3 nats of the best are shaded.
+    The best width of each criterion is a filled red dot with its number; every other local optimum is an open circle,
+    a large one with its number where a good margin (3 nats, 5 % of an error) parts it from better ones; an optimum at
+    the end of the grid is a triangle that points on. In the panel of the evidence the widths within 3 nats of the best
+    are shaded; around an error is a band of one standard error of its difference to the best width. Several kinds of
+    function are several curves.
 
     Parameters
     ----------
@@ -64,53 +74,96 @@ def plot_widths(table: pd.DataFrame, criteria: Sequence[str] | None = None, colu
 
 
 def draw_criterion(ax: Axes, table: pd.DataFrame, name: str) -> None:
-    """Draw the curve of one criterion into ``ax``."""
+    """Draw the curves of one criterion into ``ax``."""
     criterion = CRITERIA[name]
-    r, v = table.index.to_numpy(dtype=float), table[name].to_numpy(dtype=float)
+    known = table[name].to_numpy(dtype=float)
+    widths = sorted({width_of(label) for label in table.index})
     ax.set_xscale("log")
-    if not criterion.higher_is_better and np.all(v[np.isfinite(v)] > 0):
+    if not criterion.in_nats and np.all(known[np.isfinite(known)] > 0):
         # errors at unfit widths are many times the best one; on a linear axis the optimum would be squeezed flat
         ax.set_yscale("log")
-    if name == "evidence" and (near := credible_widths(table)):
-        lo, hi = _between(r, near)
+    frames = curves(table)
+    if name == "evidence" and len(frames) == 1 and (near := credible_widths(table)):
+        lo, hi = _between(np.array(widths), [width_of(label) for label in near])
         ax.axvspan(lo, hi, color=SOFT, alpha=0.3, lw=0)
-    ax.plot(r, v, "-", color=LINE, lw=1.4)
-    ax.plot(r, v, ".", color=LINE, ms=4)
-    for rank, optimum in enumerate(optima(r, v, criterion.higher_is_better)):
-        _mark(ax, r, optimum, rank == 0, criterion.higher_is_better)
-    if len(r) > 1:
-        pad = (r[-1] / r[0]) ** 0.06
-        ax.set_xlim(r[0] / pad, r[-1] * pad)
-    _trim(ax, v, criterion.higher_is_better)
+    for (kind, frame), (color, dashes) in zip(frames.items(), KIND_LINES, strict=False):
+        r, v = frame.index.to_numpy(dtype=float), frame[name].to_numpy(dtype=float)
+        if f"{name}_diff_se" in frame:
+            error = frame[f"{name}_diff_se"].to_numpy(dtype=float)
+            floor = v / 3 if ax.get_yscale() == "log" else v - error  # a band down to zero has no end on this axis
+            ax.fill_between(r, np.maximum(v - error, floor), v + error, color=color, alpha=0.18, lw=0)
+        ax.plot(r, v, dashes, color=color, lw=1.4, label=kind.replace("_", " "))
+        ax.plot(r, v, ".", color=color, ms=4 if len(r) < 60 else 2.5)
+    found = turning_points(table, name)
+    for rank, optimum in enumerate(found):
+        _mark(ax, widths, optimum, rank == 0, criterion.higher_is_better, optimum.depth > criterion.shrugged)
+    if len(widths) > 1:
+        pad = (widths[-1] / widths[0]) ** 0.06
+        ax.set_xlim(widths[0] / pad, widths[-1] * pad)
+    if criterion.in_nats:
+        _trim(ax, known, criterion.higher_is_better)
     _ticks(ax)
+    if len(frames) > 1:
+        ax.legend(fontsize=7.5, frameon=False, loc="best")
     better = "higher is better" if criterion.higher_is_better else "lower is better"
     ax.set_title(f"{criterion.label}  ({better})", fontsize=9.5, loc="left", color=INK)
-    ax.set_ylabel("nats" if criterion.unit.startswith("nats") else "target units²", fontsize=8)
+    ax.set_ylabel("nats" if criterion.in_nats else "target units²", fontsize=8)
+
+
+def plot_deltas(table: pd.DataFrame, name: str = "mdl-w", deltas: Sequence[float] = (0.01, 0.1, 1.0)) -> Figure:
+    """Draw a description length for several precisions delta of what is sent, each above its own minimum."""
+    figure = _figure(4.2, 2.9)
+    ax = figure.subplots()
+    ax.set_xscale("log")
+    tops = []
+    for delta, (color, dashes) in zip(deltas, (("#8a6d3b", ":"), (LINE, "-"), ("#3a7d44", "--")), strict=False):
+        shifted = at_delta(table, name, delta)
+        found = turning_points(shifted, name)
+        if not found:
+            continue
+        frame = curves(shifted)[found[0].kind]
+        v = frame[name].to_numpy(dtype=float) - found[0].value
+        chosen = ", usual" if delta == DELTAS[name] else ""
+        ax.plot(frame.index, v, dashes, color=color, lw=1.4, label=f"{delta:g}{chosen}: r = {number(found[0].width)}")
+        ax.plot(found[0].width, 0.0, "o", ms=6, color=color, clip_on=False, zorder=5)
+        tops.append(np.median(v[np.isfinite(v)]))
+    if tops:
+        ax.set_ylim(0, max(1.5 * max(tops), 1.0))
+    ax.legend(title="delta and its best width", fontsize=7.5, title_fontsize=7.5, frameon=False, loc="best")
+    _ticks(ax)
+    ax.set_title(f"{CRITERIA[name].label} and the precision delta", fontsize=9.5, loc="left", color=INK)
+    ax.set_xlabel("kernel width r")
+    ax.set_ylabel("nats above the minimum", fontsize=8)
+    return figure
 
 
 def plot_fit(
     X: ArrayLike,
     y: ArrayLike,
-    fits: Mapping[float, Prediction],
+    fits: Mapping[Label, Prediction],
     names: Sequence[str] | None = None,
     target: str = "y",
-    preferred: Mapping[float, Sequence[str]] | None = None,
+    preferred: Mapping[Label, Sequence[str]] | None = None,
+    centers: ArrayLike | None = None,
 ) -> Figure:
     """Draw the data and the fits at the chosen widths, one panel each.
 
-    With one input: the data, the predictive mean and a band of two predictive standard deviations. With several
-    inputs: predicted against observed, with the line on which a perfect prediction lies.
+    With one input: the data, the predictive mean and a band of two predictive standard deviations, and a circle at the
+    centre of every function a sparse fit uses. With several inputs: predicted against observed, with the line on which
+    a perfect prediction lies.
 
     Parameters
     ----------
     X, y
         Inputs (N, D) and target (N,).
     fits
-        Predictions by width.
+        Predictions by width, or by (kind, width).
     names, target
         Names of the inputs and of the target, for the axes.
     preferred
         Criteria that prefer each width, for the titles.
+    centers
+        Centres of the functions (M, D).
     """
     if not fits:
         raise ValueError("no fit is stored with this comparison, so there is nothing to draw")
@@ -121,10 +174,15 @@ def plot_fit(
     axes = np.asarray(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)).ravel()
     for ax in axes[len(fits) :]:
         ax.set_visible(False)
-    for ax, (r, fit) in zip(axes, sorted(fits.items()), strict=False):
-        draw_fit(ax, inputs, t, fit, names, target)
-        who = listing([CRITERIA[name].label for name in preferred[r]]) if preferred and r in preferred else ""
-        ax.set_title(f"r = {number(r)}" + (f"  ({who})" if who else ""), fontsize=9.5, loc="left", color=INK)
+    places = None if centers is None else np.asarray(centers, dtype=float)
+    for ax, (label, fit) in zip(axes, sorted(fits.items(), key=lambda pair: width_of(pair[0])), strict=False):
+        draw_fit(ax, inputs, t, fit, names, target, places)
+        chosen = preferred[label] if preferred and label in preferred else ()
+        reason = listing([CRITERIA[name].label for name in chosen]) if chosen else ""
+        if preferred and not chosen:
+            reason = "a separate optimum"
+        count = f", {len(fit.basis)} functions" if len(fit.coef) else ""
+        ax.set_title(say(label) + count + (f"  ({reason})" if reason else ""), fontsize=9.5, loc="left", color=INK)
     return figure
 
 
@@ -140,6 +198,7 @@ def draw_fit(
     fit: Prediction,
     names: Sequence[str] | None,
     target: str,
+    centers: np.ndarray[Any, Any] | None = None,
 ) -> None:
     """Draw one fit into ``ax``."""
     many = len(t) > 1500
@@ -152,6 +211,10 @@ def draw_fit(
         ax.fill_between(x, mean - 2 * std, mean + 2 * std, color=SOFT, alpha=0.45, lw=0, label="± 2 std")
         ax.scatter(X[:, 0], t, rasterized=many, label="data", **dots)
         ax.plot(x, mean, color=BEST, lw=1.6, label="mean")
+        if centers is not None and (used := fit.basis[fit.basis < len(centers)]).size:
+            at = centers[used, 0]
+            ring: dict[str, Any] = {"s": 34, "facecolors": "none", "edgecolors": INK, "linewidths": 1.2, "zorder": 4}
+            ax.scatter(at, np.interp(at, x, mean), label="functions in use", **ring)
         ax.set_xlabel(plain(names[0]) if names else "x")
         ax.set_ylabel(plain(target))
     else:
@@ -175,14 +238,17 @@ def _figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _mark(ax: Axes, r: np.ndarray[Any, Any], optimum: Optimum, best: bool, higher: bool) -> None:
+def _mark(ax: Axes, widths: Sequence[float], optimum: Optimum, best: bool, higher: bool, deep: bool) -> None:
     x, v = optimum.width, optimum.value
-    at_end = optimum.at_end and len(r) > 1
-    shape = ("<" if x < np.sqrt(r[0] * r[-1]) else ">") if at_end else "o"
-    ax.plot(x, v, shape, ms=7 if best else 6, mec=BEST, mfc=BEST if best else "white", mew=1.3, zorder=5, clip_on=False)
+    at_end = optimum.at_end and len(widths) > 1
+    middle = float(np.sqrt(widths[0] * widths[-1]))
+    shape = ("<" if x < middle else ">") if at_end else "o"
+    size = 7 if best else 6 if deep else 4
+    mark: dict[str, Any] = {"ms": size, "mec": BEST, "mfc": BEST if best else "white", "mew": 1.3 if deep else 0.9}
+    ax.plot(x, v, shape, zorder=5, clip_on=not best, **mark)
     if best:
         ax.axvline(x, color=BEST, lw=0.8, ls=":", zorder=1)
-        right = x > np.sqrt(r[0] * r[-1])
+        right = x > middle
         ax.annotate(
             f"r = {number(x)}",
             # above a minimum and below a maximum there is room
@@ -194,11 +260,16 @@ def _mark(ax: Axes, r: np.ndarray[Any, Any], optimum: Optimum, best: bool, highe
             fontsize=8.5,
             color=BEST,
         )
+    elif deep and not at_end:
+        ax.annotate(
+            number(x), (x, v), xytext=(0, 7 if higher else -7), textcoords="offset points", ha="center",
+            va="bottom" if higher else "top", fontsize=8, color=BEST, annotation_clip=True,
+        )  # fmt: skip
 
 
 def _legend(ax: Axes, table: pd.DataFrame, names: Sequence[str]) -> None:
     """Explain the marks in the empty corner of the grid of panels; only those that occur."""
-    found = {name: optima(table.index, table[name], CRITERIA[name].higher_is_better) for name in names}
+    found = {name: turning_points(table, name) for name in names}
     marks: list[tuple[str, str, str]] = [("o", BEST, "best width")]
     if any(len(each) > 1 for each in found.values()):
         marks.append(("o", "white", "local optimum"))
@@ -206,19 +277,22 @@ def _legend(ax: Axes, table: pd.DataFrame, names: Sequence[str]) -> None:
         marks.append((">", BEST, "optimum at the end of the grid"))
     for shape, fill, label in marks:
         ax.plot([], [], shape, color=BEST, mfc=fill, mec=BEST, label=label)
-    if "evidence" in names:
+    if "evidence" in names and table.index.nlevels == 1:
         ax.fill_between([], [], color=SOFT, alpha=0.3, label="within 3 nats of the best evidence")
+    if any(f"{name}_diff_se" in table for name in names):
+        ax.fill_between([], [], color=LINE, alpha=0.18, label="± 1 standard error of the difference to the best")
     ax.legend(loc="center left", frameon=False, fontsize=9)
 
 
 def _trim(ax: Axes, v: np.ndarray[Any, Any], higher_is_better: bool) -> None:
     """Leave room around the curve; keep a hopeless end of the grid from squeezing the rest flat."""
-    known = np.sort(v[np.isfinite(v)])
-    if len(known) < 4 or not higher_is_better:
+    known = np.sort(v[np.isfinite(v)] * (1.0 if higher_is_better else -1.0))
+    if len(known) < 4:
         return
     top, middle, low = known[-1], np.median(known), known[0]
     if top - low > 6 * (top - middle) > 0:
-        ax.set_ylim(top - 4 * (top - middle), top + 0.3 * (top - middle))
+        limits = top - 4 * (top - middle), top + 0.3 * (top - middle)
+        ax.set_ylim(limits if higher_is_better else (-limits[1], -limits[0]))
 
 
 def _between(r: np.ndarray[Any, Any], near: Sequence[float]) -> tuple[float, float]:

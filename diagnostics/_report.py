@@ -12,20 +12,22 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from bayessel.diagnostics._criteria import CRITERIA, GOOD_STATUS, INTERPOLATION, QUADRATURE, UNDETERMINED
 from bayessel.diagnostics._curves import (
-    CRITERIA,
-    GOOD_STATUS,
-    INTERPOLATION,
-    QUADRATURE,
-    UNDETERMINED,
+    DELTAS,
+    Label,
     Prediction,
     entry,
+    listing,
     notes_of,
     number,
-    optima,
     preferences,
+    say,
+    turning_points,
+    width_of,
 )
-from bayessel.diagnostics._plots import plot_fit, plot_widths
+from bayessel.diagnostics._plots import plot_deltas, plot_fit, plot_widths
+from bayessel.diagnostics._verdict import loss
 from bayessel.result import Status
 
 if TYPE_CHECKING:
@@ -63,12 +65,16 @@ footer p { max-width: none; overflow-wrap: anywhere; margin: .2rem 0; }
 """
 
 _COLUMN_MEANING = {
-    "gamma": "Number of well-determined parameters of the evidence fit, between 0 and the number of functions.",
-    "noise_std": "Standard deviation of the noise the evidence fit settles on, in the units of the target.",
+    "gamma": "Number of well-determined parameters of the fit, between 0 and the number of functions in use.",
+    "noise_std": "Standard deviation of the noise the fit settles on, in the units of the target.",
     "lam": "Ridge parameter lambda = alpha / beta of the evidence fit; lam_gcv and so on belong to the other criteria.",
-    "n_basis": "Number of kernel functions in the model.",
+    "n_basis": "Number of functions in use; the bias counts as one where it is a function like the others.",
 }
-
+_ERRORS = (
+    "A column that ends in _se is the standard error of the column before it, from its scatter over the rows (or over "
+    "random orders); _diff_se is that of the difference to the best width, smaller because the rows are the same. "
+    "A difference of less than about two of them means nothing. Rows that depend on each other make both too small."
+)
 
 _NOTE_ADVICE = {
     INTERPOLATION: "the criterion vanishes where the fit passes through every row, whatever the data; only minima that "
@@ -84,18 +90,19 @@ def width_report(
     verdict: Sequence[str],
     X: ArrayLike,
     y: ArrayLike,
-    fits: Mapping[float, Prediction],
+    fits: Mapping[Label, Prediction],
     names: Sequence[str],
     target: str,
     facts: str = "",
     foot: Mapping[str, str] | None = None,
+    centers: ArrayLike | None = None,
 ) -> str:
     """Return the page as one string of HTML that needs no other file and no network.
 
     Parameters
     ----------
     table
-        One row per width, index ``width``; columns as in the table of a width comparison.
+        One row per width, index ``width`` or (``kind``, ``width``); columns as in the table of a width comparison.
     criteria
         The criteria to report, in order.
     verdict
@@ -103,11 +110,13 @@ def width_report(
     X, y, names, target
         The data, for the pictures of the fits, and what to call them.
     fits
-        Stored predictions by width.
+        Stored predictions by width, or by (kind, width).
     facts
         One line that says what was compared.
     foot
         Fingerprint, versions and the like.
+    centers
+        Centres of the functions (M, D), to mark those a sparse fit uses.
     """
     chosen = preferences(table, criteria)
     parts = [
@@ -115,12 +124,10 @@ def width_report(
         f'<p class="facts">{escape(facts)}</p>',
         '<div class="verdict">' + "".join(f"<p>{escape(sentence)}</p>" for sentence in verdict) + "</div>",
         "<h2>The criteria over the width</h2>",
-        _panels([(plot_widths(table, [name]), _describe(table, name)) for name in criteria]),
-        "<p>Filled mark: the best width. Open circle: a local optimum. A triangle points to where the curve is still "
-        "improving at the end of the grid."
-        + (" Shade: widths within 3 nats of the best evidence." if "evidence" in criteria else "")
-        + "</p>",
-        *_fits(X, y, fits, names, target, chosen),
+        _panels(_curve_figures(table, criteria)),
+        f"<p>{_legend(table, criteria)}</p>",
+        *_choices(table, criteria, chosen),
+        *_fits(X, y, fits, names, target, chosen, centers),
         "<h2>The numbers</h2>",
         _table(table, criteria),
         "<h2>How to read it</h2>",
@@ -136,6 +143,27 @@ def width_report(
         + "\n".join(part for part in parts if part)
         + "\n</body>\n</html>\n"
     )
+
+
+def _curve_figures(table: pd.DataFrame, criteria: Sequence[str]) -> list[tuple[Figure, str]]:
+    """One picture per criterion, and one of what the precision of the weights does to MDL-w."""
+    figures = [(plot_widths(table, [name]), _describe(table, name)) for name in criteria]
+    if "mdl-w" in criteria and len(table) > 1 and turning_points(table, "mdl-w"):
+        figures.append((plot_deltas(table, "mdl-w"), "MDL-w with its weights sent to three precisions delta"))
+    return figures
+
+
+def _legend(table: pd.DataFrame, criteria: Sequence[str]) -> str:
+    said = (
+        "Filled mark: the best width. Open circles: all other local optima, the large ones (with their width) parted "
+        "from better ones by more than 3 nats, or 5 % of an error; small ones may come and go with a function that "
+        "enters or leaves. A triangle points to where the curve is still improving at the end of the grid."
+    )
+    if "evidence" in criteria and table.index.nlevels == 1:
+        said += " Shade: widths within 3 nats of the best evidence."
+    if any(f"{name}_diff_se" in table for name in criteria):
+        said += " Band: one standard error of the difference to the best width."
+    return said
 
 
 def _embed(figure: Figure, description: str) -> str:
@@ -158,62 +186,102 @@ def _panels(figures: Sequence[tuple[Figure, str]]) -> str:
 
 
 def _describe(table: pd.DataFrame, name: str) -> str:
-    found = optima(table.index, table[name], CRITERIA[name].higher_is_better)
-    best = f"best {number(found[0].value)} at r = {number(found[0].width)}" if found else "no finite value"
+    found = turning_points(table, name)
+    best = f"best {number(found[0].value)} at {say(found[0].label)}" if found else "no finite value"
     return f"{CRITERIA[name].label} over the kernel width: {best}"
+
+
+def _choices(table: pd.DataFrame, criteria: Sequence[str], chosen: Mapping[Label, Sequence[str]]) -> list[str]:
+    """A small table of the preferred widths and what each criterion says of them."""
+    if len(chosen) < 2:
+        return []
+    head = "".join(f"<th>{escape(CRITERIA[name].label)}</th>" for name in criteria)
+    rows = []
+    for label, names in chosen.items():
+        at = table.loc[[label]].iloc[0]
+        cells = "".join(
+            f"<td{' class=best' if name in names else ''}>{_loss(table, name, label)}</td>" for name in criteria
+        )
+        who = listing([CRITERIA[name].label for name in names])
+        rows.append(
+            f'<tr><th>{escape(say(label))}</th><td class="word">{escape(who)}</td>'
+            f"<td>{int(at.get('n_basis', 0))}</td>{cells}</tr>"
+        )
+    return [
+        "<h2>Where they differ, and what it costs</h2>",
+        '<div class="scroll" tabindex="0"><table><thead><tr><th>width</th><th class="word">best by</th>'
+        f"<th>functions</th>{head}</tr></thead>\n<tbody>{''.join(rows)}</tbody></table></div>",
+        "<p>One row per preferred width: what each criterion loses there against its own best, in nats or as a share "
+        "of the error. Below 3 nats or 5 % hardly worth a thought.</p>",
+    ]
+
+
+def _loss(table: pd.DataFrame, name: str, label: Label) -> str:
+    if not turning_points(table, name):
+        return "–"
+    value = loss(table, name, label)
+    if not np.isfinite(value):
+        return "–"
+    if value == 0:
+        return "★"
+    return f"{value:.1f} nats" if CRITERIA[name].in_nats else f"{100 * value:.1f} %"
 
 
 def _fits(
     X: ArrayLike,
     y: ArrayLike,
-    fits: Mapping[float, Prediction],
+    fits: Mapping[Label, Prediction],
     names: Sequence[str],
     target: str,
-    chosen: Mapping[float, Sequence[str]],
+    chosen: Mapping[Label, Sequence[str]],
+    centers: ArrayLike | None,
 ) -> list[str]:
     if not fits:
         return []
+    t = np.asarray(y, dtype=float)
     figures = [
         (
-            plot_fit(X, y, {r: fit}, names, target, preferred=chosen),
-            f"Fit at r = {number(r)}: residuals have a standard deviation of "
-            f"{number(float(np.std(np.asarray(y, dtype=float) - fit.mean)))}",
+            plot_fit(X, y, {label: fit}, names, target, preferred=chosen, centers=centers),
+            f"Fit at {say(label)}: residuals have a standard deviation of {number(float(np.std(t - fit.mean)))}",
         )
-        for r, fit in sorted(fits.items())
+        for label, fit in sorted(fits.items(), key=lambda pair: width_of(pair[0]))
     ]
-    several = len(names) > 1
-    what = (
-        "Fitted against observed values; these rows were used for the fit, so expect new rows to scatter more."
-        if several
-        else "Data, mean, and a band of two predictive standard deviations (noise included, the same everywhere)."
+    sparse = any(len(fit.coef) for fit in fits.values())
+    if len(names) > 1:
+        what = "Fitted against observed values; these rows were used for the fit, so expect new rows to scatter more."
+    else:
+        what = "Data, mean, and a band of two predictive standard deviations, noise included."
+        what += " Rings: centres of the functions in use." if sparse else ""
+    which = (
+        "Every picture shows the fit that is best by the evidence at its width; the other criteria judge this fit."
+        if sparse
+        else "Every picture shows the evidence fit at its width, also where another criterion chose it."
     )
-    return [
-        "<h2>The fits at the preferred widths</h2>",
-        _panels(figures),
-        f"<p>{what} Every picture shows the evidence fit at its width, also where another criterion chose it.</p>",
-    ]
+    return ["<h2>The fits at the preferred widths</h2>", _panels(figures), f"<p>{what} {which}</p>"]
 
 
 def _table(table: pd.DataFrame, criteria: Sequence[str]) -> str:
-    marks: dict[tuple[float, str], str] = {}
+    marks: dict[tuple[Label, str], str] = {}
     for name in criteria:
-        for rank, optimum in enumerate(optima(table.index, table[name], CRITERIA[name].higher_is_better)):
-            marks[optimum.width, name] = "best" if rank == 0 else "local"
+        for rank, optimum in enumerate(turning_points(table, name)):
+            marks[optimum.label, name] = "best" if rank == 0 else "local"
     # what warns must not hide at the far end of a row that scrolls
-    first = [*criteria, "gamma", "noise_std", "status"]
+    first = [*criteria, "n_basis", "gamma", "noise_std", "status"]
     table = table[[name for name in first if name in table] + [name for name in table if name not in first]]
-    head = "".join(f"<th>{escape(str(name))}</th>" for name in ("r", *table.columns))
+    several = table.index.nlevels > 1
+    head = "".join(f"<th>{escape(str(name))}</th>" for name in ("r", *(["kind"] if several else []), *table.columns))
     rows = []
-    for r, row in zip(table.index, table.itertuples(index=False), strict=True):
-        cells = "".join(
-            _cell(value, str(name), marks.get((r, str(name)))) for name, value in zip(table, row, strict=True)
+    for label, row in zip(table.index, table.itertuples(index=False), strict=True):
+        cells = f'<td class="word">{escape(str(label[0]))}</td>' if several else ""
+        cells += "".join(
+            _cell(value, str(name), marks.get((label, str(name)))) for name, value in zip(table, row, strict=True)
         )
-        rows.append(f"<tr><th>{number(float(r), strip=False)}</th>{cells}</tr>")
+        rows.append(f"<tr><th>{number(width_of(label), strip=False)}</th>{cells}</tr>")
     body = "\n".join(rows)
     return (
         f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody></table></div>\n"
-        "<p>★ best of its column; ○ another local optimum. The status is that of the evidence fit; notes name the "
+        "<p>★ best of its column; ○ another local optimum. The status is that of the fit; notes name the "
         "criteria they concern. The table scrolls sideways.</p>"
     )
 
@@ -236,39 +304,62 @@ def _guide(table: pd.DataFrame, criteria: Sequence[str]) -> str:
         for name in criteria
     ]
     entries += [(name, meaning) for name, meaning in _COLUMN_MEANING.items() if name in table.columns]
+    if any(str(name).endswith("_se") for name in table):
+        entries.append(("Standard errors", _ERRORS))
+    if sensitive := [name for name in criteria if name in DELTAS]:
+        given = listing([f"{CRITERIA[name].label} {DELTAS[name]:g}" for name in sensitive])
+        entries.append(
+            (
+                "The precision delta",
+                f"Parameters are sent to a precision delta ({given}). A smaller one charges -ln delta more for each "
+                "function in use, and so moves the choice towards fewer functions, mostly wider ones.",
+            )
+        )
     items = "".join(f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>" for term, meaning in entries)
+    tuned = (
+        "For each width the ridge parameter is tuned anew, for each criterion separately, so a curve compares widths "
+        "at their best. "
+        if "lam" in table
+        else "For each width one sparse model is fitted, by the evidence, and every criterion judges that model. "
+    )
     return (
         "<p>The width r is that of the kernel exp(-d²/r²) (for other kernels: d is divided by r); small r follows the "
-        "data closely, large r gives smooth functions. For each width the ridge parameter is tuned anew, for each "
-        "criterion separately, so a curve compares widths at their best. The best width is known to one step of the "
-        f"grid, no better.</p><dl>{items}</dl>"
+        f"data closely, large r gives smooth functions. {tuned}The best width is known to the distance of its "
+        f"neighbours in the table, no better.</p><dl>{items}</dl>"
     )
 
 
 def _statuses(table: pd.DataFrame) -> str:
     """What the statuses advise, with the widths and criteria they concern."""
-    concerned: dict[str, dict[str, list[float]]] = {}
-    for r, status, text in zip(table.index, table["status"], table.get("notes", [""] * len(table)), strict=True):
-        found = {status: ["evidence"]} if status != "CONVERGED" else {}
+    concerned: dict[str, dict[str, list[Label]]] = {}
+    fit = "evidence" if "lam" in table else "fit"
+    for label, status, text in zip(table.index, table["status"], table.get("notes", [""] * len(table)), strict=True):
+        found = {status: [fit]} if status != "CONVERGED" else {}
         for note, names in notes_of(str(text)).items():
             found[note] = [*found.get(note, []), *names]
         for note, names in found.items():
             for name in names:
-                concerned.setdefault(note, {}).setdefault(name, []).append(float(r))
+                concerned.setdefault(note, {}).setdefault(name, []).append(label)
     if not concerned:
         return "<p>Every fit converged without anything to report.</p>"
     items = []
     for status, where_by_name in concerned.items():
         advice = Status[status].value if status in Status.__members__ else _NOTE_ADVICE.get(status, "")
-        where = "; ".join(f"{CRITERIA[name].label} at {_some(at)}" for name, at in where_by_name.items())
+        where = "; ".join(
+            f"{CRITERIA[name].label if name in CRITERIA else 'fit'} at {_some(at)}"
+            for name, at in where_by_name.items()
+        )
         items.append(f"<dt>{escape(status)}</dt><dd>{escape(advice)}.<br>Here: {escape(where)}.</dd>")
     return f"<dl>{''.join(items)}</dl>"
 
 
-def _some(widths: Sequence[float]) -> str:
-    if len(widths) > 3:
-        return f"{len(widths)} widths from {number(widths[0])} to {number(widths[-1])}"
-    return f"r = {', '.join(map(number, widths))}"
+def _some(labels: Sequence[Label]) -> str:
+    if len(labels) > 3:
+        widths = sorted(map(width_of, labels))
+        return f"{len(labels)} widths from {number(widths[0])} to {number(widths[-1])}"
+    if any(isinstance(label, tuple) for label in labels):
+        return listing([say(label) for label in labels])
+    return f"r = {', '.join(number(width_of(label)) for label in labels)}"
 
 
 def _foot(foot: Mapping[str, str]) -> str:

@@ -7,38 +7,57 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from bayessel.diagnostics._criteria import CRITERIA, GOOD_STATUS
 from bayessel.diagnostics._curves import (
-    CRITERIA,
-    GOOD_STATUS,
-    STRONG_NATS,
+    Label,
+    at_delta,
     credible_widths,
+    curves,
     cut_off,
     listing,
     number,
-    optima,
     preferences,
+    say,
+    scales,
+    turning_points,
+    width_of,
 )
 
 # Why families of criteria may prefer different widths, and who belongs to them.
 _FAMILY_WHY = {
-    "evidence": (("evidence", "model-evidence"), "how probable these data are under the prior of a width"),
-    "prediction": (("gcv", "loo", "fpe", "uev"), "how large the error (or the noise) of predictions is"),
-    "parsimony": (("bic",), "the same at a higher price per parameter"),
+    "evidence": "how probable these data are under the prior of a width",
+    "mdl": "how short a message is that sends the functions in use and then the residuals",
+    "prediction": "how large the error (or the noise) of predictions is",
+    "sequence": "how well each row is foretold from those before it",
+    "parsimony": "how large the error is at a higher price per parameter",
 }
 
-#: The share of an error estimate a reader may lose and shrug: mostly less than its own sampling error.
-SMALL_LOSS = 0.05
+#: preferred widths closer than this are one choice, however fine the grid
+_CLOSE = 0.1
 
 
-def verdict(table: pd.DataFrame, criteria: Sequence[str], interrupted: bool = False, planned: int | None = None) -> str:
+def verdict(
+    table: pd.DataFrame,
+    criteria: Sequence[str],
+    interrupted: bool = False,
+    planned: int | None = None,
+    offered: int | None = None,
+) -> str:
     """Say what the curves allow one to say, in a few sentences and no more than they allow."""
-    return " ".join(verdict_sentences(table, criteria, interrupted, planned))
+    return " ".join(verdict_sentences(table, criteria, interrupted, planned, offered))
 
 
 def verdict_sentences(
-    table: pd.DataFrame, criteria: Sequence[str], interrupted: bool = False, planned: int | None = None
+    table: pd.DataFrame,
+    criteria: Sequence[str],
+    interrupted: bool = False,
+    planned: int | None = None,
+    offered: int | None = None,
 ) -> list[str]:
-    """Return the thoughts of :func:`verdict` one by one, the most important first."""
+    """Return the thoughts of :func:`verdict` one by one, the most important first.
+
+    ``offered`` is the number of functions a sparse model could choose from.
+    """
     if len(table) and (table["status"] == "CONSTANT_TARGET").all():
         return ["The target does not vary: there is nothing to compare, and what the columns differ by is rounding."]
     silent = cut_off(table, criteria)
@@ -46,108 +65,215 @@ def verdict_sentences(
     chosen = preferences(table, heard)
     if not chosen:
         return ["No criterion has a finite value at any width: look at the statuses."]
-    said = _preference(table, chosen)
+    said = _preference(table, chosen, offered)
     if len(table) > 1:
+        said += [*_kinds(table, chosen), *_scales(table, heard), *_deltas(table, heard)]
         said += [*_ends(table, heard), *_spread(table, criteria, chosen)]
     said += [*_statuses(table, chosen), *_interpolation(silent, len(silent) < len(criteria))]
     if interrupted:
-        of = f" of {planned}" if planned else ""
-        said.append(f"The run was interrupted: {len(table)}{of} widths were finished, spread over the grid.")
+        said.append(_interrupted(len(table), planned))
     return said
 
 
-def _who(names: Sequence[str]) -> str:
-    words = {"evidence": "the evidence", "model-evidence": "the model evidence"}
+def who(names: Sequence[str]) -> str:
+    """Write criteria as in a sentence: the evidence, GCV and LOO."""
+    words = {"evidence": "the evidence", "model-evidence": "the model evidence", "holdout": "the held-out error"}
+    words |= {"prequential": "the prequential code length", "elpd-loo": "the LOO log density"}
     return listing([words.get(name, CRITERIA[name].label) for name in names])
 
 
-def _preference(table: pd.DataFrame, chosen: Mapping[float, tuple[str, ...]]) -> list[str]:
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _reference(chosen: Mapping[Label, tuple[str, ...]]) -> tuple[str, Label]:
+    """Who speaks first, and its choice: the evidence if it was asked for, else the first in the usual order."""
+    order = ["evidence", "model-evidence", *CRITERIA]
+    return next((name, label) for name in order for label in chosen if name in chosen[label])
+
+
+def _preference(table: pd.DataFrame, chosen: Mapping[Label, tuple[str, ...]], offered: int | None) -> list[str]:
     """A headline, and what is behind it where the criteria differ."""
     count = sum(len(names) for names in chosen.values())
-    widths = list(chosen)
+    labels = list(chosen)
     if len(table) == 1:
-        return [f"Only one width was tried, r = {number(widths[0])}: there is nothing to compare."]
-    if len(widths) == 1:
-        who = f"all {count} criteria prefer" if count > 1 else f"{_who(chosen[widths[0]])} prefers"
-        return [f"{who[0].upper()}{who[1:]} r = {number(widths[0])}."]
-    apart = np.ptp(np.searchsorted(table.index.to_numpy(dtype=float), widths))
-    # the first criterion in the usual order speaks first: the evidence if it was asked for
-    reference = next(r for name in CRITERIA for r in widths if name in chosen[r])
-    order = sorted(widths, key=lambda r: (r != reference, -len(chosen[r]), r))
-    groups = "; ".join(f"r = {number(r)} by {_who(chosen[r])}" for r in order)
-    if apart == 1:
-        return [f"The {count} criteria agree to within one step of the grid: {groups}."]
-    losses = {name: _loss(table, name, reference) for r in order[1:] for name in chosen[r]}
-    worst = max(losses, key=lambda name: losses[name] / _shrugged(name))
-    if losses[worst] <= _shrugged(worst):
+        return [f"Only one width was tried, {say(labels[0])}: there is nothing to compare."]
+    if len(labels) == 1:
+        those = f"all {count} criteria prefer" if count > 1 else f"{who(chosen[labels[0]])} prefers"
+        return [f"{_capital(those)} {say(labels[0])}."]
+    speaker, reference = _reference(chosen)
+    order = sorted(labels, key=lambda label: (label != reference, -len(chosen[label]), labels.index(label)))
+    groups = "; ".join(f"{say(label)} by {who(chosen[label])}" for label in order)
+    if near := _near(table, labels):
+        return [f"The {count} criteria agree to within {near}: {groups}."]
+    losses = {name: loss(table, name, reference) for label in order[1:] for name in chosen[label]}
+    worst = max(losses, key=lambda name: losses[name] / _allowed(table, name, reference))
+    if losses[worst] <= _allowed(table, worst, reference):
         return [
-            f"The criteria name different widths, but r = {number(reference)} serves them all.",
-            f"Best are {groups}. At r = {number(reference)} the others come within {_largest(losses)} of their best.",
+            f"The criteria name different widths, but {say(reference)} serves them all.",
+            f"Best are {groups}. At {say(reference)} the others come within {_largest(losses)} of their best"
+            + (", or within one standard error." if _by_error_only(table, losses, reference) else "."),
         ]
     behind = "short of" if CRITERIA[worst].higher_is_better else "above"
     return [
-        "The criteria disagree.",
-        f"Best are {groups}. It matters: at r = {number(reference)} {_who([worst])} is "
-        f"{_largest({worst: losses[worst]})} {behind} its best. {_why(chosen)}",
+        f"{_capital(who([speaker]))} prefers {say(reference)}, but the criteria disagree.",
+        f"Best are {groups}. It matters: at {say(reference)} {who([worst])} is "
+        f"{_largest({worst: losses[worst]})} {behind} its best.",
+        _why(table, chosen, offered),
     ]
 
 
-def _shrugged(name: str) -> float:
-    """The largest loss of a criterion that a reader may shrug off."""
-    return STRONG_NATS if CRITERIA[name].higher_is_better else SMALL_LOSS
+def _near(table: pd.DataFrame, labels: Sequence[Label]) -> str:
+    """Say how close the preferred widths are, if they are close; else the empty text."""
+    kinds = {label[0] if isinstance(label, tuple) else "" for label in labels}
+    if len(kinds) > 1:
+        return ""
+    grid = curves(table)[kinds.pop()].index.to_numpy(dtype=float)
+    widths = np.array([width_of(label) for label in labels])
+    if np.ptp(np.searchsorted(grid, widths)) <= 1:
+        return "one step of the grid"
+    apart = float(widths.max() / widths.min() - 1.0)
+    return f"{100 * apart:.0f} %" if apart < _CLOSE else ""
 
 
-def _in(chosen: Mapping[float, tuple[str, ...]], name: str) -> bool:
-    return any(name in names for names in chosen.values())
-
-
-def _loss(table: pd.DataFrame, name: str, r: float) -> float:
-    """What a criterion loses at width r against its own best: nats, or a fraction of the best error."""
+def _allowed(table: pd.DataFrame, name: str, label: Label) -> float:
+    """The largest loss against its best that is no reason to worry: the reader's, or one standard error of it."""
     criterion = CRITERIA[name]
-    best = optima(table.index, table[name], criterion.higher_is_better)[0].value
-    here = float(table[name].to_numpy(dtype=float)[table.index.to_numpy(dtype=float) == r][0])
+    column = f"{name}_diff_se"
+    error = float(table[column].to_numpy(dtype=float)[table.index.get_loc(label)]) if column in table else np.nan
+    if not criterion.in_nats:
+        best = turning_points(table, name)[0].value
+        error = error / best if best > 0 else np.nan
+    return max(criterion.shrugged, error) if np.isfinite(error) else criterion.shrugged
+
+
+def _by_error_only(table: pd.DataFrame, losses: Mapping[str, float], label: Label) -> bool:
+    return any(loss > CRITERIA[name].shrugged for name, loss in losses.items())
+
+
+def loss(table: pd.DataFrame, name: str, label: Label) -> float:
+    """What a criterion loses at a row against its own best: nats, or a fraction of the best error."""
+    criterion = CRITERIA[name]
+    best = turning_points(table, name)[0].value
+    here = float(table[name].to_numpy(dtype=float)[table.index.get_loc(label)])
     if not np.isfinite(here):
         return float("inf")
-    if criterion.higher_is_better:
-        return best - here
+    if criterion.in_nats:
+        return best - here if criterion.higher_is_better else here - best
     return here / best - 1.0 if best > 0 else float("inf") if here > best else 0.0
 
 
 def _largest(losses: Mapping[str, float]) -> str:
     """The largest loss in each unit, as text: 2.3 % and 0.4 nats."""
-    nats = [loss for name, loss in losses.items() if CRITERIA[name].higher_is_better]
-    parts = [100 * loss for name, loss in losses.items() if not CRITERIA[name].higher_is_better]
+    nats = [loss for name, loss in losses.items() if CRITERIA[name].in_nats]
+    parts = [100 * loss for name, loss in losses.items() if not CRITERIA[name].in_nats]
     said = [f"{max(parts):.1f} %" if max(parts) < 100 else f"{max(parts):.0f} %"] if parts else []
     return " and ".join([*said, *([f"{max(nats):.1f} nats"] if nats else [])])
 
 
-def _why(chosen: Mapping[float, tuple[str, ...]]) -> str:
-    """Say which questions the criteria at hand answer, where they are different ones."""
-    asked = []
-    for members, question in _FAMILY_WHY.values():
-        names = [name for name in members if _in(chosen, name)]
-        if names:
-            asked.append(f"{_who(names)} {'asks' if len(names) == 1 else 'ask'} {question}")
-    if len(asked) == 1:
+def _why(table: pd.DataFrame, chosen: Mapping[Label, tuple[str, ...]], offered: int | None) -> str:
+    """Say which questions the criteria at hand answer, where they are different ones, and what functions cost them."""
+    by_family: dict[str, list[str]] = {}
+    for name in (name for name in CRITERIA if any(name in names for names in chosen.values())):
+        by_family.setdefault(CRITERIA[name].family, []).append(name)
+    if len(by_family) == 1:
         return "They ask the same question, but punish parameters differently hard."
-    return f"They answer different questions: {'; '.join(asked)}."
+    asked = [
+        f"{who(by_family[family])} {'asks' if len(by_family[family]) == 1 else 'ask'} {question}"
+        for family, question in _FAMILY_WHY.items()
+        if family in by_family
+    ]
+    said = f"They answer different questions: {'; '.join(asked)}."
+    if "mdl" in by_family and offered:
+        names = {name: label for label in chosen for name in chosen[label]}
+        mdl = by_family["mdl"][0]
+        size = {name: int(table["n_basis"].iloc[table.index.get_loc(label)]) for name, label in names.items()}
+        rival = next((name for name in ("loo", "elpd-loo", "gcv", "evidence") if size.get(name, 0) > size[mdl]), None)
+        said += (
+            f" MDL pays {np.log(offered):.1f} nats (ln {offered}) to name each function"
+            f"{', and more to send its weight' if mdl == 'mdl-w' else ''}, and stops at {size[mdl]} of them"
+        )
+        price = "pays less" if rival == "evidence" else "pays nothing for a function that does no harm"
+        said += f"; {who([rival])} {price} and takes {size[rival]}." if rival else "."
+    return said
 
 
-def _spread(table: pd.DataFrame, criteria: Sequence[str], chosen: Mapping[float, tuple[str, ...]]) -> list[str]:
+def _kinds(table: pd.DataFrame, chosen: Mapping[Label, tuple[str, ...]]) -> list[str]:
+    """Say how far the other kinds of function are behind, by the criterion that speaks first."""
+    if table.index.nlevels == 1:
+        return []
+    speaker, reference = _reference(chosen)
+    criterion = CRITERIA[speaker]
+    behind = []
+    for kind in curves(table):
+        found = [one for one in turning_points(table, speaker) if one.kind == kind]
+        if kind == reference[0]:
+            continue
+        if not found:
+            behind.append(f"{kind.replace('_', ' ')} functions have no finite value")
+            continue
+        gap = _largest({speaker: loss(table, speaker, found[0].label)})
+        verb = "short" if criterion.higher_is_better else "above"
+        behind.append(f"the best {kind.replace('_', ' ')} width ({say(found[0].width)}) is {gap} {verb}")
+    return [f"By {who([speaker])} {listing(behind)}."]
+
+
+def _scales(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
+    """Name further optima that a good margin parts from the best: other scales in the same data."""
+    said = []
+    for name in (name for name in criteria if CRITERIA[name].family in ("mdl", "evidence")):
+        found = scales(table, name)
+        if len(found) < 2:
+            continue
+        others = [
+            f"{say(one.label)} ({_size(table, one.label)}{_largest({name: loss(table, name, one.label)})} worse, "
+            f"behind a ridge of {one.depth:.1f} nats)"
+            for one in found[1:]
+        ]
+        best = say(found[0].label)
+        said.append(
+            f"{_capital(who([name]))} has separate optima: besides {best} also {listing(others)}. The data may hold "
+            "structure on more than one scale; look at each fit."
+        )
+        break
+    return said
+
+
+def _size(table: pd.DataFrame, label: Label) -> str:
+    if "n_basis" not in table or table["n_basis"].nunique() == 1:
+        return ""
+    return f"{int(table['n_basis'].iloc[table.index.get_loc(label)])} functions, "
+
+
+def _deltas(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
+    """Say whether the choice of MDL-w hangs on the precision its weights are sent with."""
+    if "mdl-w" not in criteria:
+        return []
+    found = {delta: turning_points(at_delta(table, "mdl-w", delta), "mdl-w") for delta in (0.01, 0.1, 1.0)}
+    best = {delta: each[0].label for delta, each in found.items() if each}
+    if len(set(best.values())) <= 1 or _near(table, list(dict.fromkeys(best.values()))):
+        return ["MDL-w hardly depends on the precision delta of its weights: 0.01 and 1 lead to the same width."]
+    choices = listing([f"{say(label)} at {delta:g}" for delta, label in best.items()])
+    return [f"MDL-w depends on the precision delta of its weights: {choices}."]
+
+
+def _spread(table: pd.DataFrame, criteria: Sequence[str], chosen: Mapping[Label, tuple[str, ...]]) -> list[str]:
     """Say how many widths the evidence cannot tell from its best."""
     if "evidence" not in criteria:
         return []
     near = credible_widths(table)
     if len(near) < 2:
         return ["No other width of the grid comes within 3 nats (odds of 20 to 1) of the best log evidence."]
-    said = f"The {len(near)} widths from {number(near[0])} to {number(near[-1])} have a log evidence within 3 nats"
-    if near != tuple(table.index[(table.index >= near[0]) & (table.index <= near[-1])]):
-        said = f"{len(near)} widths between {number(near[0])} and {number(near[-1])} have a log evidence within 3 nats"
+    widths = sorted({width_of(label) for label in near})
+    between = table.index[[widths[0] <= width_of(label) <= widths[-1] for label in table.index]]
+    what = f"{len(near)} candidates" if table.index.nlevels > 1 else f"{len(near)} widths"
+    said = f"The {what} from {number(widths[0])} to {number(widths[-1])} have a log evidence within 3 nats"
+    if near != tuple(between):
+        said = f"{what} between {number(widths[0])} and {number(widths[-1])} have a log evidence within 3 nats"
     said += " (odds below 20 to 1) of the best"
-    found = optima(table.index, table["evidence"], higher_is_better=True)
-    rivals = [one.width for one in found[1:] if one.width in near]
+    rivals = [one.label for one in turning_points(table, "evidence")[1:] if one.label in near]
     if rivals:
-        said += f", with a second peak at r = {number(rivals[0])}"
+        said += f", with a second peak at {say(rivals[0])}"
     if len(chosen) > 1 and set(chosen) <= set(near):
         said += ", and all the preferred ones are among them"
     return [f"{said}: by the evidence the data do not tell these apart."]
@@ -155,29 +281,30 @@ def _spread(table: pd.DataFrame, criteria: Sequence[str], chosen: Mapping[float,
 
 def _ends(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
     ends: dict[str, list[str]] = {}
+    limits = {}
     for name in criteria:
-        found = optima(table.index, table[name], CRITERIA[name].higher_is_better)
+        found = turning_points(table, name)
         if found and found[0].at_end:
-            low = abs(found[0].width - table.index[0]) < abs(found[0].width - table.index[-1])
-            ends.setdefault("low" if low else "high", []).append(name)
+            grid = curves(table)[found[0].kind].index.to_numpy(dtype=float)
+            side = "below" if abs(found[0].width - grid[0]) < abs(found[0].width - grid[-1]) else "above"
+            limits[side] = grid[0] if side == "below" else grid[-1]
+            ends.setdefault(side, []).append(name)
     said = []
     for side, names in ends.items():
-        limit = number(float(table.index[0] if side == "low" else table.index[-1]))
-        where = f"below {limit}" if side == "low" else f"above {limit}"
-        what = "optimum" if len(names) == 1 else "optima"
-        verb = "lies" if len(names) == 1 else "lie"
-        said.append(f"The {what} of {_who(names)} {verb} at the end of the grid: widen it {where}.")
+        what, verb = ("optimum", "lies") if len(names) == 1 else ("optima", "lie")
+        where = f"{side} {number(float(limits[side]))}"
+        said.append(f"The {what} of {who(names)} {verb} at the end of the grid: widen it {where}.")
     return said
 
 
-def _statuses(table: pd.DataFrame, chosen: Mapping[float, tuple[str, ...]]) -> list[str]:
+def _statuses(table: pd.DataFrame, chosen: Mapping[Label, tuple[str, ...]]) -> list[str]:
     """Name the warnings that bear on a preferred width; count the rest."""
-    warned = {float(r): str(s) for r, s in table["status"].items() if s not in GOOD_STATUS}  # type: ignore[arg-type]
+    warned = {label: str(s) for label, s in table["status"].items() if s not in GOOD_STATUS}
     said = []
-    for status in dict.fromkeys(warned[r] for r in chosen if r in warned):
-        at = [f"r = {number(r)} ({_who(chosen[r])})" for r in chosen if warned.get(r) == status]
-        said.append(f"Status of the evidence fit at the preferred {listing(at)}: {status}.")
-    others = [status for r, status in warned.items() if r not in chosen]
+    for status in dict.fromkeys(warned[label] for label in chosen if label in warned):
+        at = [f"{say(label)} ({who(chosen[label])})" for label in chosen if warned.get(label) == status]
+        said.append(f"Status of the fit at the preferred {listing(at)}: {status}.")
+    others = [status for label, status in warned.items() if label not in chosen]
     if others:
         one = len(others) == 1
         kinds = listing(sorted(set(others)))
@@ -191,8 +318,15 @@ def _interpolation(silent: Sequence[str], others: bool) -> list[str]:
         return []
     one = len(silent) == 1
     verb, they, them = ("has", "it vanishes", "it") if one else ("have", "they vanish", "them")
-    say = f"{verb} no say" if others else f"{verb} little to say"
+    words = f"{verb} no say" if others else f"{verb} little to say"
     return [
-        f"{_who(silent)} {say} here: with this many functions {they} where the fit passes through every row, whatever "
-        f"the data. Fewer centres would give {them} a voice."
+        f"{_capital(who(silent))} {words} here: with this many functions {they} where the fit passes through every "
+        f"row, whatever the data. Fewer centres would give {them} a voice."
     ]
+
+
+def _interrupted(finished: int, planned: int | None) -> str:
+    if planned == finished:
+        return "The run was interrupted while fits were being improved from their neighbours."
+    of = f" of {planned}" if planned else ""
+    return f"The run was interrupted: {finished}{of} widths were finished, spread over the grid."

@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 import bayessel as bs
-import bayessel.widths as widths_module
 from bayessel.cli import main, parse_grid
 from bayessel.diagnostics import WidthComparison
 from bayessel.diagnostics._curves import entry, number
+from bayessel.widths import _evidence, suggest_widths
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -65,7 +65,7 @@ def test_every_option_reaches_the_comparison(table, tmp_path):
     )
     pd.testing.assert_frame_equal(found.table, expected.table)
     assert found.names == ("junk (standardised)", "x (standardised)")
-    assert "2 standardised inputs (junk, x); 9 cauchy functions, no bias; 2 widths from 0.5 to 2" in found.facts()
+    assert "2 standardised inputs (junk, x); one weight precision, 9 cauchy functions, no bias; 2 widths from 0.5 to 2" in found.facts()
 
 
 def test_the_terminal_table_fits_and_marks_the_best(table, tmp_path, capsys):
@@ -88,7 +88,7 @@ def test_the_terminal_table_fits_and_marks_the_best(table, tmp_path, capsys):
 def test_a_grid_is_suggested_and_announced(table, tmp_path, capsys):
     assert run("widths", table[0], "--target", "y", "--inputs", "x", "--criteria", "evidence", "--out", tmp_path) == 0
     found = WidthComparison.from_netcdf(tmp_path / "result.nc")
-    assert list(found.table.index) == list(widths_module.suggest_widths(table[1]["x"]))
+    assert list(found.table.index) == list(suggest_widths(table[1]["x"]))
     assert "No --widths given: trying 25 from" in capsys.readouterr().out
     assert not found.optima("evidence")[0].at_end
 
@@ -123,7 +123,7 @@ BAD = {
     "negative width, apart": (["data.csv", "--target", "y", "--widths", "-1,1"], "every width must be positive"),
     "negative grid, apart": (["data.csv", "--target", "y", "--widths", "-.5:1:5"], "must be positive"),
     "no width": (["data.csv", "--target", "y", "--widths", ","], "widths is empty"),
-    "later model": (["data.csv", "--target", "y", "--model", "rvm"], "'rvm' is not available in this release"),
+    "later model": (["data.csv", "--target", "y", "--model", "gp"], "'gp' is not available in this release"),
     "unknown model": (["data.csv", "--target", "y", "--model", "svm"], "model must be one of"),
     "unknown criterion": (["data.csv", "--target", "y", "--criteria", "aic"], "criterion must be one of"),
     "unknown kind": (["data.csv", "--target", "y", "--kind", "box"], "kind must be one of"),
@@ -178,7 +178,7 @@ def test_default_count_of_a_grid():
 
 
 def test_interrupted_run_writes_what_is_done(table, tmp_path, monkeypatch, capsys):
-    real, calls = widths_module.fit_evidence, []
+    real, calls = _evidence.fit_evidence, []
 
     def stopping(spectrum):
         calls.append(1)
@@ -186,7 +186,7 @@ def test_interrupted_run_writes_what_is_done(table, tmp_path, monkeypatch, capsy
             raise KeyboardInterrupt
         return real(spectrum)
 
-    monkeypatch.setattr(widths_module, "fit_evidence", stopping)
+    monkeypatch.setattr(_evidence, "fit_evidence", stopping)
     words = ("widths", table[0], "--target", "y", "--widths", "0.1:5:9", "--out", tmp_path)
     assert run(*words) == 130
     found = WidthComparison.from_netcdf(tmp_path / "result.nc")

@@ -10,10 +10,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize, minimize_scalar
 
 import bayessel as bs
-import bayessel.widths as widths_module
 from bayessel.diagnostics import WidthComparison, credible_widths, optima, verdict
 from bayessel.result import Status, fingerprint
-from bayessel.widths import spread_rows, suggest_widths
+from bayessel.widths import _evidence, _ledger, spread_rows, suggest_widths
+from bayessel.widths._grids import coarse_to_fine
 from tests import oracles
 
 HIGHER = ("evidence", "model-evidence")
@@ -193,27 +193,30 @@ def test_best_reads_the_table_the_right_way_round(wide):
     assert set(wide.fits) == {wide.best(name) for name in HIGHER + LOWER}
 
 
-def test_memory_holds_the_leaders_only(data, monkeypatch):
+def test_memory_is_bounded_by_keeping_the_leaders_only(data, monkeypatch):
     seen = []
-    offer = widths_module._Leaders.offer
+    enter = _ledger.Ledger.enter
 
-    def watched(self, r, row, criteria, fit):
-        offer(self, r, row, criteria, fit)
-        seen.append((r, dict(row), set(self.fits)))
+    def watched(self, place, outcome):
+        enter(self, place, outcome)
+        seen.append((place.width, outcome.row, {kept.width for kept in self._predictions}))
 
-    monkeypatch.setattr(widths_module._Leaders, "offer", watched)
-    bs.compare_widths(*data, np.geomspace(0.05, 20, 13), progressbar=False)
+    monkeypatch.setattr(_ledger.Ledger, "enter", watched)
+    monkeypatch.setattr(_ledger, "KEPT", 0)
+    found = bs.compare_widths(*data, np.geomspace(0.05, 20, 13), progressbar=False)
+    assert len(seen) == 13
     for k, (_, _, kept) in enumerate(seen):
         table = pd.DataFrame({r: row for r, row, _ in seen[: k + 1]}).T.sort_index()
         leaders = {table[name].astype(float).idxmax() for name in HIGHER}
         leaders |= {table[name].astype(float).idxmin() for name in LOWER if table[name].notna().any()}
         assert kept == leaders
+    assert set(found.fits) == {found.best(name) for name in found.criteria if found.optima(name)}
 
 
 def test_table_has_what_a_person_needs(comparison):
     columns = list(comparison.table.columns)
-    assert columns[:7] == [*HIGHER, *LOWER]
-    assert set(columns[7:]) == {"gamma", "noise_std", "lam", "n_basis", "status", "notes", *(f"lam_{n}" for n in LOWER)}
+    assert columns[:9] == [*HIGHER, "gcv", "loo", "loo_se", "loo_diff_se", "uev", "fpe", "bic"]
+    assert set(columns[9:]) == {"gamma", "noise_std", "lam", "n_basis", "status", "notes", *(f"lam_{n}" for n in LOWER)}
     assert comparison.table.index.name == "width"
     assert tuple(comparison.table.index) == WIDTHS
     assert (comparison.table["n_basis"] == 26).all()
@@ -289,7 +292,7 @@ def test_suggested_widths_span_the_distances(data):
 def test_interrupted_run_gives_what_is_done(data, monkeypatch):
     grid = np.geomspace(0.05, 20, 17)
     whole = bs.compare_widths(*data, grid, progressbar=False)
-    real, calls = widths_module.fit_evidence, []
+    real, calls = _evidence.fit_evidence, []
 
     def stopping(spectrum):
         calls.append(spectrum)
@@ -297,13 +300,14 @@ def test_interrupted_run_gives_what_is_done(data, monkeypatch):
             raise KeyboardInterrupt
         return real(spectrum)
 
-    monkeypatch.setattr(widths_module, "fit_evidence", stopping)
+    monkeypatch.setattr(_evidence, "fit_evidence", stopping)
     part = bs.compare_widths(*data, grid, progressbar=False)
     assert part.interrupted and not whole.interrupted
     assert "interrupted: 5 of 17 widths" in part.verdict()
     # coarse to fine: the five finished ones are evenly spread over all of the grid
     assert_allclose(part.table.index, grid[[0, 4, 8, 12, 16]])
-    pd.testing.assert_frame_equal(part.table, whole.table.loc[part.table.index])
+    ours = part.table.drop(columns="loo_diff_se")  # relative to the best so far
+    pd.testing.assert_frame_equal(ours, whole.table.loc[ours.index, ours.columns])
     assert set(part.fits) == {part.best(name) for name in part.criteria}
     assert_array_equal(part.fits[part.best("gcv")].mean.shape, data[1].shape)
 
@@ -312,14 +316,14 @@ def test_interruption_before_anything_is_done_is_passed_on(data, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(widths_module, "fit_evidence", stop)
+    monkeypatch.setattr(_evidence, "fit_evidence", stop)
     with pytest.raises(KeyboardInterrupt):
         bs.compare_widths(*data, [0.1, 1.0], progressbar=False)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 9, 25, 64])
 def test_order_visits_every_width_once_and_halves_the_gaps(n):
-    order = widths_module._coarse_to_fine(range(n))
+    order = coarse_to_fine(range(n))
     assert sorted(order) == list(range(n))
     for done in range(2, n):
         gaps = np.diff(sorted(order[:done]))
@@ -333,11 +337,12 @@ def test_file_gives_back_the_comparison(wide, tmp_path):
     path = wide.to_netcdf(tmp_path / "result.nc")
     back = WidthComparison.from_netcdf(path)
     pd.testing.assert_frame_equal(back.table, wide.table)
-    for name in ("criteria", "names", "target", "model", "kind", "n_centers", "bias", "planned", "interrupted",
+    for name in ("criteria", "names", "target", "model", "kinds", "bias", "held", "planned", "searched", "interrupted",
                  "fingerprint", "created", "versions"):  # fmt: skip
         assert getattr(back, name) == getattr(wide, name), name
     assert_array_equal(back.X, wide.X)
     assert_array_equal(back.y, wide.y)
+    assert_array_equal(back.centers, wide.centers)
     assert fingerprint(back.X, back.y) == back.fingerprint
     assert list(back.fits) == list(wide.fits)
     for r, fit in wide.fits.items():
@@ -398,12 +403,30 @@ BAD = [
     (dict(widths=["a"]), TypeError, "every width"),
     (dict(widths=[True]), TypeError, "every width"),
     (dict(widths=None), TypeError, "every width"),
-    (dict(model="rvm"), ValueError, "'rvm' is not available in this release; available: 'evidence'"),
-    (dict(model="search"), ValueError, "not available in this release"),
+    (dict(model="search"), ValueError, "'search' is not available in this release; available: 'evidence', 'rvm'"),
     (dict(model="gp"), ValueError, "not available in this release"),
-    (dict(model="svm"), ValueError, "model must be one of 'evidence'"),
-    (dict(criteria=["aic"]), ValueError, "criterion must be one of 'evidence', 'model-evidence', 'gcv'"),
-    (dict(criteria=["mdl-w"]), ValueError, "'mdl-w' is not available in this release"),
+    (dict(model="svm"), ValueError, "model must be one of 'evidence', 'rvm'"),
+    (dict(criteria=["aic"]), ValueError, "criterion must be one of 'mdl-w', 'mdl-alpha', 'evidence'"),
+    (dict(criteria=["mdl-w"]), ValueError, "not for model='evidence': it counts.* or model='rvm'"),
+    (dict(criteria=["uev"], model="rvm"), ValueError, "not for model='rvm': it is the square of the column noise_std"),
+    (dict(criteria=["gcv", "holdout"]), ValueError, "needs rows to hold out: holdout=0.2"),
+    (dict(holdout=1.0), ValueError, "holdout must be a share of the rows between 0 and 1"),
+    (dict(holdout=-0.1), ValueError, "holdout must be positive"),
+    (dict(holdout="some"), TypeError, "holdout must be a share of the rows"),
+    (dict(holdout=(np.ones((3, 2)), np.ones(3))), ValueError, "holdout's X must have the 1 columns of X"),
+    (dict(holdout=(np.ones(3), np.ones(2))), ValueError, "3 rows and 2 values of holdout's y"),
+    (dict(X=[1.0, 2.0], y=[1.0, 2.0], holdout=0.9), ValueError, "leaves no row of 2 to fit"),
+    (dict(n_jobs=0), ValueError, "n_jobs must not be 0"),
+    (dict(n_jobs="all"), TypeError, "n_jobs must be None, a number"),
+    (dict(search="loo", criteria="gcv"), ValueError, "search must be one of 'gcv', got 'loo'"),
+    (dict(search=3), TypeError, "search must be True or names of criteria"),
+    (dict(search=True), ValueError, "two widths to search between"),
+    (dict(widths=(1, 2), search=True, tol=0), ValueError, "tol must be positive"),
+    (dict(widths=(1, 2), search=True, budget=0), ValueError, "budget must be at least 1"),
+    (dict(random_state="x"), TypeError, "random_state must be an integer"),
+    (dict(kind=[]), ValueError, "kind is empty"),
+    (dict(kind=["gaussian", "box"]), ValueError, "kind must be one of"),
+    (dict(kind=3), ValueError, "kind must be one of"),
     (dict(criteria=[]), ValueError, "criteria is empty"),
     (dict(kind="square"), ValueError, "kind must be one of"),
     (dict(centers=0), ValueError, "centers must be at least 1"),
@@ -463,27 +486,35 @@ def test_nothing_heavy_is_loaded_for_a_comparison():
 # reading curves
 
 
+def short(found):
+    """Width, value and whether at the end of each optimum."""
+    return tuple(one[:3] for one in found)
+
+
 def test_optima_of_a_hand_made_curve():
     r = [1, 2, 3, 4, 5, 6, 7, 8]
     v = [3.0, 1, 2, 5, 4, 4, 6, 7]
-    assert optima(r, v, True) == ((8, 7.0, True), (4, 5.0, False), (1, 3.0, True))
-    assert optima(r, v, False) == ((2, 1.0, False), (5, 4.0, False))
+    assert short(optima(r, v, True)) == ((8, 7.0, True), (4, 5.0, False), (1, 3.0, True))
+    assert short(optima(r, v, False)) == ((2, 1.0, False), (5, 4.0, False))
+    # from 5 one goes down to 4 before it rises to 7; from 3 to 1 before it rises to 5; from 4 up to 5 before 1
+    assert [one.depth for one in optima(r, v, True)] == [np.inf, 1.0, 2.0]
+    assert [one.depth for one in optima(r, v, False)] == [np.inf, 1.0]
 
 
 def test_optima_of_flat_and_broken_curves():
-    assert optima([1, 2, 3], [5.0, 5.0, 5.0], True) == ((1, 5.0, True),)
-    assert optima([1, 2, 3, 4], [0.0, 2.0, 2.0, 1.0], True) == ((2, 2.0, False),)
+    assert short(optima([1, 2, 3], [5.0, 5.0, 5.0], True)) == ((1, 5.0, True),)
+    assert short(optima([1, 2, 3, 4], [0.0, 2.0, 2.0, 1.0], True)) == ((2, 2.0, False),)
     # rounding noise makes no optima
     noisy = -690.0 + 1e-11 * np.random.default_rng(0).normal(size=20)
     assert len(optima(range(1, 21), noisy, True)) == 1
     # nor when the evidence happens to be near zero, nor errors at the rounding of the largest one
     assert len(optima(range(1, 21), 1e-13 * np.random.default_rng(0).normal(size=20), True)) == 1
-    assert optima([1, 2, 3, 4, 5], [1.0, 3e-33, 1e-33, 2e-33, 1e-33], False) == ((3, 1e-33, True),)
+    assert short(optima([1, 2, 3, 4, 5], [1.0, 3e-33, 1e-33, 2e-33, 1e-33], False)) == ((3, 1e-33, True),)
     # small is not rounding: the units of an error are the user's
-    assert optima([1, 2, 3], [2e-60, 1e-60, 3e-60], False) == ((2, 1e-60, False),)
-    assert optima([1, 2, 3], [np.nan, 1.0, -np.inf], True) == ((2, 1.0, False),)
-    assert optima([1, 2, 3], [np.nan, 1.0, 2.0], True) == ((3, 2.0, True),)
-    assert optima([1, 2], [np.nan, np.inf], True) == ()
+    assert short(optima([1, 2, 3], [2e-60, 1e-60, 3e-60], False)) == ((2, 1e-60, False),)
+    assert short(optima([1, 2, 3], [np.nan, 1.0, -np.inf], True)) == ((2, 1.0, False),)
+    assert short(optima([1, 2, 3], [np.nan, 1.0, 2.0], True)) == ((3, 2.0, True),)
+    assert short(optima([1, 2], [np.nan, np.inf], True)) == ()
 
 
 def test_credible_widths_are_those_within_odds_of_twenty():
@@ -523,13 +554,14 @@ VERDICTS = {
     ),
     "disagree": (
         made(evidence=[-9, 0, -9, -9, -9], gcv=[3, 2, 1.5, 1, 4], bic=[3, 2.1, 2, 1, 4]),
-        ["The criteria disagree.", "r = 2 by the evidence; r = 4 by GCV and BIC", "at r = 2 BIC is 110 % above its",
-         "the evidence asks how probable", "GCV asks how large the error", "BIC asks the same at a higher price"],
+        ["The evidence prefers r = 2, but the criteria disagree.", "r = 2 by the evidence; r = 4 by GCV and BIC",
+         "at r = 2 BIC is 110 % above its", "the evidence asks how probable", "GCV asks how large the error",
+         "BIC asks how large the error is at a higher price"],
         ["serves them all", "among them"],
     ),
     "same question": (
         made(gcv=[3, 1, 2, 3, 4], loo=[3, 2, 2, 1, 4]),
-        ["The criteria disagree.", "same question, but punish parameters differently"],
+        ["GCV prefers r = 2, but the criteria disagree.", "same question, but punish parameters differently"],
         ["evidence"],
     ),
     "high end": (

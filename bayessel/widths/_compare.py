@@ -1,0 +1,216 @@
+"""The comparison itself: every width on its own, then each from its neighbours' fits, then finer where it matters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bayessel._check import as_count, as_flag, as_positive
+from bayessel.diagnostics._comparison import WidthComparison
+from bayessel.diagnostics._curves import number
+from bayessel.result import fingerprint
+from bayessel.widths import _door
+from bayessel.widths._grids import check_widths, coarse_to_fine
+from bayessel.widths._ledger import Ledger
+from bayessel.widths._problem import Model, Place, Problem
+from bayessel.widths._run import results
+from bayessel.widths._search import FIRST_SCAN, finer
+
+#: Rounds in which fits start from those of neighbouring widths.
+_ROUNDS = 3
+
+
+def compare_widths(
+    X: Any,
+    y: Any,
+    widths: Iterable[float],
+    model: str = "evidence",
+    criteria: Sequence[str] | None = None,
+    kind: str | Sequence[str] = "gaussian",
+    centers: Any = None,
+    bias: bool = True,
+    progressbar: bool = True,
+    names: Sequence[str] | None = None,
+    target: str | None = None,
+    client: Any = None,
+    *,
+    search: bool | str | Sequence[str] | None = None,
+    budget: int = 60,
+    tol: float = 0.02,
+    holdout: Any = None,
+    n_jobs: int | None = None,
+    random_state: Any = 0,
+) -> WidthComparison:
+    r"""Judge every width by every criterion and keep what a person needs to decide.
+
+    Parameters
+    ----------
+    X, y
+        Inputs (N, D), or (N,) for a single input, and target (N,). Column names of a pandas frame are kept.
+    widths
+        Widths r of :math:`e^{-d^2/r^2}`, in the units of the inputs: positive numbers in any order. With ``search``
+        two numbers are the bounds of the search.
+    model
+        ``"evidence"``: linear in the functions, one weight precision alpha, one noise precision beta. ``"rvm"``: the
+        relevance vector machine, a precision for every weight, most of which prune their function.
+    criteria
+        Default for ``"rvm"``: ``"mdl-w"``, ``"mdl-alpha"``, ``"evidence"``, ``"loo"``; it also has
+        ``"model-evidence"``, ``"elpd-loo"`` (leave-one-out log density), ``"gcv"``, ``"bic"``, ``"prequential"``.
+        ``"evidence"`` has ``"evidence"``, ``"model-evidence"``, ``"gcv"``, ``"loo"``, ``"uev"``, ``"fpe"``, ``"bic"``;
+        default: all of them. Higher is better for the evidences and log densities, lower for everything else.
+    kind
+        Radial function: ``"gaussian"``, ``"multiquadric"``, ``"inverse_multiquadric"`` or ``"cauchy"``, or several: the
+        table then has an index (kind, width).
+    centers
+        Centres of the functions (M, D); a number M takes M rows spread over the inputs; default: every row of X.
+    bias
+        Offer a constant. ``"evidence"`` gives it a flat prior; for ``"rvm"`` it is one more function, with a precision
+        of its own.
+    progressbar
+        Show progress on a terminal; never in pipes.
+    names, target
+        Names of the inputs and of the target, for pictures and reports.
+    client
+        Reserved for a cluster's client; only None so far.
+    search
+        True, or criteria by name: after the first widths (13 between two bounds) go on halving the gaps on both sides
+        of every optimum that counts, until it is known to ``tol``. All widths visited are in the table.
+    budget, tol
+        A search stops at this many widths per kind, and calls an optimum found when the widths beside it differ from it
+        by this fraction.
+    holdout
+        A share of the rows, drawn at random and kept from the fits, or a pair (X_new, y_new): adds the criterion
+        ``"holdout"``, the mean squared error on them.
+    n_jobs
+        Processes: None takes more than one where the work is long, -1 every core. The numbers are the same.
+    random_state
+        Seed or generator, for the rows held out and the orders of the prequential code length.
+
+    Returns
+    -------
+    WidthComparison
+        With ``.table``, ``.best(criterion)``, ``.verdict()``, ``.plot()``, ``.to_html(path)``, ``.to_netcdf(path)``.
+        After Ctrl-C: what was finished until then, with ``.interrupted`` set. The widths are visited from coarse to
+        fine, so an interrupted run still spans the grid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.linspace(-3, 3, 60)
+    >>> y = np.cos(x**2) + 0.1 * np.random.default_rng(0).standard_normal(60)
+    >>> comparison = compare_widths(x, y, widths=[0.1, 0.3, 1.0, 3.0], progressbar=False)
+    >>> comparison.best("evidence")
+    0.3
+    """
+    if client is not None:
+        raise ValueError(
+            f"client must be None: this release compares widths on one machine; got {type(client).__name__}"
+        )
+    engine = _door.check_model(model)
+    chosen = _door.check_criteria(model, criteria, held=holdout is not None)
+    kinds = _door.check_kinds(kind)
+    searched = _door.check_search(search, chosen)
+    grid = check_widths(widths)
+    budget, tol = as_count(budget, "budget"), as_positive(tol, "tol")
+    jobs = _door.check_jobs(n_jobs)
+    rng = _door.check_rng(random_state)
+    inputs, t, names, target = _door.check_data(X, y, names, target)
+    inputs, t, held = _door.check_holdout(holdout, inputs, t, rng)
+    centres = _door.check_centers(centers, inputs)
+    problem = Problem(inputs, t, centres, as_flag(bias, "bias"), chosen, held, seed=int(rng.integers(2**31)))
+    if searched:
+        if len(grid) < 2:
+            raise ValueError("a search needs two widths to search between, such as widths=(0.05, 5)")
+        if len(grid) == 2:
+            grid = tuple(float(r) for r in np.geomspace(*grid, min(FIRST_SCAN, budget)))
+    work = _Work(problem, engine, kinds, jobs, progressbar)
+    work.run(grid, searched, budget, tol)
+    table = work.ledger.table()
+    return WidthComparison(
+        table=table,
+        criteria=chosen,
+        X=inputs,
+        y=t,
+        fits=work.ledger.fits(table),
+        names=names,
+        target=target,
+        model=model,
+        kinds=kinds,
+        centers=centres,
+        bias=problem.bias,
+        held=held,
+        planned=len(grid) * len(kinds),
+        searched=searched,
+        interrupted=work.interrupted,
+        fingerprint=fingerprint(inputs, t),
+    )
+
+
+class _Work:
+    """A run: which places are next, and what has been finished of them."""
+
+    def __init__(
+        self, problem: Problem, model: Model, kinds: Sequence[str], jobs: int | None, progressbar: bool
+    ) -> None:
+        self.problem, self.model, self.kinds, self.jobs = problem, model, tuple(kinds), jobs
+        self.ledger = Ledger(problem, kinds)
+        self.interrupted = False
+        self._progress = _progress(progressbar)
+
+    def run(self, grid: Sequence[float], searched: Sequence[str], budget: int, tol: float) -> None:
+        """Visit the grid, coarse to fine, and go on from there; Ctrl-C ends it with what is done."""
+        with self._progress:
+            try:
+                fresh = [Place(kind, r) for r in coarse_to_fine(grid) for kind in self.kinds]
+                self._visit(fresh, "comparing widths")
+                while searched:
+                    fresh = finer(self.ledger, searched, budget, tol)
+                    if not fresh:
+                        break
+                    self._visit(fresh, "searching between widths")
+            except KeyboardInterrupt:
+                if not self.ledger.rows:
+                    raise
+                self.interrupted = True
+
+    def _visit(self, fresh: Sequence[Place], what: str) -> None:
+        """Fit every place on its own, then from its neighbours' fits for as long as that improves something.
+
+        A round reads what the round before it left and nothing else: the order of work cannot change the numbers.
+        """
+        self._fit([(place, (), -np.inf) for place in fresh], what)
+        changed = list(fresh) if self.model.warm else []
+        for _ in range(_ROUNDS):
+            sources = set(changed)
+            calls = []
+            for place in self.ledger.rows:
+                starts = [self.ledger.starts[one] for one in self.ledger.neighbours(place) if one in sources]
+                if starts:
+                    calls.append((place, tuple(starts), self.ledger.evidences[place]))
+            if not calls:
+                break
+            changed = self._fit(calls, "starting from neighbours")
+
+    def _fit(self, calls: Sequence[tuple[Place, tuple[Any, ...], float]], what: str) -> list[Place]:
+        """Run calls, enter what comes back; return the places that got something new, in the order of the calls."""
+        task = self._progress.add_task(what, total=len(calls))
+        entered = set()
+        work = [(self.problem, *call) for call in calls]
+        for position, outcome in results(self.model.evaluate, work, self.jobs):
+            place = calls[position][0]
+            if outcome is not None:
+                self.ledger.enter(place, outcome)
+                entered.add(place)
+            self._progress.update(task, description=f"{what}: r = {number(place.width)}", advance=1)
+        self._progress.remove_task(task)
+        return [place for place, *_ in calls if place in entered]
+
+
+def _progress(wanted: bool) -> Any:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    return Progress(console=console, transient=True, disable=not (wanted and console.is_terminal))

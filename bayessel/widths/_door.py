@@ -1,0 +1,158 @@
+"""The door of the comparison: every bad argument is refused here, with what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_target, check_magnitude, one_of
+from bayessel.basis import KINDS
+from bayessel.diagnostics._criteria import CRITERIA
+from bayessel.widths import _evidence, _rvm
+from bayessel.widths._grids import spread_rows
+from bayessel.widths._problem import Model
+
+MODELS: dict[str, Model] = {"evidence": _evidence.MODEL, "rvm": _rvm.MODEL}
+_LATER_MODELS = ("search", "gp")
+#: why a criterion that another model has is not offered
+_NOT_HERE = {
+    ("evidence", "mdl-w"): "it counts the functions a sparse model keeps, and this one keeps all",
+    ("evidence", "mdl-alpha"): "it counts the functions a sparse model keeps, and this one keeps all",
+    ("rvm", "uev"): "it is the square of the column noise_std",
+    ("rvm", "fpe"): "GCV asks the same question",
+}
+
+
+def check_model(model: str) -> Model:
+    """Return the model of that name."""
+    if model in _LATER_MODELS:
+        raise ValueError(f"model {model!r} is not available in this release; available: {', '.join(map(repr, MODELS))}")
+    return MODELS[one_of(model, "model", tuple(MODELS))]
+
+
+def check_criteria(model: str, criteria: Sequence[str] | None, held: bool) -> tuple[str, ...]:
+    """Return the criteria to compute, in their usual order; the held-out error comes with the held-out rows."""
+    known = (*MODELS[model].criteria, "holdout")
+    if criteria is None:
+        wanted: tuple[str, ...] = MODELS[model].default
+    elif not isinstance(criteria, Iterable):
+        raise TypeError(f"criteria must be a name or a list of names from {', '.join(known)}, got {criteria!r}")
+    else:
+        wanted = (criteria,) if isinstance(criteria, str) else tuple(criteria)
+        if not wanted:
+            raise ValueError(f"criteria is empty: choose from {', '.join(known)}, or leave it out for the usual ones")
+    for name in wanted:
+        if one_of(name, "criterion", tuple(CRITERIA)) not in known:
+            why = f": {_NOT_HERE[model, name]}" if (model, name) in _NOT_HERE else ""
+            others = [other for other in MODELS if name in MODELS[other].criteria]
+            raise ValueError(
+                f"criterion {name!r} is not for model={model!r}{why}; take one of {', '.join(known)}"
+                + (f", or model={others[0]!r}" if others else "")
+            )
+    if "holdout" in wanted and not held:
+        raise ValueError("criterion 'holdout' needs rows to hold out: holdout=0.2, or holdout=(X_new, y_new)")
+    return tuple(name for name in CRITERIA if name in wanted or (held and name == "holdout"))
+
+
+def check_kinds(kind: Any) -> tuple[str, ...]:
+    """Return the kinds of function to compare, each once, in the order given."""
+    if not isinstance(kind, str) and isinstance(kind, Iterable):
+        kinds = tuple(dict.fromkeys(one_of(each, "kind", KINDS) for each in kind))
+        if not kinds:
+            raise ValueError(f"kind is empty: choose from {', '.join(KINDS)}")
+        return kinds
+    return (one_of(kind, "kind", KINDS),)
+
+
+def check_data(
+    X: Any, y: Any, names: Sequence[str] | None, target: str | None
+) -> tuple[FloatArray, FloatArray, tuple[str, ...], str]:
+    """Return inputs, target and what to call them."""
+    inputs = as_matrix(X, "X", allow_1d=True)
+    t = as_target(y, len(inputs), "y")
+    check_magnitude(t, "y")
+    if names is None:
+        own = getattr(X, "columns", None)
+        one = getattr(X, "name", None)
+        d = inputs.shape[1]
+        names = list(own) if own is not None else [one] if one else ["x"] if d == 1 else [f"x{k}" for k in range(d)]
+    if isinstance(names, str):
+        names = [names]
+    if not isinstance(names, Iterable):
+        raise TypeError(f"names must be a list of names, one per input, got {names!r}")
+    names = list(names)
+    if len(names) != inputs.shape[1]:
+        raise ValueError(f"names must be one per input: X has {inputs.shape[1]} columns, got {len(names)} names")
+    target = target or getattr(y, "name", None) or "y"
+    return inputs, t, tuple(map(str, names)), str(target)
+
+
+def check_holdout(
+    holdout: Any, X: FloatArray, t: FloatArray, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray, tuple[FloatArray, FloatArray] | None]:
+    """Return the rows to fit, and those to hold out: given ones, or a random share."""
+    if holdout is None:
+        return X, t, None
+    if isinstance(holdout, tuple | list) and len(holdout) == 2:
+        given = as_matrix(holdout[0], "holdout's X", allow_1d=True)
+        if given.shape[1] != X.shape[1]:
+            raise ValueError(f"holdout's X must have the {X.shape[1]} columns of X, got shape {given.shape}")
+        held = as_target(holdout[1], len(given), "holdout's y")
+        check_magnitude(held, "holdout's y")
+        return X, t, (given, held)
+    needed = f"holdout must be a share of the rows between 0 and 1, or a pair (X_new, y_new); got {holdout!r}"
+    if isinstance(holdout, tuple | list | np.ndarray | str):
+        raise TypeError(needed)
+    share = as_positive(holdout, "holdout")
+    if share >= 1.0:
+        raise ValueError(needed)
+    count = max(1, round(share * len(t)))
+    if count >= len(t):
+        raise ValueError(f"holdout={holdout} leaves no row of {len(t)} to fit")
+    order = rng.permutation(len(t))
+    out, kept = np.sort(order[:count]), np.sort(order[count:])
+    return X[kept], t[kept], (X[out], t[out])
+
+
+def check_centers(centers: Any, X: FloatArray) -> FloatArray:
+    """Return the centres (M, D): every row, a spread of M rows, or those given."""
+    if centers is None:
+        return X
+    if np.ndim(centers) == 0 and not isinstance(centers, str):
+        return spread_rows(X, as_count(centers, "centers"))
+    centres = as_matrix(centers, "centers", allow_1d=True)
+    if centres.shape[1] != X.shape[1]:
+        raise ValueError(f"centers must have the {X.shape[1]} columns of X, got shape {centres.shape}")
+    return centres
+
+
+def check_jobs(n_jobs: Any) -> int | None:
+    """Return the number of workers as joblib counts them: None, a count, or -1 for every core."""
+    if n_jobs is None:
+        return None
+    if isinstance(n_jobs, bool | np.bool_) or not isinstance(n_jobs, int | np.integer):
+        raise TypeError(f"n_jobs must be None, a number of processes, or -1 for every core; got {n_jobs!r}")
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0: None decides by itself, -1 takes every core")
+    return int(n_jobs)
+
+
+def check_rng(random_state: Any) -> np.random.Generator:
+    """Return a generator: a seed starts one, a generator is taken as it is."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(as_count(random_state, "random_state", minimum=0))
+
+
+def check_search(search: Any, criteria: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the criteria whose optima are to be refined; none where only the grid is wanted."""
+    if search is None or search is False:
+        return ()
+    if search is True:
+        return criteria
+    if not isinstance(search, str) and not isinstance(search, Iterable):
+        raise TypeError(f"search must be True or names of criteria to refine, got {search!r}")
+    names = (search,) if isinstance(search, str) else tuple(search)
+    return tuple(dict.fromkeys(one_of(name, "search", criteria) for name in names))

@@ -1,0 +1,116 @@
+"""What is finished so far: rows of the table, their terms, the fits worth drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayessel._check import FloatArray
+from bayessel.diagnostics._criteria import CRITERIA
+from bayessel.diagnostics._curves import Label, Prediction, preferences, scales, turning_points
+from bayessel.widths._problem import Outcome, Place, Problem
+
+#: Numbers kept beside the table at most (40 MB of them): beyond, only the leaders' fits, and no further terms.
+KEPT = 5_000_000
+#: The criterion whose separate optima are drawn, by the first of these that was asked for.
+_SCALES_BY = ("mdl-w", "mdl-alpha", "evidence")
+
+
+class Ledger:
+    """Finished places. What it gives back does not depend on the order in which they were entered."""
+
+    def __init__(self, problem: Problem, kinds: Sequence[str]) -> None:
+        self.problem, self.kinds = problem, tuple(kinds)
+        self.rows: dict[Place, dict[str, Any]] = {}
+        self.starts: dict[Place, Any] = {}
+        self.evidences: dict[Place, float] = {}
+        self._predictions: dict[Place, Prediction] = {}
+        self._losses: dict[Place, dict[str, FloatArray]] = {}
+
+    def enter(self, place: Place, outcome: Outcome) -> None:
+        """Enter a finished place, or what replaces it."""
+        self.rows[place] = outcome.row
+        self.starts[place], self.evidences[place] = outcome.start, outcome.log_evidence
+        self._predictions[place] = outcome.prediction
+        self._losses[place] = outcome.losses
+        size = 2 * len(self.problem.t) + 1000
+        if size * len(self._predictions) > KEPT:
+            leading = self._leading()
+            self._predictions = {old: kept for old, kept in self._predictions.items() if old in leading}
+        if len(self.problem.t) * sum(map(len, self._losses.values())) > KEPT:
+            self._losses[place] = {}
+
+    def widths(self, kind: str) -> list[float]:
+        """Finished widths of a kind, sorted."""
+        return sorted(place.width for place in self.rows if place.kind == kind)
+
+    def neighbours(self, place: Place) -> list[Place]:
+        """Return the finished places on both sides, the narrower first."""
+        grid = self.widths(place.kind)
+        at = grid.index(place.width)
+        return [Place(place.kind, r) for r in grid[max(at - 1, 0) : at + 2] if r != place.width]
+
+    def table(self) -> pd.DataFrame:
+        """One row per finished place: by kind in the order asked for, then by width."""
+        places = [Place(kind, r) for kind in self.kinds for r in self.widths(kind)]
+        index: Any = pd.Index([place.width for place in places], name="width", dtype=np.float64)
+        if len(self.kinds) > 1:
+            index = pd.MultiIndex.from_tuples(places, names=["kind", "width"])
+        table = pd.DataFrame([self.rows[place] for place in places], index=index)
+        return self._with_errors(table, places)
+
+    def fits(self, table: pd.DataFrame) -> dict[Label, Prediction]:
+        """Fits at the places that some criterion prefers, and at the separate optima of the first that has a scale."""
+        wanted = set(preferences(table, self.problem.criteria))
+        for name in _SCALES_BY:
+            if name in self.problem.criteria:
+                wanted |= {one.label for one in scales(table, name)}
+                break
+        by_label = {self._label(place): kept for place, kept in self._predictions.items()}
+        return {label: by_label[label] for label in table.index if label in wanted and label in by_label}
+
+    def _label(self, place: Place) -> Label:
+        return tuple(place) if len(self.kinds) > 1 else place.width
+
+    def _leading(self) -> set[Place]:
+        """Places that are the best so far by some criterion; of equals the narrowest."""
+        leading = set()
+        for name in self.problem.criteria:
+            sign = 1.0 if CRITERIA[name].higher_is_better else -1.0
+            known = [(sign * row[name], -place.width, place) for place, row in self.rows.items()]
+            known = [one for one in known if np.isfinite(one[0])]
+            if known:
+                leading.add(max(known)[2])
+        return leading
+
+    def _with_errors(self, table: pd.DataFrame, places: Sequence[Place]) -> pd.DataFrame:
+        """Append standard errors: of criteria that are means or sums over rows, and of their difference to the best.
+
+        The rows are the same everywhere, so most of their scatter cancels in the difference.
+        """
+        for name in self.problem.criteria:
+            terms = [self._losses[place].get(name) for place in places]
+            if all(one is None for one in terms):
+                continue
+            best = turning_points(table, name)
+            reference = terms[_position(table, best[0].label)] if best else None
+            gaps = [None if one is None or reference is None else one - reference for one in terms]
+            after = int(table.columns.get_loc(name)) + 1  # type: ignore[arg-type]
+            table.insert(after, f"{name}_se", [_standard_error(name, one) for one in terms])
+            table.insert(after + 1, f"{name}_diff_se", [_standard_error(name, gap) for gap in gaps])
+        return table
+
+
+def _position(table: pd.DataFrame, label: Label) -> int:
+    return int(table.index.get_loc(label))  # type: ignore[arg-type]
+
+
+def _standard_error(name: str, terms: FloatArray | None) -> float:
+    """Of the mean of the terms, or of their sum where the criterion is one."""
+    if terms is None or len(terms) < 2:
+        return float("nan")
+    spread = float(terms.std(ddof=1))
+    return spread * len(terms) ** 0.5 if name.startswith("elpd") else spread / len(terms) ** 0.5

@@ -1,0 +1,100 @@
+"""What is asked at one width, and what comes back: the words the models and the comparison share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayessel._check import FloatArray
+from bayessel.basis import RBFDictionary
+from bayessel.diagnostics._curves import Prediction
+
+#: points along a single input at which fits are drawn
+GRID_POINTS = 400
+
+
+class Place(NamedTuple):
+    """One candidate: a kind of function and its width."""
+
+    kind: str
+    width: float
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The data and everything that is the same at every width.
+
+    ``held`` is a pair (X, y) of rows that were kept from the fit, or None; ``seed`` starts the random orders of the
+    prequential code length, the same at every width.
+    """
+
+    X: FloatArray
+    t: FloatArray
+    centres: FloatArray
+    bias: bool
+    criteria: tuple[str, ...]
+    held: tuple[FloatArray, FloatArray] | None = None
+    seed: int = 0
+
+    def dictionary(self, place: Place, bias: bool | None = None) -> RBFDictionary:
+        """Return the functions at one place."""
+        return RBFDictionary(self.centres, place.width, kind=place.kind, bias=self.bias if bias is None else bias)
+
+    def grid(self) -> FloatArray:
+        """Inputs along which a fit of a single input is drawn; empty for several inputs."""
+        if self.X.shape[1] != 1:
+            return np.empty(0)
+        lo, hi = float(self.X.min()), float(self.X.max())
+        return np.linspace(lo, hi, GRID_POINTS) if hi > lo else np.array([lo])
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """One width, finished.
+
+    Attributes
+    ----------
+    row
+        A row of the table: every criterion asked for, then what describes the fit.
+    losses
+        The terms, one per row of data, of the criteria that are means or sums over rows.
+    prediction
+        The fit at the rows and along the grid.
+    start
+        Where the fit at a neighbouring width may start from.
+    log_evidence
+        What such a fit has to beat to replace this one.
+    """
+
+    row: dict[str, Any]
+    prediction: Prediction
+    losses: dict[str, FloatArray] = field(default_factory=dict)
+    start: Any = None
+    log_evidence: float = -np.inf
+
+
+class Model(NamedTuple):
+    """A kind of model that widths can be compared for.
+
+    ``evaluate(problem, place, starts, beaten)`` fits at one place. With ``starts`` (of neighbouring widths) it returns
+    None unless one of them leads to a log evidence above ``beaten``; ``warm`` tells whether it can use them.
+    """
+
+    evaluate: Callable[..., Outcome | None]
+    criteria: tuple[str, ...]
+    default: tuple[str, ...]
+    warm: bool
+
+
+def put_error(row: dict[str, Any], losses: dict[str, FloatArray], name: str, terms: FloatArray) -> None:
+    """Enter a mean over rows (a sum where it is in nats) and keep its terms."""
+    row[name] = float(terms.sum() if name.startswith("elpd") else terms.mean())
+    losses[name] = terms
+
+
+def join_notes(beside: dict[str, list[str]]) -> str:
+    """Write statuses with what they concern, such as 'MULTIPLE_OPTIMA(gcv,loo) AT_BOUND(uev)'."""
+    return " ".join(f"{note}({','.join(names)})" for note, names in sorted(beside.items()))
