@@ -1,0 +1,128 @@
+"""What criteria need to know of a fit, read the same way from every engine result and every estimator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayessel._check import FloatArray
+from bayessel.result import Status, fingerprint
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    r"""A fitted linear-Gaussian model in numbers.
+
+    Attributes
+    ----------
+    result
+        The engine result the numbers come from.
+    n_rows, n_candidates : int
+        n, and :math:`k_0`: the columns the model could have used, the bias among them.
+    n_basis : int
+        k, the columns in use, the bias among them. Of a dense fit whose status says PURE_NOISE only the bias: its other
+        weights are zero but for the end of a search range.
+    weights : array
+        Weights of the columns in use; those that are exactly zero are left out.
+    n_precisions : int
+        Weight precisions: one per column of a sparse fit, 1 where all weights share one.
+    sum_squares, beta, gamma, log_evidence : float
+        :math:`\|t-\Phi w\|^2`, noise precision, well-determined parameters (the bias counted), log p(t|alpha, beta).
+    kind : str
+        What sort of number the log evidence is.
+    status : Status
+        The most serious remark about the fit.
+    target_fingerprint, data_fingerprint : str or None
+        Names of the target, and of inputs and target together; None where the result does not know.
+    """
+
+    result: Any
+    n_rows: int
+    n_candidates: int
+    n_basis: int
+    weights: FloatArray
+    n_precisions: int
+    sum_squares: float
+    beta: float
+    gamma: float
+    log_evidence: float
+    kind: str
+    status: Status
+    target_fingerprint: str | None
+    data_fingerprint: str | None
+
+
+def read(fitted: Any, name: str = "fitted") -> Reading:
+    """Read an engine result (`fit_rvm`, `fit_evidence`, `fit_ridge`) or a fitted estimator, alone or in a pipeline."""
+    estimator, piped = unwrap(fitted)
+    result = _engine_result(estimator, name)
+    account = getattr(result, "posterior", result)  # the results with one penalty keep their sums there
+    spectrum = getattr(result, "spectrum", None)
+    centred = bool(spectrum is not None and spectrum.centred)
+    coef, basis = np.asarray(result.coef, dtype=np.float64), np.asarray(result.basis, dtype=int)
+    weights = coef if len(coef) == len(basis) else coef[basis]
+    notes = {result.status, *getattr(result, "notes", ())}
+    shared = np.ndim(result.alpha) == 0
+    if shared and Status.PURE_NOISE in notes:
+        weights = weights[:0]
+    if centred:
+        weights = np.append(weights, result.intercept)
+    residuals = getattr(account, "residuals", None)
+    if spectrum is not None:
+        target = spectrum.fingerprint
+    else:
+        target = fingerprint(result.target) if getattr(result, "target", None) is not None else None
+    return Reading(
+        result=result,
+        n_rows=int(result.n_rows),
+        n_candidates=int(getattr(result, "n_candidates", len(coef))) + int(centred),
+        n_basis=len(weights),
+        weights=weights[weights != 0.0],
+        n_precisions=1 if shared else len(basis),
+        sum_squares=float(account.sum_squares if residuals is None else residuals @ residuals),
+        beta=float(result.beta),
+        gamma=float(account.gamma),
+        log_evidence=float(result.log_evidence),
+        kind=str(getattr(result, "kind", "type2")),
+        status=getattr(estimator, "status_", result.status),
+        target_fingerprint=target,
+        data_fingerprint=None if piped else getattr(estimator, "fingerprint_", None),
+    )
+
+
+def unwrap(fitted: Any) -> tuple[Any, bool]:
+    """Return the estimator inside a search or a pipeline, and whether its inputs are no longer those of the user."""
+    piped = False
+    while True:
+        if hasattr(fitted, "best_estimator_"):
+            fitted = fitted.best_estimator_
+        elif hasattr(fitted, "steps") and hasattr(fitted, "named_steps"):
+            fitted, piped = fitted.steps[-1][1], True
+        else:
+            return fitted, piped
+
+
+def _engine_result(fitted: Any, name: str) -> Any:
+    if getattr(fitted, "_state", None) is not None:
+        raise ValueError(
+            f"{name}: rows were added or forgotten since the precisions were chosen; call reestimate() first"
+        )
+    result = getattr(fitted, "fit_", fitted)
+    many = getattr(fitted, "fits_", None)
+    if many is not None:
+        if len(many) != 1:
+            raise ValueError(f"{name} has {len(many)} outputs; fit one estimator per output and look at each")
+        result = many[0]
+    elif result is fitted and hasattr(fitted, "fit") and hasattr(fitted, "get_params"):
+        from sklearn.exceptions import NotFittedError
+
+        raise NotFittedError(f"{name} is a {type(fitted).__name__} that has not been fitted; call fit(X, y) first")
+    missing = [a for a in ("log_evidence", "coef", "basis", "alpha", "beta", "n_rows") if not hasattr(result, a)]
+    if missing:
+        raise TypeError(
+            f"{name} must be a fitted bayessel estimator or an engine result (fit_rvm, fit_evidence, fit_ridge), got "
+            f"{type(fitted).__name__} without {', '.join(missing)}"
+        )
+    return result
