@@ -1,5 +1,6 @@
 """PyMC models: each function declares a ``pm.Model`` and never infers."""
 
 from bayessel.models._linear import linear
+from bayessel.models._rvm import draw_weights, rvm
 
-__all__ = ["linear"]
+__all__ = ["draw_weights", "linear", "rvm"]

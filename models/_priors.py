@@ -72,6 +72,22 @@ def weight_precision_prior(
     return _default("alpha", a, WEIGHT_FRACTION * full)
 
 
+def separate_precision_rates(Phi: FloatArray, t: FloatArray, *, centre: bool, shape: float) -> FloatArray:
+    """Return b_i = shape · (0.1 · s_i)² with M ⟨φ_i²⟩ s_i² = (spread of t)², one per column.
+
+    With `centre` the spread is about the mean, for a constant column takes care of that: its own scale is then the
+    root mean square of t.
+    """
+    full, spread_of_t = _rms(t, False), _rms(t, centre)
+    rates = np.empty(Phi.shape[1])
+    for i, column in enumerate(Phi.T):
+        # a column of zeros has no scale; any will do
+        size = _rms(column, False) * np.sqrt(Phi.shape[1])
+        own = full if centre and np.ptp(column) == 0.0 else spread_of_t
+        rates[i] = _default("alpha", shape, WEIGHT_FRACTION * own / size).rate
+    return rates
+
+
 def spread(t: FloatArray) -> float:
     """Return the standard deviation of t, or another positive scale when t is constant (unit of t)."""
     return _rms(t, centre=True)

@@ -1,0 +1,319 @@
+"""The relevance vector machine as a PyMC model: one prior precision per weight, explicit or with the weights gone.
+
+Both forms describe t = Φw + noise with w_i ~ N(0, 1/α_i) and noise ~ N(0, 1/β):
+
+explicit
+    w is a random variable beside α and β; pointwise likelihood, prediction at new rows, conjugate conditionals.
+collapsed
+    t ~ N(0, I/β + ΦA⁻¹Φᵀ), A = diag(α); the weights are drawn afterwards, exactly, by `draw_weights`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.logprob.transforms import Transform
+from scipy.linalg import qr, svd
+
+from bayessel._check import FloatArray, as_flag, as_matrix, as_positive, as_positive_vector, as_target, one_of
+from bayessel.models._linear import _constant, _labels, _precision
+from bayessel.models._marginal import log_marginal, scaled_solve
+from bayessel.models._priors import noise_precision_prior, separate_precision_rates, spread
+
+PRIORS = ("gamma", "horseshoe")
+#: Prior size of a single large contribution φ_i w_i of the horseshoe, in spreads of t.
+SLAB_SPREADS = 5.0
+
+
+class Whitened(Transform):  # type: ignore[misc]
+    """Sample w through coordinates z in which it is nearly a unit normal, whatever its prior precisions.
+
+    w = D L⁻ᵀ(z + L⁻¹Dβ₀Φᵀt) with D = A^{-1/2} and LLᵀ = I + Dβ₀ΦᵀΦD: given α, and if β were β₀, z is exactly a unit
+    normal under the posterior. β₀ is a guess and need not be good: it moves the sampler's path, not its target.
+    """
+
+    name = "whitened"
+    ndim_supp = 1
+
+    def __init__(self, design: FloatArray, target: FloatArray) -> None:
+        beta = _typical_noise_precision(design, target)
+        self.gram = pt.constant(beta * (design.T @ design))
+        self.pull = pt.constant(beta * (design.T @ target))
+
+    def _parts(self, scale: Any) -> tuple[Any, Any]:
+        gram = self.gram * scale[:, None] * scale[None, :]
+        factor = pt.linalg.cholesky(gram + pt.eye(gram.shape[0]))
+        return factor, pt.linalg.solve_triangular(factor, scale * self.pull, lower=True)
+
+    def forward(self, value: Any, *inputs: Any) -> Any:
+        """z of w."""
+        factor, centre = self._parts(inputs[-1])
+        return pt.dot(factor.T, value / inputs[-1]) - centre
+
+    def backward(self, value: Any, *inputs: Any) -> Any:
+        """w of z."""
+        factor, centre = self._parts(inputs[-1])
+        return inputs[-1] * pt.linalg.solve_triangular(factor.T, value + centre, lower=False)
+
+    def log_jac_det(self, value: Any, *inputs: Any) -> Any:
+        """log|dw/dz|."""
+        factor, _ = self._parts(inputs[-1])
+        return pt.sum(pt.log(inputs[-1])) - pt.sum(pt.log(pt.diag(factor)))
+
+
+def _typical_noise_precision(design: FloatArray, target: FloatArray) -> float:
+    """β at the best common ridge, by the evidence on a grid; a noise below a thousandth of the spread is not needed."""
+    left, s, _ = svd(design, full_matrices=False)
+    size = spread(target)
+    z2 = (left.T @ (target / size)) ** 2
+    rest = float(np.sum((target / size) ** 2) - z2.sum())
+    gain = np.geomspace(1e-6, 1e6, 61)[:, None] * (s / (s[0] or 1.0)) ** 2
+    quadratic = (z2 / (1.0 + gain)).sum(axis=1) + max(rest, 0.0)
+    quadratic = np.maximum(quadratic, 1e-6 * len(target))
+    best = int(np.argmin(np.log1p(gain).sum(axis=1) + len(target) * np.log(quadratic)))
+    return float(len(target) / quadratic[best]) / size**2
+
+
+def rvm(
+    Phi: npt.ArrayLike,
+    t: npt.ArrayLike,
+    prior: str = "gamma",
+    collapsed: bool = False,
+    *,
+    alpha_shape: float = 0.5,
+    alpha_rate: float | npt.ArrayLike | None = None,
+    beta_shape: float = 0.5,
+    beta_rate: float | None = None,
+    expected_basis: float | None = None,
+    slab_scale: float | None = None,
+    slab_df: float = 4.0,
+    names: Sequence[str] | None = None,
+) -> pm.Model:
+    """Declare t = Φw + N(0, 1/β), w_i ~ N(0, 1/α_i), each weight with its own α_i; `pm.sample` runs on the result.
+
+    Parameters
+    ----------
+    Phi : array (N, M)
+        Design: one column per basis function, for instance ``dictionary.design(X)``. A bias is a column like the
+        others. A column of ones also tells the default priors that the mean of t says nothing about its spread.
+    t : array (N,)
+        Target, in any unit.
+    prior : str
+        'gamma': α_i ~ Gamma(a, b_i) independently, so that a weight alone has a Student t prior of 2a degrees of
+        freedom and scale √(b_i/a). 'horseshoe': the regularised horseshoe of Piironen and Vehtari (2017),
+        w_i ~ N(0, τ² λ̃_i²), λ̃_i² = c² λ_i²/(c² + τ² λ_i²) with λ_i half-Cauchy: weights are either shrunk to
+        almost nothing or hardly at all, and never beyond c.
+    collapsed : bool
+        Integrate the weights out analytically. The marginal over the other parameters is unchanged; `draw_weights`
+        recovers the weights.
+    alpha_shape, alpha_rate : float, or for the rate one per column
+        Gamma prior of the α_i, p(x) ∝ x^(a−1) exp(−b x). Default a = 1/2, a Cauchy prior on each weight, and its
+        scale is a tenth of the size at which all weights together account for the spread of t, column by column in
+        the units of that column. The limit a, b → 0 of type-II maximum likelihood is improper: it can be maximised
+        (``bs.linear.fit_rvm``) but not sampled.
+    beta_shape, beta_rate : float
+        Gamma prior of β. By default as if one extra residual of 1 % of the spread of t had been seen.
+    expected_basis : float
+        Horseshoe only: number p of functions expected to matter, which sets the global scale
+        τ = tau · p/(M − p)/√(βN) for columns of unit root mean square, tau ~ C⁺(0, 1). Default M/10, at least 1.
+    slab_scale, slab_df : float
+        Horseshoe only: a weight that escapes shrinkage has a Student t prior of `slab_df` degrees of freedom and of
+        this scale, as the root mean square of φ_i w_i in the unit of t: c² ~ InvGamma(df/2, df scale²/2). Default
+        5 spreads of t.
+    names : M labels, optional
+        Coordinates of the dimension ``basis``; default 0 … M−1.
+
+    Returns
+    -------
+    pymc.Model
+        Random variables ``w`` (explicit form), ``alpha`` (both of dimension ``basis``), ``beta`` and the observed ``t``
+        (dimension ``row``). The horseshoe has ``tau``, ``lam`` (dimension ``basis``) and ``c2`` instead of a random
+        ``alpha``, which becomes a deterministic. The target is the data ``t_data``; in the explicit form the design
+        is the data ``Phi``, so that prediction at new rows is
+        ``pm.set_data({"Phi": new, "t_data": zeros}, coords={"row": rows})`` followed by
+        ``pm.sample_posterior_predictive(trace, predictions=True)``.
+
+    Notes
+    -----
+    Prefer the collapsed form for sampling: it has half the dimensions, none of the correlation between overlapping
+    functions and no funnel. The explicit form samples w in coordinates that are nearly unit normal at every α for the
+    same reason; a Cholesky factor of size M in each step is the price. Where weights are hardly determined by the
+    data, their posterior has the heavy tails of their prior, and so does the Monte Carlo error of their mean: look at
+    medians, or take ``alpha_shape=2``.
+
+    Examples
+    --------
+    >>> import numpy as np, bayessel as bs
+    >>> x = np.linspace(-1, 1, 20)
+    >>> Phi = bs.RBFDictionary(x, width=0.5).design(x)
+    >>> model = bs.models.rvm(Phi, np.sinc(3 * x), collapsed=True)
+    >>> sorted(variable.name for variable in model.free_RVs)
+    ['alpha', 'beta']
+    """
+    design = as_matrix(Phi, "Phi")
+    n_rows, n_columns = design.shape
+    target = as_target(t, n_rows, "t")
+    one_of(prior, "prior", PRIORS)
+    gone = as_flag(collapsed, "collapsed")
+    constant = bool((np.ptp(design, axis=0) == 0.0).any() and n_rows > 1)
+    noise_prior = noise_precision_prior(target, centre=constant, shape=beta_shape, rate=beta_rate)
+    shape = as_positive(alpha_shape, "alpha_shape")
+    if alpha_rate is None and prior == "gamma":
+        rates = separate_precision_rates(design, target, centre=constant, shape=shape)
+    elif prior == "gamma":
+        rates = as_positive_vector(alpha_rate, "alpha_rate", n_columns)
+    else:
+        horseshoe = _HorseshoeScales.of(design, target, constant, expected_basis, slab_scale, slab_df)
+
+    with pm.Model(coords={"row": np.arange(n_rows), "basis": _labels(names, n_columns)}) as model:
+        # data are shared variables: constants would enter the key of the compiled code, one compilation per data set
+        t_data = pm.Data("t_data", target, dims="row")
+        beta = _precision("beta", noise_prior)
+        if prior == "gamma":
+            alpha = pm.Gamma("alpha", alpha=_constant(shape), beta=_constant(rates), dims="basis")
+        else:
+            alpha = horseshoe.declare(beta)
+        if gone:
+            left, right = _reduced(design)
+            pm.CustomDist(
+                "t",
+                pm.Data("Phi_left", left),
+                pm.Data("Phi_right", right),
+                alpha,
+                beta,
+                logp=_collapsed_logp,
+                dist=_collapsed_draw,
+                signature="(n,k),(k,m),(m),()->(n)",
+                observed=t_data,
+                dims="row",
+            )
+        else:
+            design_data = pm.Data("Phi", design, dims=("row", "basis"))
+            w = pm.Normal("w", 0.0, tau=alpha, dims="basis", transform=Whitened(design, target))
+            pm.Normal("t", pt.dot(design_data, w), tau=beta, observed=t_data, dims="row")
+    return model
+
+
+def draw_weights(model: pm.Model, trace: Any, *, random_seed: Any = None) -> Any:
+    """Draw the weights of a collapsed model: w ~ N(μ, Σ) at the α and β of each draw, exactly.
+
+    Parameters
+    ----------
+    model : pymc.Model
+        What `rvm` declared with ``collapsed=True``.
+    trace : DataTree
+        What ``pm.sample`` returned for it.
+    random_seed : int or numpy.random.Generator
+        Seed of the draws.
+
+    Returns
+    -------
+    xarray.DataArray
+        ``w`` of dimensions chain, draw, basis; ``trace.posterior["w"] = w`` keeps it with the rest, and
+        ``Phi_new @ w`` are draws of the function at new rows.
+
+    Notes
+    -----
+    By Bhattacharya, Chakraborty and Mallick (2016): draw (u, v) from the joint prior of weights and data, then add
+    what the mismatch t − v says about the weights; O(k²M) per draw with k = min(N, M).
+    """
+    import xarray as xr
+
+    if "Phi_right" not in model.named_vars:
+        raise ValueError("draw_weights needs a model declared by bs.models.rvm(..., collapsed=True); others have w")
+    posterior = trace["posterior"]
+    alpha, beta = posterior["alpha"], posterior["beta"]
+    left, right = model["Phi_left"].get_value(), model["Phi_right"].get_value()
+    z = left.T @ model["t_data"].get_value()
+    rng = np.random.default_rng(random_seed)
+    log_alpha = np.log(alpha.transpose("chain", "draw", "basis").values)
+    log_beta = np.log(beta.transpose("chain", "draw").values)
+    weights = np.empty_like(log_alpha)
+    for index in np.ndindex(*log_beta.shape):
+        weights[index] = _one_draw(right, z, log_alpha[index], float(log_beta[index]), rng)
+    return xr.DataArray(weights, dims=("chain", "draw", "basis"), coords=alpha.coords, name="w")
+
+
+def _one_draw(
+    R: FloatArray, z: FloatArray, log_alpha: FloatArray, log_beta: float, rng: np.random.Generator
+) -> FloatArray:
+    """One w ~ N(βΣRᵀz, Σ), Σ = (βRᵀR + A)⁻¹."""
+    scale, noise = np.exp(-0.5 * log_alpha), np.exp(-0.5 * log_beta)
+    u = scale * rng.standard_normal(len(log_alpha))
+    v = R @ u + noise * rng.standard_normal(len(z))
+    _, solved, U, *_ = scaled_solve(R, log_alpha, log_beta, z - v)
+    return np.asarray(u + scale * (solved @ U) / noise)
+
+
+def _reduced(design: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Q (N, k) and R (k, M), k = min(N, M): no more rows than the design has dimensions."""
+    if design.shape[0] <= design.shape[1]:
+        return np.eye(len(design)), design
+    Q, R = qr(design, mode="economic")
+    return np.asarray(Q), np.asarray(R)
+
+
+def _collapsed_logp(value: Any, left: Any, right: Any, alpha: Any, beta: Any) -> Any:
+    """Log of N(value | 0, I/β + QRA⁻¹RᵀQᵀ) in nats, every constant kept."""
+    z = pt.dot(left.T, value)
+    rest = value - pt.dot(left, z)
+    inside = log_marginal(pt.log(alpha), pt.log(beta), z, right)[0]
+    extra = value.shape[0] - left.shape[1]
+    return inside - 0.5 * (extra * (np.log(2.0 * np.pi) - pt.log(beta)) + beta * pt.sum(rest**2))
+
+
+def _collapsed_draw(left: Any, right: Any, alpha: Any, beta: Any, size: Any) -> Any:
+    """Draw from the same distribution: weights from their prior, then noise."""
+    w = pm.Normal.dist(0.0, 1.0, size=right.shape[1:]) / pt.sqrt(alpha)
+    noise = pm.Normal.dist(0.0, 1.0, size=left.shape[:1])
+    return pt.dot(left, pt.dot(right, w)) + noise / pt.sqrt(beta)
+
+
+class _HorseshoeScales:
+    """The fixed scales of the regularised horseshoe, in the units of the data."""
+
+    def __init__(self, columns: FloatArray, global_scale: float, slab_shape: float, slab_rate: float) -> None:
+        self.columns, self.global_scale, self.slab_shape, self.slab_rate = columns, global_scale, slab_shape, slab_rate
+
+    @classmethod
+    def of(
+        cls,
+        design: FloatArray,
+        target: FloatArray,
+        constant: bool,
+        expected_basis: float | None,
+        slab_scale: float | None,
+        slab_df: float,
+    ) -> _HorseshoeScales:
+        """Scales from the arguments; a default where there is none."""
+        n_rows, n_columns = design.shape
+        p = min(n_columns / 2, max(1.0, n_columns / 10)) if expected_basis is None else None
+        if p is None:
+            p = as_positive(expected_basis, "expected_basis")
+            if p >= n_columns:
+                raise ValueError(f"expected_basis must be below the {n_columns} columns of Phi, got {p!r}")
+        size = np.sqrt(np.mean(design**2, axis=0))
+        size = np.where(size > 0.0, size, 1.0)  # a column of zeros has no scale
+        if constant and slab_scale is None:
+            # the weight of a constant carries the mean of t, however far from zero that is
+            mean = abs(float(target.mean()))
+        scale = SLAB_SPREADS * spread(target) if slab_scale is None else as_positive(slab_scale, "slab_scale")
+        if constant and slab_scale is None:
+            flat = np.ptp(design, axis=0) == 0.0
+            size = np.where(flat, size * scale / np.hypot(scale, mean), size)
+        df = as_positive(slab_df, "slab_df")
+        return cls(size, p / (n_columns - p) / np.sqrt(n_rows), 0.5 * df, 0.5 * df * scale**2)
+
+    def declare(self, beta: Any) -> Any:
+        """Declare tau, lam and c2 in the model on the stack; return the precisions of the weights, named alpha."""
+        tau = pm.HalfCauchy("tau", _constant(1.0))
+        lam = pm.HalfCauchy("lam", _constant(1.0), dims="basis")
+        c2 = pm.InverseGamma("c2", _constant(self.slab_shape), _constant(self.slab_rate))
+        free = (self.global_scale * tau * lam) ** 2 / beta
+        # 1/λ̃² adds precisions: that of the horseshoe and that of the slab
+        return pm.Deterministic("alpha", _constant(self.columns**2) * (1.0 / free + 1.0 / c2), dims="basis")
