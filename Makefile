@@ -59,7 +59,7 @@ ci: ## what the continuous integration runs: lint, types, tests
 
 lock: ## renew constraints.txt: the newest versions that fit, from a scratch environment
 	@rm -rf .cache/lock && $(BIN)/python -m venv .cache/lock
-	@.cache/lock/bin/python -m pip install --quiet --editable '.[dev,cluster]'
+	@.cache/lock/bin/python -m pip install --quiet --editable '.[dev,cluster,bench]'
 	@{ sed '/^[^#]/,$$d' constraints.txt; .cache/lock/bin/python -m pip freeze --all --exclude-editable --exclude pip; } > .cache/constraints.txt
 	@mv .cache/constraints.txt constraints.txt && rm -rf .cache/lock
 

@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,23 +31,43 @@ def _status(key: str) -> float:
     raise OSError(f"/proc/self/status has no {key}")
 
 
+def resident() -> float:
+    """Megabytes of memory that this process holds; off Linux the mark of its whole life."""
+    try:
+        return _status("VmRSS")
+    except OSError:
+        return _life()
+
+
+def high_water() -> float:
+    """Most megabytes that this process held since `start_again`; off Linux since its birth."""
+    try:
+        return _status("VmHWM")
+    except OSError:
+        return _life()
+
+
+def start_again() -> None:
+    """Reset the kernel's high-water mark, where it has one."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def _life() -> float:
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e6 / 1024)
+
+
 def measure(case: Any, name: str) -> Peak:
     """Run one contestant of a case in this process and return its peak."""
     runner = next(c for c in case.contestants if c.name == name)
     data = case.data()
     state = data if runner.prepare is None else runner.prepare(data)
-    try:
-        Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts again from here
-        before = _status("VmRSS")
-        runner.run(state)
-        peak = _status("VmHWM")
-    except OSError:  # not Linux: the mark of the whole life of the process, in units of the system
-        import resource
-
-        unit = 1e6 if sys.platform == "darwin" else 1e6 / 1024
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
-        runner.run(state)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    start_again()
+    before = resident()
+    runner.run(state)
+    peak = high_water()
     return Peak(peak, peak - before)
 
 

@@ -6,7 +6,18 @@ from importlib import import_module
 from types import ModuleType
 
 #: in the order of the page
-NAMES = ("evidence", "tall", "ill_conditioned", "stream", "incremental", "widths", "accuracy")
+NAMES = (
+    "evidence",
+    "tall",
+    "ill_conditioned",
+    "stream",
+    "incremental",
+    "widths",
+    "accuracy",
+    "rvm",
+    "rvm_growth",
+    "rvm_widths",
+)
 
 
 def load(name: str) -> ModuleType:
