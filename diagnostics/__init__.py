@@ -1,5 +1,6 @@
 """Reading results: curves over kernel widths, pictures and reports. Nothing here fits a model."""
 
+from bayessel.diagnostics._compare import compare
 from bayessel.diagnostics._comparison import WidthComparison
 from bayessel.diagnostics._criteria import CRITERIA, Criterion
 from bayessel.diagnostics._curves import Optimum, Prediction, credible_widths, optima, scales
@@ -24,6 +25,7 @@ __all__ = [
     "Prediction",
     "Prequential",
     "WidthComparison",
+    "compare",
     "credible_widths",
     "flag_length",
     "mdl_alpha",

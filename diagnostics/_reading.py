@@ -69,7 +69,6 @@ def read(fitted: Any, name: str = "fitted") -> Reading:
         weights = weights[:0]
     if centred:
         weights = np.append(weights, result.intercept)
-    residuals = getattr(account, "residuals", None)
     if spectrum is not None:
         target = spectrum.fingerprint
     else:
@@ -81,7 +80,7 @@ def read(fitted: Any, name: str = "fitted") -> Reading:
         n_basis=len(weights),
         weights=weights[weights != 0.0],
         n_precisions=1 if shared else len(basis),
-        sum_squares=float(account.sum_squares if residuals is None else residuals @ residuals),
+        sum_squares=float(account.sum_squares),
         beta=float(result.beta),
         gamma=float(account.gamma),
         log_evidence=float(result.log_evidence),

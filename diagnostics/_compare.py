@@ -1,0 +1,158 @@
+"""One table for several fits of the same data, whatever they were fitted with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayessel._check import FloatArray, as_flag, as_positive, one_of
+from bayessel._formulas import from_sums, log_normal
+from bayessel.diagnostics._criteria import CRITERIA
+from bayessel.diagnostics._mdl import FLAGS, precision_code_length, weight_code_length
+from bayessel.diagnostics._reading import Reading, read, unwrap
+from bayessel.errors import DataMismatchError
+
+COLUMNS = ("evidence", "model-evidence", "mdl-w", "mdl-alpha", "loo", "elpd-loo", "gcv", "bic")
+#: numbers that describe a fit rather than judge it; ranked by one of them, the smallest comes first
+DESCRIPTIONS = ("gamma", "n_basis", "noise_std")
+#: what a kind of evidence decides
+_OF_EVIDENCE = ("evidence", "model-evidence", "mdl-alpha")
+
+
+def compare(
+    fits: Mapping[str, Any],
+    by: str = "evidence",
+    allow_mixed: bool = False,
+    *,
+    delta_w: float = 0.1,
+    delta_alpha: float = 1.0,
+    flags: str = "index",
+) -> pd.DataFrame:
+    r"""Rank fits of the same data, best first.
+
+    The evidence of a sparse fit has one precision per column at its best value, that of a dense fit one for all: it is
+    the more optimistic the more precisions were maximised. The third-level evidence, MDL-alpha and LOO charge for that
+    or look past it; where they disagree with ``"evidence"`` trust them.
+
+    Parameters
+    ----------
+    fits
+        Name -> fit: results of `fit_rvm`, `fit_evidence`, `fit_ridge`, or fitted estimators, alone or in a pipeline.
+    by
+        Column to rank by: ``"evidence"``, ``"model-evidence"``, ``"elpd-loo"`` (higher is better), ``"mdl-w"``,
+        ``"mdl-alpha"``, ``"loo"``, ``"gcv"``, ``"bic"``, ``"gamma"``, ``"n_basis"``, ``"noise_std"`` (lower is better).
+    allow_mixed
+        Rank evidences of different kinds all the same (``"type2"``: at the best precisions; ``"plug-in"``: at those
+        that another criterion chose, which is never more; ...). The column ``kind`` tells them apart.
+    delta_w, delta_alpha, flags
+        Settings of `mdl_w` and `mdl_alpha`. ``flags="index"`` charges a fit that leaves no column out as if every
+        column had been named; ``"bernoulli"`` hardly charges it.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per fit (index ``fit``): the columns named above (NaN where a fit does not have one), ``kind``,
+        ``status``, and ``difference``: by how much the fit is worse than the best, in the units of `by`. ``gamma`` and
+        ``n_basis`` count the bias; ``loo`` and ``elpd-loo`` leave rows out at the precisions and columns of all rows.
+
+    Raises
+    ------
+    DataMismatchError
+        A ``ValueError``: the fits are of different data; both fingerprints are named.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayessel.linear import fit_evidence
+    >>> x = np.linspace(-1, 1, 40)[:, None]
+    >>> t = np.sin(3 * x[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=40)
+    >>> table = compare({f"degree {d}": fit_evidence(x ** np.arange(d + 1), t) for d in (1, 3, 9)})
+    >>> list(table.index)
+    ['degree 3', 'degree 9', 'degree 1']
+    """
+    if not isinstance(fits, Mapping):
+        raise TypeError(
+            f"compare needs a dict of name -> fit, got {type(fits).__name__}; try {{'a': fit_a, 'b': fit_b}}"
+        )
+    if not fits:
+        raise ValueError("compare needs at least one fit, got an empty dict")
+    if isinstance(by, str) and by not in DESCRIPTIONS:
+        by = by.replace("_", "-")
+    one_of(by, "by", COLUMNS + DESCRIPTIONS)
+    settings = (as_positive(delta_w, "delta_w"), as_positive(delta_alpha, "delta_alpha"), one_of(flags, "flags", FLAGS))
+    readings = {str(name): read(fit, f"{name!r}") for name, fit in fits.items()}
+    _refuse_different_data(readings)
+    if by in _OF_EVIDENCE and not as_flag(allow_mixed, "allow_mixed"):
+        _refuse_mixed_kinds(readings, by)
+    rows = [
+        _row(reading, unwrap(fit)[0], *settings) for reading, fit in zip(readings.values(), fits.values(), strict=True)
+    ]
+    table = pd.DataFrame(rows, index=pd.Index(list(readings), name="fit"))
+    height = table[by] if by in CRITERIA and CRITERIA[by].higher_is_better else -table[by]
+    if height.isna().all():
+        raise ValueError(f"no fit has a value of {by!r}: rank by another column")
+    with np.errstate(invalid="ignore"):
+        table["difference"] = np.where(height == height.max(), 0.0, height.max() - height)
+    best_first = height.sort_values(ascending=False, kind="stable", na_position="last").index
+    return table.loc[best_first]
+
+
+def _row(at: Reading, fitted: Any, delta_w: float, delta_alpha: float, flags: str) -> dict[str, Any]:
+    """Every number of one fit."""
+    k, k0 = at.n_basis, at.n_candidates
+    left_out = _leave_one_out(at, fitted)
+    residuals, variances = left_out if left_out is not None else (np.full(1, np.nan), np.ones(1))
+    trace_p = at.n_rows - at.gamma
+    return {
+        "evidence": at.log_evidence,
+        "kind": at.kind,
+        "model-evidence": float(getattr(at.result, "model_evidence", np.nan)),
+        "mdl-w": weight_code_length(at.sum_squares, at.beta, at.weights, at.n_rows, k0, delta_w, flags),
+        "mdl-alpha": precision_code_length(at.log_evidence, at.n_rows, at.n_precisions, k, k0, delta_alpha, flags),
+        "loo": float(np.mean(residuals**2)),
+        "elpd-loo": float(log_normal(residuals, variances).sum()),
+        "gcv": float(from_sums("gcv", at.n_rows, at.sum_squares, trace_p)),
+        "bic": float(from_sums("bic", at.n_rows, at.sum_squares, trace_p)),
+        "gamma": at.gamma,
+        "n_basis": k,
+        "noise_std": at.beta**-0.5,
+        "status": at.status.name,
+    }
+
+
+def _leave_one_out(at: Reading, fitted: Any) -> tuple[FloatArray, FloatArray] | None:
+    """Leave-one-out residuals and variances; None where the result has let go of its rows (a large design, a stream)."""
+    if hasattr(fitted, "leave_one_out"):
+        return fitted.leave_one_out()
+    if hasattr(at.result, "leave_one_out"):
+        return at.result.leave_one_out()
+    return at.result.posterior.leave_one_out() if at.result.spectrum.U is not None else None
+
+
+def _refuse_different_data(readings: Mapping[str, Reading]) -> None:
+    """Targets must be the same, and so must the inputs wherever two fits know theirs."""
+    for attribute, what in (("target_fingerprint", "targets"), ("data_fingerprint", "data")):
+        known = [(name, getattr(at, attribute)) for name, at in readings.items() if getattr(at, attribute) is not None]
+        for name, fingerprint in known[1:]:
+            first, other = known[0]
+            if fingerprint != other:
+                raise DataMismatchError(
+                    f"{first!r} and {name!r} were fitted to different {what} (fingerprints {other} and {fingerprint}): "
+                    "their numbers cannot be compared; fit both to the same rows, in the same order and units"
+                )
+    sizes = {at.n_rows for at in readings.values()}
+    if len(sizes) > 1:  # a result without a fingerprint comes from a stream
+        raise DataMismatchError(f"the fits have different numbers of rows: {sorted(sizes)}")
+
+
+def _refuse_mixed_kinds(readings: Mapping[str, Reading], by: str) -> None:
+    kinds = {at.kind: name for name, at in reversed(readings.items())}
+    if len(kinds) > 1:
+        said = ", ".join(f"{name!r} has {kind}" for kind, name in kinds.items())
+        raise ValueError(
+            f"the fits have different kinds of evidence ({said}): rank them by a column that means the same for all, "
+            f"such as by='elpd-loo', or by={by!r} with allow_mixed=True"
+        )
