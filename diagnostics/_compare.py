@@ -124,7 +124,7 @@ def _row(at: Reading, fitted: Any, delta_w: float, delta_alpha: float, flags: st
 
 
 def _leave_one_out(at: Reading, fitted: Any) -> tuple[FloatArray, FloatArray] | None:
-    """Leave-one-out residuals and variances; None where the result has let go of its rows (a large design, a stream)."""
+    """Leave-one-out residuals and variances; None where the result let go of its rows (large designs, streams)."""
     if hasattr(fitted, "leave_one_out"):
         return fitted.leave_one_out()
     if hasattr(at.result, "leave_one_out"):
