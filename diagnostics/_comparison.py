@@ -157,10 +157,11 @@ class WidthComparison:
         widths = sorted({width_of(label) for label in self.table.index})
         how = "relevance vector machine" if self.model == "rvm" else "one weight precision"
         kinds = listing([kind.replace("_", " ") for kind in self.kinds])
+        functions = f"{self.n_centers} functions of each kind ({kinds})" if len(self.kinds) > 1 else ""
         return (
             f"{n} rows{held}, target {self.target}, {d}{' standardised' if standardised else ''} "
-            f"input{'s' if d > 1 else ''} ({inputs}); {how}, {self.n_centers} {kinds} "
-            f"functions{' each' if len(self.kinds) > 1 else ''}, {'bias' if self.bias else 'no bias'}; "
+            f"input{'s' if d > 1 else ''} ({inputs}); {how}, {functions or f'{self.n_centers} {kinds} functions'}, "
+            f"{'bias' if self.bias else 'no bias'}; "
             f"{len(widths)} widths {'searched ' if self.searched else ''}from {number(widths[0])} to "
             f"{number(widths[-1])}"
         )

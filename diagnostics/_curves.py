@@ -18,6 +18,8 @@ from bayessel.diagnostics._criteria import CRITERIA, INTERPOLATION, STRONG_NATS
 
 #: a width, or a kind of function and its width
 Label = Any
+#: widths that differ by less than this factor are one scale
+APART = 1.5
 
 
 class Optimum(NamedTuple):
@@ -122,12 +124,16 @@ def turning_points(table: pd.DataFrame, name: str) -> tuple[Optimum, ...]:
 def scales(table: pd.DataFrame, name: str, most: int = 3) -> tuple[Optimum, ...]:
     """Optima that a good margin parts from each other: the best one, and others as deep as a reader may rely on.
 
-    Between them the criterion is worse by more than 3 nats, or 5 % of the error. Two of them in a series usually are
-    two time scales.
+    Between them the criterion is worse by more than 3 nats, or 5 % of the error, and their widths differ by a factor of
+    1.5 at least. Two of them in a series usually are two time scales.
     """
     found = turning_points(table, name)
-    kind = found[0].kind if found else ""
-    return tuple(one for one in found if one.kind == kind and one.depth > CRITERIA[name].shrugged)[:most]
+    kept: list[Optimum] = []
+    for one in found:
+        apart = all(abs(np.log(one.width / other.width)) > np.log(APART) for other in kept)
+        if one.kind == found[0].kind and one.depth > CRITERIA[name].shrugged and apart:
+            kept.append(one)
+    return tuple(kept[:most])
 
 
 def preferences(table: pd.DataFrame, criteria: Sequence[str]) -> dict[Label, tuple[str, ...]]:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from bayessel.diagnostics._criteria import CRITERIA
 from bayessel.diagnostics._curves import (
+    APART,
     DELTAS,
     Label,
     Optimum,
@@ -95,13 +96,20 @@ def draw_criterion(ax: Axes, table: pd.DataFrame, name: str) -> None:
         ax.plot(r, v, dashes, color=color, lw=1.4, label=kind.replace("_", " "))
         ax.plot(r, v, ".", color=color, ms=4 if len(r) < 60 else 2.5)
     found = turning_points(table, name)
+    named: list[float] = []  # numbers beside each other would be unreadable
     for rank, optimum in enumerate(found):
-        _mark(ax, widths, optimum, rank == 0, criterion.higher_is_better, optimum.depth > criterion.shrugged)
+        _mark(ax, widths, optimum, rank == 0, optimum.depth > criterion.shrugged)
+        apart = all(abs(np.log(optimum.width / other)) > np.log(APART) for other in named)
+        if rank == 0 or (optimum.depth > criterion.shrugged and apart and not optimum.at_end):
+            _name(ax, widths, optimum, rank == 0, criterion.higher_is_better)
+            named.append(optimum.width)
+    if not found:
+        ax.text(0.5, 0.5, "no finite value", transform=ax.transAxes, ha="center", color=INK, fontsize=8.5)
     if len(widths) > 1:
         pad = (widths[-1] / widths[0]) ** 0.06
         ax.set_xlim(widths[0] / pad, widths[-1] * pad)
     if criterion.in_nats:
-        _trim(ax, known, criterion.higher_is_better)
+        _trim(ax, frames, name, [one.value for one in found if one.depth > criterion.shrugged])
     _ticks(ax)
     if len(frames) > 1:
         ax.legend(fontsize=7.5, frameon=False, loc="best")
@@ -124,12 +132,12 @@ def plot_deltas(table: pd.DataFrame, name: str = "mdl-w", deltas: Sequence[float
         frame = curves(shifted)[found[0].kind]
         v = frame[name].to_numpy(dtype=float) - found[0].value
         chosen = ", usual" if delta == DELTAS[name] else ""
-        ax.plot(frame.index, v, dashes, color=color, lw=1.4, label=f"{delta:g}{chosen}: r = {number(found[0].width)}")
+        ax.plot(frame.index, v, dashes, color=color, lw=1.4, label=f"{delta:g}{chosen}: {say(found[0].label)}")
         ax.plot(found[0].width, 0.0, "o", ms=6, color=color, clip_on=False, zorder=5)
         tops.append(np.median(v[np.isfinite(v)]))
     if tops:
         ax.set_ylim(0, max(1.5 * max(tops), 1.0))
-    ax.legend(title="delta and its best width", fontsize=7.5, title_fontsize=7.5, frameon=False, loc="best")
+    ax.legend(title="delta and its best width", fontsize=7.5, title_fontsize=7.5, edgecolor="none", loc="upper center")
     _ticks(ax)
     ax.set_title(f"{CRITERIA[name].label} and the precision delta", fontsize=9.5, loc="left", color=INK)
     ax.set_xlabel("kernel width r")
@@ -145,6 +153,7 @@ def plot_fit(
     target: str = "y",
     preferred: Mapping[Label, Sequence[str]] | None = None,
     centers: ArrayLike | None = None,
+    legend: bool = True,
 ) -> Figure:
     """Draw the data and the fits at the chosen widths, one panel each.
 
@@ -164,6 +173,8 @@ def plot_fit(
         Criteria that prefer each width, for the titles.
     centers
         Centres of the functions (M, D).
+    legend
+        Explain the marks in the first panel.
     """
     if not fits:
         raise ValueError("no fit is stored with this comparison, so there is nothing to draw")
@@ -180,9 +191,11 @@ def plot_fit(
         chosen = preferred[label] if preferred and label in preferred else ()
         reason = listing([CRITERIA[name].label for name in chosen]) if chosen else ""
         if preferred and not chosen:
-            reason = "a separate optimum"
+            reason = "separate optimum"
         count = f", {len(fit.basis)} functions" if len(fit.coef) else ""
         ax.set_title(say(label) + count + (f"  ({reason})" if reason else ""), fontsize=9.5, loc="left", color=INK)
+    if legend:
+        axes[0].legend(fontsize=7.5, frameon=False, loc="best")
     return figure
 
 
@@ -202,7 +215,8 @@ def draw_fit(
 ) -> None:
     """Draw one fit into ``ax``."""
     many = len(t) > 1500
-    dots: dict[str, Any] = {"s": 5 if many else 12, "color": INK, "alpha": 0.35 if many else 0.6, "lw": 0}
+    size, dense = (12, 0.6) if len(t) < 300 else (6, 0.4)
+    dots: dict[str, Any] = {"s": size, "color": INK, "alpha": dense, "lw": 0}
     if X.shape[1] == 1:
         x = fit.grid if len(fit.grid) else X[:, 0]
         mean, std = (fit.grid_mean, fit.grid_std) if len(fit.grid) else (fit.mean, fit.std)
@@ -223,7 +237,6 @@ def draw_fit(
         ax.scatter(t, fit.mean, rasterized=many, label="rows fitted", **dots)
         ax.set_xlabel(f"{plain(target)}, observed")
         ax.set_ylabel(f"{plain(target)}, fitted")
-    ax.legend(fontsize=7.5, frameon=False, loc="best")
 
 
 def known_criteria(table: pd.DataFrame) -> list[str]:
@@ -238,33 +251,35 @@ def _figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _mark(ax: Axes, widths: Sequence[float], optimum: Optimum, best: bool, higher: bool, deep: bool) -> None:
-    x, v = optimum.width, optimum.value
-    at_end = optimum.at_end and len(widths) > 1
-    middle = float(np.sqrt(widths[0] * widths[-1]))
-    shape = ("<" if x < middle else ">") if at_end else "o"
+def _mark(ax: Axes, widths: Sequence[float], optimum: Optimum, best: bool, deep: bool) -> None:
+    shape = "o"
+    if optimum.at_end and len(widths) > 1:
+        shape = "<" if optimum.width < np.sqrt(widths[0] * widths[-1]) else ">"
     size = 7 if best else 6 if deep else 4
     mark: dict[str, Any] = {"ms": size, "mec": BEST, "mfc": BEST if best else "white", "mew": 1.3 if deep else 0.9}
-    ax.plot(x, v, shape, zorder=5, clip_on=not best, **mark)
-    if best:
-        ax.axvline(x, color=BEST, lw=0.8, ls=":", zorder=1)
-        right = x > middle
-        ax.annotate(
-            f"r = {number(x)}",
-            # above a minimum and below a maximum there is room
-            (x, 0.06 if higher else 0.9),
-            xycoords=("data", "axes fraction"),
-            xytext=(-5 if right else 5, 0),
-            textcoords="offset points",
-            ha="right" if right else "left",
-            fontsize=8.5,
-            color=BEST,
-        )
-    elif deep and not at_end:
-        ax.annotate(
-            number(x), (x, v), xytext=(0, 7 if higher else -7), textcoords="offset points", ha="center",
-            va="bottom" if higher else "top", fontsize=8, color=BEST, annotation_clip=True,
-        )  # fmt: skip
+    ax.plot(optimum.width, optimum.value, shape, zorder=6 if best else 5, clip_on=not best, **mark)
+
+
+def _name(ax: Axes, widths: Sequence[float], optimum: Optimum, best: bool, higher: bool) -> None:
+    """Write the width of an optimum: of the best beside a line through the panel, of others at their mark."""
+    if not best:
+        side: dict[str, Any] = {"xytext": (0, 7 if higher else -7), "va": "bottom" if higher else "top"}
+        at = (optimum.width, optimum.value)
+        ax.annotate(number(at[0]), at, textcoords="offset points", ha="center", fontsize=8, color=BEST, **side)
+        return
+    right = optimum.width > np.sqrt(widths[0] * widths[-1])
+    ax.axvline(optimum.width, color=BEST, lw=0.8, ls=":", zorder=1)
+    ax.annotate(
+        f"r = {number(optimum.width)}",
+        # above a minimum and below a maximum there is room
+        (optimum.width, 0.06 if higher else 0.9),
+        xycoords=("data", "axes fraction"),
+        xytext=(-5 if right else 5, 0),
+        textcoords="offset points",
+        ha="right" if right else "left",
+        fontsize=8.5,
+        color=BEST,
+    )
 
 
 def _legend(ax: Axes, table: pd.DataFrame, names: Sequence[str]) -> None:
@@ -284,15 +299,24 @@ def _legend(ax: Axes, table: pd.DataFrame, names: Sequence[str]) -> None:
     ax.legend(loc="center left", frameon=False, fontsize=9)
 
 
-def _trim(ax: Axes, v: np.ndarray[Any, Any], higher_is_better: bool) -> None:
-    """Leave room around the curve; keep a hopeless end of the grid from squeezing the rest flat."""
-    known = np.sort(v[np.isfinite(v)] * (1.0 if higher_is_better else -1.0))
-    if len(known) < 4:
+def _trim(ax: Axes, frames: Mapping[str, pd.DataFrame], name: str, deep: Sequence[float]) -> None:
+    """Leave room around the curves; keep a hopeless end from squeezing the rest flat, and deep optima in."""
+    sign = 1.0 if CRITERIA[name].higher_is_better else -1.0
+    parts = []
+    for frame in frames.values():
+        # evenly along the axis: where a search was dense, a median over the table would see nothing else
+        u, v = np.log(frame.index.to_numpy(dtype=float)), frame[name].to_numpy(dtype=float)
+        if np.isfinite(v).sum() > 3:
+            even = np.linspace(u[0], u[-1], 60)
+            parts.append(sign * np.interp(even, u[np.isfinite(v)], v[np.isfinite(v)]))
+    if not parts:
         return
-    top, middle, low = known[-1], np.median(known), known[0]
+    known = np.concatenate([*parts, sign * np.asarray(deep)])
+    top, middle, low = known.max(), np.median(known), known.min()
     if top - low > 6 * (top - middle) > 0:
-        limits = top - 4 * (top - middle), top + 0.3 * (top - middle)
-        ax.set_ylim(limits if higher_is_better else (-limits[1], -limits[0]))
+        floor = min(top - 4 * (top - middle), *(sign * one - 0.3 * (top - middle) for one in deep))
+        limits = floor, top + 0.3 * (top - middle)
+        ax.set_ylim(limits if sign > 0 else (-limits[1], -limits[0]))
 
 
 def _between(r: np.ndarray[Any, Any], near: Sequence[float]) -> tuple[float, float]:
@@ -305,15 +329,16 @@ def _between(r: np.ndarray[Any, Any], near: Sequence[float]) -> tuple[float, flo
 
 def _ticks(ax: Axes) -> None:
     """Plain numbers at 1, 2, 5 times powers of ten: widths are read, not computed with."""
-    from matplotlib.ticker import AutoLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
     ax.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0,) if _decades(ax) > 2.5 else (1.0, 2.0, 5.0)))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
     if ax.get_yscale() == "log":
         lo, hi = ax.get_ylim()
-        # over less than two decades the usual log ticks would be one or two: even steps read better
-        ax.yaxis.set_major_locator(LogLocator(base=10) if hi / lo > 100 else AutoLocator())
+        # over less than two decades the usual log ticks would be one or two, over less than one even steps read better
+        subs = (1.0,) if hi / lo > 100 else (1.0, 2.0, 5.0)
+        ax.yaxis.set_major_locator(LogLocator(base=10, subs=subs) if hi / lo > 8 else MaxNLocator(6))
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         ax.yaxis.set_minor_locator(NullLocator())
     ax.tick_params(labelsize=8)

@@ -47,6 +47,7 @@ p, li, dd { max-width: 46rem; }
 .verdict p:first-child { font-weight: 600; }
 .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(19rem, 100%), 1fr)); gap: .75rem; }
 .panels img { width: 100%; height: auto; display: block; }
+.wide { grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); }
 .single { max-width: 42rem; }
 .scroll { overflow-x: auto; border: 1px solid #ddd; }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; white-space: nowrap; }
@@ -54,7 +55,7 @@ th, td { padding: .25rem .6rem; text-align: right; border-bottom: 1px solid #eee
 thead th { background: #f3f6f9; vertical-align: bottom; }
 tbody th { position: sticky; left: 0; background: #fff; }
 thead th:first-child { position: sticky; left: 0; }
-td.word { text-align: left; }
+td.word, th.word { text-align: left; }
 td.best { font-weight: 700; background: #fbe9e4; }
 td.local { background: #fdf5f2; }
 td.warn { background: #fff3cd; }
@@ -180,9 +181,9 @@ def _embed(figure: Figure, description: str) -> str:
     return f'<img alt="{escape(description)}" src="data:image/svg+xml;base64,{data}">'
 
 
-def _panels(figures: Sequence[tuple[Figure, str]]) -> str:
-    single = " single" if len(figures) == 1 else ""
-    return f'<div class="panels{single}">' + "\n".join(_embed(*figure) for figure in figures) + "</div>"
+def _panels(figures: Sequence[tuple[Figure, str]], size: str = "") -> str:
+    size = "single" if len(figures) == 1 else size
+    return f'<div class="panels {size}">' + "\n".join(_embed(*figure) for figure in figures) + "</div>"
 
 
 def _describe(table: pd.DataFrame, name: str) -> str:
@@ -241,7 +242,7 @@ def _fits(
     t = np.asarray(y, dtype=float)
     figures = [
         (
-            plot_fit(X, y, {label: fit}, names, target, preferred=chosen, centers=centers),
+            plot_fit(X, y, {label: fit}, names, target, preferred=chosen, centers=centers, legend=False),
             f"Fit at {say(label)}: residuals have a standard deviation of {number(float(np.std(t - fit.mean)))}",
         )
         for label, fit in sorted(fits.items(), key=lambda pair: width_of(pair[0]))
@@ -250,14 +251,14 @@ def _fits(
     if len(names) > 1:
         what = "Fitted against observed values; these rows were used for the fit, so expect new rows to scatter more."
     else:
-        what = "Data, mean, and a band of two predictive standard deviations, noise included."
+        what = "Dots: data. Line: mean. Band: two predictive standard deviations, noise included."
         what += " Rings: centres of the functions in use." if sparse else ""
     which = (
         "Every picture shows the fit that is best by the evidence at its width; the other criteria judge this fit."
         if sparse
         else "Every picture shows the evidence fit at its width, also where another criterion chose it."
     )
-    return ["<h2>The fits at the preferred widths</h2>", _panels(figures), f"<p>{what} {which}</p>"]
+    return ["<h2>The fits at the preferred widths</h2>", _panels(figures, "wide"), f"<p>{what} {which}</p>"]
 
 
 def _table(table: pd.DataFrame, criteria: Sequence[str]) -> str:

@@ -101,9 +101,11 @@ def _preference(table: pd.DataFrame, chosen: Mapping[Label, tuple[str, ...]], of
     if len(labels) == 1:
         those = f"all {count} criteria prefer" if count > 1 else f"{who(chosen[labels[0]])} prefers"
         return [f"{_capital(those)} {say(labels[0])}."]
-    speaker, reference = _reference(chosen)
+    _, reference = _reference(chosen)
     order = sorted(labels, key=lambda label: (label != reference, -len(chosen[label]), labels.index(label)))
     groups = "; ".join(f"{say(label)} by {who(chosen[label])}" for label in order)
+    by_name = [f"{who(chosen[label])} {say(label)}" for label in order]
+    by_name[0] = f"{who(chosen[order[0]])} {'prefers' if len(chosen[order[0]]) == 1 else 'prefer'} {say(order[0])}"
     if near := _near(table, labels):
         return [f"The {count} criteria agree to within {near}: {groups}."]
     losses = {name: loss(table, name, reference) for label in order[1:] for name in chosen[label]}
@@ -115,10 +117,12 @@ def _preference(table: pd.DataFrame, chosen: Mapping[Label, tuple[str, ...]], of
             + (", or within one standard error." if _by_error_only(table, losses, reference) else "."),
         ]
     behind = "short of" if CRITERIA[worst].higher_is_better else "above"
+    many = len(order) > 3
+    headline = f"{by_name[0]}; the {count} criteria name {len(order)} widths" if many else ", ".join(by_name)
     return [
-        f"{_capital(who([speaker]))} prefers {say(reference)}, but the criteria disagree.",
-        f"Best are {groups}. It matters: at {say(reference)} {who([worst])} is "
-        f"{_largest({worst: losses[worst]})} {behind} its best.",
+        f"{_capital(headline)}{' and disagree' if many else ': the criteria disagree'}.",
+        (f"Best are {groups}. " if many else "")
+        + f"It matters: at {say(reference)} {who([worst])} is {_largest({worst: losses[worst]})} {behind} its best.",
         _why(table, chosen, offered),
     ]
 
@@ -227,7 +231,7 @@ def _scales(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
             continue
         others = [
             f"{say(one.label)} ({_size(table, one.label)}{_largest({name: loss(table, name, one.label)})} worse, "
-            f"behind a ridge of {one.depth:.1f} nats)"
+            f"beyond a rise of {one.depth:.1f} nats)"
             for one in found[1:]
         ]
         best = say(found[0].label)

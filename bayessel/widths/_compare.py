@@ -18,9 +18,6 @@ from bayessel.widths._problem import Model, Place, Problem
 from bayessel.widths._run import results
 from bayessel.widths._search import FIRST_SCAN, finer
 
-#: Rounds in which fits start from those of neighbouring widths.
-_ROUNDS = 3
-
 
 def compare_widths(
     X: Any,
@@ -176,22 +173,20 @@ class _Work:
                 self.interrupted = True
 
     def _visit(self, fresh: Sequence[Place], what: str) -> None:
-        """Fit every place on its own, then from its neighbours' fits for as long as that improves something.
+        """Fit every place on its own, then those that look too poor from their neighbours' fits, until none gains.
 
         A round reads what the round before it left and nothing else: the order of work cannot change the numbers.
         """
         self._fit([(place, (), -np.inf) for place in fresh], what)
-        changed = list(fresh) if self.model.warm else []
-        for _ in range(_ROUNDS):
-            sources = set(changed)
+        ledger, changed = self.ledger, set(fresh) if self.model.warm else set()
+        first = True
+        while changed:
             calls = []
-            for place in self.ledger.rows:
-                starts = [self.ledger.starts[one] for one in self.ledger.neighbours(place) if one in sources]
-                if starts:
-                    calls.append((place, tuple(starts), self.ledger.evidences[place]))
-            if not calls:
-                break
-            changed = self._fit(calls, "starting from neighbours")
+            for place in ledger.places():
+                near = [one for one in ledger.neighbours(place) if one in changed or (first and place in changed)]
+                if near and ledger.dented(place):
+                    calls.append((place, tuple(ledger.starts[one] for one in near), ledger.evidences[place]))
+            changed, first = set(self._fit(calls, "starting from neighbours")) if calls else set(), False
 
     def _fit(self, calls: Sequence[tuple[Place, tuple[Any, ...], float]], what: str) -> list[Place]:
         """Run calls, enter what comes back; return the places that got something new, in the order of the calls."""

@@ -47,6 +47,27 @@ class Ledger:
         """Finished widths of a kind, sorted."""
         return sorted(place.width for place in self.rows if place.kind == kind)
 
+    def places(self) -> list[Place]:
+        """Finished places: by kind in the order asked for, then by width."""
+        return [Place(kind, r) for kind in self.kinds for r in self.widths(kind)]
+
+    def dented(self, place: Place) -> bool:
+        """Whether the evidence lies below the line through its neighbours on the logarithm of the width.
+
+        At the optimum of every width it is a smooth curve, and bends down around its peaks: a local optimum that a
+        neighbour escaped shows as a dent. At the ends the line goes on through the two nearest widths.
+        """
+        grid = self.widths(place.kind)
+        at = grid.index(place.width)
+        near = [k for k in (at - 1, at + 1) if 0 <= k < len(grid)]
+        if len(near) == 1:
+            near += [k for k in (at - 2, at + 2) if 0 <= k < len(grid)]
+        if len(near) < 2:
+            return True
+        (u, v), here = np.log([grid[k] for k in near]), np.log(place.width)
+        low, high = (self.evidences[Place(place.kind, grid[k])] for k in near)
+        return bool(self.evidences[place] < low + (high - low) * (here - u) / (v - u))
+
     def neighbours(self, place: Place) -> list[Place]:
         """Return the finished places on both sides, the narrower first."""
         grid = self.widths(place.kind)
@@ -55,7 +76,7 @@ class Ledger:
 
     def table(self) -> pd.DataFrame:
         """One row per finished place: by kind in the order asked for, then by width."""
-        places = [Place(kind, r) for kind in self.kinds for r in self.widths(kind)]
+        places = self.places()
         index: Any = pd.Index([place.width for place in places], name="width", dtype=np.float64)
         if len(self.kinds) > 1:
             index = pd.MultiIndex.from_tuples(places, names=["kind", "width"])

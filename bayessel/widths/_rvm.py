@@ -18,6 +18,8 @@ from bayessel.widths._problem import Model, Outcome, Place, Problem, join_notes,
 
 #: designs with more entries are made column by column (240 MB)
 _STORED = 30_000_000
+#: moves after which a start from a neighbour has shown whether it leads anywhere
+_TRIAL = 20
 #: an evidence that differs by less was not improved
 _SAME = 1e-6
 #: random orders of the rows behind a prequential code length
@@ -32,10 +34,14 @@ def evaluate(problem: Problem, place: Place, starts: Sequence[Any] = (), beaten:
     with warnings.catch_warnings():
         # one warning per width would bury the reader: the statuses are in the table and in the verdict
         warnings.simplefilter("ignore", NumericalWarning)
-        fits = [fit_rvm(design, problem.t, init=start) for start in starts] or [fit_rvm(design, problem.t)]
-        fit = max(fits, key=lambda one: one.log_evidence)
-        if starts and not fit.log_evidence > beaten + _SAME:
-            return None
+        if starts:
+            trials = [fit_rvm(design, problem.t, init=start, max_steps=_TRIAL) for start in starts]
+            fit = max(trials, key=lambda one: one.log_evidence)
+            if not fit.log_evidence > beaten + _SAME:
+                return None
+            fit = fit_rvm(design, problem.t, init=fit)
+        else:
+            fit = fit_rvm(design, problem.t)
         row, losses = _judge(problem, place, design, fit)
     return Outcome(
         row, _predict(problem, place, fit), losses, (fit.basis, fit.alpha, fit.beta), float(fit.log_evidence)
