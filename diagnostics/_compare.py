@@ -149,7 +149,9 @@ def _refuse_different_data(readings: Mapping[str, Reading]) -> None:
 
 
 def _refuse_mixed_kinds(readings: Mapping[str, Reading], by: str) -> None:
-    kinds = {at.kind: name for name, at in reversed(readings.items())}
+    kinds: dict[str, str] = {}
+    for name, at in readings.items():
+        kinds.setdefault(at.kind, name)
     if len(kinds) > 1:
         said = ", ".join(f"{name!r} has {kind}" for kind, name in kinds.items())
         raise ValueError(

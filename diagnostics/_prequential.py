@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sl
 
-from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_target
+from bayessel._check import FloatArray, as_count, as_float_array, as_matrix, as_positive, as_target, check_finite
 from bayessel._formulas import log_normal
 
 #: rows whose joint density is taken by one factorisation
@@ -109,15 +109,10 @@ def prequential(
     target = as_target(t, n)
     floor = 4.0 * np.finfo(float).eps * (float(np.abs(target).max()) or 1.0)
     spread = max(float(target.std()), floor)
-    if reference is None:
-        centre, scale = float(target.mean()), spread
-    else:
-        centre, scale = float(reference[0]), as_positive(reference[1], "the standard deviation of the reference")
+    centre, scale = _normal(reference) if reference is not None else (float(target.mean()), spread)
     begin = 2 ** min(4, max(0, int(np.log2(n)) - 1)) if first is None else as_count(first, "first")
     mix = (0.01 if callable(fit) else 0.0) if mix is None else mix
-    share = as_positive(mix, "mix") if mix != 0.0 else 0.0
-    if share >= 1.0:
-        raise ValueError(f"mix must be less than 1, got {mix!r}; nothing of the model would be left")
+    share = _share(mix)
     sequences = _orders(orders, n, random_state)
     rows, refits = np.empty(sequences.shape), []
     for place, order in enumerate(sequences):
@@ -228,6 +223,22 @@ def _coded_by(result: Any, F: FloatArray, y: FloatArray, start: int, stop: int, 
     return predictive_log_densities(columns, y[:stop], alpha, float(result.beta), start, spread)
 
 
+def _normal(reference: Any) -> tuple[float, float]:
+    if np.shape(reference) != (2,):
+        raise TypeError(f"reference must be a pair, mean and standard deviation, got {reference!r}")
+    pair = as_float_array(reference, "reference")
+    check_finite(pair, "reference")
+    return float(pair[0]), as_positive(pair[1], "the standard deviation of the reference")
+
+
+def _share(mix: Any) -> float:
+    if isinstance(mix, bool) or not isinstance(mix, int | float | np.number):
+        raise TypeError(f"mix must be a number in [0, 1), got {mix!r}")
+    if not 0.0 <= mix < 1.0:
+        raise ValueError(f"mix must be in [0, 1), got {mix!r}; at 1 nothing of the model would be left")
+    return float(mix)
+
+
 def _orders(orders: Any, n: int, random_state: Any) -> Any:
     if orders is None:
         return np.arange(n)[None]
@@ -235,6 +246,6 @@ def _orders(orders: Any, n: int, random_state: Any) -> Any:
         generator = np.random.default_rng(random_state)
         return np.array([generator.permutation(n) for _ in range(as_count(orders, "orders"))])
     given = np.atleast_2d(np.asarray(orders))
-    if given.dtype.kind not in "iu" or given.ndim != 2 or not (np.sort(given, axis=1) == np.arange(n)).all():
+    if given.dtype.kind not in "iu" or given.shape[1:] != (n,) or not (np.sort(given, axis=1) == np.arange(n)).all():
         raise ValueError(f"orders must be permutations of 0..{n - 1}, one per row; got an array of shape {given.shape}")
     return given
