@@ -78,8 +78,9 @@ _ERRORS = (
 )
 
 _NOTE_ADVICE = {
-    INTERPOLATION: "the criterion vanishes where the fit passes through every row, whatever the data; only minima that "
-    "leave a quarter of the rows to the noise count; take fewer centres, or trust GCV and LOO",
+    INTERPOLATION: "the criterion falls without limit where the fit passes through every row, whatever the data; only "
+    "fits that leave enough rows to the noise count (a quarter of them; for a sparse model a tenth); take fewer "
+    "centres, or trust GCV and LOO",
     QUADRATURE: "the Gaussian approximation is poor here, so alpha and beta were integrated out numerically",
     UNDETERMINED: "the integral over lambda has its mass at the ends of the range, so the range would decide: no value",
 }

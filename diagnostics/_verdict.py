@@ -321,11 +321,11 @@ def _interpolation(silent: Sequence[str], others: bool) -> list[str]:
     if not silent:
         return []
     one = len(silent) == 1
-    verb, they, them = ("has", "it vanishes", "it") if one else ("have", "they vanish", "them")
+    verb, they, them = ("has", "it rewards", "it") if one else ("have", "they reward", "them")
     words = f"{verb} no say" if others else f"{verb} little to say"
     return [
-        f"{_capital(who(silent))} {words} here: with this many functions {they} where the fit passes through every "
-        f"row, whatever the data. Fewer centres would give {them} a voice."
+        f"{_capital(who(silent))} {words} here: with this many functions {they} a fit that passes through every row, "
+        f"whatever the data. Fewer centres, or wider functions, would give {them} a voice."
     ]
 
 

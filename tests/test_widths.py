@@ -527,9 +527,16 @@ def made(status="CONVERGED", notes="", **curves):
     """Build a table from hand-made curves over the widths 1, 2, 3, ..."""
     curves = {name.replace("_", "-"): values for name, values in curves.items()}
     n = len(next(iter(curves.values())))
-    return pd.DataFrame(
+    table = pd.DataFrame(
         curves | {"status": status, "notes": notes}, index=pd.Index(np.arange(1.0, n + 1), name="width")
-    ), tuple(curves)
+    )
+    return table.rename(columns={"loo-diff-se": "loo_diff_se"}), tuple(n for n in curves if not n.endswith("se"))
+
+
+def sparse(n_basis, **curves):
+    """Build a table of fits that use so many of 100 functions and a bias."""
+    table, names = made(**curves)
+    return table.assign(n_basis=n_basis), names
 
 
 VERDICTS = {
@@ -554,14 +561,14 @@ VERDICTS = {
     ),
     "disagree": (
         made(evidence=[-9, 0, -9, -9, -9], gcv=[3, 2, 1.5, 1, 4], bic=[3, 2.1, 2, 1, 4]),
-        ["The evidence prefers r = 2, but the criteria disagree.", "r = 2 by the evidence; r = 4 by GCV and BIC",
+        ["The evidence prefers r = 2, GCV and BIC r = 4: the criteria disagree.",
          "at r = 2 BIC is 110 % above its", "the evidence asks how probable", "GCV asks how large the error",
          "BIC asks how large the error is at a higher price"],
         ["serves them all", "among them"],
     ),
     "same question": (
         made(gcv=[3, 1, 2, 3, 4], loo=[3, 2, 2, 1, 4]),
-        ["GCV prefers r = 2, but the criteria disagree.", "same question, but punish parameters differently"],
+        ["GCV prefers r = 2, LOO r = 4: the criteria disagree.", "same question, but punish parameters differently"],
         ["evidence"],
     ),
     "high end": (
@@ -599,6 +606,45 @@ VERDICTS = {
         ["All 2 criteria prefer r = 4."],
         ["no say"],
     ),
+    "what functions cost": (
+        sparse([50, 30, 20, 8, 4], evidence=[-9, 0, -9, -9, -20], mdl_w=[290, 180, 100, 40, 70], loo=[1, 2, 3, 4, 5]),
+        ["The evidence prefers r = 2, LOO r = 1, MDL-w r = 4: the criteria disagree.",
+         "MDL-w asks how short a message",
+         "MDL pays 4.6 nats (ln 101) to name each function, and more to send its weight",
+         "and stops at 8 of them; LOO pays nothing for a function that does no harm and takes 50.",
+         "MDL-w hardly depends on the precision delta"],
+        ["separate optima"],
+    ),
+    "two scales": (
+        sparse([20, 20, 10, 5, 4, 3], mdl_w=[90, 60, 40, 70, 45, 66], mdl_alpha=[9, 8, 1, 8, 8, 9]),
+        ["All 2 criteria prefer r = 3.",
+         "MDL-w has separate optima: besides r = 3 also r = 5 (4 functions, 5.0 nats worse, beyond a rise of 25"],
+        ["disagree"],
+    ),
+    "optima of one scale": (
+        sparse([9, 9, 8, 7, 6, 5, 4, 4, 4, 4], mdl_w=[90, 90, 90, 90, 90, 90, 50, 60, 49, 90]),
+        ["MDL-w prefers r = 9."],
+        ["separate optima"],  # 7 and 9 are too close to be two scales
+    ),
+    "delta matters": (
+        sparse([40, 30, 20, 10, 2], mdl_w=[80, 60, 70, 80, 90]),
+        ["MDL-w depends on the precision delta of its weights: r = 5 at 0.01, r = 2 at 0.1 and r = 1 at 1."],
+        ["hardly"],
+    ),
+    "many widths": (
+        made(evidence=[-99, 0, -99, -99, -99], gcv=[1, 2, 9, 9, 9], loo=[9, 9, 9, 1, 2], bic=[9, 9, 9, 2, 1]),
+        ["The evidence prefers r = 2; the 4 criteria name 4 widths and disagree.",
+         "Best are r = 2 by the evidence; r = 1 by GCV; r = 4 by LOO; r = 5 by BIC."],
+        ["serves"],
+    ),
+    "within its standard error": (
+        made(evidence=[-9, 0, -9, -9, -9], loo=[3, 1.2, 1.1, 1, 4], loo_diff_se=[1, 0.3, 0.1, 0, 1]),
+        ["r = 2 serves them all.", "come within 20.0 % of their best, or within one standard error."],
+        ["disagree"],
+    ),
+    "improving": (
+        made(evidence=[-9, 0, -9], gcv=[3, 1, 2]), ["All 2 criteria prefer r = 2."], ["interrupted"],
+    ),
     "one width": (made(evidence=[-1.0], gcv=[3.0]), ["Only one width was tried, r = 1"], ["end of the grid"]),
     "no number": (made(evidence=[np.nan, np.nan]), ["No criterion has a finite value"], ["prefers"]),
 }  # fmt: skip
@@ -607,7 +653,7 @@ VERDICTS = {
 @pytest.mark.parametrize("case", VERDICTS)
 def test_verdict_says_what_the_curves_allow(case):
     (table, criteria), said, unsaid = VERDICTS[case]
-    text = verdict(table, criteria)
+    text = verdict(table, criteria, offered=101)
     for sentence in said:
         assert sentence in text
     for sentence in unsaid:

@@ -10,9 +10,14 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel._formulas import from_sums
-from bayessel.basis import RBFDictionary
+from bayessel.basis import LazyDesign, RBFDictionary
+from bayessel.diagnostics._criteria import INTERPOLATION
 from bayessel.diagnostics._curves import Prediction
+from bayessel.diagnostics._mdl import mdl_alpha, mdl_w
+from bayessel.diagnostics._prequential import prequential
 from bayessel.errors import NumericalWarning
+from bayessel.linear import fit_rvm
+from bayessel.linear.ridge import NOISE_SHARE
 from bayessel.result import Status
 from bayessel.widths._problem import Model, Outcome, Place, Problem, join_notes, put_error
 
@@ -28,8 +33,6 @@ _ORDERS = 5
 
 def evaluate(problem: Problem, place: Place, starts: Sequence[Any] = (), beaten: float = -np.inf) -> Outcome | None:
     """Fit at one width, from the engine's own starts or from those given, and judge the fit."""
-    from bayessel.linear import fit_rvm
-
     design = _design(problem, place)
     with warnings.catch_warnings():
         # one warning per width would bury the reader: the statuses are in the table and in the verdict
@@ -50,17 +53,14 @@ def evaluate(problem: Problem, place: Place, starts: Sequence[Any] = (), beaten:
 
 def _design(problem: Problem, place: Place) -> Any:
     dictionary = problem.dictionary(place)
-    if len(problem.X) * (len(problem.centres) + 1) > _STORED:
-        from bayessel.basis import LazyDesign
-
+    large = len(problem.X) * (len(problem.centres) + 1) > _STORED
+    if large and "prequential" not in problem.criteria:
         return LazyDesign(dictionary, problem.X)
     return dictionary.design(problem.X)
 
 
 def _judge(problem: Problem, place: Place, design: Any, fit: Any) -> tuple[dict[str, Any], dict[str, FloatArray]]:
     """Every criterion asked for, and what describes the fit."""
-    from bayessel.diagnostics._mdl import mdl_alpha, mdl_w
-
     n = fit.n_rows
     values: dict[str, float] = {
         "evidence": float(fit.log_evidence),
@@ -71,6 +71,12 @@ def _judge(problem: Problem, place: Place, design: Any, fit: Any) -> tuple[dict[
     misfit = float(fit.residuals @ fit.residuals)
     for name in ("gcv", "bic"):
         values[name] = float(from_sums(name, n, misfit, n - fit.gamma))
+    beside = {note.name: ["fit"] for note in set(fit.notes) - {fit.status, Status.CONVERGED}}
+    if n - fit.gamma < NOISE_SHARE * n:
+        # log sigma^2 falls, and S/(N - gamma) vanishes, where the fit passes through every row, whatever the data
+        values |= {"mdl-w": np.nan, "bic": np.nan}
+        if silent := [name for name in ("mdl-w", "bic") if name in problem.criteria]:
+            beside[INTERPOLATION] = [*beside.get(INTERPOLATION, []), *silent]
     losses: dict[str, FloatArray] = {}
     left_out, variances = fit.loo_residuals, fit.loo_variances
     if "loo" in problem.criteria:
@@ -83,16 +89,12 @@ def _judge(problem: Problem, place: Place, design: Any, fit: Any) -> tuple[dict[
         mean = fit.predict(_columns(problem, place, fit, X))
         put_error(values, losses, "holdout", (t - mean) ** 2)
     if "prequential" in problem.criteria:
-        from bayessel.diagnostics._prequential import prequential
-        from bayessel.linear import fit_rvm
-
         # the same orders at every width, so that differences are not blurred by them
         coded = prequential(design, problem.t, fit_rvm, orders=_ORDERS, random_state=problem.seed)
         put_error(values, losses, "prequential", coded.per_order)
     row: dict[str, Any] = {name: values[name] for name in problem.criteria}
     row |= {"gamma": float(fit.gamma), "noise_std": float(fit.noise_std), "n_basis": int(fit.n_basis)}
     row |= {"status": fit.status.name}
-    beside = {note.name: ["fit"] for note in set(fit.notes) - {fit.status, Status.CONVERGED}}
     return row | {"notes": join_notes(beside)}, losses
 
 
