@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,20 @@ from bayessel.linear.posterior import Posterior, weigh
 from bayessel.linear.sparse import starts
 from bayessel.linear.sparse.columns import Columns, as_columns
 from bayessel.linear.sparse.forms import choose_form, thin
+from bayessel.linear.sparse.kicks import kick
 from bayessel.linear.sparse.local import Search, climb
 from bayessel.linear.sparse.newton import ascend
+from bayessel.linear.sparse.orthogonal import OrthogonalForm
+from bayessel.linear.sparse.reestimation import Contest
 from bayessel.linear.sparse.result import SparseFit
 from bayessel.linear.sparse.state import Form, State
 from bayessel.result import Status, worst
 
 INITS = ("auto", "greedy", "full", "backward")
+#: entries of the dictionary beyond which one contest has to do, and beyond which there is time for a second one
+FEW_STARTS, ONE_START = 100_000, 4_000_000
+#: functions times rounds of shaking
+KICKS = 80
 _EPS = float(np.finfo(float).eps)
 
 
@@ -124,10 +132,12 @@ def _fit(
         useful = columns.lengths[basis] > 0
         found["warm"] = _climb(form, form.solve(basis[useful], a[useful], b), fixed, b_max, max_steps, tol)
     else:
-        lean = n * p > 100_000
-        for name, start in _starts(form, init, lean, fixed):
+        for name, start in _starts(form, init, n * p, columns.constant(), fixed):
             found[name] = _climb(form, start, fixed, b_max, 40, max(tol, 0.05))
-    name = max(found, key=lambda key: found[key][0].log_evidence)
+    reached = {key: value[0].log_evidence for key, value in found.items()}
+    name = max(reached, key=lambda key: reached[key])
+    if init == "auto" and n * p <= FEW_STARTS:
+        name = _kicked(found, form, tol)
     state, search = found[name]
     if warm is None:
         search.moves_left = max_steps
@@ -136,19 +146,41 @@ def _fit(
         notes.append(Status.STEP_LIMIT)
     if search.collinear:
         notes.append(Status.COLLINEAR_SKIPPED)
-    return _finish(columns, t, s, state, search, name, found, notes, fixed, b_max)
+    return _finish(columns, t, s, state, search, name, reached, notes, fixed, b_max)
 
 
-def _starts(form: Form, init: str, lean: bool, b: float | None) -> Any:
-    """Yield the starts of a search by name."""
+def _starts(form: Form, init: str, entries: int, constant: int | None, b: float | None) -> Iterator[tuple[str, State]]:
+    """Yield the starts of a search by name; the larger the problem, the fewer."""
+    few = entries > FEW_STARTS and init == "auto"
+    contests = {"full(0.01)": Contest(0.01), "full(0.001)": Contest(0.001), "mackay": Contest(0.1, 0, -10.6, 60)}
+    if constant is not None:
+        contests["constant"] = Contest(0.1, keep=constant)
+    if few and isinstance(form, OrthogonalForm):
+        contests = {"constant": contests["constant"]} if constant is not None else {"full(0.03)": Contest(0.03)}
+        if entries > ONE_START and constant is not None:
+            contests["full(0.1)"] = Contest(0.1)
+    elif few:
+        contests = {"full(0.03)": Contest(0.03)}
     if init in ("auto", "full"):
-        for noise in (0.03,) if lean else (0.1, 1e-2, 1e-3):
-            yield f"full({noise:g})", starts.full(form, noise, b=b)
-    if init == "greedy" or (init == "auto" and not lean):
-        for noise in (1e-3,) if init == "auto" else (1e-1, 1e-3):
+        for name, contest in contests.items():
+            yield name, starts.full(form, contest, b)
+    if init == "greedy" or (init == "auto" and not few):
+        for noise in (0.01, 0.001):
             yield f"greedy({noise:g})", starts.greedy(form, noise if b is None else float(np.exp(-b)))
+        yield "sequential", starts.empty(form, -float(np.log(0.1)) if b is None else b)
     if init == "backward":
         yield "backward", starts.greedy(form, 1e-4 if b is None else float(np.exp(-b)), least_gain=1e-2, block=5)
+
+
+def _kicked(found: dict[str, tuple[State, Search]], form: Form, tol: float) -> str:
+    """Shake the two best; return the name of the best that came out."""
+    ranked = sorted(found, key=lambda key: -found[key][0].log_evidence)[:2]
+    for name in ranked:
+        state, search = found[name]
+        rounds = min(6, KICKS // max(state.size, 1))
+        if rounds:
+            found[name] = kick(form, state, search, rounds, max(tol, 0.02)), search
+    return max(ranked, key=lambda key: found[key][0].log_evidence)
 
 
 def _climb(form: Form, state: State, fixed: float | None, b_max: float, moves: int, tol: float) -> tuple[State, Search]:
@@ -164,7 +196,7 @@ def _finish(
     state: State,
     search: Search,
     name: str,
-    found: dict[str, tuple[State, Search]],
+    reached: dict[str, float],
     notes: list[Status],
     fixed: float | None,
     b_max: float,
@@ -208,7 +240,7 @@ def _finish(
         status=worst(notes),
         notes=tuple(notes),
         history=history,
-        starts={key: value[0].log_evidence + shift for key, value in found.items()},
+        starts={key: value + shift for key, value in reached.items()},
         design=design,
         target=t,
         posterior=posterior,

@@ -60,6 +60,30 @@ class Columns:
         """Columns `which` at their own length, (N, k)."""
         return self._raw(which)
 
+    def constant(self) -> int | None:
+        """Return the number of the last column that is the same in every row, if there is one."""
+        n, p = self.shape
+        if isinstance(self.source, np.ndarray):
+            ends = self.source[[0, n // 2, n - 1]]
+            same = np.flatnonzero((ends[0] == ends[1]) & (ends[0] == ends[2]) & (self.lengths > 0.0))[-3:]
+        else:
+            same = np.array([p - 1])
+        for m in same[::-1]:
+            column = self._raw(np.array([m]))
+            if (column == column[0]).all() and self.lengths[m] > 0.0:
+                return int(m)
+        return None
+
+    def gram(self, which: IntArray) -> FloatArray:
+        """Inner products of unit columns `which` with each other."""
+        inverse = self._inverse[which]
+        A = self.source if self.stored and len(which) == self.shape[1] else self._raw(which)
+        A = np.asarray(A, dtype=np.float64)
+        G = np.asarray(A.T @ A)
+        G *= inverse
+        G *= inverse[:, None]
+        return G
+
     def cross(self, V: FloatArray) -> FloatArray:
         """Inner products of every unit column with the columns of `V`, (P, k)."""
         result = np.empty((self.shape[1], V.shape[1]))

@@ -19,9 +19,9 @@ MOST = 400
 def choose_form(columns: Columns, t: FloatArray) -> OrthogonalForm | GramForm:
     """Orthogonal coordinates where they are few (small problems, smooth dictionaries), inner products elsewhere."""
     n, p = columns.shape
-    if n <= p and n * p <= SMALL:
-        return OrthogonalForm(columns.take(np.arange(p)), t, 0.0, n)
     U = compress(columns, min(MOST, min(n, p)))
+    if U is None and n <= p and n * p <= SMALL:
+        return OrthogonalForm(columns.take(np.arange(p)), t, 0.0, n)
     if U is not None and (U.shape[1] * p <= SMALL or U.shape[1] <= 100):
         return rotated(columns.cross(U).T, U, t)
     if U is not None and U.shape[1] < 0.3 * n:

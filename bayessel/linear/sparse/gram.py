@@ -6,14 +6,16 @@ Of the P x P matrix of inner products only the columns of functions that were ev
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dtrtri
+import numpy.typing as npt
+from scipy.linalg.lapack import dpotrf, dtrtri, spotrf, strtri
 
 from bayessel._check import FloatArray
 from bayessel.linear.sparse.columns import Columns
-from bayessel.linear.sparse.reestimation import reestimate
+from bayessel.linear.sparse.reestimation import Contest, reestimate
 from bayessel.linear.sparse.state import IntArray, Scores, State, log_evidence
-
 
 #: S is a difference of numbers of size beta: below this share it is rounding
 LEAST_SHARE = 1e-11
@@ -21,6 +23,8 @@ LEAST_SHARE = 1e-11
 
 class GramForm:
     """Inner products of unit columns with the target and, as they are needed, with each other."""
+
+    heat = 1100
 
     def __init__(self, columns: Columns, t: FloatArray) -> None:
         self.columns = columns
@@ -31,6 +35,7 @@ class GramForm:
         self._B = np.empty((0, self.n_columns))
         self._n = 0
         self.length = columns.lengths_squared
+        self.candidates: IntArray = np.flatnonzero(self.length)
 
     def outside_of(self, rest: FloatArray, n_rows: int) -> None:
         """Count rows that were rotated away: the part of the target that no column reaches."""
@@ -90,15 +95,15 @@ class GramForm:
         Q = beta * (self.Ft - (state.scale * state.w) @ B)
         return Scores(S, Q, T, S <= LEAST_SHARE * beta)
 
-    def full_start(
-        self, candidates: IntArray, noise: float, steps: int, hold: int, b: float | None
-    ) -> tuple[IntArray, FloatArray, float]:
+    def full_start(self, candidates: IntArray, contest: Contest, b: float | None) -> tuple[IntArray, FloatArray, float]:
         """Re-estimate from these columns together; only the diagonal of the covariance is made."""
         if len(candidates) == self.n_columns:
-            gram = self.rows(candidates)
+            if self._n < self.n_columns:
+                self._B = self.columns.gram(candidates)
+                self._row_of, self._n = candidates.copy(), self.n_columns
+            gram = self._B if (self._row_of == candidates).all() else self.rows(candidates)
         else:
-            chosen = self.columns.take(candidates)
-            gram = chosen.T @ chosen
+            gram = self.columns.gram(candidates)
         Ft = self.Ft[candidates]
 
         def sums(active: IntArray, a: FloatArray, b: float) -> tuple[FloatArray, FloatArray, float]:
@@ -107,18 +112,24 @@ class GramForm:
             G = gram if k == len(gram) else gram[np.ix_(active, active)]
             H = G * scale
             H *= scale[:, None]
-            H.flat[:: k + 1] += 1.0
-            R, info = dpotrf(H, clean=1, overwrite_a=1)
-            while info:  # rounding of a nearly singular matrix: a little more ridge, it is only a start
-                H = G * scale * scale[:, None]
-                H.flat[:: k + 1] += 1.0 + 1e-10 * np.diagonal(H).max()
-                R, info = dpotrf(H, clean=1)
-            Ri = dtrtri(R, overwrite_c=1)[0]
             z = scale * Ft[active]
-            w = Ri @ (Ri.T @ z)
-            gamma = 1.0 - np.einsum("ij,ij->i", Ri, Ri)
-            sum_squares = self.tt - float(z @ w) - float(w @ w)
-            return gamma, scale * w, sum_squares
+            # half the digits do for a start, while the matrix is far from singular
+            Ri = _inverse_root(H, np.float32 if k > 200 and float(scale @ scale) < 3e4 else np.float64)
+            w = np.asarray(Ri @ (z.astype(Ri.dtype) @ Ri), dtype=np.float64)
+            gamma = 1.0 - np.einsum("ij,ij->i", Ri, Ri).astype(np.float64)
+            return gamma, scale * w, self.tt - float(z @ w) - float(w @ w)
 
-        active, a, b = reestimate(sums, len(candidates), self.n_rows, noise, steps, hold, b)
-        return candidates[active], a, b
+        return reestimate(sums, candidates, self.n_rows, contest, b)
+
+
+def _inverse_root(H: FloatArray, precision: type) -> npt.NDArray[Any]:
+    """R^-1 with R^T R = I + H; a little more ridge where rounding makes that impossible, as it is only a start."""
+    factor, invert = (spotrf, strtri) if precision is np.float32 else (dpotrf, dtrtri)
+    ridge = 1.0
+    while True:
+        A = H.astype(precision).T  # Fortran order, as LAPACK wants it
+        A.flat[:: len(H) + 1] += ridge
+        R, info = factor(A, clean=1, overwrite_a=1)
+        if info == 0:
+            return np.asarray(invert(R, overwrite_c=1)[0])
+        ridge = max(10.0 * ridge, 1e-10 * float(np.diagonal(H).max()))

@@ -9,20 +9,24 @@ a Gram matrix leaves nothing.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dtrtri
+from scipy.linalg.lapack import dpotrf, dtrtri, dtrtrs
 
 from bayessel._check import FloatArray
-from bayessel.linear.sparse.reestimation import reestimate
+from bayessel.linear.sparse.reestimation import Contest, reestimate
 from bayessel.linear.sparse.state import IntArray, Scores, State, log_evidence
-
 
 #: S is the square of a length measured to about 1e-15: below this share it is rounding
 LEAST_SHARE = 1e-26
+#: trace(C)/sigma^2 up to which C may be formed
+SAFE = 1e11
+#: trace of X^T X up to which I + X^T X may be formed
+WELL_CONDITIONED = 1e7
 
 
 class OrthogonalForm:
     """Coordinates W (r, P) of unit columns, z (r,) of the target, and the squared length of what lies outside."""
+
+    heat = 1_000_000
 
     def __init__(self, W: FloatArray, z: FloatArray, outside: float, n_rows: int) -> None:
         self.W = W
@@ -30,17 +34,15 @@ class OrthogonalForm:
         self.outside = outside
         self.n_rows = n_rows
         self.n_columns = W.shape[1]
+        self.candidates: IntArray = np.flatnonzero(np.einsum("ij,ij->j", W, W) > 0.0)
 
     def solve(self, active: IntArray, a: FloatArray, b: float) -> State:
         """Posterior and evidence from the QR factorisation of [X; I]."""
-        k, r = len(active), len(self.z)
+        k = len(active)
         scale = np.exp(0.5 * (b - a))
         X = self.W[:, active] * scale
         if k:
-            stacked = np.empty((r + k, k))
-            stacked[:r], stacked[r:] = X, np.eye(k)
-            R = np.linalg.qr(stacked, mode="r")
-            R *= np.where(np.diagonal(R) < 0.0, -1.0, 1.0)[:, None]
+            R = self._root(X, float(scale @ scale))
             Ri = dtrtri(R)[0]
             log_det = 2.0 * float(np.log(np.diagonal(R)).sum())
         else:
@@ -58,6 +60,22 @@ class OrthogonalForm:
         value = log_evidence(self.n_rows, b, log_det, float(beta * sum_squares + v @ v))
         return State(active, a, b, value, Ri, Ri @ Ri.T, v, scale, w, sum_squares, (Q1, residual))
 
+    @staticmethod
+    def _root(X: FloatArray, trace: float) -> FloatArray:
+        """Upper triangular R with R^T R = I + X^T X and a positive diagonal."""
+        r, k = X.shape
+        if trace < WELL_CONDITIONED:
+            H = X.T @ X
+            H.flat[:: k + 1] += 1.0
+            R, info = dpotrf(H, clean=1)
+            if info == 0:
+                return np.asarray(R)
+        stacked = np.zeros((r + k, k))
+        stacked[:r] = X
+        stacked[r:].flat[:: k + 1] = 1.0
+        R = np.linalg.qr(stacked, mode="r")
+        return np.asarray(R * np.where(np.diagonal(R) < 0.0, -1.0, 1.0)[:, None])
+
     def score(self, state: State) -> Scores:
         """S as squared lengths of residuals, Q from the residual of the target."""
         Q1, residual = state.extra
@@ -68,24 +86,32 @@ class OrthogonalForm:
         S = beta * (np.einsum("ij,ij->j", top, top) + np.einsum("ij,ij->j", bottom, bottom))
         return Scores(S, beta * (residual @ self.W), T, S <= LEAST_SHARE * beta)
 
-    def full_start(
-        self, candidates: IntArray, noise: float, steps: int, hold: int, b: float | None
-    ) -> tuple[IntArray, FloatArray, float]:
-        """Re-estimate from these columns together; C = sigma^2 I + W A^-1 W^T is r x r, factored by QR without being formed."""
+    def full_start(self, candidates: IntArray, contest: Contest, b: float | None) -> tuple[IntArray, FloatArray, float]:
+        """Re-estimate from these columns together.
+
+        C = sigma^2 I + W A^-1 W^T is r x r; where its condition is bad it is factored by QR without being formed.
+        """
         r = len(self.z)
+        chosen = self.W[:, candidates]
 
         def sums(active: IntArray, a: FloatArray, b: float) -> tuple[FloatArray, FloatArray, float]:
-            sigma = np.exp(-0.5 * b)
-            W = self.W[:, candidates[active]]
-            stacked = np.vstack([(W * np.exp(-0.5 * a)).T, sigma * np.eye(r)])
-            R = np.linalg.qr(stacked, mode="r")
-            both = solve_triangular(R, np.column_stack([W, self.z]), trans="T", check_finite=False)
+            W = chosen[:, active] if len(active) < len(candidates) else chosen
+            scaled = W * np.exp(-0.5 * a)
+            noise = np.exp(-b)
+            lower = np.zeros((0, 0))
+            C = scaled @ scaled.T
+            if np.trace(C) < SAFE * noise:
+                C.flat[:: r + 1] += noise
+                lower, info = dpotrf(C, lower=1, clean=0, overwrite_a=1)
+                lower = lower if info == 0 else np.zeros((0, 0))
+            if not len(lower):
+                lower = np.linalg.qr(np.vstack([scaled.T, np.sqrt(noise) * np.eye(r)]), mode="r").T
+            both = dtrtrs(lower, np.column_stack([W, self.z]), lower=1)[0]
             Y, y = both[:, :-1], both[:, -1]
-            inverse = solve_triangular(R, y, check_finite=False)
+            inverse = dtrtrs(lower, y, lower=1, trans=1)[0]
             alpha = np.exp(a)
             # gamma_i = S_i/alpha_i, mu_i = Q_i/alpha_i, residual = sigma^2 C^-1 z
             gamma = np.einsum("ij,ij->j", Y, Y) / alpha
-            return gamma, (Y.T @ y) / alpha, float(sigma**4 * (inverse @ inverse)) + self.outside
+            return gamma, (Y.T @ y) / alpha, float(noise**2 * (inverse @ inverse)) + self.outside
 
-        active, a, b = reestimate(sums, len(candidates), self.n_rows, noise, steps, hold, b)
-        return candidates[active], a, b
+        return reestimate(sums, candidates, self.n_rows, contest, b)

@@ -1,13 +1,13 @@
 r"""MacKay's re-estimation from the model with every column in it: a start that lets all functions compete.
 
 :math:`\alpha_i \leftarrow \gamma_i/\mu_i^2`, :math:`\beta \leftarrow (N-\sum\gamma_i)/\|t-\Phi\mu\|^2`, for a number
-of steps that concentrates the model, not to convergence. The noise is held low at first: re-estimated before the
-structure is there it grows to explain what the functions should, and never comes back.
+of steps that concentrates the model, not to convergence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,45 +15,64 @@ from bayessel._check import FloatArray
 from bayessel.linear.sparse.state import IntArray
 
 #: a column that determines less than this share of a parameter leaves, once the first steps are done
-LEAST_GAMMA = 0.01
+LEAST_GAMMA = 1e-3
 #: steps before a column may leave
 SETTLE = 3
+#: log precision at which a column that is kept is all but free
+FREE = -6.0
 
+#: (active, a, b) -> gamma_i, mu_i and the sum of squared residuals
 Sums = Callable[[IntArray, FloatArray, float], tuple[FloatArray, FloatArray, float]]
 
 
-def reestimate(
-    sums: Sums, n_columns: int, n_rows: int, noise: float, steps: int, hold: int, b: float | None
-) -> tuple[IntArray, FloatArray, float]:
-    """Run `steps` re-estimations from equal precisions.
+@dataclass(frozen=True)
+class Contest:
+    """How the columns compete.
 
-    Parameters
+    Attributes
     ----------
-    sums
-        (active, a, b) -> gamma_i, mu_i and the sum of squared residuals.
-    n_columns, n_rows
-        Candidates and rows.
     noise
-        Noise variance to start from, as a share of the spread of the target (1 in scaled units).
-    steps, hold
-        Re-estimations, and how many of them leave the noise alone.
-    b
-        Log noise precision when it is known, else None.
+        Noise variance to start from, as a share of the spread of the target.
+    hold
+        Re-estimations that leave the noise alone: re-estimated before the structure is there it grows to explain what
+        the functions should, and never comes back.
+    a
+        Log precision all columns start from.
+    steps
+        Re-estimations.
+    keep
+        A column that stays, all but free, whatever its rivals do; the constant, whose part functions at the edges of
+        the data play otherwise.
     """
-    active = np.arange(n_columns)
-    a = np.zeros(n_columns)
-    level = -np.log(noise) if b is None else b
-    for step in range(steps):
+
+    noise: float
+    hold: int = 5
+    a: float = 0.0
+    steps: int = 30
+    keep: int | None = None
+
+
+def reestimate(
+    sums: Sums, candidates: IntArray, n_rows: int, contest: Contest, b: float | None
+) -> tuple[IntArray, FloatArray, float]:
+    """Return columns, log precisions and log noise precision after the contest; `b` is the latter when it is known."""
+    active = np.arange(len(candidates))
+    a = np.full(len(candidates), contest.a)
+    kept = candidates == contest.keep if contest.keep is not None else np.zeros(len(candidates), dtype=bool)
+    a[kept] = FREE
+    level = -float(np.log(contest.noise)) if b is None else b
+    for step in range(contest.steps):
         gamma, mu, sum_squares = sums(active, a, level)
         gamma = np.clip(gamma, 1e-300, 1.0)
-        if b is None and step >= hold:
+        if b is None and step >= contest.hold:
             left = max(n_rows - float(gamma.sum()), 1e-3)
-            level = min(np.log(left) - np.log(max(sum_squares, 1e-300)), 60.0)
+            level = min(float(np.log(left) - np.log(max(sum_squares, 1e-300))), 60.0)
         with np.errstate(divide="ignore"):
             a = np.minimum(np.log(gamma) - 2.0 * np.log(np.abs(mu)), 80.0)
+        a[kept] = FREE
         if step >= SETTLE:
-            stay = gamma > LEAST_GAMMA
+            stay = (gamma > LEAST_GAMMA) | kept
             if not stay.any():
                 stay[np.argmax(gamma)] = True
-            active, a = active[stay], a[stay]
-    return active, a, level
+            active, a, kept = active[stay], a[stay], kept[stay]
+    return candidates[active], a, level

@@ -11,10 +11,8 @@ import numpy as np
 
 from bayessel.linear.sparse.moves import add_gains, best_a
 from bayessel.linear.sparse.newton import ascend
-from bayessel.linear.sparse.state import Form, IntArray, State
-
-#: largest number of columns that compete at once; more are sent through heats
-HEAT = 1100
+from bayessel.linear.sparse.reestimation import Contest
+from bayessel.linear.sparse.state import Form, State
 
 
 def empty(form: Form, b: float) -> State:
@@ -22,31 +20,31 @@ def empty(form: Form, b: float) -> State:
     return form.solve(np.zeros(0, dtype=np.intp), np.zeros(0), b)
 
 
-def full(form: Form, noise: float, *, steps: int = 30, hold: int = 5, b: float | None = None) -> State:
-    """All columns compete; beyond HEAT of them in heats of interleaved columns first, then the survivors together."""
-    p = form.n_columns
-    candidates = np.arange(p)
-    while len(candidates) > HEAT:
-        heats = int(np.ceil(len(candidates) / HEAT))
-        survivors: list[IntArray] = []
-        for first in range(heats):
-            survivors.append(form.full_start(candidates[first::heats], noise, steps, hold, b)[0])
-        kept = np.sort(np.concatenate(survivors))
+def full(form: Form, contest: Contest, b: float | None = None) -> State:
+    """All columns compete; beyond ``form.heat`` of them in heats of interleaved columns first, then the survivors."""
+    candidates = form.candidates
+    while len(candidates) > form.heat:
+        heats = int(np.ceil(len(candidates) / form.heat))
+        survivors = [form.full_start(candidates[first::heats], contest, b)[0] for first in range(heats)]
+        kept = np.unique(np.concatenate(survivors))
         if len(kept) > 0.8 * len(candidates):  # heats that send everybody on decide nothing
-            kept = kept[:: int(np.ceil(len(kept) / HEAT))]
+            kept = kept[:: int(np.ceil(len(kept) / form.heat))]
         candidates = kept
-    active, a, level = form.full_start(candidates, noise, steps, hold, b)
-    return form.solve(active, a, level)
+    return form.solve(*form.full_start(candidates, contest, b))
 
 
 def greedy(form: Form, noise: float, *, least_gain: float = 0.1, block: int = 1, most: int = 300) -> State:
     """Add what gains most at a noise held at `noise` (a share of the spread of the target) until nothing does."""
-    state = empty(form, -np.log(noise))
-    best = state
+    return regrow(form, empty(form, -np.log(noise)), -np.log(noise), least_gain=least_gain, block=block, most=most)
+
+
+def regrow(form: Form, state: State, b: float, *, least_gain: float = 0.1, block: int = 1, most: int = 300) -> State:
+    """Add to `state` what gains most at a noise held at `b` until nothing does."""
+    state = best = form.solve(state.active, state.a, b)
     while state.size < min(most, form.n_rows):
         scores = form.score(state)
         gains = add_gains(state, scores)
-        order = np.argsort(-gains)[:block]
+        order = np.argsort(-gains)[: max(block, state.size // 10)]
         order = order[gains[order] > max(least_gain, 0.3 * gains[order[0]])]
         if not len(order):
             break

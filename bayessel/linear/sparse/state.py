@@ -2,19 +2,22 @@ r"""A point of the search: which columns are in the model, at which precisions, 
 
 Everything is scaled: columns to unit length, the target to unit spread. With :math:`X = \Phi\,(\beta/A)^{1/2}` and
 :math:`R^TR = I + X^TX`, the scaled posterior covariance is :math:`V = R^{-1}R^{-T}`, so that
-:math:`V_{ij} = (\alpha_i\alpha_j)^{1/2}\Sigma_{ij}`, and :math:`v_i = \alpha_i^{1/2}\mu_i`. In these units the slopes of
-the log evidence are sums of squares: :math:`\partial L/\partial\ln\alpha_i = \tfrac12(1 - V_{ii} - v_i^2)`.
+:math:`V_{ij} = (\alpha_i\alpha_j)^{1/2}\Sigma_{ij}`, and :math:`v_i = \alpha_i^{1/2}\mu_i`. In these units the slopes
+of the log evidence are sums of squares: :math:`\partial L/\partial\ln\alpha_i = \tfrac12(1 - V_{ii} - v_i^2)`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray
+
+if TYPE_CHECKING:
+    from bayessel.linear.sparse.reestimation import Contest
 
 IntArray = npt.NDArray[np.intp]
 LOG_2PI = float(np.log(2.0 * np.pi))
@@ -64,9 +67,9 @@ class State:
 class Scores:
     r"""What every candidate would do: :math:`S_m = \phi_m^TC^{-1}\phi_m`, :math:`Q_m = \phi_m^TC^{-1}t`.
 
-    `T` (k, P) holds :math:`R^{-T}X^T\phi_m`, from which the couplings :math:`\phi_m^TC^{-1}\phi_j` follow. Where S is so
-    small a share of :math:`\beta\|\phi_m\|^2` that only rounding is left of it, `collinear` is set: such a candidate lies
-    in the span of the model.
+    `T` (k, P) holds :math:`R^{-T}X^T\phi_m`, from which the couplings :math:`\phi_m^TC^{-1}\phi_j` follow. Where S is
+    so small a share of :math:`\beta\|\phi_m\|^2` that only rounding is left of it, `collinear` is set: such a
+    candidate lies in the span of the model.
     """
 
     S: FloatArray
@@ -80,6 +83,10 @@ class Form(Protocol):
 
     n_rows: int
     n_columns: int
+    #: columns that are not zero
+    candidates: IntArray
+    #: largest number of columns that compete at once in a full start
+    heat: int
 
     def solve(self, active: IntArray, a: FloatArray, b: float) -> State:
         """Posterior and evidence at given columns and precisions."""
@@ -89,10 +96,8 @@ class Form(Protocol):
         """S and Q of every candidate."""
         ...
 
-    def full_start(
-        self, candidates: IntArray, noise: float, steps: int, hold: int, b: float | None
-    ) -> tuple[IntArray, FloatArray, float]:
-        """Columns and precisions after some re-estimations from the model with all these columns."""
+    def full_start(self, candidates: IntArray, contest: Contest, b: float | None) -> tuple[IntArray, FloatArray, float]:
+        """Columns and precisions after a contest of all these columns."""
         ...
 
 
