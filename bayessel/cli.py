@@ -146,13 +146,17 @@ def _widths(arguments: argparse.Namespace) -> int:
         names=names,
         target=arguments.target,
         search=arguments.search,
+        budget=_number(arguments.budget, "--budget", int),
         holdout=None if arguments.holdout is None else _number(arguments.holdout, "--holdout", float),
         random_state=_number(arguments.seed, "--seed", int),
         n_jobs=None if arguments.jobs is None else _number(arguments.jobs, "--jobs", int),
     )
     if not arguments.quiet:
         _show(comparison, console)
-    console.print(comparison.verdict(), style="bold")
+    headline, *reasons = comparison.verdict_sentences()
+    console.print(headline, style="bold")
+    for reason in reasons:
+        console.print(f"\n{reason}")
     report = _write(comparison, folder)
     console.print(f"\nReport: {report}", soft_wrap=True, highlight=False)
     return 130 if comparison.interrupted else 0

@@ -139,12 +139,13 @@ class WidthComparison:
 
     def verdict(self) -> str:
         """Say which width each criterion prefers, whether they agree, and what to be wary of."""
-        return " ".join(self._sentences())
+        return " ".join(self.verdict_sentences())
 
-    def _sentences(self) -> list[str]:
-        return verdict_sentences(
-            self.table, self.criteria, self.interrupted, None if self.searched else self.planned, self.n_centers + 1
-        )
+    def verdict_sentences(self) -> list[str]:
+        """Return the thoughts of :meth:`verdict` one by one: the headline first."""
+        planned = None if self.searched else self.planned
+        offered = self.n_centers + int(self.bias)
+        return verdict_sentences(self.table, self.criteria, self.interrupted, planned, offered)
 
     def facts(self) -> str:
         """Return one line on what was compared."""
@@ -197,7 +198,7 @@ class WidthComparison:
         page = width_report(
             self.table,
             self.criteria,
-            self._sentences(),
+            self.verdict_sentences(),
             self.X,
             self.y,
             self.fits,

@@ -131,7 +131,8 @@ def scales(table: pd.DataFrame, name: str, most: int = 3) -> tuple[Optimum, ...]
     kept: list[Optimum] = []
     for one in found:
         apart = all(abs(np.log(one.width / other.width)) > np.log(APART) for other in kept)
-        if one.kind == found[0].kind and one.depth > CRITERIA[name].shrugged and apart:
+        sure = not kept or (one.depth > CRITERIA[name].shrugged and not one.at_end)
+        if one.kind == found[0].kind and sure and apart:
             kept.append(one)
     return tuple(kept[:most])
 

@@ -134,9 +134,9 @@ def plot_deltas(table: pd.DataFrame, name: str = "mdl-w", deltas: Sequence[float
         chosen = ", usual" if delta == DELTAS[name] else ""
         ax.plot(frame.index, v, dashes, color=color, lw=1.4, label=f"{delta:g}{chosen}: {say(found[0].label)}")
         ax.plot(found[0].width, 0.0, "o", ms=6, color=color, clip_on=False, zorder=5)
-        tops.append(np.median(v[np.isfinite(v)]))
+        tops.append(np.quantile(v[np.isfinite(v)], 0.75))
     if tops:
-        ax.set_ylim(0, max(1.5 * max(tops), 1.0))
+        ax.set_ylim(0, max(1.6 * max(tops), 1.0))
     ax.legend(title="delta and its best width", fontsize=7.5, title_fontsize=7.5, edgecolor="none", loc="upper center")
     _ticks(ax)
     ax.set_title(f"{CRITERIA[name].label} and the precision delta", fontsize=9.5, loc="left", color=INK)
@@ -214,6 +214,8 @@ def draw_fit(
     centers: np.ndarray[Any, Any] | None = None,
 ) -> None:
     """Draw one fit into ``ax``."""
+    from matplotlib.ticker import MaxNLocator
+
     many = len(t) > 1500
     size, dense = (12, 0.6) if len(t) < 300 else (6, 0.4)
     dots: dict[str, Any] = {"s": size, "color": INK, "alpha": dense, "lw": 0}
@@ -229,6 +231,7 @@ def draw_fit(
             at = centers[used, 0]
             ring: dict[str, Any] = {"s": 34, "facecolors": "none", "edgecolors": INK, "linewidths": 1.2, "zorder": 4}
             ax.scatter(at, np.interp(at, x, mean), label="functions in use", **ring)
+        ax.xaxis.set_major_locator(MaxNLocator(6))
         ax.set_xlabel(plain(names[0]) if names else "x")
         ax.set_ylabel(plain(target))
     else:
@@ -237,6 +240,7 @@ def draw_fit(
         ax.scatter(t, fit.mean, rasterized=many, label="rows fitted", **dots)
         ax.set_xlabel(f"{plain(target)}, observed")
         ax.set_ylabel(f"{plain(target)}, fitted")
+    ax.tick_params(labelsize=8.5)
 
 
 def known_criteria(table: pd.DataFrame) -> list[str]:

