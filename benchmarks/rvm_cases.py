@@ -56,9 +56,13 @@ def chirp(rho: float, seed: int = 0) -> Data:
 
 
 def problem(name: str) -> Data:
-    """Data by name: 'sinc 1000', 'friedman 9000 500' (the first 500 centres), 'chirp -0.8 3' (log10 of rho, seed)."""
+    """Data by name: 'sinc 1000', 'friedman 9000 500' (the first 500 centres), 'chirp -0.8 3' (log10 of rho, seed).
+
+    Another seed than 0 follows the kind: 'sinc@7 1000'.
+    """
     kind, size, *more = name.split()
+    kind, _, seed = kind.partition("@")
     if kind == "chirp":
         return chirp(10 ** float(size), int(more[0]))
-    data = {"sinc": sinc, "friedman": friedman}[kind](int(size))
+    data = {"sinc": sinc, "friedman": friedman}[kind](int(size), int(seed or 0))
     return data._replace(centers=data.centers[: int(more[0])]) if more else data

@@ -1,15 +1,27 @@
 """The benchmarks' own arithmetic, on contestants whose times are known; and that a workload runs."""
 
 import json
+import sys
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from benchmarks import report
+from benchmarks import report, rvm_worker
 from benchmarks.__main__ import main, write_page
-from benchmarks.harness import Case, Contestant, Report, Verdict, race, rows
-from benchmarks.reference import Judge, exact, extended
+from benchmarks.harness import Case, Contestant, Race, Report, Verdict, race, rows
+from benchmarks.reference import (
+    Judge,
+    exact,
+    extended,
+    sparse_evidence,
+    sparse_evidence_tall,
+    sparse_exact,
+    sparse_judge,
+)
+from benchmarks.rvm_cases import problem
+from benchmarks.workloads import rvm
 from tests import oracles
 
 
@@ -161,3 +173,123 @@ def test_a_rehearsal_runs_and_leaves_the_page_alone(tmp_path, capsys):
     assert {row["method"] for row in table["rows"]} >= {"log_evidence"}
     assert not page.exists()
     assert "largest error of ours" in capsys.readouterr().out
+
+
+def test_the_judges_of_sparse_models_agree_with_a_dense_gaussian(rng):
+    columns, t = rng.normal(size=(12, 4)), rng.normal(size=12)
+    alpha, beta = np.array([0.1, 2.0, 30.0, 0.5]), 3.0
+    dense = multivariate_normal(np.zeros(12), np.eye(12) / beta + (columns / alpha) @ columns.T).logpdf(t)
+    for judge in (sparse_evidence, sparse_evidence_tall, sparse_exact, sparse_judge):
+        np.testing.assert_allclose(float(judge(columns, t, alpha, beta)), dense, rtol=1e-12, err_msg=judge.__name__)
+    nothing = multivariate_normal(np.zeros(12), np.eye(12) / beta).logpdf(t)
+    np.testing.assert_allclose(sparse_judge(columns[:, :0], t, alpha[:0], beta), nothing, rtol=1e-12)
+
+
+def test_the_exact_sparse_judge_keeps_its_digits_on_near_duplicates(rng):
+    x = np.sort(rng.uniform(size=20))[:, None]
+    Phi = oracles.radial("gaussian", x, np.linspace(0, 1, 9)[:, None], 2.0)  # condition number about 1e16
+    t = np.sin(3 * x[:, 0]) + 1e-5 * rng.normal(size=20)
+    truth = exact(Phi, t, 1e-4, 1e10, digits=80)
+    assert abs(sparse_exact(Phi, t, np.full(9, 1e-4), 1e10) / truth - 1) < 1e-50
+
+
+def test_designs_of_the_cases_are_gaussians_and_a_bias():
+    data = problem("friedman@3 300 40")
+    Phi = data.design()
+    assert Phi.shape == (300, 41)
+    np.testing.assert_allclose(Phi[:, :-1], oracles.radial("gaussian", data.X, data.X[:40], data.width), rtol=1e-12)
+    assert (Phi[:, -1] == 1).all()
+    np.testing.assert_array_equal(data.design([40, 7]), Phi[:, [40, 7]])
+    assert problem("chirp -0.8 3").width == pytest.approx(2**0.5 * 10**-0.8)
+
+
+class FakeCore:
+    """The compiled core of fastrvm as far as a fit calls it; precisions as it scales them."""
+
+    class Likelihood:
+        Gaussian = 0
+
+    class SparseBayes:
+        def __init__(self, likelihood, iterations, **flags):
+            pass
+
+        def inference(self, Phi, t):
+            basis = np.array([1, Phi.shape[1] - 1])
+            size = (Phi[:, basis] ** 2).sum(axis=0)
+            return {"relevant_idx": basis[:, None], "alpha": np.array([3.0, 5.0]) / size**2, "beta": 7.0}
+
+
+def test_precisions_of_fastrvm_are_brought_to_our_scale(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fastrvm", ModuleType("fastrvm"))
+    monkeypatch.setitem(sys.modules, "fastrvm._sparsebayes_bindings", FakeCore)
+    data = problem("sinc 30")
+    Phi = data.design()
+    entrant = rvm_worker.ENTRANTS["fastrvm, both"]
+    basis, alpha, beta = entrant.read(entrant.fit(data, Phi), data, Phi)
+    assert (list(basis), beta) == ([1, 30], 7.0)
+    np.testing.assert_allclose(alpha, [3.0, 5.0])
+
+
+def test_columns_of_the_other_peers_are_found_again():
+    data = problem("sinc 30")
+    Phi = data.design()
+    kept = SimpleNamespace(phi=Phi[:, [4, 9, 30]], alpha_=np.array([1.0, 2.0, 3.0]), beta_=7.0)
+    basis, alpha, _ = rvm_worker.read_skrvm(kept, data, Phi)
+    assert list(basis) == [4, 9, 30] and list(alpha) == [1, 2, 3]
+    # kernels divided by 2: weights doubled, precisions a quarter; the bias comes first and was not divided
+    scaled = SimpleNamespace(bias_used=True, relevance_=np.array([4, 9]), alpha_=np.array([3.0, 1.0, 2.0]), _scale=2.0)
+    scaled.beta_ = 7.0
+    basis, alpha, _ = rvm_worker.read_sklearn_rvm(scaled, data, Phi)
+    assert list(basis) == [4, 9, 30] and list(alpha) == [4, 8, 3]
+
+
+@pytest.mark.parametrize("name", ["fit_rvm", "ARDRegression"])
+def test_a_worker_hands_back_a_model_and_its_times(name, tmp_path, capsys):
+    out = tmp_path / "out.npz"
+    assert rvm_worker.main(["sinc 60", name, str(out), "0"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert len(said["seconds"]) == len(said["cpu"]) == 1 and said["added"] <= said["over_import"]
+    found = dict(np.load(out))
+    data = problem("sinc 60")
+    evidence = sparse_judge(data.design(found["basis"]), data.t, found["alpha"], float(found["beta"]))
+    assert 40 < evidence < 60  # 0.87 nats a row at this noise, less what the functions cost
+    if name == "fit_rvm":
+        np.testing.assert_allclose(found["said"], evidence, rtol=1e-10)
+
+
+def test_a_peer_that_is_not_installed_is_named_and_skipped(monkeypatch, capsys):
+    nobody = rvm_worker.Entrant("a_package_that_nobody_has", rvm_worker.ard, rvm_worker.read_ard)
+    monkeypatch.setitem(rvm_worker.ENTRANTS, "ARDRegression", nobody)
+    assert rvm_worker.main(["sinc 60", "ARDRegression", "nowhere.npz"]) == rvm_worker.NOT_INSTALLED
+    assert "a_package_that_nobody_has" in json.loads(capsys.readouterr().out)["missing"]
+
+
+def outcome(seconds, evidence, **row):
+    return rvm.Outcome([seconds], [seconds], {"log evidence": evidence, "nats over ours": evidence - 5.0} | row)
+
+
+def test_promises_of_the_rvm_are_against_the_best_and_the_fastest_peer():
+    ran = {
+        "fit_rvm": outcome(1.0, 5.0),
+        "fastrvm": outcome(2.0, 4.0),
+        "scikit-rvm": outcome(9.0, 6.5),
+        "RVMRegressor": outcome(1.0, 5.0, **{"memory over import (MB)": 100.0}),
+        "fastrvm.RVR": outcome(0.1, 1.0, **{"memory over import (MB)": 400.0}),
+    }
+    times = Race({k: v.seconds for k, v in ran.items()}, {k: v.cpu for k, v in ran.items()})
+    peers = ["fastrvm", "scikit-rvm", "fastrvm.RVR"]
+    values = [v.value for v in rvm.verdicts("sinc 4000", 4000, ran, times, peers)]
+    assert values == [1.5, 0.5, 0.25]  # the class that makes its own dictionary is no rival of a fit that is given one
+    assert [v.value for v in rvm.verdicts("sinc 200", 200, ran, times, peers)] == [1.5]
+    assert rvm.verdicts("sinc 4000", 4000, ran, times, []) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["rvm", "rvm_growth", "rvm_widths"])
+def test_rehearsals_of_the_rvm_run(name, tmp_path):
+    assert (
+        main(["--only", name, "--quick", "--threads", "1", "--out", str(tmp_path), "--page", str(tmp_path / "p")]) == 0
+    )
+    entry = json.loads((tmp_path / f"{name}.quick.json").read_text())
+    assert entry["tables"][0]["rows"]
+    assert all(v["met"] for v in entry["verdicts"] if "relative error" in v["label"])

@@ -106,7 +106,9 @@ def cases(quick: bool) -> list[Case]:
                 Contestant(name, "ours" if ENTRANTS[name].module == "bayessel" else "peer", lambda data: None)
                 for name in names
             ]
-            found.append(Case(f"{kind} {n}", lambda kind=kind, n=n: problem(f"{kind} {n}"), racers, rounds=3))
+            found.append(
+                Case(f"{kind} {n}", lambda kind=kind, n=n: problem(f"{kind} {n}"), racers, rounds=1 if quick else 3)
+            )
     return found
 
 
