@@ -83,8 +83,8 @@ def _parser() -> argparse.ArgumentParser:
     widths.add_argument(
         "--criteria",
         metavar="A,B",
-        help="rvm: mdl-w, mdl-alpha, evidence, loo (these by default), model-evidence, elpd-loo, gcv, bic, prequential; "
-        "evidence: evidence, model-evidence, gcv, loo, uev, fpe, bic (default: all)",
+        help="rvm: mdl-w, mdl-alpha, evidence, loo (these by default), model-evidence, elpd-loo, gcv, bic, "
+        "prequential; evidence: evidence, model-evidence, gcv, loo, uev, fpe, bic (default: all)",
     )
     widths.add_argument(
         "--kind",
@@ -98,6 +98,7 @@ def _parser() -> argparse.ArgumentParser:
         help="go on between the widths, around every optimum that counts, until it is known to 2 %%; --widths is then "
         "low:high, or a first grid",
     )
+    widths.add_argument("--budget", metavar="N", default="60", help="widths a search may visit, per kind; default: 60")
     widths.add_argument(
         "--holdout", metavar="SHARE", help="keep this share of the rows from the fits and judge by them"
     )

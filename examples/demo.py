@@ -1,8 +1,8 @@
 """Ask carbon dioxide on Mauna Loa which kernel widths it prefers: the answer is two, the seasons' and the trend's.
 
-Monthly means from 1985 to 2001 (204 rows). A relevance vector machine picks a few of 204 functions at each of 25 widths;
-description length (MDL), evidence and leave-one-out judge the widths. Runs the command line ``bayessel widths`` and says
-where the report lies.
+Monthly means from 1985 to 2001 (204 rows). A relevance vector machine picks a few of 204 functions at each of 25
+widths; description length (MDL), evidence and leave-one-out judge the widths. Runs the command line ``bayessel widths``
+and says where the report lies.
 
     python examples/demo.py [folder]
 """

@@ -81,8 +81,8 @@ def test_a_sparse_model_of_two_kinds_with_rows_held_out(table, tmp_path, capsys)
     assert code == 0
     found = WidthComparison.from_netcdf(tmp_path / "result.nc")
     expected = bs.compare_widths(
-        frame["x"], frame["y"], (0.5, 1, 3), budget=5, model="rvm", criteria=["mdl-w", "evidence"], kind=["gaussian", "cauchy"],
-        holdout=0.2, random_state=3, search=True, progressbar=False, n_jobs=1,
+        frame["x"], frame["y"], (0.5, 1, 3), budget=5, model="rvm", criteria=["mdl-w", "evidence"],
+        kind=["gaussian", "cauchy"], holdout=0.2, random_state=3, search=True, progressbar=False, n_jobs=1,
     )  # fmt: skip
     pd.testing.assert_frame_equal(found.table, expected.table)
     lines = capsys.readouterr().out.splitlines()
