@@ -68,7 +68,7 @@ def compare(
     >>> import numpy as np
     >>> from bayessel.linear import fit_evidence
     >>> x = np.linspace(-1, 1, 40)[:, None]
-    >>> t = np.sin(3 * x[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=40)
+    >>> t = x[:, 0] - 2 * x[:, 0] ** 3 + 0.1 * np.random.default_rng(0).normal(size=40)
     >>> table = compare({f"degree {d}": fit_evidence(x ** np.arange(d + 1), t) for d in (1, 3, 9)})
     >>> list(table.index)
     ['degree 3', 'degree 9', 'degree 1']

@@ -90,7 +90,7 @@ def nml(
     --------
     >>> import numpy as np
     >>> x = np.linspace(-1, 1, 40)[:, None]
-    >>> t = np.sin(3 * x[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=40)
+    >>> t = x[:, 0] - 2 * x[:, 0] ** 3 + 0.1 * np.random.default_rng(0).normal(size=40)
     >>> lengths = [nml(x ** np.arange(degree + 1), t) for degree in range(8)]
     >>> int(np.argmin(lengths))
     3

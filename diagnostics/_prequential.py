@@ -99,7 +99,7 @@ def prequential(
     >>> import numpy as np
     >>> from bayessel.linear import fit_evidence
     >>> x = np.random.default_rng(0).uniform(-1, 1, 120)[:, None]
-    >>> t = np.sin(3 * x[:, 0]) + 0.1 * np.random.default_rng(1).normal(size=120)
+    >>> t = x[:, 0] - 2 * x[:, 0] ** 3 + 0.1 * np.random.default_rng(1).normal(size=120)
     >>> lengths = [prequential(x ** np.arange(degree + 1), t, fit_evidence).nats for degree in (1, 3, 5)]
     >>> int(np.argmin(lengths))
     1
