@@ -17,6 +17,7 @@ import scipy.linalg as sl
 
 from bayessel._check import FloatArray, as_count, as_float_array, as_matrix, as_positive, as_target, check_finite
 from bayessel._formulas import log_normal
+from bayessel.basis import LazyDesign
 
 #: rows whose joint density is taken by one factorisation
 BLOCK = 128
@@ -76,7 +77,7 @@ def prequential(
     Parameters
     ----------
     Phi, t
-        Candidate columns (N, P) and target (N,).
+        Candidate columns (N, P), or a `bayessel.basis.LazyDesign`, and target (N,).
     fit
         The engine, called with the first n rows: a callable such as `bayessel.linear.fit_rvm` whose result has
         ``basis``, ``alpha``, ``beta``. Or such a result itself: its precisions then stay, from the first row on, and
@@ -104,8 +105,8 @@ def prequential(
     >>> int(np.argmin(lengths))
     1
     """
-    design = as_matrix(Phi, "Phi")
-    n = len(design)
+    design = Phi if isinstance(Phi, LazyDesign) else as_matrix(Phi, "Phi")
+    n = design.shape[0]
     target = as_target(t, n)
     floor = 4.0 * np.finfo(float).eps * (float(np.abs(target).max()) or 1.0)
     spread = max(float(target.std()), floor)
@@ -116,17 +117,20 @@ def prequential(
     sequences = _orders(orders, n, random_state)
     rows, refits = np.empty(sequences.shape), []
     for place, order in enumerate(sequences):
-        F, y = design[order], target[order]
+        y = target[order]
         plain = log_normal(y - centre, scale**2)
         if not callable(fit):
-            rows[place] = -_blend(_coded_by(fit, F, y, 0, n, spread), plain, share)
+            rows[place] = -_blend(_coded_by(fit, _columns(design, order, fit.basis), y, 0, spread), plain, share)
             continue
         start = min(begin, n)
         rows[place, :start] = -plain[:start]
         while start < n:
             stop = min(2 * start, n)
-            result = fit(F[:start], y[:start])
-            rows[place, start:stop] = -_blend(_coded_by(result, F, y, start, stop, spread), plain[start:stop], share)
+            result = fit(_rows(design, order[:start]), y[:start])
+            columns = _columns(design, order[:stop], result.basis)
+            rows[place, start:stop] = -_blend(
+                _coded_by(result, columns, y[:stop], start, spread), plain[start:stop], share
+            )
             refits.append(
                 {
                     "order": float(place),
@@ -209,18 +213,28 @@ def _triangle(stack: FloatArray) -> FloatArray:
     return np.asarray(R[:k])
 
 
-def _coded_by(result: Any, F: FloatArray, y: FloatArray, start: int, stop: int, spread: float) -> FloatArray:
-    """Log densities of rows start to stop at the columns and precisions of a result."""
-    basis = np.asarray(result.basis, dtype=int)
+def _rows(design: Any, rows: Any) -> Any:
+    """These rows of all columns, for the engine."""
+    return LazyDesign(design.dictionary, design.X[rows]) if isinstance(design, LazyDesign) else design[rows]
+
+
+def _columns(design: Any, rows: Any, basis: Any) -> FloatArray:
+    """These rows of the columns in use."""
+    basis = np.asarray(basis, dtype=int)
+    return design.rows(rows, basis) if isinstance(design, LazyDesign) else design[np.ix_(rows, basis)]
+
+
+def _coded_by(result: Any, columns: FloatArray, y: FloatArray, start: int, spread: float) -> FloatArray:
+    """Log densities of the rows from `start` on, at the precisions of a result."""
     alpha = np.asarray(result.alpha, dtype=np.float64)
-    alpha = np.full(len(basis), float(alpha)) if alpha.ndim == 0 else alpha
-    if len(alpha) != len(basis):
-        alpha = alpha[basis]
-    columns = F[:stop, basis]
+    if alpha.ndim == 0:
+        alpha = np.full(columns.shape[1], float(alpha))
+    elif len(alpha) != columns.shape[1]:
+        alpha = alpha[np.asarray(result.basis, dtype=int)]
     spectrum = getattr(result, "spectrum", None)
     if spectrum is not None and spectrum.centred:
-        columns, alpha = np.hstack([columns, np.ones((stop, 1))]), np.append(alpha, 0.0)
-    return predictive_log_densities(columns, y[:stop], alpha, float(result.beta), start, spread)
+        columns, alpha = np.hstack([columns, np.ones((len(y), 1))]), np.append(alpha, 0.0)
+    return predictive_log_densities(columns, y, alpha, float(result.beta), start, spread)
 
 
 def _normal(reference: Any) -> tuple[float, float]:

@@ -360,6 +360,15 @@ def test_insurance_bounds_the_loss():
     assert (insured.rows[0, 16:] <= plain[16:] + np.log(100) + 1e-9).all()
 
 
+def test_a_design_made_on_the_fly():
+    x = np.linspace(-2, 2, 40)[:, None]
+    t = np.sin(3 * x[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=40)
+    dictionary = bs.RBFDictionary(x, 0.7)
+    stored = prequential(dictionary.design(x), t, fit_rvm, orders=2, random_state=0)
+    lazy = prequential(bs.basis.LazyDesign(dictionary, x), t, fit_rvm, orders=2, random_state=0)
+    np.testing.assert_allclose(lazy.per_order, stored.per_order, rtol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
