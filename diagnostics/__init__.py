@@ -4,17 +4,10 @@ from bayessel.diagnostics._compare import compare
 from bayessel.diagnostics._comparison import WidthComparison
 from bayessel.diagnostics._criteria import CRITERIA, Criterion
 from bayessel.diagnostics._curves import Optimum, Prediction, credible_widths, optima, scales
-from bayessel.diagnostics._mdl import (
-    flag_length,
-    mdl_alpha,
-    mdl_w,
-    precision_code_length,
-    target_code_length,
-    weight_code_length,
-)
+from bayessel.diagnostics._mdl import flag_length, mdl_alpha, mdl_w
 from bayessel.diagnostics._nml import nml, nml_code_length
 from bayessel.diagnostics._plots import plot_deltas, plot_fit, plot_widths
-from bayessel.diagnostics._prequential import Prequential, predictive_log_densities, prequential
+from bayessel.diagnostics._prequential import Prequential, prequential
 from bayessel.diagnostics._report import width_report
 from bayessel.diagnostics._verdict import verdict
 
@@ -36,12 +29,8 @@ __all__ = [
     "plot_deltas",
     "plot_fit",
     "plot_widths",
-    "precision_code_length",
-    "predictive_log_densities",
     "prequential",
     "scales",
-    "target_code_length",
     "verdict",
-    "weight_code_length",
     "width_report",
 ]

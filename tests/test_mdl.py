@@ -7,16 +7,9 @@ import pytest
 from scipy import integrate, special, stats
 
 import bayessel as bs
-from bayessel.diagnostics import (
-    flag_length,
-    mdl_alpha,
-    mdl_w,
-    nml,
-    nml_code_length,
-    predictive_log_densities,
-    prequential,
-    weight_code_length,
-)
+from bayessel.diagnostics import flag_length, mdl_alpha, mdl_w, nml, nml_code_length, prequential
+from bayessel.diagnostics._mdl import weight_code_length
+from bayessel.diagnostics._prequential import predictive_log_densities
 from bayessel.linear import fit_evidence, fit_ridge, fit_rvm
 from tests import oracles, problems
 
