@@ -257,7 +257,10 @@ def _deltas(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
     best = {delta: each[0].label for delta, each in found.items() if each}
     if len(set(best.values())) <= 1 or _near(table, list(dict.fromkeys(best.values()))):
         return ["MDL-w hardly depends on the precision delta of its weights: 0.01 and 1 lead to the same width."]
-    choices = listing([f"{say(label)} at {delta:g}" for delta, label in best.items()])
+    by_label: dict[Label, list[str]] = {}
+    for delta, label in best.items():
+        by_label.setdefault(label, []).append(f"{delta:g}")
+    choices = listing([f"{say(label)} at {listing(deltas)}" for label, deltas in by_label.items()])
     return [f"MDL-w depends on the precision delta of its weights: {choices}."]
 
 
