@@ -121,7 +121,7 @@ def test_no_action_gains_and_the_noise_is_at_its_best(fits, problem):
         _, _, free, r = reference.moments(fit.design, t, fit.alpha, fit.beta)
         misfit = r @ r
     slope = 0.5 * (free - fit.beta * misfit)
-    if not at_floor(fit):
+    if not at_floor(fit) and np.any(t):  # the evidence of a target of zeros has no upper bound
         assert slope**2 <= 1e-3 * len(t), f"slope {slope} in log beta"
         usable = np.any(F != 0, axis=0)
         gain, new = reference.gains(S, Q, alpha)

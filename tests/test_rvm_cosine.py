@@ -92,7 +92,8 @@ def summary(seed, log_rho):
     seconds = time.process_time() - started
     names = {s.name for s in (fit.status, *fit.notes)}
     scores = {name: float(score(fit)) for name, score in CRITERIA.items()}
-    return fit.log_evidence, fit.n_basis, fit.noise_std, error(fit, seed), scores, names, seconds
+    model = reference.Reference(fit.basis, fit.alpha, fit.beta, fit.log_evidence, len(fit.history), True)
+    return fit.log_evidence, fit.n_basis, fit.noise_std, error(fit, seed), scores, names, model, seconds
 
 
 # --- fast ---------------------------------------------------------------------------------------------------------
@@ -215,11 +216,22 @@ def test_time_of_all_fits(everything, capsys):
 @pytest.mark.slow
 def test_every_fit_is_sensible(everything):
     """No failure at any width: a status that is an answer, a noise level near the data's where the width can do it."""
-    for (seed, log_rho), (_, k, noise, *_, names, _) in everything[0].items():
+    for (seed, log_rho), (_, k, noise, _, _, names, *_) in everything[0].items():
         assert names <= {"CONVERGED", "MULTIPLE_OPTIMA", "COLLINEAR_SKIPPED", "ILL_CONDITIONED"}, (seed, log_rho, names)
         assert 2 <= k <= 120, (seed, log_rho, k)
         if -1.2 < log_rho < 0.05:
             assert 0.045 < noise < 0.075, (seed, log_rho, noise)  # U(-0.1, 0.1) has 0.0577
+
+
+@pytest.mark.slow
+def test_every_evidence_is_exact(everything):
+    """Sixty digits for every third fit, all widths among them (a hundred columns cost a second)."""
+    for (seed, log_rho), result in list(everything[0].items())[::3]:
+        model = result[-2]
+        x, t, _ = reference.cosine(seed)
+        Phi = reference.cosine_design(x, log_rho)[:, model.basis]
+        exact = float(reference.exact_evidence(Phi, t, model.alpha, model.beta))
+        assert abs(model.log_evidence - exact) <= 1e-8 * max(1.0, abs(exact)), (seed, log_rho)
 
 
 @pytest.mark.slow
