@@ -102,14 +102,15 @@ def compare(
 
 def _row(at: Reading, fitted: Any, delta_w: float, delta_alpha: float, flags: str) -> dict[str, Any]:
     """Every number of one fit."""
-    k, k0 = at.n_basis, at.n_candidates
+    k, k0 = len(at.weights), at.n_candidates
     left_out = _leave_one_out(at, fitted)
     residuals, variances = left_out if left_out is not None else (np.full(1, np.nan), np.ones(1))
+    third = float(getattr(at.result, "model_evidence", np.nan))
     trace_p = at.n_rows - at.gamma
     return {
         "evidence": at.log_evidence,
         "kind": at.kind,
-        "model-evidence": float(getattr(at.result, "model_evidence", np.nan)),
+        "model-evidence": third if np.isfinite(third) else np.nan,
         "mdl-w": weight_code_length(at.sum_squares, at.beta, at.weights, at.n_rows, k0, delta_w, flags),
         "mdl-alpha": precision_code_length(at.log_evidence, at.n_rows, at.n_precisions, k, k0, delta_alpha, flags),
         "loo": float(np.mean(residuals**2)),
@@ -117,7 +118,7 @@ def _row(at: Reading, fitted: Any, delta_w: float, delta_alpha: float, flags: st
         "gcv": float(from_sums("gcv", at.n_rows, at.sum_squares, trace_p)),
         "bic": float(from_sums("bic", at.n_rows, at.sum_squares, trace_p)),
         "gamma": at.gamma,
-        "n_basis": k,
+        "n_basis": at.n_basis,
         "noise_std": at.beta**-0.5,
         "status": at.status.name,
     }

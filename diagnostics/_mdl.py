@@ -102,7 +102,8 @@ def mdl_w(fitted: Any, delta: float = 0.1, flags: str = "index", target_precisio
     ----------
     fitted
         A result of `fit_rvm`, `fit_evidence` or `fit_ridge`, or a fitted estimator. A fit that leaves no column out is
-        charged as :math:`k = k_0`.
+        charged as :math:`k = k_0`. Weights that vanish (they move the fit by less than a millionth of the noise) are
+        not sent.
     delta
         Precision to which every weight is sent, in the units of the weights.
     flags
@@ -147,7 +148,7 @@ def mdl_alpha(fitted: Any, delta: float = 1.0, flags: str = "index", target_prec
     one_of(flags, "flags", FLAGS)
     at = read(fitted)
     value = precision_code_length(
-        at.log_evidence, at.n_rows, at.n_precisions, at.n_basis, at.n_candidates, delta, flags
+        at.log_evidence, at.n_rows, at.n_precisions, len(at.weights), at.n_candidates, delta, flags
     )
     return value + _whole(at.n_rows, target_precision)
 

@@ -106,7 +106,7 @@ def nml(
     spectrum = getattr(at.result, "spectrum", None)
     parts = _least_squares(at.result.design, at.result.target) if spectrum is None else _from_spectrum(spectrum)
     value = nml_code_length(at.n_rows, *parts, noise_range, signal_range)
-    return value + (0.0 if flags is None else flag_length(at.n_basis, at.n_candidates, flags))
+    return value + (0.0 if flags is None else flag_length(len(at.weights), at.n_candidates, flags))
 
 
 def _least_squares(Phi: Any, t: Any) -> tuple[int, float, float]:

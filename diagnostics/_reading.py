@@ -10,6 +10,9 @@ import numpy as np
 from bayessel._check import FloatArray
 from bayessel.result import Status, fingerprint
 
+#: a weight that moves the fit by less, in units of the noise, is as good as zero
+VANISHING = 1e-6
+
 
 @dataclass(frozen=True, eq=False)
 class Reading:
@@ -22,12 +25,12 @@ class Reading:
     n_rows, n_candidates : int
         n, and :math:`k_0`: the columns the model could have used, the bias among them.
     n_basis : int
-        k, the columns in use, the bias among them. Of a dense fit whose status says PURE_NOISE only the bias: its other
-        weights are zero but for the end of a search range.
-    weights : array
-        Weights of the columns in use; those that are exactly zero are left out.
+        Columns in use, the bias among them.
+    weights : (k,) array
+        Their weights, the bias among them, but for those that vanish: whose column adds less to the fit than a
+        millionth of the noise. Dense fits to pure noise have such weights only, of 1e-12 or less.
     n_precisions : int
-        Weight precisions: one per column of a sparse fit, 1 where all weights share one.
+        Precisions behind the weights: one per penalised column of a sparse fit, 1 where all weights share one.
     sum_squares, beta, gamma, log_evidence : float
         :math:`\|t-\Phi w\|^2`, noise precision, well-determined parameters (the bias counted), log p(t|alpha, beta).
     kind : str
@@ -61,14 +64,16 @@ def read(fitted: Any, name: str = "fitted") -> Reading:
     account = getattr(result, "posterior", result)  # the results with one penalty keep their sums there
     spectrum = getattr(result, "spectrum", None)
     centred = bool(spectrum is not None and spectrum.centred)
-    coef, basis = np.asarray(result.coef, dtype=np.float64), np.asarray(result.basis, dtype=int)
-    weights = coef if len(coef) == len(basis) else coef[basis]
-    notes = {result.status, *getattr(result, "notes", ())}
-    shared = np.ndim(result.alpha) == 0
-    if shared and Status.PURE_NOISE in notes:
-        weights = weights[:0]
+    basis = np.asarray(result.basis, dtype=int)
+    coef, size = np.asarray(result.coef, dtype=np.float64), _column_sizes(result)
+    n_columns = len(coef)
+    if n_columns != len(basis):
+        coef, size = coef[basis], size[basis]
+    sent = _matters(coef, size, result.beta)
+    weights = coef[sent]
     if centred:
-        weights = np.append(weights, result.intercept)
+        bias = np.array([result.intercept])
+        weights = np.append(weights, bias[_matters(bias, np.sqrt(result.n_rows), result.beta)])
     if spectrum is not None:
         target = spectrum.fingerprint
     else:
@@ -76,10 +81,10 @@ def read(fitted: Any, name: str = "fitted") -> Reading:
     return Reading(
         result=result,
         n_rows=int(result.n_rows),
-        n_candidates=int(getattr(result, "n_candidates", len(coef))) + int(centred),
-        n_basis=len(weights),
-        weights=weights[weights != 0.0],
-        n_precisions=1 if shared else len(basis),
+        n_candidates=int(getattr(result, "n_candidates", n_columns)) + int(centred),
+        n_basis=len(basis) + int(centred),
+        weights=weights,
+        n_precisions=1 if np.ndim(result.alpha) == 0 else int(sent.sum()),
         sum_squares=float(account.sum_squares),
         beta=float(result.beta),
         gamma=float(account.gamma),
@@ -89,6 +94,24 @@ def read(fitted: Any, name: str = "fitted") -> Reading:
         target_fingerprint=target,
         data_fingerprint=None if piped else getattr(estimator, "fingerprint_", None),
     )
+
+
+def _matters(weights: FloatArray, sizes: Any, beta: float) -> Any:
+    """Whether each weight changes the fit by more than a millionth of the noise."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return (weights != 0.0) & ~(np.sqrt(beta) * np.abs(weights) * sizes < VANISHING)
+
+
+def _column_sizes(result: Any) -> FloatArray:
+    """Lengths of the columns that have weights; infinite where the result has let go of them."""
+    if getattr(result, "design", None) is not None:
+        return np.sqrt(np.einsum("ij,ij->j", result.design, result.design))
+    sizes = np.full(len(result.coef), np.inf)
+    posterior, spectrum = getattr(result, "posterior", None), getattr(result, "spectrum", None)
+    if posterior is not None and spectrum is not None and len(posterior.active):
+        squares = np.einsum("k,kj,kj->j", spectrum.s**2, spectrum.Vt, spectrum.Vt)
+        sizes[posterior.active] = np.sqrt(squares) / posterior.scale
+    return sizes
 
 
 def unwrap(fitted: Any) -> tuple[Any, bool]:

@@ -90,8 +90,10 @@ class LinearFit:
         """Third-level evidence: both precisions integrated out; see `bayessel.linear.third_level`.
 
         The Gaussian approximation where 3 parameters or more are well determined and 3 rows or more are left for the
-        noise, the exact quadrature over its default range elsewhere.
+        noise, the exact quadrature over its default range elsewhere; NaN with no row but those the bias takes.
         """
+        if self.spectrum.n_free < 1:
+            return np.nan
         if min(self.gamma, self.spectrum.n_free - self.gamma) >= 3.0:
             return gaussian_approximation(self.log_evidence, self.gamma, self.spectrum.n_free)
         return model_evidence_quadrature(self.spectrum).value
