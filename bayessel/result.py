@@ -22,8 +22,8 @@ class Status(Enum):
         "several optima of similar worth were found; look at `maxima` (or `optima`) before trusting one of them"
     )
     INTERPOLATION = (
-        "a lower value of the criterion was found at a fit that leaves less than a tenth of the rows to the noise; it "
-        "is listed last in `minima`, because there the criterion is a ratio of two vanishing numbers"
+        "a lower value of the criterion was found at a fit that leaves too few rows to the noise; it is listed last in "
+        "`minima`, because there the criterion is a ratio of two vanishing numbers"
     )
     PURE_NOISE = (
         "the evidence prefers a model without signal: the weights are shrunk to zero; try another width or inputs"

@@ -20,8 +20,9 @@ STRONG_NATS = float(np.log(20.0))
 #: The share of an error estimate a reader may lose and shrug: mostly less than its own sampling error.
 SMALL_LOSS = 0.05
 
-#: Statuses that need no attention here; few well-determined parameters spoil only the approximation, which is seen to.
-GOOD_STATUS = frozenset({"CONVERGED", "FEW_WELL_DETERMINED"})
+#: Statuses that need no attention here: few well-determined parameters spoil only the approximation, which is seen to,
+#: and functions so wide that some are combinations of others belong to every grid.
+GOOD_STATUS = frozenset({"CONVERGED", "FEW_WELL_DETERMINED", "COLLINEAR_SKIPPED"})
 
 
 @dataclass(frozen=True)

@@ -79,8 +79,8 @@ _ERRORS = (
 
 _NOTE_ADVICE = {
     INTERPOLATION: "the criterion falls without limit where the fit passes through every row, whatever the data; only "
-    "fits that leave enough rows to the noise count (a quarter of them; for a sparse model a tenth); take fewer "
-    "centres, or trust GCV and LOO",
+    "fits that leave enough rows to the noise count (a quarter of them, a tenth for MDL-w); take fewer centres, or "
+    "trust GCV and LOO",
     QUADRATURE: "the Gaussian approximation is poor here, so alpha and beta were integrated out numerically",
     UNDETERMINED: "the integral over lambda has its mass at the ends of the range, so the range would decide: no value",
 }

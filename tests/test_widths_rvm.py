@@ -188,7 +188,7 @@ def test_prequential_length_is_averaged_over_the_same_orders(data):
     seed = int(np.random.default_rng(3).integers(2**31))
     lengths = {}
     for r in (0.4, 0.8):
-        design = np.column_stack([oracles.radial("gaussian", x[:, None], x[:, None], r), np.ones(40)])
+        design = bs.RBFDictionary(x, r).design(x)
         lengths[r] = bs.diagnostics.prequential(design, y, fit_rvm, orders=5, random_state=seed).per_order
     best = min(lengths, key=lambda r: lengths[r].mean())
     for r, each in lengths.items():

@@ -16,8 +16,9 @@ from bayessel.linear.spectrum import Spectrum, as_spectrum
 from bayessel.result import Status, worst
 
 _EPS = float(np.finfo(float).eps)
-#: a minimum is preferred only if tr P is at least this share of the rows
-NOISE_SHARE = 0.1
+#: A minimum is preferred only if tr P is at least this share of the rows. Where the fit passes through all of them,
+#: every criterion is a ratio of two vanishing numbers; UEV, FPE and BIC, expansions for gamma << N, fall long before.
+NOISE_SHARE = {"loo": 0.1, "gcv": 0.1, "uev": 0.25, "fpe": 0.25, "bic": 0.25}
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +32,8 @@ class RidgeFit:
     criterion, value
         The criterion and its value at the minimum.
     minima : tuple of (lam, value)
-        All local minima over a global penalty, best first; those that leave less than a tenth of the rows to the noise
-        come last, because there every criterion is a ratio of two vanishing numbers.
+        All local minima over a global penalty, best first; those that leave too few rows to the noise (less than a
+        tenth for GCV and LOO, a quarter for UEV, FPE and BIC) come last: there they say nothing.
     criteria : dict
         Every criterion at `lam`, and gamma (the unpenalised directions included).
     coef, intercept, basis
@@ -76,6 +77,11 @@ class RidgeFit:
     def alpha(self) -> Any:
         """Weight precisions of the equivalent Gaussian prior, lambda beta."""
         return self.lam * self.beta
+
+    @property
+    def leaves_noise(self) -> bool:
+        """Whether the minimum leaves the noise as many rows as its criterion needs to mean something."""
+        return self.n_rows - self.gamma >= NOISE_SHARE[self.criterion] * self.n_rows
 
     @property
     def n_basis(self) -> int:
@@ -206,8 +212,8 @@ def fit_ridge(
     notes: list[Status] = []
     if not found:  # every value is infinite: as many unpenalised directions as rows
         found, notes = [(hi, np.inf)], [Status.TOO_FEW_ROWS]
-    # a fit that leaves hardly a row to the noise is judged by a ratio of two vanishing numbers: never preferred
-    found.sort(key=lambda pair: (float(spectrum.trace_p(np.exp(pair[0]))) < NOISE_SHARE * spectrum.n_rows, pair[1]))
+    needed = NOISE_SHARE[criterion] * spectrum.n_rows
+    found.sort(key=lambda pair: (float(spectrum.trace_p(np.exp(pair[0]))) < needed, pair[1]))
     minima = tuple((float(np.exp(u)), float(value)) for u, value in found)
     if len(minima) > 1 and minima[0][1] <= minima[1][1] < 1.05 * minima[0][1]:
         notes.append(Status.MULTIPLE_OPTIMA)

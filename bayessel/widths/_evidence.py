@@ -85,19 +85,15 @@ def _third_level(spectrum: Spectrum, fit: LinearFit) -> tuple[float, set[str]]:
 def _ridge_minimum(spectrum: Spectrum, name: str) -> tuple[float, float, set[str]]:
     """Smallest value of a criterion over lambda, the lambda, and what to be wary of.
 
-    With about as many functions as rows UEV, FPE and BIC fall to zero as the fit comes to pass through every row: there
-    S/(N - gamma) vanishes whatever the data. They are expansions for gamma << N, and that end says nothing about a
-    width; so for these three the best minimum counts that leaves a quarter of the rows for the noise, and NaN if there
-    is none. GCV and LOO have no such end.
+    UEV, FPE and BIC fall to zero as the fit comes to pass through every row, whatever the data: where they have no
+    minimum that leaves rows enough to the noise they say nothing about a width, and NaN stands for that. GCV and LOO
+    have no such end.
     """
     ridge = fit_ridge(spectrum, criterion=name)
-    needed = spectrum.n_rows / 4.0
-    if name in ("gcv", "loo") or spectrum.n_rows - ridge.gamma >= needed:
-        notes = {ridge.status, *ridge.notes} - {Status.CONVERGED}
-        return float(ridge.value), float(np.max(ridge.lam)), {note.name for note in notes}
-    inside = [(value, lam) for lam, value in ridge.minima if float(spectrum.trace_p(lam)) >= needed]
-    value, lam = min(inside, default=(np.nan, np.nan))
-    return value, lam, {INTERPOLATION}
+    if name not in ("gcv", "loo") and not ridge.leaves_noise:
+        return float("nan"), float("nan"), {INTERPOLATION}
+    notes = {ridge.status, *ridge.notes} - {Status.CONVERGED}
+    return float(ridge.value), float(np.max(ridge.lam)), {note.name for note in notes}
 
 
 MODEL = Model(

@@ -21,6 +21,8 @@ from bayessel.linear.ridge import NOISE_SHARE
 from bayessel.result import Status
 from bayessel.widths._problem import Model, Outcome, Place, Problem, join_notes, put_error
 
+#: log sigma^2 falls, and S/(N - gamma) vanishes, where the fit passes through every row, whatever the data
+_NOISE_SHARE = {"mdl-w": 0.1, "bic": NOISE_SHARE["bic"]}
 #: designs with more entries are made column by column (240 MB)
 _STORED = 30_000_000
 #: moves after which a start from a neighbour has shown whether it leads anywhere
@@ -53,8 +55,7 @@ def evaluate(problem: Problem, place: Place, starts: Sequence[Any] = (), beaten:
 
 def _design(problem: Problem, place: Place) -> Any:
     dictionary = problem.dictionary(place)
-    large = len(problem.X) * (len(problem.centres) + 1) > _STORED
-    if large and "prequential" not in problem.criteria:
+    if len(problem.X) * (len(problem.centres) + 1) > _STORED:
         return LazyDesign(dictionary, problem.X)
     return dictionary.design(problem.X)
 
@@ -72,11 +73,10 @@ def _judge(problem: Problem, place: Place, design: Any, fit: Any) -> tuple[dict[
     for name in ("gcv", "bic"):
         values[name] = float(from_sums(name, n, misfit, n - fit.gamma))
     beside = {note.name: ["fit"] for note in set(fit.notes) - {fit.status, Status.CONVERGED}}
-    if n - fit.gamma < NOISE_SHARE * n:
-        # log sigma^2 falls, and S/(N - gamma) vanishes, where the fit passes through every row, whatever the data
-        values |= {"mdl-w": np.nan, "bic": np.nan}
-        if silent := [name for name in ("mdl-w", "bic") if name in problem.criteria]:
-            beside[INTERPOLATION] = [*beside.get(INTERPOLATION, []), *silent]
+    silent = [name for name, share in _NOISE_SHARE.items() if n - fit.gamma < share * n]
+    values |= dict.fromkeys(silent, np.nan)
+    if silent := [name for name in silent if name in problem.criteria]:
+        beside[INTERPOLATION] = [*beside.get(INTERPOLATION, []), *silent]
     losses: dict[str, FloatArray] = {}
     left_out, variances = fit.loo_residuals, fit.loo_variances
     if "loo" in problem.criteria:
