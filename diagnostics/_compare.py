@@ -105,18 +105,19 @@ def _row(at: Reading, fitted: Any, delta_w: float, delta_alpha: float, flags: st
     k, k0 = len(at.weights), at.n_candidates
     left_out = _leave_one_out(at, fitted)
     residuals, variances = left_out if left_out is not None else (np.full(1, np.nan), np.ones(1))
+    misfit = at.sum_squares
     third = float(getattr(at.result, "model_evidence", np.nan))
     trace_p = at.n_rows - at.gamma
     return {
         "evidence": at.log_evidence,
         "kind": at.kind,
         "model-evidence": third if np.isfinite(third) else np.nan,
-        "mdl-w": weight_code_length(at.sum_squares, at.beta, at.weights, at.n_rows, k0, delta_w, flags),
+        "mdl-w": weight_code_length(misfit, at.beta, at.weights, at.n_rows, k0, delta_w, flags),
         "mdl-alpha": precision_code_length(at.log_evidence, at.n_rows, at.n_precisions, k, k0, delta_alpha, flags),
         "loo": float(np.mean(residuals**2)),
         "elpd-loo": float(log_normal(residuals, variances).sum()),
-        "gcv": float(from_sums("gcv", at.n_rows, at.sum_squares, trace_p)),
-        "bic": float(from_sums("bic", at.n_rows, at.sum_squares, trace_p)),
+        "gcv": float(from_sums("gcv", at.n_rows, misfit, trace_p)),
+        "bic": float(from_sums("bic", at.n_rows, misfit, trace_p)),
         "gamma": at.gamma,
         "n_basis": at.n_basis,
         "noise_std": at.beta**-0.5,

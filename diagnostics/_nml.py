@@ -22,6 +22,7 @@ import scipy.linalg as sl
 from scipy.special import gammaln
 
 from bayessel._check import as_count, as_matrix, as_positive, as_target, one_of
+from bayessel._numerics import few_threads
 from bayessel.diagnostics._mdl import FLAGS, flag_length
 from bayessel.diagnostics._reading import read
 
@@ -115,7 +116,8 @@ def _least_squares(Phi: Any, t: Any) -> tuple[int, float, float]:
     unit = Phi[:, size > 0.0] / size[size > 0.0]
     if unit.shape[1] == 0:
         return 0, float(t @ t), 0.0
-    U, s, _ = sl.svd(unit, full_matrices=False, check_finite=False)
+    with few_threads(unit.size):
+        U, s, _ = sl.svd(unit, full_matrices=False, check_finite=False)
     U = U[:, s > s[0] * np.finfo(float).eps * max(unit.shape)]
     fit = U @ (U.T @ t)
     residual = t - fit

@@ -17,10 +17,11 @@ import scipy.linalg as sl
 
 from bayessel._check import FloatArray, as_count, as_float_array, as_matrix, as_positive, as_target, check_finite
 from bayessel._formulas import log_normal
+from bayessel._numerics import few_threads
 from bayessel.basis import LazyDesign
 
 #: rows whose joint density is taken by one factorisation
-BLOCK = 128
+BLOCK = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,6 +176,13 @@ def predictive_log_densities(
         Where nothing was seen and a flat prior leaves the first row without a density, it gets
         1 / (sqrt(2 pi) spread): the convention of `bayessel.linear.log_evidence` for a bias.
     """
+    with few_threads(Phi.size):
+        return _sequence(Phi, t, alpha, beta, start, spread)
+
+
+def _sequence(
+    Phi: FloatArray, t: FloatArray, alpha: FloatArray, beta: float, start: int, spread: float | None
+) -> FloatArray:
     flat = alpha == 0.0
     root = np.where(flat, 1.0, np.where(flat, 1.0, alpha) ** -0.5)
     W, y = np.sqrt(beta) * Phi * root, np.sqrt(beta) * t

@@ -31,8 +31,8 @@ class Reading:
         millionth of the noise. Dense fits to pure noise have such weights only, of 1e-12 or less.
     n_precisions : int
         Precisions behind the weights: one per penalised column of a sparse fit, 1 where all weights share one.
-    sum_squares, beta, gamma, log_evidence : float
-        :math:`\|t-\Phi w\|^2`, noise precision, well-determined parameters (the bias counted), log p(t|alpha, beta).
+    beta, gamma, log_evidence : float
+        Noise precision, well-determined parameters (the bias counted), log p(t|alpha, beta).
     kind : str
         What sort of number the log evidence is.
     status : Status
@@ -47,7 +47,6 @@ class Reading:
     n_basis: int
     weights: FloatArray
     n_precisions: int
-    sum_squares: float
     beta: float
     gamma: float
     log_evidence: float
@@ -56,12 +55,16 @@ class Reading:
     target_fingerprint: str | None
     data_fingerprint: str | None
 
+    @property
+    def sum_squares(self) -> float:
+        r"""Squared residuals :math:`\|t-\Phi w\|^2`; taken from the result when asked for, which can cost a little."""
+        return float(_account(self.result).sum_squares)
+
 
 def read(fitted: Any, name: str = "fitted") -> Reading:
     """Read an engine result (`fit_rvm`, `fit_evidence`, `fit_ridge`) or a fitted estimator, alone or in a pipeline."""
     estimator, piped = unwrap(fitted)
     result = _engine_result(estimator, name)
-    account = getattr(result, "posterior", result)  # the results with one penalty keep their sums there
     spectrum = getattr(result, "spectrum", None)
     centred = bool(spectrum is not None and spectrum.centred)
     basis = np.asarray(result.basis, dtype=int)
@@ -85,15 +88,19 @@ def read(fitted: Any, name: str = "fitted") -> Reading:
         n_basis=len(basis) + int(centred),
         weights=weights,
         n_precisions=1 if np.ndim(result.alpha) == 0 else int(sent.sum()),
-        sum_squares=float(account.sum_squares),
         beta=float(result.beta),
-        gamma=float(account.gamma),
+        gamma=float(_account(result).gamma),
         log_evidence=float(result.log_evidence),
         kind=str(getattr(result, "kind", "type2")),
         status=getattr(estimator, "status_", result.status),
         target_fingerprint=target,
         data_fingerprint=None if piped else getattr(estimator, "fingerprint_", None),
     )
+
+
+def _account(result: Any) -> Any:
+    """What keeps the sums of a result: its posterior, if it has one."""
+    return getattr(result, "posterior", result)
 
 
 def _matters(weights: FloatArray, sizes: Any, beta: float) -> Any:
