@@ -271,3 +271,21 @@ def test_awkward_problems_reach_both_plain_procedures(fits, problem):
     F, t = problem.dense, np.asarray(problem.t, float)
     for other in (reference.mackay(F, t, max_steps=3000), reference.greedy(F, t, max_steps=1000)):
         assert fits[problem.name].log_evidence >= other.log_evidence - 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seeds", [range(k, k + 50) for k in range(15, 415, 50)], ids=str)
+def test_many_more_odd_problems(seeds):
+    """Equal, constant, binary, wildly scaled columns under five sorts of target: finite, exact, no warning."""
+    for seed in seeds:
+        Phi, t = rvm_problems.problems.odd_problem(seed)
+        fit = fit_rvm(Phi, t)
+        assert np.isfinite([fit.log_evidence, fit.beta, *fit.alpha, *fit.coef]).all(), seed
+        assert names(fit) <= HARMLESS, (seed, names(fit))
+        exact = reference.exact_evidence(fit.design, t, fit.alpha, fit.beta)
+        assert oracles.relative(fit.log_evidence, exact, floor=1.0) <= 1e-8, seed
+        known = fit_rvm(Phi, t, beta=fit.beta)
+        path = np.array([step["log_evidence"] for step in known.history])
+        assert np.all(np.diff(path) >= -1e-8 * np.abs(path[:-1])), (seed, np.diff(path).min())
+        again = fit_rvm(Phi, t, init=fit)
+        assert again.log_evidence >= fit.log_evidence - 1e-8 * max(1.0, abs(fit.log_evidence)), seed

@@ -201,6 +201,7 @@ def test_a_warm_start_is_never_made_worse(rng, width, known):
         floor = reference.evidence(F[:, start[0]], t, start[1], beta or start[2])
         fit = fit_rvm(F, t, init=start, beta=beta)
         assert fit.log_evidence >= floor - 1e-9 * abs(floor)
+        np.testing.assert_allclose(fit.history[0]["log_evidence"], floor, rtol=1e-6)  # each alpha with its own column
     best = fit_rvm(F, t, beta=beta)
     again = fit_rvm(F, t, init=best, beta=beta)
     assert again.log_evidence >= best.log_evidence - 1e-9 * abs(best.log_evidence)
