@@ -1,5 +1,12 @@
 """Comparing widths of the relevance vector machine: numbers against dense algebra, choices against made-up series."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -363,3 +370,42 @@ def test_poor_data_give_a_status_not_a_crash(x, y, tmp_path):
     assert len(found.table) == 3 and found.verdict()
     found.to_html(tmp_path / "r.html")
     pd.testing.assert_frame_equal(WidthComparison.from_netcdf(found.to_netcdf(tmp_path / "r.nc")).table, found.table)
+
+
+@pytest.mark.slow
+def test_an_interrupt_reaches_the_workers():
+    """A real Ctrl-C goes to the whole group of processes; what is done comes back, and soon."""
+    script = (
+        "import numpy as np, bayessel as bs\n"
+        "x = np.linspace(0, 20, 400); y = np.sin(x) + np.sin(9 * x) + 0.2 * np.random.default_rng(0).normal(size=400)\n"
+        "found = bs.compare_widths(x, y, np.geomspace(0.05, 20, 400), model='rvm', n_jobs=2)\n"
+        "print(found.interrupted, len(found.table))\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    time.sleep(15)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    interrupted, count = out.split()
+    assert interrupted == "True" and 0 < int(count) < 400 and "Traceback" not in err
+
+
+@pytest.mark.slow
+def test_a_stretch_of_road_traffic():
+    """720 consecutive counts: 25 widths by the usual criteria in 3 s of processor time, and two separate optima."""
+    path = Path(__file__).resolve().parents[2] / "shared" / "data" / "small" / "traffic_pems_5min_train.csv.gz"
+    if not path.exists():
+        pytest.skip("the traffic series is not beside this checkout: it may not be passed on")
+    flow = pd.read_csv(path)["flow"].to_numpy(float)[:720]
+    compare(np.arange(30.0), flow[:30], [3.0])  # imports
+    begin = time.process_time()
+    found = compare(np.arange(720.0), flow, np.geomspace(2, 2000, 25), n_jobs=1)
+    spent = time.process_time() - begin
+    assert len(found.scales("mdl-w")) >= 2
+    assert spent < 3.0
