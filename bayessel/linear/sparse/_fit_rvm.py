@@ -12,6 +12,7 @@ from bayessel._numerics import few_threads
 from bayessel.linear.posterior import Posterior, weigh
 from bayessel.linear.sparse import starts
 from bayessel.linear.sparse.columns import Columns, as_columns
+from bayessel.linear.sparse.exact import evaluate
 from bayessel.linear.sparse.forms import choose_form, thin
 from bayessel.linear.sparse.kicks import kick
 from bayessel.linear.sparse.local import Search, climb
@@ -25,8 +26,14 @@ from bayessel.result import Status, worst
 INITS = ("auto", "greedy", "full", "backward")
 #: entries of the dictionary beyond which one contest has to do, and beyond which there is time for a second one
 FEW_STARTS, ONE_START = 100_000, 4_000_000
+#: entries up to which it is tried whether the data want to be interpolated
+QUIET_START = 5_000
 #: functions times rounds of shaking
 KICKS = 80
+#: share of the rows left to the noise below which its level says nothing
+INTERPOLATES = 0.02
+#: the noise is at least this many times the rounding of the largest target
+FLOOR = 4096.0
 _EPS = float(np.finfo(float).eps)
 
 
@@ -68,7 +75,7 @@ def fit_rvm(
     ('CONVERGED', [3, 50])
     """
     columns = as_columns(Phi)
-    target = as_target(t, columns.shape[0])
+    target = as_target(t, columns.shape[0]).copy()
     check_magnitude(target, "t")
     as_count(max_steps, "max_steps")
     as_positive(tol, "tol")
@@ -81,7 +88,9 @@ def fit_rvm(
 def _warm(init: Any, n_columns: int) -> tuple[Any, FloatArray, float] | None:
     if isinstance(init, str):
         if init not in INITS:
-            raise ValueError(f"init must be one of {', '.join(map(repr, INITS))}, a SparseFit, or (basis, alpha, beta)")
+            raise ValueError(
+                f"init must be one of {', '.join(map(repr, INITS))}, a SparseFit, or (basis, alpha, beta); got {init!r}"
+            )
         return None
     if isinstance(init, SparseFit):
         basis, alpha, beta = init.basis, init.alpha, init.beta
@@ -116,11 +125,12 @@ def _fit(
     rms = float(np.sqrt((t @ t) / n)) if np.abs(t).max() > 0 else 0.0
     constant = spread <= 4.0 * _EPS * rms * np.sqrt(n)
     s = (rms or 1.0) if constant else spread
-    b_max = min(-2.0 * np.log(4.0 * _EPS * max(float(np.abs(t).max()), s) / s), 68.0)
+    b_max = -2.0 * float(np.log(FLOOR * _EPS * max(float(np.abs(t).max()), s) / s))
     fixed = None if known is None else float(np.log(known) + 2.0 * np.log(s))
-    form = choose_form(columns, t / s)
+    b_max = b_max if fixed is None else max(b_max, fixed)
+    columns, form = choose_form(columns, t / s)
     notes: list[Status] = []
-    if n < 2:
+    if n < 3:
         notes.append(Status.TOO_FEW_ROWS)
     elif constant:
         notes.append(Status.CONSTANT_TARGET)
@@ -146,13 +156,14 @@ def _fit(
         notes.append(Status.STEP_LIMIT)
     if search.collinear:
         notes.append(Status.COLLINEAR_SKIPPED)
-    return _finish(columns, t, s, state, search, name, reached, notes, fixed, b_max)
+    return _finish(columns, t, s, state, search, name, reached, notes, fixed, known, b_max)
 
 
 def _starts(form: Form, init: str, entries: int, constant: int | None, b: float | None) -> Iterator[tuple[str, State]]:
     """Yield the starts of a search by name; the larger the problem, the fewer."""
     few = entries > FEW_STARTS and init == "auto"
     contests = {"full(0.01)": Contest(0.01), "full(0.001)": Contest(0.001), "mackay": Contest(0.1, 0, -10.6, 60)}
+    contests["loose"] = Contest(0.1, 0, -30.0, 60)
     if constant is not None:
         contests["constant"] = Contest(0.1, keep=constant)
     if few and isinstance(form, OrthogonalForm):
@@ -161,11 +172,11 @@ def _starts(form: Form, init: str, entries: int, constant: int | None, b: float 
             contests["full(0.1)"] = Contest(0.1)
     elif few:
         contests = {"full(0.03)": Contest(0.03)}
-    if init in ("auto", "full"):
+    if init in ("auto", "full") and len(form.candidates):
         for name, contest in contests.items():
             yield name, starts.full(form, contest, b)
     if init == "greedy" or (init == "auto" and not few):
-        for noise in (0.01, 0.001):
+        for noise in (0.01, 0.001) if entries > QUIET_START else (0.01, 0.001, 1e-6):
             yield f"greedy({noise:g})", starts.greedy(form, noise if b is None else float(np.exp(-b)))
         yield "sequential", starts.empty(form, -float(np.log(0.1)) if b is None else b)
     if init == "backward":
@@ -199,6 +210,7 @@ def _finish(
     reached: dict[str, float],
     notes: list[Status],
     fixed: float | None,
+    known: float | None,
     b_max: float,
 ) -> SparseFit:
     """Polish the chosen columns in their own coordinates, back to the user's units, and evaluate exactly."""
@@ -211,14 +223,18 @@ def _finish(
     basis, a, b = basis[own.active], own.a, own.b
     search.note("polish", own)
     alpha = np.exp(a) * (columns.lengths[basis] / s) ** 2
-    beta = float(np.exp(b) / s**2)
-    if b >= b_max - 1e-6 and fixed is None:
+    beta = float(np.exp(b) / s**2) if known is None else known
+    gamma = own.size - float(np.trace(own.V))
+    if fixed is None and len(basis) and (b >= b_max - 1e-6 or n - gamma < INTERPOLATES * n):
         notes.append(Status.NOISE_AT_FLOOR)
-    if not len(basis) and Status.CONSTANT_TARGET not in notes and n >= 2:
+    if len(basis) and float((own.scale**2).max()) > 1e16:
+        notes.append(Status.ILL_CONDITIONED)
+    if not len(basis) and Status.CONSTANT_TARGET not in notes and n >= 3:
         notes.append(Status.PURE_NOISE)
     design = columns.raw(basis)
     spectrum, scale, active, flat = weigh(design, t, alpha / beta, centre=False, rows=True)
     posterior = Posterior.of(spectrum, 1.0, beta, n_columns=max(len(basis), 1), scale=scale, active=active, flat=flat)
+    value, coef = evaluate(design, t, alpha, beta, posterior)
     shift = -n * np.log(s)
     history = tuple(
         {
@@ -231,9 +247,10 @@ def _finish(
         for step in search.history
     )
     return SparseFit(
-        log_evidence=posterior.log_evidence,
+        log_evidence=value,
         basis=basis,
         alpha=alpha,
+        coef=coef,
         beta=beta,
         n_rows=n,
         n_candidates=p,

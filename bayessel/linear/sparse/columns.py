@@ -6,15 +6,18 @@ What the engine sees are columns of unit length. A column of zeros stays zero an
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from bayessel._check import FloatArray, as_matrix, check_finite
+from bayessel._check import FloatArray, as_matrix, check_finite, check_magnitude
 from bayessel.linear.sparse.state import IntArray
 
-#: entries of a block of columns that is worked on at a time
+#: entries of a block that is worked on at a time
 BLOCK = 4_000_000
+#: entries up to which columns that are made when looked at are rather stored: in double, in single precision
+STORE_DOUBLE, STORE_SINGLE = 32_000_000, 540_000_000
 
 
 class Columns:
@@ -23,24 +26,51 @@ class Columns:
     def __init__(self, source: Any, lengths: FloatArray | None = None) -> None:
         self.source = source
         self.shape: tuple[int, int] = (int(source.shape[0]), int(source.shape[1]))
-        if lengths is None:
-            lengths = np.empty(self.shape[1])
-            for part, block in self._raw_blocks():
-                lengths[part] = _lengths(block)
-        self.lengths = lengths
-        self._inverse = np.where(self.lengths > 0.0, 1.0 / np.where(self.lengths > 0.0, self.lengths, 1.0), 0.0)
-        self.lengths_squared = (self.lengths > 0.0).astype(np.float64)
+        if lengths is not None:
+            self.lengths = lengths
+
+    @cached_property
+    def lengths(self) -> FloatArray:
+        """Length of each column as it came."""
+        result = np.empty(self.shape[1])
+        for part, block in self._raw_blocks():
+            result[part] = _lengths(block)
+        return result
+
+    @cached_property
+    def inverse_lengths(self) -> FloatArray:
+        """1 / length, 0 for a column of zeros."""
+        positive = self.lengths > 0.0
+        return np.where(positive, 1.0 / np.where(positive, self.lengths, 1.0), 0.0)
+
+    @property
+    def lengths_squared(self) -> FloatArray:
+        """Squared length of each unit column: one, or zero for a column of zeros."""
+        return (self.lengths > 0.0).astype(np.float64)
 
     @property
     def stored(self) -> bool:
         """Whether the columns lie in memory."""
         return isinstance(self.source, np.ndarray)
 
-    def _raw(self, which: Any) -> FloatArray:
+    def store(self) -> Columns:
+        """Return the same columns in memory, if that is affordable."""
+        n, p = self.shape
+        if self.stored or n * p > STORE_SINGLE:
+            return self
+        kept = np.empty(self.shape, dtype=np.float64 if n * p <= STORE_DOUBLE else np.float32)
+        for part, block in self._raw_blocks():
+            kept[:, part] = block
+        return Columns(kept)
+
+    def raw(self, which: Any) -> FloatArray:
+        """Columns `which` at their own length, (N, k)."""
         if isinstance(self.source, np.ndarray):
             return np.asarray(self.source[:, which], dtype=np.float64)
         index = np.arange(self.shape[1])[which] if isinstance(which, slice) else which
-        return np.asarray(self.source.columns(index), dtype=np.float64)
+        block = np.asarray(self.source.columns(index), dtype=np.float64)
+        check_finite(block, "a column of Phi")
+        return block
 
     def _raw_blocks(self) -> Iterator[tuple[slice, FloatArray]]:
         n, p = self.shape
@@ -50,36 +80,41 @@ class Columns:
         width = max(1, BLOCK // n)
         for start in range(0, p, width):
             part = slice(start, min(start + width, p))
-            yield part, self._raw(part)
+            yield part, self.raw(part)
 
     def take(self, which: IntArray) -> FloatArray:
         """Unit columns `which`, (N, k)."""
-        return self._raw(which) * self._inverse[which]
-
-    def raw(self, which: IntArray) -> FloatArray:
-        """Columns `which` at their own length, (N, k)."""
-        return self._raw(which)
+        return self.raw(which) * self.inverse_lengths[which]
 
     def constant(self) -> int | None:
         """Return the number of the last column that is the same in every row, if there is one."""
         n, p = self.shape
         if isinstance(self.source, np.ndarray):
             ends = self.source[[0, n // 2, n - 1]]
-            same = np.flatnonzero((ends[0] == ends[1]) & (ends[0] == ends[2]) & (self.lengths > 0.0))[-3:]
+            same = np.flatnonzero((ends[0] == ends[1]) & (ends[0] == ends[2]) & (ends[0] != 0.0))[-3:]
         else:
             same = np.array([p - 1])
         for m in same[::-1]:
-            column = self._raw(np.array([m]))
-            if (column == column[0]).all() and self.lengths[m] > 0.0:
+            column = self.raw(np.array([m]))
+            if column[0] != 0.0 and (column == column[0]).all():
                 return int(m)
         return None
 
     def gram(self, which: IntArray) -> FloatArray:
-        """Inner products of unit columns `which` with each other."""
-        inverse = self._inverse[which]
-        A = self.source if self.stored and len(which) == self.shape[1] else self._raw(which)
-        A = np.asarray(A, dtype=np.float64)
-        G = np.asarray(A.T @ A)
+        """Inner products of unit columns `which` with each other, from blocks of rows."""
+        n, k = self.shape[0], len(which)
+        inverse = self.inverse_lengths[which]
+        G = np.zeros((k, k))
+        if not isinstance(self.source, np.ndarray):
+            A = self.raw(which)
+            G += A.T @ A
+        elif k == self.shape[1] and self.source.dtype == np.float64:
+            G += self.source.T @ self.source
+        else:
+            height = max(1, BLOCK // k)
+            for start in range(0, n, height):
+                A = np.asarray(self.source[start : start + height, which], dtype=np.float64)
+                G += A.T @ A
         G *= inverse
         G *= inverse[:, None]
         return G
@@ -89,17 +124,17 @@ class Columns:
         result = np.empty((self.shape[1], V.shape[1]))
         for part, block in self._raw_blocks():
             result[part] = block.T @ V
-        result *= self._inverse[:, None]
+        result *= self.inverse_lengths[:, None]
         return result
 
 
 def _lengths(block: FloatArray) -> FloatArray:
     with np.errstate(over="ignore", under="ignore"):
         squares = np.einsum("ij,ij->j", block, block)
-    safe = (squares > 1e-200) & (squares < 1e200)
     result = np.sqrt(squares)
-    for j in np.flatnonzero(~safe):
-        result[j] = np.linalg.norm(block[:, j] / top) * top if (top := np.abs(block[:, j]).max()) > 0.0 else 0.0
+    for j in np.flatnonzero(~((squares > 1e-200) & (squares < 1e200))):
+        top = float(np.abs(block[:, j]).max())
+        result[j] = float(np.linalg.norm(block[:, j] / top)) * top if top > 0.0 else 0.0
     return np.asarray(result)
 
 
@@ -112,7 +147,9 @@ def as_columns(Phi: Any, name: str = "Phi") -> Columns:
             if not np.isfinite(Phi.sum(dtype=np.float64)):
                 check_finite(np.asarray(Phi, dtype=np.float64), name)
             return Columns(Phi)
-        return Columns(as_matrix(Phi, name))
+        design = as_matrix(Phi, name)
+        check_magnitude(design, name)
+        return Columns(design)
     shape = getattr(Phi, "shape", None)
     if not (isinstance(shape, tuple) and len(shape) == 2 and min(shape) >= 1 and callable(Phi.columns)):
         raise TypeError(

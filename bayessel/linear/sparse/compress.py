@@ -24,13 +24,13 @@ def compress(columns: Columns, most: int) -> FloatArray | None:
     """Orthonormal basis U (N, r) of the dictionary's range with r <= most, or None if it needs more."""
     n, p = columns.shape
     if min(n, p) <= SAMPLE:
-        return _range_of(columns.take(np.arange(p))) if p <= n else None
+        return range_of(columns.take(np.arange(p))) if p <= n else None
     rng = np.random.default_rng(0)
     order = rng.permutation(p)
     count = SAMPLE
     while True:
         sample = columns.take(order[:count])
-        U = _range_of(sample)
+        U = range_of(sample)
         if U.shape[1] > 0.9 * count and count >= min(2 * most, p):
             return None
         if U.shape[1] > most or U.shape[1] >= n:
@@ -53,14 +53,15 @@ def compress(columns: Columns, most: int) -> FloatArray | None:
         size = np.linalg.norm(rest, axis=0)
         if size.max() <= NEGLIGIBLE:
             return U
-        more = _range_of(rest[:, size > NEGLIGIBLE], floor=NEGLIGIBLE / float(size.max()))
+        more = range_of(rest[:, size > NEGLIGIBLE], floor=NEGLIGIBLE / float(size.max()))
         if U.shape[1] + more.shape[1] > most:
             return None
         U = np.hstack([U, more])
     return U
 
 
-def _range_of(A: FloatArray, floor: float = 1e-14) -> FloatArray:
+def range_of(A: FloatArray, floor: float = 1e-14) -> FloatArray:
+    """Orthonormal basis of the columns of A, directions below `floor` of the largest left out."""
     Q, R, _ = qr(A, mode="economic", pivoting=True, check_finite=False)
     d = np.abs(np.diagonal(R))
     if not len(d) or d[0] == 0.0:

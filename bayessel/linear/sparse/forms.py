@@ -9,6 +9,7 @@ from bayessel.linear.sparse.columns import Columns
 from bayessel.linear.sparse.compress import compress
 from bayessel.linear.sparse.gram import GramForm
 from bayessel.linear.sparse.orthogonal import OrthogonalForm
+from bayessel.linear.sparse.skeleton import skeleton
 
 #: entries of W up to which the orthogonal form costs nothing worth saving
 SMALL = 200_000
@@ -16,20 +17,32 @@ SMALL = 200_000
 MOST = 400
 
 
-def choose_form(columns: Columns, t: FloatArray) -> OrthogonalForm | GramForm:
-    """Orthogonal coordinates where they are few (small problems, smooth dictionaries), inner products elsewhere."""
+def choose_form(columns: Columns, t: FloatArray) -> tuple[Columns, OrthogonalForm | GramForm]:
+    """Orthogonal coordinates where they are few (small problems, smooth dictionaries), inner products elsewhere.
+
+    Returns the columns too, which may have been stored, or learned their lengths, on the way.
+    """
     n, p = columns.shape
-    U = compress(columns, min(MOST, min(n, p)))
-    if U is None and n <= p and n * p <= SMALL:
-        return OrthogonalForm(columns.take(np.arange(p)), t, 0.0, n)
-    if U is not None and (U.shape[1] * p <= SMALL or U.shape[1] <= 100):
-        return rotated(columns.cross(U).T, U, t)
-    if U is not None and U.shape[1] < 0.3 * n:
-        z = U.T @ t
-        form = GramForm(Columns(np.ascontiguousarray(columns.cross(U).T)), z)
-        form.outside_of(t - U @ z, n)
-        return form
-    return GramForm(columns, t)
+    found = skeleton(columns, MOST)
+    if found is not None:
+        U, W = found
+        columns = Columns(columns.source, np.linalg.norm(W, axis=0))
+        return columns, rotated(W * columns.inverse_lengths, U, t)
+    columns = columns.store()
+    basis = compress(columns, min(MOST, n, p))
+    if basis is None and n <= p and n * p <= SMALL:
+        return columns, OrthogonalForm(columns.take(np.arange(p)), t, 0.0, n)
+    if basis is None:
+        return columns, GramForm(columns, t)
+    W = columns.cross(basis).T
+    if W.size <= SMALL or len(W) <= 100:
+        return columns, rotated(W, basis, t)
+    if len(W) > 0.3 * n:
+        return columns, GramForm(columns, t)
+    z = basis.T @ t
+    form = GramForm(Columns(np.ascontiguousarray(W)), z)
+    form.outside_of(t - basis @ z, n)
+    return columns, form
 
 
 def rotated(W: FloatArray, U: FloatArray, t: FloatArray) -> OrthogonalForm:

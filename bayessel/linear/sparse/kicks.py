@@ -30,8 +30,9 @@ PLAN = (("thin", 0.3), ("quiet", 4.0), ("thin", 0.6), ("quiet", 20.0), ("thin", 
 def kick(form: Form, state: State, search: Search, rounds: int, tol: float) -> State:
     """Shake until `rounds` tries in a row bring nothing; the best that was found."""
     failures = turn = 0
+    plan = PLAN if search.learn_noise else tuple(step for step in PLAN if step[0] == "thin")
     while failures < rounds:
-        kind, size = PLAN[turn % len(PLAN)]
+        kind, size = plan[turn % len(plan)]
         turn += 1
         if kind == "thin":
             new = thinned(form, state, size, search.learn_noise, search.b_max)

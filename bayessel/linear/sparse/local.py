@@ -14,6 +14,8 @@ from bayessel.linear.sparse.state import Form, Scores, State
 
 #: moves that promised a gain and gave none before a search gives up
 PATIENCE = 3
+#: gain, per candidate, for which a function is exchanged; neighbours on a fine grid offer hundreds of smaller ones
+LEAST_EXCHANGE = 5e-8
 
 
 @dataclass
@@ -32,7 +34,7 @@ class Search:
 
 
 def climb(form: Form, state: State, search: Search, *, tol: float, swaps: bool = True) -> State:
-    """Move until nothing gains more than `tol`; the evidence never decreases."""
+    """Move until nothing gains more than `tol` (an exchange: a little more); the evidence never decreases."""
     state = ascend(form, state, learn_noise=search.learn_noise, b_max=search.b_max)
     search.note("climb", state)
     banned: set[tuple[int, int]] = set()
@@ -81,7 +83,7 @@ def _best(
         for leaver, entrant in banned:
             swap[state.active == leaver, entrant] = -np.inf
         j, e = divmod(int(np.argmax(swap)), swap.shape[1])
-        if swap[j, e] > best[1]:
+        if swap[j, e] > max(best[1], LEAST_EXCHANGE * swap.shape[1]):
             a = float(np.log(S[j, e]) - np.log(max(ratio[j, e] - 1.0, 1e-12)))
             return "swap", float(swap[j, e]), j, e, a
     if best[1] > -np.inf:

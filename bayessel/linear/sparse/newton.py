@@ -114,7 +114,8 @@ def _step(state: State, n_rows: int, learn_noise: bool) -> FloatArray:
 def prune(form: Form, state: State) -> tuple[State, bool]:
     """Let go of columns whose best precision is infinite: all at once if that does not cost, else the best one."""
     d = np.diagonal(state.V)
-    dead = state.v**2 <= d * (1.0 - d)
+    # at a precision so high that nothing is determined, 1 - d is rounding: such a column is a candidate too
+    dead = (state.v**2 <= d * (1.0 - d)) | (d > 1.0 - 1e-10)
     if not dead.any():
         return state, False
     stay = ~dead

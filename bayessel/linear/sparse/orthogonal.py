@@ -114,4 +114,18 @@ class OrthogonalForm:
             gamma = np.einsum("ij,ij->j", Y, Y) / alpha
             return gamma, (Y.T @ y) / alpha, float(noise**2 * (inverse @ inverse)) + self.outside
 
-        return reestimate(sums, candidates, self.n_rows, contest, b)
+        return self._merged(*reestimate(sums, candidates, self.n_rows, contest, b))
+
+    def _merged(self, active: IntArray, a: FloatArray, b: float) -> tuple[IntArray, FloatArray, float]:
+        """Let near neighbours be one, their prior variances added: r coordinates need no more than r functions."""
+        likeness = 0.999999
+        while len(active) > len(self.z) and likeness > 0.9:
+            order = np.argsort(a)
+            W = self.W[:, active[order]]
+            same = np.abs(W.T @ W) > likeness
+            leader = np.argmax(same, axis=0)  # the first, that is the broadest, function that is like this one
+            leaders = np.unique(leader)
+            variance = np.bincount(leader, weights=np.exp(-a[order]), minlength=len(active))[leaders]
+            active, a = active[order][leaders], -np.log(variance)
+            likeness = 1.0 - 3.0 * (1.0 - likeness)
+        return active, a, b

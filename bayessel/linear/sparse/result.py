@@ -47,6 +47,7 @@ class SparseFit:
     log_evidence: float
     basis: IntArray
     alpha: FloatArray
+    coef: FloatArray
     beta: float
     n_rows: int
     n_candidates: int
@@ -59,11 +60,6 @@ class SparseFit:
     posterior: Posterior = field(repr=False)
     model_evidence: float = np.nan
     kind: str = "type2"
-
-    @property
-    def coef(self) -> FloatArray:
-        """Posterior means of the weights in use."""
-        return self.posterior.coef[: self.n_basis]
 
     @property
     def noise_std(self) -> float:
