@@ -33,9 +33,9 @@ def compare(
 ) -> pd.DataFrame:
     r"""Rank fits of the same data, best first.
 
-    The evidence of a sparse fit has one precision per column at its best value, that of a dense fit one for all: it is
-    the more optimistic the more precisions were maximised. The third-level evidence, MDL-alpha and LOO charge for that
-    or look past it; where they disagree with ``"evidence"`` trust them.
+    Made for fits of one kind, such as widths or kernels under one model. Between a sparse and a dense fit distrust every
+    column: the sparse one chose its columns and a precision for each with the rows it is judged by, and evidence, MDL
+    and leave-one-out (at those columns and precisions) all flatter it. Rows held out, or `prequential`, fit anew.
 
     Parameters
     ----------
