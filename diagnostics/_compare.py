@@ -33,9 +33,10 @@ def compare(
 ) -> pd.DataFrame:
     r"""Rank fits of the same data, best first.
 
-    Made for fits of one kind, such as widths or kernels under one model. Between a sparse and a dense fit distrust every
-    column: the sparse one chose its columns and a precision for each with the rows it is judged by, and evidence, MDL
-    and leave-one-out (at those columns and precisions) all flatter it. Rows held out, or `prequential`, fit anew.
+    Made for fits of one kind, such as widths or kernels under one model. Between a sparse and a dense fit distrust
+    every column: the sparse one chose its columns, and a precision for each, with the rows it is judged by, and
+    evidence, MDL and leave-one-out (at those columns and precisions) all flatter it. Rows held out decide, or
+    `prequential`, both of which fit anew.
 
     Parameters
     ----------
