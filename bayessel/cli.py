@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     widths.add_argument(
         "--search",
         action="store_true",
-        help="go on between the widths, around every optimum that counts, until it is known to 2 %%; --widths is then "
+        help="go on between the widths, around the best optima, until each is known to 2 %%; --widths is then "
         "low:high, or a first grid",
     )
     widths.add_argument("--budget", metavar="N", default="60", help="widths a search may visit, per kind; default: 60")

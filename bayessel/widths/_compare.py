@@ -73,7 +73,7 @@ def compare_widths(
         Reserved for a cluster's client; only None so far.
     search
         True, or criteria by name: after the first widths (13 between two bounds) go on halving the gaps on both sides
-        of every optimum that counts, until it is known to ``tol``. All widths visited are in the table.
+        of the best optima that lie apart, until each is known to ``tol``. All widths visited are in the table.
     budget, tol
         A search stops at this many widths per kind, and calls an optimum found when the widths beside it differ from it
         by this fraction.

@@ -1,4 +1,4 @@
-"""The next widths of a search: the gaps beside every optimum that counts are halved until they are small."""
+"""The next widths of a search: the gaps beside every optimum that is followed are halved until they are small."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from bayessel.diagnostics._criteria import CRITERIA
-from bayessel.diagnostics._curves import curves, optima
+from bayessel.diagnostics._curves import APART, Optimum, curves, optima
 from bayessel.widths._ledger import Ledger
 from bayessel.widths._problem import Place
 
 #: widths of the first look at an interval
 FIRST_SCAN = 13
 #: optima per criterion and kind that are followed
-_FOLLOWED = 3
+_FOLLOWED = 4
 
 
 def finer(ledger: Ledger, criteria: Sequence[str], budget: int, tol: float) -> list[Place]:
     """Return the widths to visit next; none when every optimum is known to ``tol`` or the budget is spent.
 
-    Halving needs no smoothness: the curves of a sparse model have steps where functions come and go. An optimum counts
-    if it is the best of its kind, or parted from better ones by more than a reader may shrug off.
+    Halving needs no smoothness: the curves of a sparse model have steps where functions come and go.
     """
     wanted: list[Place] = []
     table = ledger.table()
@@ -31,14 +30,22 @@ def finer(ledger: Ledger, criteria: Sequence[str], budget: int, tol: float) -> l
         room = budget - len(widths)
         gaps: dict[float, None] = {}
         for name in criteria:
-            criterion = CRITERIA[name]
-            found = optima(widths, frame[name], criterion.higher_is_better)
-            limits = [criterion.shrugged * (1.0 if criterion.in_nats else abs(one.value)) for one in found]
-            counting = [one for one, limit in zip(found, limits, strict=True) if one.depth > limit]
-            for one in counting[:_FOLLOWED]:
+            for one in _followed(optima(widths, frame[name], CRITERIA[name].higher_is_better)):
                 at = int(np.searchsorted(widths, one.width))
                 for lo, hi in ((at - 1, at), (at, at + 1)):
                     if lo >= 0 and hi < len(widths) and widths[hi] > widths[lo] * (1.0 + tol):
                         gaps[float(np.sqrt(widths[lo] * widths[hi]))] = None
         wanted += [Place(name_of_kind, r) for r in list(gaps)[: max(room, 0)]]
     return wanted
+
+
+def _followed(found: Sequence[Optimum]) -> list[Optimum]:
+    """Return the best optima that lie apart from each other.
+
+    How deep one is does not matter yet: between widths far from each other a deep one may show as a scratch.
+    """
+    kept: list[Optimum] = []
+    for one in found:
+        if all(abs(np.log(one.width / other.width)) > np.log(APART) for other in kept):
+            kept.append(one)
+    return kept[:_FOLLOWED]
