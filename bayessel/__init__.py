@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bayessel import basis, diagnostics, errors, linear, models
     from bayessel.basis import RBFDictionary, width
-    from bayessel.estimators import EvidenceRegressor, RidgeRBFRegressor
+    from bayessel.estimators import EvidenceRegressor, RidgeRBFRegressor, RVMRegressor
     from bayessel.result import Status
     from bayessel.widths import compare_widths
 
@@ -21,6 +21,7 @@ __version__ = version("bayessel")
 _DEFINED_IN = {
     "EvidenceRegressor": "bayessel.estimators",
     "RBFDictionary": "bayessel.basis",
+    "RVMRegressor": "bayessel.estimators",
     "RidgeRBFRegressor": "bayessel.estimators",
     "Status": "bayessel.result",
     "compare_widths": "bayessel.widths",
@@ -31,6 +32,7 @@ _MODULES = ("basis", "diagnostics", "errors", "linear", "models")
 __all__ = [
     "EvidenceRegressor",
     "RBFDictionary",
+    "RVMRegressor",
     "RidgeRBFRegressor",
     "Status",
     "__version__",

@@ -20,7 +20,7 @@ from pytensor.gradient import DisconnectedType, disconnected_type
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.link.numba.dispatch.basic import numba_funcify, numba_njit
-from scipy.linalg import lapack, svd
+from scipy.linalg import blas, lapack, svd
 
 from bayessel._check import FloatArray
 
@@ -29,7 +29,10 @@ _SAFE_TRACE = 1e-9 / np.finfo(float).eps
 
 
 def scaled_solve(R: FloatArray, log_alpha: FloatArray, log_beta: float, z: FloatArray) -> tuple[Any, ...]:
-    """(log|K|, K⁻¹z, U, diag(UᵀK⁻¹U), tr K⁻¹); the first is infinite where the precisions leave double precision."""
+    """(log|K|, K⁻¹z, U, diag(UᵀK⁻¹U), tr K⁻¹) for R with no more rows than columns.
+
+    The first is infinite where the precisions leave double precision.
+    """
     with np.errstate(all="ignore"):
         U = R * np.exp(0.5 * (log_beta - log_alpha))
         trace = float(np.einsum("ij,ij->", U, U))
@@ -41,11 +44,12 @@ def scaled_solve(R: FloatArray, log_alpha: FloatArray, log_beta: float, z: Float
         K[np.diag_indices(k)] += 1.0
         factor, failed = lapack.dpotrf(K.T, lower=1, clean=1)
         if not failed:
-            half, _ = lapack.dtrtrs(factor, np.column_stack([U, z]), lower=1)
-            inverse, _ = lapack.dtrtri(factor, lower=1)
-            solved = inverse.T @ half[:, -1]
-            leverage = np.einsum("ij,ij->j", half[:, :-1], half[:, :-1])
-            return 2.0 * np.log(np.diag(factor)).sum(), solved, U, leverage, float(np.einsum("ij,ij->", inverse, inverse))
+            # dtrsm and not LAPACK's dtrtrs, which wakes several threads for a matrix of any size
+            half = blas.dtrsm(1.0, factor, np.hstack([U, np.eye(k)]), lower=1)
+            inverse, m = half[:, -k:], U.shape[1]
+            leverage = np.einsum("ij,ij->j", half[:, :m], half[:, :m])
+            trace = float(np.einsum("ij,ij->", inverse, inverse))
+            return 2.0 * np.log(np.diag(factor)).sum(), inverse.T @ (inverse @ z), U, leverage, trace
     left, s, right = svd(U, full_matrices=False, check_finite=False, lapack_driver="gesvd")
     shrunk = 1.0 / (1.0 + s * s)
     log_det = float(np.log1p(s * s).sum())

@@ -85,7 +85,7 @@ def rvm(
     prior: str = "gamma",
     collapsed: bool = False,
     *,
-    alpha_shape: float = 0.5,
+    alpha_shape: float = 1.0,
     alpha_rate: float | npt.ArrayLike | None = None,
     beta_shape: float = 0.5,
     beta_rate: float | None = None,
@@ -112,9 +112,10 @@ def rvm(
         Integrate the weights out analytically. The marginal over the other parameters is unchanged; `draw_weights`
         recovers the weights.
     alpha_shape, alpha_rate : float, or for the rate one per column
-        Gamma prior of the α_i, p(x) ∝ x^(a−1) exp(−b x). Default a = 1/2, a Cauchy prior on each weight, and its
-        scale is a tenth of the size at which all weights together account for the spread of t, column by column in
-        the units of that column. The limit a, b → 0 of type-II maximum likelihood is improper: it can be maximised
+        Gamma prior of the α_i, p(x) ∝ x^(a−1) exp(−b x). Default a = 1, two degrees of freedom for each weight, and
+        their scale is a tenth of the size at which all weights together account for the spread of t, column by
+        column in the units of that column. Smaller shapes are sparser and give a posterior of several modes, which
+        chains leave rarely; the limit a, b → 0 of type-II maximum likelihood is improper: it can be maximised
         (``bs.linear.fit_rvm``) but not sampled.
     beta_shape, beta_rate : float
         Gamma prior of β. By default as if one extra residual of 1 % of the spread of t had been seen.

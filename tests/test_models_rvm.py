@@ -50,8 +50,12 @@ def case(rng, prior, n, m):
     if prior == "gamma":
         rate = rng.uniform(0.2, 2.0, size=m)
         point["alpha_log__"] = np.log(alpha)
-        return (Phi, t, prior), {**GAMMAS, "alpha_rate": rate}, point, alpha, log_prior + log_gamma_of_log(
-            alpha, 1.5, rate
+        return (
+            (Phi, t, prior),
+            {**GAMMAS, "alpha_rate": rate},
+            point,
+            alpha,
+            log_prior + log_gamma_of_log(alpha, 1.5, rate),
         )
     tau, lam, c2 = 0.7, rng.gamma(2.0, size=m), 3.0
     arguments = {"expected_basis": 0.4, "slab_scale": 2.0, "slab_df": 5.0, "beta_shape": 2.5, "beta_rate": 0.3}
@@ -103,10 +107,10 @@ def test_the_starting_point_of_the_weights_is_inverted(rng, n, m):
     )
 
 
-@pytest.mark.parametrize(("n", "m"), SHAPES)
-@pytest.mark.parametrize("log_beta", [0.5, 60.0])
+@pytest.mark.parametrize(("n", "m"), [(4, 9), (6, 6), (1, 5), (1, 1)])
+@pytest.mark.parametrize("log_beta", [0.5, 22.0])
 def test_the_gradient_of_the_marginal_is_that_of_the_dense_density(rng, n, m, log_beta):
-    """At log beta = 60 the decomposition takes over from the Cholesky factor; its density is compared at 60 digits."""
+    """At log beta = 22 the decomposition takes over from the Cholesky factor; its density is compared at 60 digits."""
     R, z = rng.normal(size=(n, m)), rng.normal(size=n)
     log_alpha = rng.normal(size=m)
     value, by_alpha, by_beta, by_z = marginal_and_gradient(log_alpha, log_beta, z, R)
@@ -194,8 +198,8 @@ def test_default_priors_follow_the_units(rng):
         return np.append(*[1.0 / np.asarray(pm.draw(model[n].owner.inputs[-1])) for n in ("alpha", "beta")])
 
     base = rates(Phi, t)
-    assert_allclose(base[:3], 0.5 * 0.01 * np.var(t) / 4 / np.mean(Phi[:, :3] ** 2, axis=0), rtol=1e-9)
-    assert_allclose(base[3], 0.5 * 0.01 * np.mean(t**2) / 4, rtol=1e-9)
+    assert_allclose(base[:3], 0.01 * np.var(t) / 4 / np.mean(Phi[:, :3] ** 2, axis=0), rtol=1e-9)
+    assert_allclose(base[3], 0.01 * np.mean(t**2) / 4, rtol=1e-9)
     assert_allclose(base[4], 0.5 * 1e-4 * np.var(t), rtol=1e-9)
     assert_allclose(rates(Phi, 10.0 * t), 100.0 * base, rtol=1e-9)
     units = np.array([1e3, 1e-2, 7.0, 1.0])
@@ -265,7 +269,7 @@ def test_drawn_weights_have_the_moments_of_the_posterior(rng, n, m):
     assert np.abs((w.mean(axis=0) - mu) / mean_error).max() < 4.5
     error = np.sqrt((Sigma**2 + np.outer(np.diag(Sigma), np.diag(Sigma))) / len(w))
     assert np.abs((np.cov(w.T) - Sigma) / error).max() < 4.5
-    wrong = oracles.posterior(Phi, t, alpha, 1.3 * beta)
+    wrong = oracles.posterior(Phi, t, 1.5 * alpha, 1.3 * beta)
     assert np.abs((np.cov(w.T) - wrong[1]) / error).max() > 4.5
 
 
@@ -369,16 +373,14 @@ def test_explicit_and_collapsed_agree_under_nuts(rng, prior, m):
     one = sample(model, 3000, tune=1000)
     one.posterior["w"] = bs.models.draw_weights(model, one, random_seed=3)
     other = sample(bs.models.rvm(Phi, t, prior, **given), 3000, tune=1000, seed=1)
-    changed = {"alpha_shape": 1.0} if prior == "gamma" else {**given, "slab_scale": 0.4}
+    changed = {"alpha_shape": 1.2} if prior == "gamma" else {**given, "slab_scale": 0.4}
     wrong_model = bs.models.rvm(Phi, t, prior, collapsed=True, **changed)
     wrong = sample(wrong_model, 3000, tune=1000, seed=2)
     wrong.posterior["w"] = bs.models.draw_weights(wrong_model, wrong, random_seed=4)
 
     def values(trace):
         p = trace.posterior
-        return np.concatenate(
-            [p["w"].values, np.log(p["alpha"].values), np.log(p["beta"].values)[:, :, None]], axis=-1
-        )
+        return np.concatenate([p["w"].values, np.log(p["alpha"].values), np.log(p["beta"].values)[:, :, None]], axis=-1)
 
     for trace in (one, other):
         assert max(float(az.rhat(values(trace)[:, :, k])) for k in range(2 * Phi.shape[1] + 1)) < 1.02
@@ -391,7 +393,9 @@ def test_plain_sampling_with_the_default_priors(rng):
     model = bs.models.rvm(Phi, t, collapsed=True)
     trace = sample(model, 500, tune=500)
     assert int(trace.sample_stats["diverging"].sum()) <= 5
-    logs = np.concatenate([np.log(trace.posterior["alpha"].values), np.log(trace.posterior["beta"].values)[..., None]], -1)
+    logs = np.concatenate(
+        [np.log(trace.posterior["alpha"].values), np.log(trace.posterior["beta"].values)[..., None]], -1
+    )
     assert max(float(az.rhat(logs[:, :, k])) for k in range(logs.shape[-1])) < 1.02
     w = bs.models.draw_weights(model, trace, random_seed=0)
     fitted = np.median((w.values.reshape(-1, Phi.shape[1]) @ Phi.T), axis=0)

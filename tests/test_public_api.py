@@ -12,6 +12,7 @@ import bayessel as bs
 NAMES = {
     "EvidenceRegressor",
     "RBFDictionary",
+    "RVMRegressor",
     "RidgeRBFRegressor",
     "Status",
     "__version__",

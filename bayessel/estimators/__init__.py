@@ -2,5 +2,6 @@
 
 from bayessel.estimators.evidence import EvidenceRegressor
 from bayessel.estimators.ridge import RidgeRBFRegressor
+from bayessel.estimators.rvm import RVMRegressor
 
-__all__ = ["EvidenceRegressor", "RidgeRBFRegressor"]
+__all__ = ["EvidenceRegressor", "RVMRegressor", "RidgeRBFRegressor"]

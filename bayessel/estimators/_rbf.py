@@ -1,9 +1,10 @@
-"""What the two estimators of this layer share: data and dictionary, prediction, rows that come and go."""
+"""What the estimators of this layer share: data and dictionary, prediction, rows that come and go."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from bayessel._check import FloatArray, as_float_array, as_matrix, as_positive_vector, check_magnitude, one_of
 from bayessel.basis import KINDS, RBFDictionary
-from bayessel.errors import NumericalWarning
+from bayessel.errors import NumericalWarning, VersionWarning
 from bayessel.linear import LinearFit, RidgeFit, RidgeState, Spectrum
 from bayessel.result import Status, fingerprint
 
@@ -35,13 +36,70 @@ def _validated(estimator: Any, *data: Any, **options: Any) -> Any:
         raise
 
 
-class RBFRegressor(RegressorMixin, BaseEstimator):
-    """Base of the regressors on a radial dictionary with one penalty; not for direct use."""
+class RadialRegressor(RegressorMixin, BaseEstimator):
+    """Base of every regressor on a radial dictionary: the door, and what a prediction is worth."""
 
     width: Any
     centers: Any
     kind: str
     bias: bool
+    predict: Any
+    _several_outputs = True
+
+    def _centres_for(self, X: FloatArray) -> FloatArray:
+        """Centres of the dictionary: those given, or the rows."""
+        one_of(self.kind, "kind", KINDS)
+        if not isinstance(self.bias, bool | np.bool_):
+            raise TypeError(f"bias must be True or False, got {self.bias!r}")
+        if self.centers is None:
+            return X
+        centers = as_matrix(self.centers, "centers", allow_1d=X.shape[1] == 1)
+        if centers.shape[1] != X.shape[1]:
+            raise ValueError(f"centers must have the {X.shape[1]} columns of X, got shape {centers.shape}")
+        return centers
+
+    def _set_dictionary(self, chosen: Any, centers: FloatArray) -> None:
+        r = as_positive_vector(chosen, "width", centers.shape[1])
+        self.width_ = float(r[0]) if np.ndim(chosen) == 0 else r
+        self.dictionary_ = RBFDictionary(centers, self.width_, kind=self.kind, bias=bool(self.bias))
+
+    def _validate(self, X: Any, y: Any, *, reset: bool) -> tuple[FloatArray, FloatArray]:
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        X, y = _validated(self, X, y, multi_output=self._several_outputs, y_numeric=True, reset=reset)
+        y = as_float_array(y, "y")
+        check_magnitude(y, "y")
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
+        return np.asarray(X, dtype=np.float64), y
+
+    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
+        """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
+        check_is_fitted(self)
+        X, y = self._validate(X, y, reset=False)
+        mean, std = self.predict(X, return_std=True)
+        if y.shape != mean.shape:
+            raise ValueError(f"y must have the shape of the training target, {mean.shape}; got {y.shape}")
+        return np.asarray(-0.5 * np.log(2.0 * np.pi) - np.log(std) - 0.5 * ((y - mean) / std) ** 2)
+
+    def _remember_version(self) -> None:
+        self.version_ = version("bayessel")
+
+    def __setstate__(self, state: Any) -> None:
+        """Restore a pickled estimator; a fit made by another version is used with a warning, as scikit-learn does."""
+        super().__setstate__(state)
+        made_by, here = getattr(self, "version_", None), version("bayessel")
+        if made_by is not None and made_by != here:
+            warnings.warn(
+                f"this {type(self).__name__} was fitted by bayessel {made_by} and is loaded by {here}; "
+                "its numbers may mean something else there: fit it again",
+                VersionWarning,
+                stacklevel=2,
+            )
+
+
+class RBFRegressor(RadialRegressor):
+    """Base of the regressors on a radial dictionary with one penalty; not for direct use."""
 
     # ---- what a subclass says
 
@@ -59,25 +117,14 @@ class RBFRegressor(RegressorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to inputs (N, D) and a target (N,), or several targets (N, K) that share the dictionary."""
         X, y = self._validate(X, y, reset=True)
-        one_of(self.kind, "kind", KINDS)
-        if not isinstance(self.bias, bool | np.bool_):
-            raise TypeError(f"bias must be True or False, got {self.bias!r}")
-        if self.centers is None:
-            if len(X) > MAX_OWN_CENTRES:
-                raise ValueError(
-                    f"centers=None puts a function at each of the {len(X)} rows, "
-                    f"a design of {8e-9 * len(X) ** 2:.0f} GB; "
-                    "pass centers=... (for instance a few hundred rows, or k-means centres)"
-                )
-            centers = X
-        else:
-            centers = as_matrix(self.centers, "centers", allow_1d=X.shape[1] == 1)
-            if centers.shape[1] != X.shape[1]:
-                raise ValueError(f"centers must have the {X.shape[1]} columns of X, got shape {centers.shape}")
-        chosen = self._choose_width(X, y, centers)
-        r = as_positive_vector(chosen, "width", X.shape[1])
-        self.width_ = float(r[0]) if np.ndim(chosen) == 0 else r
-        self.dictionary_ = RBFDictionary(centers, self.width_, kind=self.kind, bias=bool(self.bias))
+        centers = self._centres_for(X)
+        if self.centers is None and len(X) > MAX_OWN_CENTRES:
+            raise ValueError(
+                f"centers=None puts a function at each of the {len(X)} rows, "
+                f"a design of {8e-9 * len(X) ** 2:.0f} GB; "
+                "pass centers=... (for instance a few hundred rows, or k-means centres)"
+            )
+        self._set_dictionary(self._choose_width(X, y, centers), centers)
         body = self._body(X)
         outputs = y if y.ndim == 2 else y[:, None]
         spectrum = Spectrum.of(body, outputs[:, 0], centre=self.bias, rows=outputs.shape[1] > 1 or self._needs_rows())
@@ -89,6 +136,7 @@ class RBFRegressor(RegressorMixin, BaseEstimator):
         self._store(fits, evidence, y.ndim == 2)
         self._rows = (X, y) if y.ndim == 1 else None
         self._fingerprint: str | None = fingerprint(X, y)
+        self._remember_version()
         self._state: RidgeState | None = None
         if self.status_ in WARN_ABOUT:
             warnings.warn(f"{self.status_.name}: {self.status_.value}", NumericalWarning, stacklevel=2)
@@ -122,16 +170,6 @@ class RBFRegressor(RegressorMixin, BaseEstimator):
         self.history_ = [dict(step) for step in first.history]
         self.n_rows_ = first.n_rows
 
-    def _validate(self, X: Any, y: Any, *, reset: bool) -> tuple[FloatArray, FloatArray]:
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        X, y = _validated(self, X, y, multi_output=True, y_numeric=True, reset=reset)
-        y = as_float_array(y, "y")
-        check_magnitude(y, "y")
-        if y.ndim == 2 and y.shape[1] == 1:
-            y = column_or_1d(y, warn=True)
-        return np.asarray(X, dtype=np.float64), y
-
     # ---- predicting
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -153,15 +191,6 @@ class RBFRegressor(RegressorMixin, BaseEstimator):
             return mean, std
         columns = [np.sqrt(fit.posterior.variance(body) + fit.noise_std**2) for fit in self.fits_]
         return mean, (np.column_stack(columns) if mean.ndim == 2 else columns[0])
-
-    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
-        """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
-        check_is_fitted(self)
-        X, y = self._validate(X, y, reset=False)
-        mean, std = self.predict(X, return_std=True)
-        if y.shape != mean.shape:
-            raise ValueError(f"y must have the shape of the training target, {mean.shape}; got {y.shape}")
-        return np.asarray(-0.5 * np.log(2.0 * np.pi) - np.log(std) - 0.5 * ((y - mean) / std) ** 2)
 
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
         r"""Errors of each training row predicted from all others, and the variances of those predictions.

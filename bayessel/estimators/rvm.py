@@ -1,0 +1,263 @@
+"""The relevance vector machine with scikit-learn's face."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from bayessel._check import FloatArray, as_positive, one_of
+from bayessel.basis import LazyDesign, radial, scaled_distances
+from bayessel.errors import NumericalWarning
+from bayessel.estimators._rbf import WARN_ABOUT, RadialRegressor, _validated
+from bayessel.linear import fit_evidence, fit_rvm
+from bayessel.linear.healing import Healing, KernelFeatures
+from bayessel.linear.rvm_width import fit_rvm_width
+from bayessel.result import Status, fingerprint, worst
+
+AUGMENTS = ("function", "process")
+PRECISIONS = ("var", "mean", "evidence")
+#: dictionaries of more entries are made column by column as they are needed
+STORED = 30_000_000
+#: most directions of the Gaussian process that join the model
+PROCESS_RANK = 300
+
+
+class RVMRegressor(RadialRegressor):
+    r"""Relevance vector machine: sparse Bayesian regression on radial functions.
+
+    The model is :math:`t = \Phi w + \epsilon`, :math:`w_i \sim N(0, 1/\alpha_i)`, :math:`\epsilon \sim N(0, 1/\beta)`;
+    the evidence chooses every :math:`\alpha_i` and :math:`\beta`, and most :math:`\alpha_i` become infinite, which
+    removes their function. The bias is one of the functions. Distrust it where the noise varies with the input or has
+    heavy tails; and far from the data, where the plain error bars shrink back to the noise: ask for ``augment=True``.
+
+    Parameters
+    ----------
+    width : float, (D,) array, 'fit' or 'ard'
+        r of exp(-d^2/r^2); 'fit' chooses one width under the evidence, 'ard' one per input.
+    centers : None or (M, D) array
+        Centres of the functions; None puts one at each training input.
+    kind : str
+        'gaussian', 'multiquadric', 'inverse_multiquadric' or 'cauchy'.
+    bias : bool
+        Offer a constant as one more function.
+    init : str
+        Starts of the fit: 'auto' (several, the best evidence wins), 'greedy', 'full' or 'backward'.
+    augment : bool or str
+        Heal the predictive distribution away from the data. 'function' adds one function centred at the test input
+        (Rasmussen and Quinonero-Candela 2005); 'process' adds a Gaussian process of the same kernel. True is
+        'process', or 'function' for the multiquadric kind, which is no covariance. `docs/healing.md` has their
+        coverage.
+    augment_precision : None, float or str
+        Prior precision of what is added: a number, 'evidence' (the variance of a Gaussian process that explains the
+        training data best), 'var' (1 / variance of y), 'mean' (1 / the mean of 1/alpha_i). None is 'evidence' for a
+        process and 'var' for a function.
+
+    Attributes
+    ----------
+    width_ : float or (D,) array
+        Width in use.
+    log_evidence_, model_evidence_ : float
+        log p(y | alpha_, beta_) in nats and in the units of y; the same with the precisions integrated out.
+    basis_, coef_, alpha_, n_basis_
+        Columns of ``dictionary_`` in use (the bias is its last), their weights and precisions, their number.
+    beta_, noise_std_, gamma_
+        Noise precision, its root inverse, the number of well-determined parameters.
+    status_ : Status
+        How the fit ended, with advice.
+    history_ : list of dict
+        The steps of the winning start.
+    fit_ : SparseFit
+        Everything the engine returned; `fit_.leave_one_out()` and `fit_.covariance` among it.
+    optima_ : tuple
+        With 'fit' or 'ard': the widths that competed.
+    fingerprint_, version_ : str
+        Name of the training data; version of bayessel that fitted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, size=(80, 1))
+    >>> y = np.sinc(X[:, 0]) + 0.1 * rng.normal(size=80)
+    >>> model = RVMRegressor(width=1.5).fit(X, y)
+    >>> model.status_.name, model.n_basis_ < 12
+    ('CONVERGED', True)
+    >>> _, plain = model.predict([[8.0]], return_std=True)
+    >>> _, healed = model.predict([[8.0]], return_std=True, augment=True)
+    >>> bool(plain[0] < 1.5 * model.noise_std_), bool(healed[0] > 2 * plain[0])
+    (True, True)
+    """
+
+    _several_outputs = False
+
+    def __init__(
+        self,
+        width: Any = 1.0,
+        centers: Any = None,
+        kind: str = "gaussian",
+        bias: bool = True,
+        init: str = "auto",
+        augment: Any = False,
+        augment_precision: Any = None,
+    ) -> None:
+        self.width = width
+        self.centers = centers
+        self.kind = kind
+        self.bias = bias
+        self.init = init
+        self.augment = augment
+        self.augment_precision = augment_precision
+
+    # ---- fitting
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to inputs (N, D) and a target (N,)."""
+        X, y = self._validate(X, y, reset=True)
+        centers = self._centres_for(X)
+        self._augment(self.augment)
+        self._check_precision()
+        self.optima_: tuple[Any, ...] = ()
+        notes: tuple[Status, ...] = ()
+        if isinstance(self.width, str):
+            one_of(self.width, "width", ("fit", "ard"))
+            found = fit_rvm_width(
+                X, y, centers=centers, kind=self.kind, bias=bool(self.bias), shared=self.width == "fit", init=self.init
+            )
+            self.optima_, notes, fit = found.optima, found.notes, found.fit
+            self._set_dictionary(float(found.widths[0]) if self.width == "fit" else found.widths, centers)
+        else:
+            self._set_dictionary(self.width, centers)
+            entries = len(X) * self.dictionary_.n_columns
+            design = LazyDesign(self.dictionary_, X) if entries > STORED else self.dictionary_.design(X)
+            fit = fit_rvm(design, y, init=self.init)
+        self.fit_ = fit
+        self.basis_, self.coef_, self.alpha_, self.n_basis_ = fit.basis, fit.coef, fit.alpha, fit.n_basis
+        self.beta_, self.noise_std_, self.gamma_ = fit.beta, fit.noise_std, fit.gamma
+        self.log_evidence_, self.model_evidence_ = fit.log_evidence, fit.model_evidence
+        self.status_ = worst([fit.status, *notes])
+        self.history_ = [dict(step) for step in fit.history]
+        self.n_rows_ = fit.n_rows
+        self.fingerprint_ = fingerprint(X, y)
+        self._remember_version()
+        self._inputs = X
+        kind = self._augment(self.augment)
+        self._healing = None if kind is None else (kind, self._healed(kind))
+        if self.status_ in WARN_ABOUT:
+            warnings.warn(f"{self.status_.name}: {self.status_.value}", NumericalWarning, stacklevel=2)
+        return self
+
+    # ---- predicting
+
+    def predict(self, X: Any, return_std: bool = False, augment: Any = None) -> Any:
+        """Mean at new inputs; with `return_std` also the standard deviation of a new observation there.
+
+        `augment` overrides the estimator's own. What is added moves the mean too, towards the data it still agrees
+        with.
+        """
+        check_is_fitted(self)
+        X = np.asarray(_validated(self, X, reset=False), dtype=np.float64)
+        design = self._in_use(X)
+        kind = self._augment(self.augment if augment is None else augment)
+        if kind is None:
+            return self.fit_.predict(design, return_std) if self.n_basis_ else self._nothing(len(X), return_std)
+        ready = self._healing if self._healing is not None and self._healing[0] == kind else (kind, self._healed(kind))
+        mean, variance = ready[1].predict(X, design)
+        return (mean, np.sqrt(variance + 1.0 / self.beta_)) if return_std else mean
+
+    def to_pymc(self, columns: str = "used", prior: str = "gamma", collapsed: bool = False) -> Any:
+        """Declare the model as a `pymc.Model` on the training rows, every precision with a hyperprior.
+
+        Parameters
+        ----------
+        columns
+            'used': the functions the fit kept; 'all': the whole dictionary.
+        prior, collapsed
+            As in `bayessel.models.rvm`.
+        """
+        from bayessel.models import rvm
+
+        check_is_fitted(self)
+        one_of(columns, "columns", ("used", "all"))
+        if columns == "used" and not self.n_basis_:
+            raise ValueError("the fit kept no function; declare the whole dictionary with columns='all'")
+        names = self.dictionary_.names
+        if columns == "all":
+            return rvm(self.dictionary_.design(self._inputs), self.fit_.target, prior, collapsed, names=names)
+        return rvm(self.fit_.design, self.fit_.target, prior, collapsed, names=[names[i] for i in self.basis_])
+
+    def _in_use(self, X: FloatArray) -> FloatArray:
+        if not self.n_basis_:
+            return np.zeros((len(X), 0))
+        return LazyDesign(self.dictionary_, X).columns(self.basis_)
+
+    def _nothing(self, n: int, return_std: bool) -> Any:
+        """Prediction of a fit that kept no function."""
+        return (np.zeros(n), np.full(n, self.noise_std_)) if return_std else np.zeros(n)
+
+    # ---- healing
+
+    def _augment(self, value: Any) -> str | None:
+        """None, 'function' or 'process'."""
+        if isinstance(value, bool | np.bool_):
+            return None if not value else "function" if self.kind == "multiquadric" else "process"
+        if not isinstance(value, str) or value not in AUGMENTS:
+            raise ValueError(f"augment must be True, False, 'function' or 'process', got {value!r}")
+        if value == "process" and self.kind == "multiquadric":
+            raise ValueError("augment='process' needs a kernel that is a covariance, and the multiquadric is none")
+        return value
+
+    def _check_precision(self) -> None:
+        value = self.augment_precision
+        if isinstance(value, str):
+            one_of(value, "augment_precision", PRECISIONS)
+        elif value is not None:
+            as_positive(value, "augment_precision")
+
+    def _kernel(self, A: FloatArray, B: FloatArray) -> FloatArray:
+        """Functions of the fitted width centred at the rows of B, at the rows of A."""
+        d = self.dictionary_
+        return radial(d.kind, scaled_distances(A, B, d._r, d.centers.mean(axis=0)))
+
+    def _healed(self, kind: str) -> Healing:
+        X, t, fit = self._inputs, self.fit_.target, self.fit_
+        features = KernelFeatures(self._kernel, X, PROCESS_RANK) if kind == "process" else None
+        precision = self._precision_of(kind, features)
+        bias = None
+        if (
+            kind == "process"
+            and self.bias
+            and np.isfinite(precision)
+            and self.dictionary_.n_columns - 1 not in fit.basis
+        ):
+            # a constant that the sparse model could do without is uncertain all the same
+            bias = 1.0 / (1.0 / precision + float(t.mean()) ** 2)
+        return Healing(
+            fit.design, t, fit.alpha, fit.beta, X, self._kernel, precision, features=features, bias_precision=bias
+        )
+
+    def _precision_of(self, kind: str, features: KernelFeatures | None) -> float:
+        """Prior precision of what is added; infinity where the target shows nothing to be uncertain about."""
+        t, value = self.fit_.target, self.augment_precision
+        self._check_precision()
+        if value is None:
+            value = "evidence" if kind == "process" else "var"
+        if not isinstance(value, str):
+            return as_positive(value, "augment_precision")
+        if value == "mean":
+            kernels = self.basis_ < len(self.dictionary_.centers)  # the bias has a scale of its own
+            if kernels.any():
+                return float(1.0 / np.mean(1.0 / self.alpha_[kernels]))
+        if value == "evidence" and len(t) > 2 and self.status_ is not Status.CONSTANT_TARGET:
+            if features is None:
+                features = KernelFeatures(self._kernel, self._inputs, PROCESS_RANK)
+            return float(fit_evidence(features.on_rows, t, centre=bool(self.bias)).alpha)
+        variance = float(t.var())
+        return 1.0 / variance if variance > 0.0 else np.inf
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        return tags
