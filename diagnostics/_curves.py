@@ -105,7 +105,8 @@ def curves(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """One frame per kind of function, index ``width``; a table of one kind comes back under the empty name."""
     if table.index.nlevels == 1:
         return {"": table}
-    return {str(kind): table.xs(kind) for kind in dict.fromkeys(table.index.get_level_values(0))}
+    kinds = table.index.get_level_values(0)
+    return {str(kind): table[kinds == kind].droplevel(0) for kind in dict.fromkeys(kinds)}
 
 
 def turning_points(table: pd.DataFrame, name: str) -> tuple[Optimum, ...]:

@@ -191,7 +191,7 @@ def _why(table: pd.DataFrame, chosen: Mapping[Label, tuple[str, ...]], offered: 
     if "mdl" in by_family and offered:
         names = {name: label for label in chosen for name in chosen[label]}
         mdl = by_family["mdl"][0]
-        size = {name: int(table["n_basis"].iloc[table.index.get_loc(label)]) for name, label in names.items()}
+        size = {name: _functions(table, label) for name, label in names.items()}
         rival = next((name for name in ("loo", "elpd-loo", "gcv", "evidence") if size.get(name, 0) > size[mdl]), None)
         said += (
             f" MDL pays {np.log(offered):.1f} nats (ln {offered}) to name each function"
@@ -246,7 +246,11 @@ def _scales(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
 def _size(table: pd.DataFrame, label: Label) -> str:
     if "n_basis" not in table or table["n_basis"].nunique() == 1:
         return ""
-    return f"{int(table['n_basis'].iloc[table.index.get_loc(label)])} functions, "
+    return f"{_functions(table, label)} functions, "
+
+
+def _functions(table: pd.DataFrame, label: Label) -> int:
+    return int(table["n_basis"].to_numpy()[table.index.get_loc(label)])
 
 
 def _deltas(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
