@@ -137,6 +137,10 @@ def test_fits_agree_where_there_is_one_optimum(rng):
 def test_a_start_is_never_made_worse(rng):
     F, t, *_ = model(rng, n=40)
     first = reference.mackay(F, t, max_steps=3)
+    unmoved = reference.greedy(F, t, start=first, max_steps=0)
+    np.testing.assert_array_equal(unmoved.basis, first.basis)
+    np.testing.assert_array_equal(unmoved.alpha, first.alpha)
+    assert unmoved.beta == first.beta
     later = reference.greedy(F, t, start=first)
     assert later.log_evidence > first.log_evidence
 
