@@ -71,15 +71,14 @@ def marginal_and_gradient(
     return np.asarray(value), by_alpha, np.asarray(by_beta), -beta * solved
 
 
-class MarginalOp(Op):  # type: ignore[misc]
+class MarginalOp(Op):
     """(log α, log β, z, R) -> (log density, its derivatives in log α, log β and z)."""
 
     __props__ = ()
 
-    def make_node(self, log_alpha: Any, log_beta: Any, z: Any, R: Any) -> Apply:
+    def make_node(self, *inputs: Any) -> Apply:
         """One node with the value and the derivatives as outputs, so that the gradient costs nothing more."""
-        inputs = [pt.as_tensor_variable(x) for x in (log_alpha, log_beta, z, R)]
-        return Apply(self, inputs, [pt.dscalar(), pt.dvector(), pt.dscalar(), pt.dvector()])
+        return Apply(self, [pt.as_tensor_variable(x) for x in inputs], [pt.dscalar(), pt.dvector(), pt.dscalar(), pt.dvector()])
 
     def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
         """NumPy at run time."""

@@ -30,7 +30,7 @@ PRIORS = ("gamma", "horseshoe")
 SLAB_SPREADS = 5.0
 
 
-class Whitened(Transform):  # type: ignore[misc]
+class Whitened(Transform):
     """Sample w through coordinates z in which it is nearly a unit normal, whatever its prior precisions.
 
     w = D L⁻ᵀ(z + L⁻¹Dβ₀Φᵀt) with D = A^{-1/2} and LLᵀ = I + Dβ₀ΦᵀΦD: given α, and if β were β₀, z is exactly a unit

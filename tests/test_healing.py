@@ -1,4 +1,4 @@
-"""The healed predictive variance: against dense refits with the added column, a dense Gaussian process, and coverage."""
+"""The healed predictive variance: against dense refits with the added column and a dense Gaussian process; coverage."""
 
 import numpy as np
 import pytest

@@ -9,10 +9,11 @@ the posterior of the others, :math:`\Sigma = (\beta\Phi^T\Phi + A)^{-1}`, and :m
 
 the mean moves by :math:`eq/(\alpha_*+s)` and the variance grows by :math:`e^2/(\alpha_*+s)`. Nothing is fitted again.
 
-One function is not free enough just outside the data, where it must still agree with the nearest rows. With `rank` the
-prior is a whole Gaussian process of the same kernel and of variance :math:`1/\alpha_*`: as many of its directions as the
-pivoted Cholesky factorisation of the kernel finds (at most `rank`) join the model, and the one function added at each
-test input is what they leave of the kernel there. At rank 0 this is the scheme above; at full rank it is exact.
+One function is not free enough just outside the data, where it must still agree with the nearest rows. With
+`KernelFeatures` the prior is a whole Gaussian process of the same kernel and of variance :math:`1/\alpha_*`: as many of
+its directions as the pivoted Cholesky factorisation of the kernel finds (at most `rank`) join the model, and the one
+function added at each test input is what they leave of the kernel there. At rank 0 this is the scheme above; at full
+rank it is exact.
 """
 
 from __future__ import annotations
