@@ -94,6 +94,20 @@ def test_an_estimator_and_its_engine_agree(fits):
     np.testing.assert_allclose(left[numbers].astype(float), right[numbers].astype(float), rtol=1e-7)
 
 
+def test_a_relevance_vector_machine_beside_its_engine_and_a_dense_fit(data, fits):
+    X, y = data
+    model = bs.RVMRegressor(width=0.5).fit(X, y)
+    table = compare(fits | {"model": model})
+    assert model.fingerprint_ == fits["dense"].fingerprint_
+    assert table.loc["model", "evidence"] == pytest.approx(model.log_evidence_)
+    assert table.loc["model", "n_basis"] == model.n_basis_
+    alone = compare({"model": model, "engine": model.fit_})
+    numbers = [name for name in table.columns if name not in ("kind", "status")]
+    np.testing.assert_array_equal(*alone[numbers].to_numpy(dtype=float))
+    with pytest.raises(DataMismatchError, match="different data"):
+        compare(fits | {"model": bs.RVMRegressor(width=0.5).fit(X + 1e-9, y)})
+
+
 def test_a_design_too_large_to_keep_its_rows(rng):
     """The estimator finds leave-one-out from its predictions; an engine result has let go of the rows."""
     X = rng.uniform(0, 1, size=(900, 1))
