@@ -35,8 +35,8 @@ def compare(
 
     Made for fits of one kind, such as widths or kernels under one model. Between a sparse and a dense fit distrust
     every column: the sparse one chose its columns, and a precision for each, with the rows it is judged by, and
-    evidence, MDL and leave-one-out (at those columns and precisions) all flatter it. Rows held out decide, or
-    `prequential`, both of which fit anew.
+    evidence, MDL and leave-one-out (at those columns and precisions) all flatter it. The third-level evidence, which
+    pays for every precision, does so least; rows held out, with both fitted anew, decide.
 
     Parameters
     ----------
