@@ -16,6 +16,8 @@ from bayessel.linear.sparse.state import IntArray
 
 #: entries of a block that is worked on at a time
 BLOCK = 4_000_000
+#: length, relative to the longest, below which a column counts as zero
+VANISHING = 1e-70
 #: entries up to which columns that are made when looked at are rather stored: in double, in single precision
 STORE_DOUBLE, STORE_SINGLE = 32_000_000, 540_000_000
 
@@ -35,6 +37,8 @@ class Columns:
         result = np.empty(self.shape[1])
         for part, block in self._raw_blocks():
             result[part] = _lengths(block)
+        # columns so much shorter than the others that squares of the ratio leave double precision count as zero
+        result[result < VANISHING * result.max()] = 0.0
         return result
 
     @cached_property
@@ -99,6 +103,11 @@ class Columns:
             if column[0] != 0.0 and (column == column[0]).all():
                 return int(m)
         return None
+
+    def alike(self) -> bool:
+        """Whether most columns point in nearly the same direction, as those of large offset or very wide kernels do."""
+        some = self.take(np.unique(np.linspace(0, self.shape[1] - 1, 16).astype(np.intp)))
+        return bool(np.median(np.abs(some.T @ some)) > 0.9)
 
     def gram(self, which: IntArray) -> FloatArray:
         """Inner products of unit columns `which` with each other, from blocks of rows."""

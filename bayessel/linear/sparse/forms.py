@@ -12,7 +12,7 @@ from bayessel.linear.sparse.orthogonal import OrthogonalForm
 from bayessel.linear.sparse.skeleton import skeleton
 
 #: entries of W up to which the orthogonal form costs nothing worth saving
-SMALL = 200_000
+SMALL = 400_000
 #: largest numerical rank for which orthogonal coordinates are tried
 MOST = 400
 

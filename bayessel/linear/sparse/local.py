@@ -13,7 +13,7 @@ from bayessel.linear.sparse.newton import ascend
 from bayessel.linear.sparse.state import Form, Scores, State
 
 #: moves that promised a gain and gave none before a search gives up
-PATIENCE = 3
+PATIENCE = 6
 #: gain, per candidate, for which a function is exchanged; neighbours on a fine grid offer hundreds of smaller ones
 LEAST_EXCHANGE = 5e-8
 
@@ -27,6 +27,7 @@ class Search:
     moves_left: int
     history: list[dict[str, Any]] = field(default_factory=list)
     collinear: bool = False
+    broken_promise: bool = False
 
     def note(self, action: str, state: State) -> None:
         """Remember a step."""
@@ -43,6 +44,7 @@ def climb(form: Form, state: State, search: Search, *, tol: float, swaps: bool =
         scores = form.score(state)
         action, gain, leaver, entrant, a = _best(state, scores, banned, swaps)
         if not gain > tol:
+            search.broken_promise = False
             search.collinear |= bool(np.delete(scores.collinear, state.active).any())
             break
         search.moves_left -= 1
@@ -62,6 +64,7 @@ def climb(form: Form, state: State, search: Search, *, tol: float, swaps: bool =
             failures += 1
             banned.add((int(state.active[leaver]) if leaver >= 0 else -1, entrant))
             if failures >= PATIENCE:
+                search.broken_promise = gain > 0.01
                 break
     state = ascend(form, state, learn_noise=search.learn_noise, tol=1e-9, b_max=search.b_max)
     search.note("climb", state)

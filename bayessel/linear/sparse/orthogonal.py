@@ -36,6 +36,11 @@ class OrthogonalForm:
         self.n_columns = W.shape[1]
         self.candidates: IntArray = np.flatnonzero(np.einsum("ij,ij->j", W, W) > 0.0)
 
+    @property
+    def rank(self) -> int:
+        """Number of coordinates."""
+        return len(self.z)
+
     def solve(self, active: IntArray, a: FloatArray, b: float) -> State:
         """Posterior and evidence from the QR factorisation of [X; I]."""
         k = len(active)

@@ -22,6 +22,8 @@ class SparseFit:
     ----------
     log_evidence : float
         log N(t | 0, I/beta + sum_i phi_i phi_i^T / alpha_i) in nats, every constant included.
+    model_evidence : float
+        Third level: log precisions integrated out; see `bayessel.linear.sparse.occam`.
     basis : (k,) array
         Columns of the dictionary in use, ascending.
     alpha, coef : (k,) arrays
@@ -40,11 +42,10 @@ class SparseFit:
         The columns in use and the target.
     posterior : Posterior
         Of the weights of the columns in use.
-    model_evidence : float
-        Third level: log precisions integrated out; see `bayessel.linear.sparse.occam`.
     """
 
     log_evidence: float
+    model_evidence: float
     basis: IntArray
     alpha: FloatArray
     coef: FloatArray
@@ -58,7 +59,6 @@ class SparseFit:
     design: FloatArray = field(repr=False)
     target: FloatArray = field(repr=False)
     posterior: Posterior = field(repr=False)
-    model_evidence: float = np.nan
     kind: str = "type2"
 
     @property

@@ -33,9 +33,9 @@ def full(form: Form, contest: Contest, b: float | None = None) -> State:
     return form.solve(*form.full_start(candidates, contest, b))
 
 
-def greedy(form: Form, noise: float, *, least_gain: float = 0.1, block: int = 1, most: int = 300) -> State:
-    """Add what gains most at a noise held at `noise` (a share of the spread of the target) until nothing does."""
-    return regrow(form, empty(form, -np.log(noise)), -np.log(noise), least_gain=least_gain, block=block, most=most)
+def greedy(form: Form, b: float, *, least_gain: float = 0.1, block: int = 1, most: int = 300) -> State:
+    """Add what gains most at a noise held at log precision `b` until nothing does."""
+    return regrow(form, empty(form, b), b, least_gain=least_gain, block=block, most=most)
 
 
 def regrow(form: Form, state: State, b: float, *, least_gain: float = 0.1, block: int = 1, most: int = 300) -> State:

@@ -1,0 +1,94 @@
+"""From the end of a search to a result: the precisions polished in the columns' own coordinates, evaluated exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayessel.linear.posterior import Posterior, weigh
+from bayessel.linear.sparse.exact import evaluate
+from bayessel.linear.sparse.forms import thin
+from bayessel.linear.sparse.local import Search
+from bayessel.linear.sparse.newton import ascend
+from bayessel.linear.sparse.occam import model_evidence
+from bayessel.linear.sparse.problem import Problem
+from bayessel.linear.sparse.result import SparseFit
+from bayessel.linear.sparse.state import IntArray, State
+from bayessel.result import Status, worst
+
+#: share of the rows left to the noise below which its level says nothing
+INTERPOLATES = 0.02
+#: beta/alpha (for a column of unit length) beyond which digits are lost
+FRAGILE = 1e16
+
+
+def polish(problem: Problem, state: State) -> tuple[IntArray, State]:
+    """Climb in coordinates made for these columns alone, exact to rounding; returns the columns kept, in order."""
+    order = np.argsort(state.active)
+    basis = state.active[order]
+    form = thin(problem.columns.take(basis), problem.t / problem.spread)
+    own = form.solve(np.arange(len(basis)), state.a[order], state.b)
+    own = ascend(form, own, learn_noise=problem.learn_noise, steps=20, tol=1e-9, b_max=problem.b_max)
+    return basis[own.active], own
+
+
+def finish(
+    problem: Problem, basis: IntArray, own: State, search: Search, start: str, reached: dict[str, float]
+) -> SparseFit:
+    """Back to the user's units."""
+    n, p = problem.columns.shape
+    alpha = np.exp(own.a) * (problem.columns.lengths[basis] / problem.spread) ** 2
+    beta = float(np.exp(own.b) / problem.spread**2) if problem.beta is None else problem.beta
+    design = problem.columns.raw(basis)
+    spectrum, scale, active, flat = weigh(design, problem.t, alpha / beta, centre=False, rows=True)
+    posterior = Posterior.of(spectrum, 1.0, beta, n_columns=max(len(basis), 1), scale=scale, active=active, flat=flat)
+    value, coef = evaluate(design, problem.t, alpha, beta, posterior)
+    notes = _remarks(problem, own, search)
+    steps = [
+        {
+            "start": start,
+            "action": step["action"],
+            "log_evidence": step["log_evidence"] + problem.shift,
+            "n_basis": step["n_basis"],
+            "noise_std": float(np.exp(-0.5 * step["b"]) * problem.spread),
+        }
+        for step in search.history
+    ]
+    if not problem.learn_noise:
+        # in a fragile system the search's own number may be too high by its rounding; the exact one bounds it
+        for step in steps:
+            step["log_evidence"] = min(step["log_evidence"], value)
+    last = {"start": start, "action": "polish", "log_evidence": value, "n_basis": len(basis)}
+    return SparseFit(
+        log_evidence=value,
+        model_evidence=model_evidence(own, n, value),
+        basis=basis,
+        alpha=alpha,
+        coef=coef,
+        beta=beta,
+        n_rows=n,
+        n_candidates=p,
+        status=worst(notes),
+        notes=tuple(notes),
+        history=(*steps, {**last, "noise_std": beta**-0.5}),
+        starts={name: height + problem.shift for name, height in reached.items()},
+        design=design,
+        target=problem.t,
+        posterior=posterior,
+    )
+
+
+def _remarks(problem: Problem, own: State, search: Search) -> list[Status]:
+    notes = problem.remarks()
+    n = problem.n_rows
+    if search.moves_left <= 0:
+        notes.append(Status.STEP_LIMIT)
+    if search.collinear:
+        notes.append(Status.COLLINEAR_SKIPPED)
+    left = n - own.size + float(np.trace(own.V))
+    if problem.learn_noise and (own.b >= problem.b_max - 1e-6 or (own.size and left < INTERPOLATES * n)):
+        notes.append(Status.NOISE_AT_FLOOR)
+    if (own.size and float((own.scale**2).max()) > FRAGILE) or search.broken_promise:
+        notes.append(Status.ILL_CONDITIONED)
+    if not own.size and not problem.constant_target and n >= 3:
+        notes.append(Status.PURE_NOISE)
+    return notes

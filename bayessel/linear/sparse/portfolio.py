@@ -1,0 +1,100 @@
+"""Which starts a problem gets, and the search that makes the best of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bayessel.linear.sparse import starts
+from bayessel.linear.sparse.kicks import kick
+from bayessel.linear.sparse.local import Search, climb
+from bayessel.linear.sparse.orthogonal import OrthogonalForm
+from bayessel.linear.sparse.problem import Problem
+from bayessel.linear.sparse.reestimation import Contest
+from bayessel.linear.sparse.state import State
+
+#: work of a contest (rows x rows x columns) up to which many starts are tried
+MANY_STARTS = 1e8
+#: entries of a large dictionary beyond which a second contest does not show in the time
+SECOND_CONTEST = 4_000_000
+#: entries up to which it is tried whether the data want to be interpolated
+QUIET_START = 5_000
+#: functions times rounds of shaking
+KICKS = 80
+
+Found = dict[str, tuple[State, Search]]
+
+
+def search(problem: Problem, init: str, max_steps: int, tol: float) -> tuple[str, State, Search, dict[str, float]]:
+    """Return the name of the best start, where it led, how, and the log evidence that each start reached."""
+    found: Found = {}
+    for name, start in _starts(problem, init):
+        found[name] = search_from(problem, start, 40, max(tol, 0.05))
+    reached = {name: state.log_evidence for name, (state, _) in found.items()}
+    if init == "auto" and _small(problem):
+        _shake(problem, found, tol)
+    name = max(found, key=lambda key: found[key][0].log_evidence)
+    state, history = found[name]
+    history.moves_left = max_steps
+    return name, climb(problem.form, state, history, tol=tol), history, reached
+
+
+def search_from(problem: Problem, start: State, moves: int, tol: float) -> tuple[State, Search]:
+    """Local search from one start."""
+    history = Search(learn_noise=problem.learn_noise, b_max=problem.b_max, moves_left=moves)
+    history.note("start", start)
+    return climb(problem.form, start, history, tol=tol), history
+
+
+def _small(problem: Problem) -> bool:
+    n, p = problem.columns.shape
+    return float(min(n, p)) ** 2 * max(n, p) <= MANY_STARTS
+
+
+def _contests(problem: Problem, init: str) -> dict[str, Contest]:
+    """Contests of all columns, by name; the larger the problem, the fewer."""
+    n, p = problem.columns.shape
+    if not len(problem.form.candidates):
+        return {}
+    constant = problem.columns.constant()
+    with_constant = {} if constant is None else {"constant": Contest(0.1, keep=constant)}
+    if init == "auto" and not _small(problem):
+        if isinstance(problem.form, OrthogonalForm) and with_constant:
+            return with_constant | ({"full(0.1)": Contest(0.1)} if n * p > SECOND_CONTEST else {})
+        return {"full(0.03)": Contest(0.03)}
+    if init == "auto" and isinstance(problem.form, OrthogonalForm) and problem.form.rank > 0.9 * min(n, p):
+        return {
+            "full(0.01)": Contest(0.01)
+        } | with_constant  # narrow functions hardly compete: greedy starts are better
+    contests = {"full(0.001)": Contest(0.001), "mackay": Contest(0.1, 0, -10.6, 60)}
+    if problem.columns.alike():
+        return contests | {"loose": Contest(0.1, 0, -30.0, 60)} | with_constant
+    return contests | {"full(0.01)": Contest(0.01)} | with_constant
+
+
+def _starts(problem: Problem, init: str) -> Iterator[tuple[str, State]]:
+    form, b = problem.form, problem.b
+    n, p = problem.columns.shape
+    if init in ("auto", "full"):
+        for name, contest in _contests(problem, init).items():
+            yield name, starts.full(form, contest, b)
+        if init == "full":
+            if not len(form.candidates):
+                yield "empty", starts.empty(form, problem.level(0.1))
+            return
+    if init == "greedy" or (init == "auto" and _small(problem)):
+        for noise in (0.01, 0.001) if n * p > QUIET_START else (0.01, 0.001, 1e-6):
+            yield f"greedy({noise:g})", starts.greedy(form, problem.level(noise))
+        yield "sequential", starts.empty(form, problem.level(0.1))
+    elif init == "backward":
+        yield "backward", starts.greedy(form, problem.level(1e-4), least_gain=1e-2, block=5)
+    elif not len(form.candidates):
+        yield "empty", starts.empty(form, problem.level(0.1))
+
+
+def _shake(problem: Problem, found: Found, tol: float) -> None:
+    """Shake the two best."""
+    for name in sorted(found, key=lambda key: -found[key][0].log_evidence)[:2]:
+        state, history = found[name]
+        rounds = min(6, KICKS // max(state.size, 1))
+        if rounds:
+            found[name] = kick(problem.form, state, history, rounds, max(tol, 0.02)), history
