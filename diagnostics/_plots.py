@@ -185,6 +185,8 @@ def plot_fit(
     axes = np.asarray(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)).ravel()
     for ax in axes[len(fits) :]:
         ax.set_visible(False)
+    for ax in axes[max(len(fits) - across, 0) : len(fits)]:
+        ax.tick_params(labelbottom=True)  # also where the panel below is not in use
     places = None if centers is None else np.asarray(centers, dtype=float)
     for ax, (label, fit) in zip(axes, sorted(fits.items(), key=lambda pair: width_of(pair[0])), strict=False):
         draw_fit(ax, inputs, t, fit, names, target, places)
