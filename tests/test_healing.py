@@ -151,3 +151,90 @@ def test_nearly_dependent_columns_keep_the_added_variance_positive(rng):
             centre = (row.T * (Sigma * (mpmath.mpf(beta) * (wide.T * mpmath.matrix(t.tolist())))))[0]
             assert oracles.relative(variance[i], expected) < 1e-4
             assert oracles.relative(mean[i], centre, floor=1.0) < 1e-5
+
+
+# --- coverage --------------------------------------------------------------------------------------------------
+# Truths are drawn from a Gaussian process of unit variance and length scale 1 (so that the kernel of width sqrt(2) is
+# its covariance), N = 60 inputs uniform in [-5, 5], noise 0.1. "Inside" are new observations in [-5, 5], "outside" in
+# [-10, -5] and [5, 10]: half the range of the data on either side, as far as five length scales from the data.
+
+A, NOISE, ROWS, NEW_ROWS = 5.0, 0.1, 60, 50
+WAYS = {
+    "plain": (False, None),
+    "function, var": ("function", "var"),
+    "function, mean": ("function", "mean"),
+    "function, evidence": ("function", "evidence"),
+    "process, var": ("process", "var"),
+    "process, evidence": ("process", "evidence"),
+}
+
+
+def one_truth(seed, width=np.sqrt(2.0)):
+    """Coverage (inside, outside) by way of healing, and mean and largest ratio of healed to plain std on the data."""
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
+    from bayessel import RVMRegressor
+
+    rng = np.random.default_rng([7, seed])
+    outside = rng.uniform(A, 2 * A, NEW_ROWS) * rng.choice([-1, 1], NEW_ROWS)
+    x = np.concatenate([rng.uniform(-A, A, ROWS + NEW_ROWS), outside])[:, None]
+    K = np.exp(-((x - x.T) ** 2) / 2)
+    y = np.linalg.cholesky(K + 1e-9 * np.eye(len(K))) @ rng.normal(size=len(K)) + NOISE * rng.normal(size=len(K))
+    X, t, new, seen = x[:ROWS], y[:ROWS], x[ROWS:], y[ROWS:]
+
+    def covered(mean, std):
+        hit = np.abs(seen - mean) < 1.959964 * std
+        return [hit[:NEW_ROWS].mean(), hit[NEW_ROWS:].mean()]
+
+    model = RVMRegressor(width=width).fit(X, t)
+    on_data = model.predict(X, return_std=True)[1]
+    found = {}
+    for name, (augment, precision) in WAYS.items():
+        model.set_params(augment_precision=precision)
+        ratio = model.predict(X, return_std=True, augment=augment)[1] / on_data
+        found[name] = [*covered(*model.predict(new, return_std=True, augment=augment)), ratio.mean(), ratio.max()]
+    kernel = ConstantKernel(1.0, (1e-3, 1e3)) * RBF(1.0, "fixed" if width else (0.1, 10)) + WhiteKernel(0.01, (1e-6, 1))
+    twin = GaussianProcessRegressor(kernel, normalize_y=True).fit(X, t)
+    found["Gaussian process"] = [*covered(*twin.predict(new, return_std=True)), np.nan, np.nan]
+    return found
+
+
+def coverage(seeds):
+    """Way -> means of coverage inside, outside and of the two ratios, and the standard errors of the coverages."""
+    runs = [one_truth(seed) for seed in seeds]
+    table = {}
+    for name in runs[0]:
+        values = np.array([run[name] for run in runs])
+        table[name] = values.mean(axis=0), values[:, :2].std(axis=0, ddof=1) / np.sqrt(len(runs))
+    return table
+
+
+@pytest.mark.filterwarnings("ignore::bayessel.errors.NumericalWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_healed_intervals_cover_and_plain_ones_do_not():
+    """A few truths only; the numbers are those of the long run."""
+    table = coverage(range(10))
+    assert table["plain"][0][1] < 0.45 < 0.65 < table["function, mean"][0][1]
+    assert table["process, evidence"][0][1] > 0.8 and table["process, evidence"][0][0] > 0.88
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::bayessel.errors.NumericalWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_healed_intervals_cover_ninety_five_of_a_hundred():
+    """200 truths; run with -s for the table of docs/healing.md."""
+    table = coverage(range(200))
+    for name, (mean, error) in table.items():
+        print(
+            f"{name:20s} inside {mean[0]:.3f} ± {error[0]:.3f}   outside {mean[1]:.3f} ± {error[1]:.3f}"
+            f"   healed/plain on the data: mean {mean[2]:.3f}, largest {mean[3]:.3f}"
+        )
+    healed, error = table["process, evidence"]
+    assert 0.90 <= healed[0] <= 0.97 and healed[1] >= 0.75
+    assert healed[1] + 2 * error[1] >= 0.90
+    assert healed[2] <= 1.05  # on the data the two agree
+    assert table["plain"][0][1] < 0.3  # control: without healing the same intervals fail
+    # what the twin covers is what can be had
+    twin, twin_error = table["Gaussian process"]
+    assert healed[1] >= twin[1] - 3 * np.hypot(error[1], twin_error[1])
