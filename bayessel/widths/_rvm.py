@@ -27,8 +27,8 @@ _NOISE_SHARE = {"mdl-w": 0.1, "bic": NOISE_SHARE["bic"]}
 _STORED = 30_000_000
 #: moves after which a start from a neighbour has shown whether it leads anywhere
 _TRIAL = 20
-#: an evidence that differs by less was not improved
-_SAME = 1e-6
+#: an evidence higher by less, in nats, is no improvement
+_SAME = 0.01
 #: random orders of the rows behind a prequential code length
 _ORDERS = 5
 
