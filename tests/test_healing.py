@@ -169,7 +169,7 @@ WAYS = {
 }
 
 
-def one_truth(seed, width=np.sqrt(2.0)):
+def one_truth(seed, width=2.0**0.5):
     """Coverage (inside, outside) by way of healing, and mean and largest ratio of healed to plain std on the data."""
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
@@ -194,15 +194,16 @@ def one_truth(seed, width=np.sqrt(2.0)):
         model.set_params(augment_precision=precision)
         ratio = model.predict(X, return_std=True, augment=augment)[1] / on_data
         found[name] = [*covered(*model.predict(new, return_std=True, augment=augment)), ratio.mean(), ratio.max()]
-    kernel = ConstantKernel(1.0, (1e-3, 1e3)) * RBF(1.0, "fixed" if width else (0.1, 10)) + WhiteKernel(0.01, (1e-6, 1))
+    bounds = (0.1, 10.0) if width == "fit" else "fixed"
+    kernel = ConstantKernel(1.0, (1e-3, 1e3)) * RBF(1.0, bounds) + WhiteKernel(0.01, (1e-6, 1))
     twin = GaussianProcessRegressor(kernel, normalize_y=True).fit(X, t)
     found["Gaussian process"] = [*covered(*twin.predict(new, return_std=True)), np.nan, np.nan]
     return found
 
 
-def coverage(seeds):
+def coverage(seeds, **given):
     """Way -> means of coverage inside, outside and of the two ratios, and the standard errors of the coverages."""
-    runs = [one_truth(seed) for seed in seeds]
+    runs = [one_truth(seed, **given) for seed in seeds]
     table = {}
     for name in runs[0]:
         values = np.array([run[name] for run in runs])
@@ -226,7 +227,7 @@ def test_healed_intervals_cover_ninety_five_of_a_hundred():
     """200 truths; run with -s for the table of docs/healing.md."""
     table = coverage(range(200))
     for name, (mean, error) in table.items():
-        print(
+        print(  # noqa: T201
             f"{name:20s} inside {mean[0]:.3f} ± {error[0]:.3f}   outside {mean[1]:.3f} ± {error[1]:.3f}"
             f"   healed/plain on the data: mean {mean[2]:.3f}, largest {mean[3]:.3f}"
         )
