@@ -25,6 +25,7 @@ def fit_rvm(
     beta: float | None = None,
     max_steps: int = 1000,
     tol: float = 1e-4,
+    restarts: int | None = None,
 ) -> SparseFit:
     r"""Fit a relevance vector machine by type-II maximum likelihood.
 
@@ -44,6 +45,10 @@ def fit_rvm(
         Largest number of moves of the final search.
     tol
         Smallest gain of the evidence, in nats, worth a move.
+    restarts
+        The surface has many optima a few nats apart. After the starts the best model is shaken (functions taken out,
+        the noise held low) and searched again until this many tries in a row bring nothing. Default: a few for small
+        problems, none for large ones; ten or more where the last nats matter more than the time.
 
     Examples
     --------
@@ -59,12 +64,14 @@ def fit_rvm(
     check_magnitude(target, "t")
     as_count(max_steps, "max_steps")
     as_positive(tol, "tol")
+    if restarts is not None:
+        as_count(restarts, "restarts", 0)
     known = None if beta is None else as_positive(beta, "beta")
     warm = _warm(init, columns.shape[1])
     with few_threads(columns.shape[0] * columns.shape[1]):
         problem = Problem.of(columns, target, known)
         if warm is None:
-            name, state, history, reached = search(problem, init, max_steps, tol)
+            name, state, history, reached = search(problem, init, max_steps, tol, restarts)
             basis, own = polish(problem, state)
         else:
             name, start = "warm", problem.state(*warm)

@@ -82,6 +82,10 @@ class GramForm:
         value = log_evidence(self.n_rows, b, log_det, quad)
         return State(active, a, b, value, Ri, Ri @ Ri.T, v, scale, w, sum_squares)
 
+    def vector(self, m: int) -> FloatArray:
+        """Candidate m as it is."""
+        return self.columns.take(np.array([m]))[:, 0]
+
     def _impossible(self, active: IntArray, a: FloatArray, b: float, scale: FloatArray) -> State:
         k = len(active)
         return State(active, a, b, -np.inf, np.eye(k), np.eye(k), np.zeros(k), scale, np.zeros(k), self.tt)

@@ -23,7 +23,8 @@ def thinned(form: Form, state: State, share: float, learn_noise: bool, b_max: fl
     return state
 
 
-#: what is tried in turn: a share of the functions taken out, or a noise precision raised by a factor
+#: what is tried in turn: a share of the functions taken out, or a noise precision raised by a factor; then functions
+#: taken out at random
 PLAN = (("thin", 0.3), ("quiet", 4.0), ("thin", 0.6), ("quiet", 20.0), ("thin", 0.15))
 
 
@@ -32,10 +33,13 @@ def kick(form: Form, state: State, search: Search, rounds: int, tol: float) -> S
     failures = turn = 0
     plan = PLAN if search.learn_noise else tuple(step for step in PLAN if step[0] == "thin")
     while failures < rounds:
-        kind, size = plan[turn % len(plan)]
+        kind, size = plan[turn] if turn < len(plan) else ("ruin", 0.1 + 0.05 * (turn % 4))
         turn += 1
         if kind == "thin":
             new = thinned(form, state, size, search.learn_noise, search.b_max)
+        elif kind == "ruin":
+            stay = np.random.default_rng(turn).random(state.size) > size
+            new = form.solve(state.active[stay], state.a[stay], state.b)
         else:
             new = regrow(form, state, min(state.b + float(np.log(size)), search.b_max))
         new = climb(form, new, Search(search.learn_noise, search.b_max, 60), tol=tol)

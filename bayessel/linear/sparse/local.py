@@ -16,6 +16,8 @@ from bayessel.linear.sparse.state import Form, Scores, State
 PATIENCE = 6
 #: gain, per candidate, for which a function is exchanged; neighbours on a fine grid offer hundreds of smaller ones
 LEAST_EXCHANGE = 5e-8
+#: functions in the model for each move that is made together with others
+TOGETHER = 12
 
 
 @dataclass
@@ -34,7 +36,22 @@ class Search:
         self.history.append({"action": action, "log_evidence": state.log_evidence, "n_basis": state.size, "b": state.b})
 
 
-def climb(form: Form, state: State, search: Search, *, tol: float, swaps: bool = True) -> State:
+@dataclass(frozen=True)
+class Move:
+    """A change of the model: the candidate `entrant` comes in, the column at position `leaver` (-1: none) goes."""
+
+    gain: float
+    leaver: int
+    entrant: int
+    a: float
+
+    @property
+    def action(self) -> str:
+        """Name of the change."""
+        return "add" if self.leaver < 0 else "swap"
+
+
+def climb(form: Form, state: State, search: Search, *, tol: float) -> State:
     """Move until nothing gains more than `tol` (an exchange: a little more); the evidence never decreases."""
     state = ascend(form, state, learn_noise=search.learn_noise, b_max=search.b_max)
     search.note("climb", state)
@@ -42,54 +59,89 @@ def climb(form: Form, state: State, search: Search, *, tol: float, swaps: bool =
     failures = 0
     while search.moves_left > 0:
         scores = form.score(state)
-        action, gain, leaver, entrant, a = _best(state, scores, banned, swaps)
-        if not gain > tol:
+        moves = _moves(form, state, scores, banned)
+        if not moves or not moves[0].gain > tol:
             search.broken_promise = False
             search.collinear |= bool(np.delete(scores.collinear, state.active).any())
             break
+        # several at once where they are strangers to each other; what does not keep its promise is done one by one
+        new = _try(form, state, moves, search, tol)
+        if len(moves) > 1 and not new.log_evidence > state.log_evidence + moves[0].gain:
+            new = _try(form, state, moves[:1], search, tol)
         search.moves_left -= 1
-        active, precisions = state.active, state.a
-        if leaver >= 0:
-            stay = np.arange(state.size) != leaver
-            active, precisions = active[stay], precisions[stay]
-        new = form.solve(np.append(active, entrant), np.append(precisions, a), state.b)
         # a move in a fragile place may promise more than it gives: only what is measured counts
-        new = ascend(form, new, learn_noise=search.learn_noise, steps=6, tol=0.1 * tol, b_max=search.b_max)
         if new.log_evidence > state.log_evidence + 0.3 * tol:
             state = new
             failures = 0
             banned.clear()
-            search.note(action, state)
+            search.note("+".join(move.action for move in moves), state)
         else:
             failures += 1
-            banned.add((int(state.active[leaver]) if leaver >= 0 else -1, entrant))
+            leaver = moves[0].leaver
+            banned.add((int(state.active[leaver]) if leaver >= 0 else -1, moves[0].entrant))
             if failures >= PATIENCE:
-                search.broken_promise = gain > 0.01
+                search.broken_promise = moves[0].gain > 0.01
                 break
     state = ascend(form, state, learn_noise=search.learn_noise, tol=1e-9, b_max=search.b_max)
     search.note("climb", state)
     return state
 
 
-def _best(
-    state: State, scores: Scores, banned: set[tuple[int, int]], swaps: bool
-) -> tuple[str, float, int, int, float]:
-    """(action, gain, position of the leaver or -1, entrant, log precision of the entrant) of the best move."""
+def _try(form: Form, state: State, moves: list[Move], search: Search, tol: float) -> State:
+    stay = np.ones(state.size, dtype=bool)
+    stay[[move.leaver for move in moves if move.leaver >= 0]] = False
+    active = np.append(state.active[stay], [move.entrant for move in moves])
+    a = np.append(state.a[stay], [move.a for move in moves])
+    new = form.solve(active, a, state.b)
+    return ascend(form, new, learn_noise=search.learn_noise, steps=6, tol=0.1 * tol, b_max=search.b_max)
+
+
+def _moves(form: Form, state: State, scores: Scores, banned: set[tuple[int, int]]) -> list[Move]:
+    """The best move, and others worth a third of it that concern other columns and unlike candidates."""
     gains: FloatArray = add_gains(state, scores)
-    for leaver, entrant in banned:
-        if leaver < 0:
+    leaver = np.full(len(gains), -1)
+    for who, entrant in banned:
+        if who < 0:
             gains[entrant] = -np.inf
-    m = int(np.argmax(gains))
-    best = ("add", float(gains[m]), -1, m, 0.0)
-    if swaps and state.size:
+    a = np.zeros(len(gains))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        a = 2.0 * np.log(scores.S) - np.log(scores.Q**2 - scores.S)
+    if state.size:
         swap, S, ratio = swap_gains(state, scores)
-        for leaver, entrant in banned:
-            swap[state.active == leaver, entrant] = -np.inf
-        j, e = divmod(int(np.argmax(swap)), swap.shape[1])
-        if swap[j, e] > max(best[1], LEAST_EXCHANGE * swap.shape[1]):
-            a = float(np.log(S[j, e]) - np.log(max(ratio[j, e] - 1.0, 1e-12)))
-            return "swap", float(swap[j, e]), j, e, a
-    if best[1] > -np.inf:
-        S_m, Q_m = float(scores.S[m]), float(scores.Q[m])
-        best = ("add", best[1], -1, m, float(2.0 * np.log(S_m) - np.log(Q_m * Q_m - S_m)))
-    return best
+        for who, entrant in banned:
+            swap[state.active == who, entrant] = -np.inf
+        j = np.argmax(swap, axis=0)
+        everyone = np.arange(len(gains))
+        best = swap[j, everyone]
+        better = best > np.maximum(gains, LEAST_EXCHANGE * len(gains))
+        gains = np.where(better, best, gains)
+        leaver = np.where(better, j, -1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            entering = np.log(S[j, everyone]) - np.log(np.maximum(ratio[j, everyone] - 1.0, 1e-12))
+        a = np.where(better, entering, a)
+    most = max(1, state.size // TOGETHER)
+    if most == 1:
+        order = np.array([np.argmax(gains)])
+    else:
+        order = np.argpartition(-gains, min(10 * most, len(gains) - 1))[: 10 * most]
+        order = order[np.argsort(-gains[order])]
+    moves: list[Move] = []
+    chosen: list[tuple[FloatArray, FloatArray, float]] = []
+    for e in order:
+        gain = float(gains[e])
+        if not np.isfinite(gain) or (moves and gain < moves[0].gain / 3.0) or len(moves) == most:
+            break
+        if moves and leaver[e] >= 0 and any(move.leaver == leaver[e] for move in moves):
+            continue
+        if most > 1:
+            # coupling phi_m^T C^-1 phi_e of two candidates, as a share of sqrt(S_m S_e)
+            vector, through = form.vector(int(e)), scores.T[:, e]
+            own = float(vector @ vector - through @ through)
+            if any(
+                abs(float(vector @ other - through @ beyond)) > 0.3 * np.sqrt(max(own * size, 0.0))
+                for other, beyond, size in chosen
+            ):
+                continue
+            chosen.append((vector, through, own))
+        moves.append(Move(gain, int(leaver[e]), int(e), float(a[e])))
+    return moves

@@ -65,6 +65,10 @@ class OrthogonalForm:
         value = log_evidence(self.n_rows, b, log_det, float(beta * sum_squares + v @ v))
         return State(active, a, b, value, Ri, Ri @ Ri.T, v, scale, w, sum_squares, (Q1, residual))
 
+    def vector(self, m: int) -> FloatArray:
+        """Candidate m in orthogonal coordinates."""
+        return self.W[:, m]
+
     @staticmethod
     def _root(X: FloatArray, trace: float) -> FloatArray:
         """Upper triangular R with R^T R = I + X^T X and a positive diagonal."""

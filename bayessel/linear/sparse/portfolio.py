@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from bayessel.linear.sparse import starts
 from bayessel.linear.sparse.kicks import kick
@@ -24,14 +25,20 @@ KICKS = 80
 Found = dict[str, tuple[State, Search]]
 
 
-def search(problem: Problem, init: str, max_steps: int, tol: float) -> tuple[str, State, Search, dict[str, float]]:
+def search(
+    problem: Problem, init: str, max_steps: int, tol: float, restarts: int | None
+) -> tuple[str, State, Search, dict[str, float]]:
     """Return the name of the best start, where it led, how, and the log evidence that each start reached."""
     found: Found = {}
     for name, start in _starts(problem, init):
         found[name] = search_from(problem, start, 40, max(tol, 0.05))
     reached = {name: state.log_evidence for name, (state, _) in found.items()}
-    if init == "auto" and _small(problem):
+    if restarts is None and init == "auto" and _small(problem):
         _shake(problem, found, tol)
+    elif restarts:
+        name = max(reached, key=lambda key: reached[key])
+        state, history = found[name]
+        found[name] = kick(problem.form, state, history, restarts, max(tol, 0.02)), history
     name = max(found, key=lambda key: found[key][0].log_evidence)
     state, history = found[name]
     history.moves_left = max_steps
@@ -76,7 +83,7 @@ def _starts(problem: Problem, init: str) -> Iterator[tuple[str, State]]:
     n, p = problem.columns.shape
     if init in ("auto", "full"):
         for name, contest in _contests(problem, init).items():
-            yield name, starts.full(form, contest, b)
+            yield name, starts.full(form, replace(contest, b_max=problem.b_max), b)
         if init == "full":
             if not len(form.candidates):
                 yield "empty", starts.empty(form, problem.level(0.1))

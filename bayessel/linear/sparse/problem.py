@@ -73,7 +73,7 @@ class Problem:
 
     def level(self, noise: float) -> float:
         """Log noise precision of a variance `noise`, a share of the spread, unless the precision is known."""
-        return -float(np.log(noise)) if self.b is None else self.b
+        return min(-float(np.log(noise)), self.b_max) if self.b is None else self.b
 
     def remarks(self) -> list[Status]:
         """What is to be said before anything is fitted."""

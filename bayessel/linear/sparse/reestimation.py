@@ -43,6 +43,8 @@ class Contest:
     keep
         A column that stays, all but free, whatever its rivals do; the constant, whose part functions at the edges of
         the data play otherwise.
+    b_max
+        Largest log noise precision.
     """
 
     noise: float
@@ -50,6 +52,7 @@ class Contest:
     a: float = 0.0
     steps: int = 30
     keep: int | None = None
+    b_max: float = 60.0
 
 
 def reestimate(
@@ -60,13 +63,13 @@ def reestimate(
     a = np.full(len(candidates), contest.a)
     kept = candidates == contest.keep if contest.keep is not None else np.zeros(len(candidates), dtype=bool)
     a[kept] = FREE
-    level = -float(np.log(contest.noise)) if b is None else b
+    level = min(-float(np.log(contest.noise)), contest.b_max) if b is None else b
     for step in range(contest.steps):
         gamma, mu, sum_squares = sums(active, a, level)
         gamma = np.clip(gamma, 1e-300, 1.0)
         if b is None and step >= contest.hold:
             left = max(n_rows - float(gamma.sum()), 1e-3)
-            level = min(float(np.log(left) - np.log(max(sum_squares, 1e-300))), 60.0)
+            level = min(float(np.log(left) - np.log(max(sum_squares, 1e-300))), contest.b_max)
         with np.errstate(divide="ignore"):
             a = np.minimum(np.log(gamma) - 2.0 * np.log(np.abs(mu)), 80.0)
         a[kept] = FREE

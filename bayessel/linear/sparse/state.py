@@ -96,6 +96,10 @@ class Form(Protocol):
         """S and Q of every candidate."""
         ...
 
+    def vector(self, m: int) -> FloatArray:
+        """Candidate m as a unit vector, in some coordinates."""
+        ...
+
     def full_start(self, candidates: IntArray, contest: Contest, b: float | None) -> tuple[IntArray, FloatArray, float]:
         """Columns and precisions after a contest of all these columns."""
         ...
