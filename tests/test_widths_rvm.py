@@ -18,7 +18,7 @@ from bayessel.linear import fit_rvm
 from bayessel.widths import _door, _rvm
 from tests import oracles
 
-EVERY = ("mdl-w", "mdl-alpha", "evidence", "loo", "elpd-loo", "gcv", "bic")
+EVERY = ("mdl-w", "mdl-alpha", "evidence", "model-evidence", "loo", "elpd-loo", "gcv", "bic")
 WIDTHS = np.geomspace(0.15, 4.0, 7)
 
 
@@ -78,6 +78,8 @@ def test_row_is_what_dense_algebra_says(data, comparison):
         length = -0.5 * n * np.log(beta) + 0.5 * beta * S + np.log(np.abs(mean)).sum() - k * np.log(0.1) + flags
         assert_allclose(row["mdl-w"], length, rtol=1e-6)
         assert_allclose(row["mdl-alpha"], 0.5 * (quad + logdet) + flags, rtol=1e-6)
+        again = fit_rvm(bs.RBFDictionary(x, r).design(x), y, init=(fit.basis, fit.alpha, beta))
+        assert_allclose(row["model-evidence"], again.model_evidence, atol=0.02)
         gamma = k - fit.alpha @ np.diag(Sigma)
         assert_allclose([row["gamma"], row["n_basis"]], [gamma, k], rtol=1e-5)
         assert_allclose(row["gcv"], n * S / (n - gamma) ** 2, rtol=1e-5)

@@ -54,7 +54,8 @@ def compare_widths(
         relevance vector machine, a precision for every weight, most of which prune their function.
     criteria
         Default for ``"rvm"``: ``"mdl-w"``, ``"mdl-alpha"``, ``"evidence"``, ``"loo"``; it also has
-        ``"model-evidence"``, ``"elpd-loo"`` (leave-one-out log density), ``"gcv"``, ``"bic"``, ``"prequential"``.
+        ``"model-evidence"``, ``"elpd-loo"`` (leave-one-out log density), ``"gcv"``, ``"bic"``, ``"prequential"`` (some
+        thirty fits more per width).
         ``"evidence"`` has ``"evidence"``, ``"model-evidence"``, ``"gcv"``, ``"loo"``, ``"uev"``, ``"fpe"``, ``"bic"``;
         default: all of them. Higher is better for the evidences and log densities, lower for everything else.
     kind
