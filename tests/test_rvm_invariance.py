@@ -216,6 +216,17 @@ def test_a_fit_starts_one_with_other_rows(rng):
     assert fit_rvm(F, t, init=first).log_evidence >= floor
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_restarts_only_help(rng, known):
+    x, F = rvm_problems.kernels(rng, 60, 0.07)
+    t = np.sin(15 * x) + 0.1 * rng.normal(size=60)
+    beta = 80.0 if known else None
+    values = [fit_rvm(F, t, beta=beta, restarts=r).log_evidence for r in (0, 3, 8)]
+    assert values[1] >= values[0] - 1e-6
+    assert values[2] >= values[1] - 1e-6
+    assert fit_rvm(F, t, beta=beta).log_evidence >= values[0] - 1e-6
+
+
 def test_few_steps_are_announced(rng):
     x, F = rvm_problems.kernels(rng, 60, 0.05)
     t = np.sin(30 * x) + 0.1 * rng.normal(size=60)
