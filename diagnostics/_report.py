@@ -128,7 +128,7 @@ def width_report(
         "<h2>The criteria over the width</h2>",
         _panels(_curve_figures(table, criteria)),
         f"<p>{_legend(table, criteria)}</p>",
-        *_choices(table, criteria, chosen),
+        *_choices(table, criteria, chosen, fits),
         *_fits(X, y, fits, names, target, chosen, centers),
         "<h2>The numbers</h2>",
         _table(table, criteria),
@@ -193,18 +193,25 @@ def _describe(table: pd.DataFrame, name: str) -> str:
     return f"{CRITERIA[name].label} over the kernel width: {best}"
 
 
-def _choices(table: pd.DataFrame, criteria: Sequence[str], chosen: Mapping[Label, Sequence[str]]) -> list[str]:
-    """A small table of the preferred widths and what each criterion says of them."""
-    if len(chosen) < 2:
+def _choices(
+    table: pd.DataFrame,
+    criteria: Sequence[str],
+    chosen: Mapping[Label, Sequence[str]],
+    fits: Mapping[Label, Prediction],
+) -> list[str]:
+    """A small table of the preferred widths, and of separate optima, and what each criterion says of them."""
+    labels = [label for label in table.index if label in chosen or label in fits]
+    if len(labels) < 2:
         return []
     head = "".join(f"<th>{escape(CRITERIA[name].label)}</th>" for name in criteria)
     rows = []
-    for label, names in chosen.items():
+    for label in labels:
+        names = chosen.get(label, ())
         at = table.loc[[label]].iloc[0]
         cells = "".join(
             f"<td{' class=best' if name in names else ''}>{_loss(table, name, label)}</td>" for name in criteria
         )
-        who = listing([CRITERIA[name].label for name in names])
+        who = listing([CRITERIA[name].label for name in names]) if names else "(separate optimum)"
         rows.append(
             f'<tr><th>{escape(say(label))}</th><td class="word">{escape(who)}</td>'
             f"<td>{int(at.get('n_basis', 0))}</td>{cells}</tr>"
@@ -213,8 +220,8 @@ def _choices(table: pd.DataFrame, criteria: Sequence[str], chosen: Mapping[Label
         "<h2>Where they differ, and what it costs</h2>",
         '<div class="scroll" tabindex="0"><table><thead><tr><th>width</th><th class="word">best by</th>'
         f"<th>functions</th>{head}</tr></thead>\n<tbody>{''.join(rows)}</tbody></table></div>",
-        "<p>One row per preferred width: what each criterion loses there against its own best, in nats or as a share "
-        "of the error. Below 3 nats or 5 % hardly worth a thought.</p>",
+        "<p>One row per preferred width or separate optimum: what each criterion loses there against its own best, in "
+        "nats or as a share of the error. Below 3 nats or 5 % hardly worth a thought.</p>",
     ]
 
 

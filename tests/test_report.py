@@ -170,6 +170,10 @@ def test_what_it_costs_to_differ(sparse, table, tmp_path):
     assert here[:3] == ["Log evidence", "5", "★"]
     expected = 1 + (np.log10(best["evidence"]) + 0.25) ** 2
     assert here[3] == f"{100 * (expected / table['gcv'].min() - 1):.1f} %"
+    none = np.empty(0)
+    kept = Prediction(np.zeros(1), np.ones(1), none, none, none)
+    more = Page(width_report(table, ["gcv"], ["v"], [[0.0]], [0.0], {table.index[0]: kept}, ["x"], "y"))
+    assert [text for text, _ in more.tables[0]][4:6] == ["r = 0.1", "(separate optimum)"]
     loss = 50 * ((np.log10(best["gcv"]) - 0.25) ** 2 - (u - 0.25).__abs__().min() ** 2)
     assert rows[f"r = {number(best['gcv'])}"][2] == f"{loss:.1f} nats"
 
