@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ class Ledger:
     def __init__(self, problem: Problem, kinds: Sequence[str]) -> None:
         self.problem, self.kinds = problem, tuple(kinds)
         self.rows: dict[Place, dict[str, Any]] = {}
+        self._grids: dict[str, list[float]] = {kind: [] for kind in kinds}
         self.starts: dict[Place, Any] = {}
         self.evidences: dict[Place, float] = {}
         self._predictions: dict[Place, Prediction] = {}
@@ -32,6 +34,8 @@ class Ledger:
 
     def enter(self, place: Place, outcome: Outcome) -> None:
         """Enter a finished place, or what replaces it."""
+        if place not in self.rows:
+            insort(self._grids[place.kind], place.width)
         self.rows[place] = outcome.row
         self.starts[place], self.evidences[place] = outcome.start, outcome.log_evidence
         self._predictions[place] = outcome.prediction
@@ -43,13 +47,9 @@ class Ledger:
         if len(self.problem.t) * sum(map(len, self._losses.values())) > KEPT:
             self._losses[place] = {}
 
-    def widths(self, kind: str) -> list[float]:
-        """Finished widths of a kind, sorted."""
-        return sorted(place.width for place in self.rows if place.kind == kind)
-
     def places(self) -> list[Place]:
         """Finished places: by kind in the order asked for, then by width."""
-        return [Place(kind, r) for kind in self.kinds for r in self.widths(kind)]
+        return [Place(kind, r) for kind in self.kinds for r in self._grids[kind]]
 
     def dented(self, place: Place) -> bool:
         """Whether the evidence lies below the line through its neighbours on the logarithm of the width.
@@ -57,8 +57,7 @@ class Ledger:
         At the optimum of every width it is a smooth curve, and bends down around its peaks: a local optimum that a
         neighbour escaped shows as a dent. At the ends the line goes on through the two nearest widths.
         """
-        grid = self.widths(place.kind)
-        at = grid.index(place.width)
+        grid, at = self._grids[place.kind], self._position(place)
         near = [k for k in (at - 1, at + 1) if 0 <= k < len(grid)]
         if len(near) == 1:
             near += [k for k in (at - 2, at + 2) if 0 <= k < len(grid)]
@@ -70,9 +69,11 @@ class Ledger:
 
     def neighbours(self, place: Place) -> list[Place]:
         """Return the finished places on both sides, the narrower first."""
-        grid = self.widths(place.kind)
-        at = grid.index(place.width)
+        grid, at = self._grids[place.kind], self._position(place)
         return [Place(place.kind, r) for r in grid[max(at - 1, 0) : at + 2] if r != place.width]
+
+    def _position(self, place: Place) -> int:
+        return bisect_left(self._grids[place.kind], place.width)
 
     def table(self) -> pd.DataFrame:
         """One row per finished place: by kind in the order asked for, then by width."""
