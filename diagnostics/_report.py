@@ -221,7 +221,8 @@ def _choices(
         '<div class="scroll" tabindex="0"><table><thead><tr><th>width</th><th class="word">best by</th>'
         f"<th>functions</th>{head}</tr></thead>\n<tbody>{''.join(rows)}</tbody></table></div>",
         "<p>One row per preferred width or separate optimum: what each criterion loses there against its own best, in "
-        "nats or as a share of the error. Below 3 nats or 5 % hardly worth a thought.</p>",
+        "nats or as a share of the error, with the standard error of the difference where it has one. Below 3 nats or 5 % "
+        "hardly worth a thought.</p>",
     ]
 
 
@@ -233,7 +234,14 @@ def _loss(table: pd.DataFrame, name: str, label: Label) -> str:
         return "–"
     if value == 0:
         return "★"
-    return f"{value:.1f} nats" if CRITERIA[name].in_nats else f"{100 * value:.1f} %"
+    column = f"{name}_diff_se"
+    error = float(table[column].to_numpy(dtype=float)[table.index.get_loc(label)]) if column in table else np.nan
+    if CRITERIA[name].in_nats:
+        return f"{value:.1f}{f' ± {error:.1f}' if np.isfinite(error) else ''} nats"
+    if value >= 10.0:
+        return f"{1.0 + value:.0f} times"
+    share = 100.0 * error / turning_points(table, name)[0].value
+    return f"{100 * value:.1f}{f' ± {share:.1f}' if np.isfinite(share) else ''} %"
 
 
 def _fits(

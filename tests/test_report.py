@@ -160,6 +160,7 @@ def test_a_sparse_model_is_told_in_full(sparse, tmp_path):
 def test_what_it_costs_to_differ(sparse, table, tmp_path):
     """Each preferred width, and what every criterion loses there: nats, or a share of the error."""
     table["n_basis"] = 5
+    table["gcv_diff_se"] = 0.2
     page = Page(width_report(table, ["evidence", "gcv", "bic"], ["v"], [[0.0]], [0.0], {}, ["x"], "y"))
     cells = [text for text, _ in page.tables[0]]
     assert cells[:6] == ["width", "best by", "functions", "Log evidence", "GCV", "BIC"]
@@ -169,7 +170,7 @@ def test_what_it_costs_to_differ(sparse, table, tmp_path):
     here = rows[f"r = {number(best['evidence'])}"]
     assert here[:3] == ["Log evidence", "5", "★"]
     expected = 1 + (np.log10(best["evidence"]) + 0.25) ** 2
-    assert here[3] == f"{100 * (expected / table['gcv'].min() - 1):.1f} %"
+    assert here[3] == f"{100 * (expected / table['gcv'].min() - 1):.1f} ± {20 / table['gcv'].min():.1f} %"
     none = np.empty(0)
     kept = Prediction(np.zeros(1), np.ones(1), none, none, none)
     more = Page(width_report(table, ["gcv"], ["v"], [[0.0]], [0.0], {table.index[0]: kept}, ["x"], "y"))
