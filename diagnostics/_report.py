@@ -221,7 +221,7 @@ def _choices(
         '<div class="scroll" tabindex="0"><table><thead><tr><th>width</th><th class="word">best by</th>'
         f"<th>functions</th>{head}</tr></thead>\n<tbody>{''.join(rows)}</tbody></table></div>",
         "<p>One row per preferred width or separate optimum: what each criterion loses there against its own best, in "
-        "nats or as a share of the error, with the standard error of the difference where there is one. Below 3 nats or "
+        "nats or as a share of the error, with the standard error of the difference if there is one. Below 3 nats or "
         "5 % hardly worth a thought.</p>",
     ]
 
