@@ -105,9 +105,10 @@ CRITERIA: Mapping[str, Criterion] = {
             False,
             "squared units of the target",
             "prediction",
-            "Leave-one-out: mean squared error of predicting each row from all others (exact, without refitting; "
-            "the precisions, and which functions are in use, stay those of all rows, so it is a little hopeful). "
-            "It charges nothing for a function that does no harm.",
+            "Leave-one-out: mean squared error of predicting each row from all others (exact, without refitting). The "
+            "precisions stay those of all rows, and so does the choice of functions in a sparse model: made with the "
+            "row in sight, it is not paid for, so the error of a fit that picked many narrow functions is flattered. "
+            "Rows held out, and the prequential length, do not flatter.",
         ),
         Criterion(
             "elpd-loo",
@@ -115,8 +116,8 @@ CRITERIA: Mapping[str, Criterion] = {
             True,
             "nats (sum over rows)",
             "prediction",
-            "Leave-one-out: sum of the log predictive densities of each row given all others (exact at the "
-            "precisions of all rows). Unlike the squared error it also judges the error bars.",
+            "Leave-one-out: sum of the log predictive densities of each row given all others, at the precisions and "
+            "with the functions of all rows. Unlike the squared error it also judges the error bars; it flatters like LOO.",
         ),
         Criterion(
             "uev",

@@ -197,8 +197,15 @@ def _why(table: pd.DataFrame, chosen: Mapping[Label, tuple[str, ...]], offered: 
             f" MDL pays {np.log(offered):.1f} nats (ln {offered}) to name each function"
             f"{', and more to send its weight' if mdl == 'mdl-w' else ''}, and stops at {size[mdl]} of them"
         )
-        price = "pays less" if rival == "evidence" else "pays nothing for a function that does no harm"
-        said += f"; {who([rival])} {price} and takes {size[rival]}." if rival else "."
+        if rival == "evidence":
+            said += f"; the evidence pays less and takes {size[rival]}."
+        elif rival:
+            said += (
+                f"; {who([rival])} takes {size[rival]}, and pays nothing for having picked them by these very rows, "
+                "which flatters narrow widths."
+            )
+        else:
+            said += "."
     return said
 
 

@@ -611,7 +611,7 @@ VERDICTS = {
         ["The evidence prefers r = 2, LOO r = 1, MDL-w r = 4: the criteria disagree.",
          "MDL-w asks how short a message",
          "MDL pays 4.6 nats (ln 101) to name each function, and more to send its weight",
-         "and stops at 8 of them; LOO pays nothing for a function that does no harm and takes 50.",
+         "and stops at 8 of them; LOO takes 50, and pays nothing for having picked them by these very rows",
          "MDL-w hardly depends on the precision delta"],
         ["separate optima"],
     ),
