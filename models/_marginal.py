@@ -78,7 +78,9 @@ class MarginalOp(Op):
 
     def make_node(self, *inputs: Any) -> Apply:
         """One node with the value and the derivatives as outputs, so that the gradient costs nothing more."""
-        return Apply(self, [pt.as_tensor_variable(x) for x in inputs], [pt.dscalar(), pt.dvector(), pt.dscalar(), pt.dvector()])
+        return Apply(
+            self, [pt.as_tensor_variable(x) for x in inputs], [pt.dscalar(), pt.dvector(), pt.dscalar(), pt.dvector()]
+        )
 
     def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
         """NumPy at run time."""

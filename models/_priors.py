@@ -73,10 +73,11 @@ def weight_precision_prior(
 
 
 def separate_precision_rates(Phi: FloatArray, t: FloatArray, *, centre: bool, shape: float) -> FloatArray:
-    """Return b_i = shape · (0.1 · s_i)² with M ⟨φ_i²⟩ s_i² = (spread of t)², one per column.
+    """Return b_i = shape · s_i² with M ⟨φ_i²⟩ s_i² = (spread of t)², one per column.
 
-    With `centre` the spread is about the mean, for a constant column takes care of that: its own scale is then the
-    root mean square of t.
+    Smaller scales would be sparser, but overlapping functions need weights that cancel, and a prior that forbids them
+    fits nothing. With `centre` the spread is about the mean, for a constant column takes care of that: its own scale
+    is then the root mean square of t.
     """
     full, spread_of_t = _rms(t, False), _rms(t, centre)
     rates = np.empty(Phi.shape[1])
@@ -84,7 +85,7 @@ def separate_precision_rates(Phi: FloatArray, t: FloatArray, *, centre: bool, sh
         # a column of zeros has no scale; any will do
         size = _rms(column, False) * np.sqrt(Phi.shape[1])
         own = full if centre and np.ptp(column) == 0.0 else spread_of_t
-        rates[i] = _default("alpha", shape, WEIGHT_FRACTION * own / size).rate
+        rates[i] = _default("alpha", shape, own / size).rate
     return rates
 
 

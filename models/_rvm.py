@@ -113,8 +113,8 @@ def rvm(
         recovers the weights.
     alpha_shape, alpha_rate : float, or for the rate one per column
         Gamma prior of the α_i, p(x) ∝ x^(a−1) exp(−b x). Default a = 1, two degrees of freedom for each weight, and
-        their scale is a tenth of the size at which all weights together account for the spread of t, column by
-        column in the units of that column. Smaller shapes are sparser and give a posterior of several modes, which
+        their scale is the size at which all weights together account for the spread of t, column by column in the
+        units of that column. Smaller shapes are sparser and give a posterior of several modes, which
         chains leave rarely; the limit a, b → 0 of type-II maximum likelihood is improper: it can be maximised
         (``bs.linear.fit_rvm``) but not sampled.
     beta_shape, beta_rate : float

@@ -198,8 +198,8 @@ def test_default_priors_follow_the_units(rng):
         return np.append(*[1.0 / np.asarray(pm.draw(model[n].owner.inputs[-1])) for n in ("alpha", "beta")])
 
     base = rates(Phi, t)
-    assert_allclose(base[:3], 0.01 * np.var(t) / 4 / np.mean(Phi[:, :3] ** 2, axis=0), rtol=1e-9)
-    assert_allclose(base[3], 0.01 * np.mean(t**2) / 4, rtol=1e-9)
+    assert_allclose(base[:3], np.var(t) / 4 / np.mean(Phi[:, :3] ** 2, axis=0), rtol=1e-9)
+    assert_allclose(base[3], np.mean(t**2) / 4, rtol=1e-9)
     assert_allclose(base[4], 0.5 * 1e-4 * np.var(t), rtol=1e-9)
     assert_allclose(rates(Phi, 10.0 * t), 100.0 * base, rtol=1e-9)
     units = np.array([1e3, 1e-2, 7.0, 1.0])
@@ -400,7 +400,7 @@ def test_plain_sampling_with_the_default_priors(rng):
     w = bs.models.draw_weights(model, trace, random_seed=0)
     fitted = np.median((w.values.reshape(-1, Phi.shape[1]) @ Phi.T), axis=0)
     least = t - Phi @ np.linalg.lstsq(Phi, t)[0]
-    assert np.linalg.norm(fitted - t) < 1.5 * np.linalg.norm(least)
+    assert np.linalg.norm(fitted - t) < 2.5 * np.linalg.norm(least)
     pm.compute_log_likelihood(trace, model=model, progressbar=False)
     assert trace.log_likelihood["t"].shape == (4, 500)
 
