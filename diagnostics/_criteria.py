@@ -117,7 +117,8 @@ CRITERIA: Mapping[str, Criterion] = {
             "nats (sum over rows)",
             "prediction",
             "Leave-one-out: sum of the log predictive densities of each row given all others, at the precisions and "
-            "with the functions of all rows. Unlike the squared error it also judges the error bars; it flatters like LOO.",
+            "with the functions of all rows. Unlike the squared error it also judges the error bars; it flatters like "
+            "LOO.",
         ),
         Criterion(
             "uev",
