@@ -7,6 +7,7 @@ PEERS_PYTHON names one (``pip install -e '.[bench]'`` puts those of the package 
 
 from __future__ import annotations
 
+import argparse
 import gc
 import importlib
 import json
@@ -15,6 +16,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -156,8 +158,24 @@ ENTRANTS = {
 }
 
 
+def limit(seconds: float) -> None:
+    """Have this process ended by SIGXCPU after so many seconds of processor; 0, or a system without: never."""
+    if seconds:
+        with suppress(ImportError):
+            resource = importlib.import_module("resource")
+            resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
+
+
 def main(argv: list[str]) -> int:
-    case, name, out, enough = argv[0], argv[1], argv[2], float(argv[3]) if len(argv) > 3 else 0.5
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.rvm_worker", description=__doc__)
+    parser.add_argument("case", help="such as 'friedman 1000'")
+    parser.add_argument("name", choices=ENTRANTS)
+    parser.add_argument("out", help="file for the model")
+    parser.add_argument("enough", nargs="?", type=float, default=0.5, help="repeat until so many seconds are measured")
+    parser.add_argument("most", nargs="?", type=float, default=0.0, help="seconds of processor after which to stop")
+    args = parser.parse_args(argv)
+    case, name, out = args.case, args.name, args.out
+    limit(args.most)
     entrant = ENTRANTS[name]
     warnings.simplefilter("ignore")
     try:
@@ -175,7 +193,7 @@ def main(argv: list[str]) -> int:
     ready = resident()
     seconds: list[float] = []
     cpu: list[float] = []
-    while not seconds or (sum(seconds) < enough and len(seconds) < 20):
+    while not seconds or (sum(seconds) < args.enough and len(seconds) < 20):
         found = None  # its memory is free before the next result is made
         gc.collect()
         cpu_start, start = time.process_time(), time.perf_counter()

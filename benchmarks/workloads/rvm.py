@@ -33,7 +33,8 @@ flags are all tried ("both": additions first, deletions not first). `fastrvm.RVR
 dictionary themselves: memory over import compares those two. scikit-rvm, sklearn-rvm and ARDRegression run as they
 come, ARDRegression with hyperpriors too weak to matter and not beyond N = 1000 (hours)."""
 OURS = "fit_rvm"
-LIMIT = float(os.environ.get("PEERS_TIME_LIMIT", "300"))  # seconds, after which a peer is stopped
+STOPPED = 24  # SIGXCPU
+LIMIT = float(os.environ.get("PEERS_TIME_LIMIT", "200"))  # seconds of processor, after which a worker is stopped
 LEFT_OUT = ("fit_rvm, columns on the fly", "fit_rvm, float32")  # the workload `rvm_growth` is about them
 TOLERANCE = 1e-3  # nats: below this two evidences are the same
 
@@ -61,13 +62,16 @@ def one_turn(case: str, name: str, enough: float, found: Outcome) -> None:
     env = os.environ | {f"{key}_NUM_THREADS": threads for key in ("OPENBLAS", "OMP", "MKL")}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.npz"
-        command = [python_for(name), "-m", "benchmarks.rvm_worker", case, name, str(out), str(enough)]
+        command = [python_for(name), "-m", "benchmarks.rvm_worker", case, name, str(out), str(enough), str(LIMIT)]
         try:
             done = subprocess.run(
-                command, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=LIMIT
+                command, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=20 * LIMIT
             )
         except subprocess.TimeoutExpired:
-            found.why = f"stopped after {LIMIT:g} s"
+            found.why = f"stopped after {20 * LIMIT:g} s"
+            return
+        if done.returncode == -STOPPED:
+            found.why = f"stopped after {LIMIT:g} s of processor"
             return
         if done.returncode == NOT_INSTALLED:
             found.why = f"not installed ({json.loads(done.stdout.splitlines()[-1])['missing']})"

@@ -75,7 +75,9 @@ def run(quick: bool, memory: Callable[..., Any]) -> Report:
             else:
                 row["note"] = one.why
             table.append(row)
-    report.tables.append((f"Stopped after {LIMIT:g} s; peers by {python_for('fastrvm').rsplit('/', 1)[-1]}:", table))
+    report.tables.append(
+        (f"Stopped after {LIMIT:g} s of processor; peers by {python_for('fastrvm').rsplit('/', 1)[-1]}:", table)
+    )
     largest = best.get(("sinc 32000", LAZY)), best.get(("sinc 8000", LAZY))
     if not quick:
         ratio = largest[0] / largest[1] if largest[0] and largest[1] else float("inf")

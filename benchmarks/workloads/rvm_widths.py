@@ -12,18 +12,17 @@ from threadpoolctl import threadpool_limits
 
 import bayessel as bs
 from benchmarks.harness import Report, Verdict
-from benchmarks.reference import Array, sparse_exact, sparse_judge
+from benchmarks.reference import Array, sparse_exact
 from benchmarks.rvm_cases import chirp
 from benchmarks.workloads.rvm import OURS, Outcome, judge, one_turn
 
 TITLE = "Relevance vector machine, a grid of widths"
 TEXT = """200 equally spaced values of cos(x²) on [-3, 3] with uniform noise up to 0.1, gaussians exp(-d²/(2 rho²)) at
 all inputs and a bias, rho from 10^-1.5 to 10^0.3: 19 widths, 20 seeds. Times are of all fits, one after the other in
-one process and by two processes with one BLAS thread each. "MacKay" is the plain fixed point alpha = gamma/mu² from
-the full model until nothing moves, through the N x N covariance, which works at every width; it and fastrvm
-(one function at a time; its core, both orders of priority, the better one counts) are run on the first seeds only.
-Differences are our log evidence minus theirs, the smallest over those seeds. "error" is the root mean square distance
-from cos(x²), over 20 seeds; "regret" that of the width with the highest evidence over that of the best width."""
+one process and by two processes with one BLAS thread each. fastrvm (its core, additions or deletions first, whichever
+is better) is run on the first seed only. "error" is the root mean square distance from cos(x²), over 20 seeds; "regret"
+that of the width with the highest evidence over that of the best width. The plain procedures that the evidence must
+reach on all of these are in the tests."""
 
 
 def grid(quick: bool) -> Array:
@@ -32,52 +31,21 @@ def grid(quick: bool) -> Array:
 
 
 def fit(x: float, seed: int) -> dict[str, Any]:
-    """One fit, with the judgement that needs the dictionary."""
+    """One fit and its distance from the truth."""
     data = chirp(10.0**x, seed)
     Phi = data.design()
-    start = time.perf_counter()
+    cpu, start = time.process_time(), time.perf_counter()
     found = bs.linear.fit_rvm(Phi, data.t)
-    seconds = time.perf_counter() - start
-    evidence = sparse_judge(found.design, data.t, found.alpha, found.beta)
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     error = float(np.sqrt(np.mean((found.fitted - np.cos(data.X[:, 0] ** 2)) ** 2)))
     return {
         "seconds": seconds,
-        "said": found.log_evidence,
-        "evidence": evidence,
+        "cpu": cpu,
+        "evidence": found.log_evidence,
         "error": error,
         "functions": found.n_basis,
         "fit": found,
     }
-
-
-def mackay(Phi: Array, t: Array, most: int = 20_000) -> float:
-    """Highest log evidence on the way of plain re-estimation from the full model, N x N form."""
-    n, p = Phi.shape
-    alpha, beta = np.full(p, 1.0), 100.0 / t.var()
-    used = np.arange(p)
-    best, before = -np.inf, -np.inf
-    for step in range(most):
-        F = Phi[:, used]
-        C = (F / alpha) @ F.T
-        C[np.diag_indices(n)] += 1.0 / beta
-        inverse = np.linalg.inv(C)
-        S, u = np.einsum("ni,ni->i", F, inverse @ F), inverse @ t
-        Q = F.T @ u
-        if step % 25 == 0:
-            sign, log_det = np.linalg.slogdet(C)
-            now = -0.5 * (n * np.log(2 * np.pi) + log_det + t @ u)
-            best = max(best, now) if sign > 0 else best
-            if abs(now - before) < 1e-5:
-                break
-            before = now
-        gamma = S / alpha  # 1 - alpha Sigma_ii, without its cancellation
-        beta = min((n - gamma.sum()) / ((u / beta) @ (u / beta)), 1e8 / t.var())
-        alpha = alpha * S / np.maximum(Q**2, 1e-300)
-        keep = alpha < 1e12
-        used, alpha = used[keep], alpha[keep]
-        if not len(used):
-            break
-    return best
 
 
 def greedy_peer(x: float, seed: int) -> float:
@@ -98,17 +66,14 @@ def run(quick: bool, memory: Callable[..., Any]) -> Report:
     widths, seeds = grid(quick), range(2 if quick else 20)
     fit(float(widths[0]), 0)  # imports and compiles
     jobs = [(float(x), seed) for x in widths for seed in seeds]
-    start = time.perf_counter()
     results = {job: fit(*job) for job in jobs}
-    alone = time.perf_counter() - start
     timed: dict[int, float] = {1: sum(r["seconds"] for r in results.values())}
     with threadpool_limits(1), Parallel(n_jobs=2) as pool:
-        pool(delayed(fit)(*job) for job in jobs[:2])  # the workers import
+        pool(delayed(fit)(*job) for job in jobs[:4])  # the workers import
         start = time.perf_counter()
         pool(delayed(fit)(*job) for job in jobs)
         timed[2] = time.perf_counter() - start
-    few = range(1 if quick else 2)
-    table, worst = [], {"MacKay": np.inf, "fastrvm": np.inf}
+    table, worst = [], np.inf
     for x in widths:
         rows = [results[float(x), seed] for seed in seeds]
         row: dict[str, Any] = {
@@ -117,19 +82,16 @@ def run(quick: bool, memory: Callable[..., Any]) -> Report:
             "lowest": float(np.min([r["evidence"] for r in rows])),
             "functions (median)": float(np.median([r["functions"] for r in rows])),
             "error (mean)": float(np.mean([r["error"] for r in rows])),
-            "slowest fit / mean fit": max(r["seconds"] for r in rows) / (timed[1] / len(jobs)),
+            "processor seconds, mean": float(np.mean([r["cpu"] for r in rows])),
+            "slowest": max(r["cpu"] for r in rows),
         }
-        for seed in few:
-            data = chirp(10.0 ** float(x), seed)
-            ours = results[float(x), seed]["evidence"]
-            for name, theirs in (("MacKay", mackay(data.design(), data.t)), ("fastrvm", greedy_peer(float(x), seed))):
-                key = f"minus {name}'s"
-                if np.isfinite(theirs):
-                    row[key] = min(row.get(key, np.inf), ours - theirs)
-                    worst[name] = min(worst[name], row[key])
+        theirs = greedy_peer(float(x), seeds[0])
+        if np.isfinite(theirs):
+            row["minus fastrvm's"] = results[float(x), seeds[0]]["evidence"] - theirs
+            worst = min(worst, row["minus fastrvm's"])
         table.append(row)
     report.tables.append(("", table))
-    report.seconds["all fits"] = {OURS: [timed[1]], f"{OURS}, two processes": [timed[2]], "with judging": [alone]}
+    report.seconds["all fits"] = {OURS: [timed[1]], f"{OURS}, two processes": [timed[2]]}
     regrets = []
     for seed in seeds:
         errors = [results[float(x), seed]["error"] for x in widths]
@@ -142,6 +104,7 @@ def run(quick: bool, memory: Callable[..., Any]) -> Report:
                 {
                     "fits": len(jobs),
                     "seconds, one process": timed[1],
+                    "of processor": sum(r["cpu"] for r in results.values()),
                     "seconds, two processes": timed[2],
                     "regret, mean": float(np.mean(regrets)),
                     "regret, worst": float(np.max(regrets)),
@@ -158,10 +121,9 @@ def run(quick: bool, memory: Callable[..., Any]) -> Report:
             1.15,
         ),
         Verdict("relative error of the evidence reported, first seed, 60 digits", exact, 1e-8),
-        Verdict("log evidence minus MacKay's, the smallest", worst["MacKay"], -1e-3, ">="),
     ]
-    if np.isfinite(worst["fastrvm"]):
-        report.verdicts.append(Verdict("log evidence minus fastrvm's, the smallest", worst["fastrvm"], -1e-3, ">="))
+    if np.isfinite(worst):
+        report.verdicts.append(Verdict("log evidence minus fastrvm's, the smallest", worst, -1e-3, ">="))
     return report
 
 
