@@ -158,7 +158,8 @@ def as_columns(Phi: Any, name: str = "Phi") -> Columns:
             return Columns(Phi)
         design = as_matrix(Phi, name)
         check_magnitude(design, name)
-        return Columns(design)
+        # one order of storage, so that rounding, and with it the path of a search, does not depend on it
+        return Columns(np.ascontiguousarray(design) if design.size <= BLOCK else design)
     shape = getattr(Phi, "shape", None)
     if not (isinstance(shape, tuple) and len(shape) == 2 and min(shape) >= 1 and callable(Phi.columns)):
         raise TypeError(

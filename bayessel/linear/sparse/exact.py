@@ -23,7 +23,7 @@ def evaluate(
     if not len(alpha):
         return log_evidence(n, float(np.log(beta)), 0.0, beta * float(t @ t)), np.zeros(0)
     w = posterior.coef[: len(alpha)]
-    best = np.inf
+    best, kept = np.inf, w
     for _ in range(3):
         # contributions of similar size: powers of two go from the weights to the columns, exactly
         _, exponent = np.frexp(w)

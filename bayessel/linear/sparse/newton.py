@@ -21,7 +21,7 @@ from bayessel.linear.sparse.moves import delete_gains
 from bayessel.linear.sparse.state import Form, State
 
 #: largest change of a log precision in one step
-LONGEST = 4.0
+LONGEST = 2.0
 
 
 def slopes(state: State, n_rows: int, learn_noise: bool) -> FloatArray:

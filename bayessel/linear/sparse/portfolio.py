@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from bayessel.linear.sparse import starts
+from bayessel.linear.sparse.compress import SAMPLE
 from bayessel.linear.sparse.kicks import kick
 from bayessel.linear.sparse.local import Search, climb
 from bayessel.linear.sparse.orthogonal import OrthogonalForm
@@ -20,7 +23,10 @@ SECOND_CONTEST = 4_000_000
 #: entries up to which it is tried whether the data want to be interpolated
 QUIET_START = 5_000
 #: functions times rounds of shaking
-KICKS = 80
+KICKS = 100
+
+#: the contest that does best where there is time for one alone
+LEAN = Contest(0.1, 5, -10.0)
 
 Found = dict[str, tuple[State, Search]]
 
@@ -60,42 +66,48 @@ def _small(problem: Problem) -> bool:
 def _contests(problem: Problem, init: str) -> dict[str, Contest]:
     """Contests of all columns, by name; the larger the problem, the fewer."""
     n, p = problem.columns.shape
-    if not len(problem.form.candidates):
-        return {}
     constant = problem.columns.constant()
     with_constant = {} if constant is None else {"constant": Contest(0.1, keep=constant)}
     if init == "auto" and not _small(problem):
         if isinstance(problem.form, OrthogonalForm) and with_constant:
             return with_constant | ({"full(0.1)": Contest(0.1)} if n * p > SECOND_CONTEST else {})
-        return {"full(0.03)": Contest(0.03)}
-    if init == "auto" and isinstance(problem.form, OrthogonalForm) and problem.form.rank > 0.9 * min(n, p):
-        return {
-            "full(0.01)": Contest(0.01)
-        } | with_constant  # narrow functions hardly compete: greedy starts are better
-    contests = {"full(0.001)": Contest(0.001), "mackay": Contest(0.1, 0, -10.6, 60)}
-    if problem.columns.alike():
-        return contests | {"loose": Contest(0.1, 0, -30.0, 60)} | with_constant
-    return contests | {"full(0.01)": Contest(0.01)} | with_constant
+        return {"full": LEAN}
+    if init == "auto" and _narrow(problem):
+        return with_constant
+    # as MacKay's updates are usually run: a prior far too broad, the noise learned at once, nobody sent away early
+    mackay = -2.0 * np.log(p) - 2.0 * np.log(np.maximum(problem.columns.lengths, 1e-300)) + 2.0 * np.log(problem.spread)
+    return {
+        "full(0.01)": Contest(0.01),
+        "full(0.001)": Contest(0.001),
+        "quiet": Contest(0.001, 5, -10.0),
+        "loose": Contest(0.1, 0, -30.0, 60),
+        "mackay": Contest(0.1, 0, np.asarray(mackay), 120, least_gamma=0.0),
+    } | with_constant
+
+
+def _narrow(problem: Problem) -> bool:
+    """Whether the functions hardly compete, because there are about as many independent ones as rows or columns."""
+    least = min(problem.columns.shape)
+    return isinstance(problem.form, OrthogonalForm) and least > SAMPLE and problem.form.rank > 0.9 * least
 
 
 def _starts(problem: Problem, init: str) -> Iterator[tuple[str, State]]:
     form, b = problem.form, problem.b
     n, p = problem.columns.shape
+    if not len(form.candidates):
+        yield "empty", starts.empty(form, problem.level(0.1))
+        return
     if init in ("auto", "full"):
         for name, contest in _contests(problem, init).items():
             yield name, starts.full(form, replace(contest, b_max=problem.b_max), b)
-        if init == "full":
-            if not len(form.candidates):
-                yield "empty", starts.empty(form, problem.level(0.1))
-            return
     if init == "greedy" or (init == "auto" and _small(problem)):
-        for noise in (0.01, 0.001) if n * p > QUIET_START else (0.01, 0.001, 1e-6):
+        noises = [0.01, 0.001] if init == "greedy" else [0.003, 0.001, 0.0003] if _narrow(problem) else [0.001]
+        for noise in [*noises, *([1e-6] if n * p <= QUIET_START else [])]:
             yield f"greedy({noise:g})", starts.greedy(form, problem.level(noise))
-        yield "sequential", starts.empty(form, problem.level(0.1))
+        if n * p <= QUIET_START:
+            yield "sequential", starts.empty(form, problem.level(0.1))
     elif init == "backward":
         yield "backward", starts.greedy(form, problem.level(1e-4), least_gain=1e-2, block=5)
-    elif not len(form.candidates):
-        yield "empty", starts.empty(form, problem.level(0.1))
 
 
 def _shake(problem: Problem, found: Found, tol: float) -> None:

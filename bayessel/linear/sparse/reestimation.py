@@ -14,8 +14,8 @@ import numpy as np
 from bayessel._check import FloatArray
 from bayessel.linear.sparse.state import IntArray
 
-#: a column that determines less than this share of a parameter leaves, once the first steps are done
-LEAST_GAMMA = 1e-3
+#: log precision beyond which a column leaves in any case
+GONE = 27.0
 #: steps before a column may leave
 SETTLE = 3
 #: log precision at which a column that is kept is all but free
@@ -37,7 +37,7 @@ class Contest:
         Re-estimations that leave the noise alone: re-estimated before the structure is there it grows to explain what
         the functions should, and never comes back.
     a
-        Log precision all columns start from.
+        Log precision the columns start from, one for all or one for each.
     steps
         Re-estimations.
     keep
@@ -45,14 +45,17 @@ class Contest:
         the data play otherwise.
     b_max
         Largest log noise precision.
+    least_gamma
+        A column that determines less than this share of a parameter leaves, once the first steps are done.
     """
 
     noise: float
     hold: int = 5
-    a: float = 0.0
+    a: float | FloatArray = 0.0
     steps: int = 30
     keep: int | None = None
     b_max: float = 60.0
+    least_gamma: float = 1e-3
 
 
 def reestimate(
@@ -60,7 +63,7 @@ def reestimate(
 ) -> tuple[IntArray, FloatArray, float]:
     """Return columns, log precisions and log noise precision after the contest; `b` is the latter when it is known."""
     active = np.arange(len(candidates))
-    a = np.full(len(candidates), contest.a)
+    a = np.full(len(candidates), contest.a) if np.ndim(contest.a) == 0 else np.asarray(contest.a)[candidates]
     kept = candidates == contest.keep if contest.keep is not None else np.zeros(len(candidates), dtype=bool)
     a[kept] = FREE
     level = min(-float(np.log(contest.noise)), contest.b_max) if b is None else b
@@ -74,7 +77,7 @@ def reestimate(
             a = np.minimum(np.log(gamma) - 2.0 * np.log(np.abs(mu)), 80.0)
         a[kept] = FREE
         if step >= SETTLE:
-            stay = (gamma > LEAST_GAMMA) | kept
+            stay = ((gamma > contest.least_gamma) & (a < GONE)) | kept
             if not stay.any():
                 stay[np.argmax(gamma)] = True
             active, a, kept = active[stay], a[stay], kept[stay]
