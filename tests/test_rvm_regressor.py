@@ -176,9 +176,10 @@ def test_healed_prediction_is_the_dense_one(rng, kind, how, precision):
     )
 
 
-def test_the_process_variance_maximises_the_evidence_of_a_process(rng):
+@pytest.mark.parametrize("noise", [0.05, 0.2])
+def test_the_process_variance_maximises_the_evidence_of_a_process(rng, noise):
     """By a grid over the variance and the noise of a dense process with a flat bias."""
-    X, y = wave(rng, 30)
+    X, y = wave(rng, 30, noise)
     model = V(width=0.3, augment=True).fit(X, y)
     far = model.predict([[1e3]], return_std=True)[1][0]
     complement = np.linalg.svd(np.ones((1, 30)))[2][1:]
@@ -188,6 +189,7 @@ def test_the_process_variance_maximises_the_evidence_of_a_process(rng):
     C = variance * s.clip(0) + noise
     height = -0.5 * (np.log(C) + z2 / C).sum(axis=-1)
     best = float(variance[np.unravel_index(height.argmax(), height.shape)[0], 0, 0])
+    best = max(best, y.var() - model.noise_std_**2)
     expected = healed_by_hand(model, X, y, np.array([[1e3]]), "process", best)[1][0]
     assert far == pytest.approx(expected, rel=0.01)
     assert far > 2 * model.predict([[1e3]], return_std=True, augment=False)[1][0]

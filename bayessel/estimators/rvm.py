@@ -51,9 +51,9 @@ class RVMRegressor(RadialRegressor):
         'process', or 'function' for the multiquadric kind, which is no covariance. `docs/healing.md` has their
         coverage.
     augment_precision : None, float or str
-        Prior precision of what is added: a number, 'evidence' (the variance of a Gaussian process that explains the
-        training data best), 'var' (1 / variance of y), 'mean' (1 / the mean of 1/alpha_i). None is 'evidence' for a
-        process and 'var' for a function.
+        Prior precision of what is added: a number, 'evidence' (1 / the variance of the Gaussian process that explains
+        the training data best, at least that of y without the noise), 'var' (1 / variance of y), 'mean' (1 / the mean
+        of 1/alpha_i). None is 'evidence' for a process and 'var' for a function.
 
     Attributes
     ----------
@@ -253,8 +253,11 @@ class RVMRegressor(RadialRegressor):
         if value == "evidence" and len(t) > 2 and self.status_ is not Status.CONSTANT_TARGET:
             if features is None:
                 features = KernelFeatures(self._kernel, self._inputs, PROCESS_RANK)
-            return float(fit_evidence(features.on_rows, t, centre=bool(self.bias)).alpha)
-        variance = float(t.var())
+            explained = 1.0 / float(fit_evidence(features.on_rows, t, centre=bool(self.bias)).alpha)
+            # a stretch of a process varies less than the process: its own spread is a lower bound
+            variance = max(explained, float(t.var()) - 1.0 / self.beta_)
+        else:
+            variance = float(t.var())
         return 1.0 / variance if variance > 0.0 else np.inf
 
     def __sklearn_tags__(self) -> Any:
