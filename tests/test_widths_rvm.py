@@ -341,7 +341,7 @@ def test_a_search_closes_in_on_the_optimum(data):
 
 def test_a_search_keeps_to_its_budget_and_its_bounds(data):
     few = [part[::2] for part in data]
-    found = compare(*few, (0.1, 5.0), search=True, budget=16)
+    found = compare(*few, (0.1, 5.0), search=True, budget=16, criteria=["loo"], model="evidence")
     assert 13 < len(found.table) <= 16
     assert (found.table.index.min(), found.table.index.max()) == (0.1, 5.0)
     short = compare(*few, (0.1, 5.0), search=True, budget=5)
