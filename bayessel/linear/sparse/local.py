@@ -18,6 +18,8 @@ PATIENCE = 6
 LEAST_EXCHANGE = 5e-8
 #: functions in the model for each move that is made together with others
 TOGETHER = 12
+#: candidates a form is told of in advance
+AHEAD = 24
 
 
 @dataclass
@@ -120,11 +122,11 @@ def _moves(form: Form, state: State, scores: Scores, banned: set[tuple[int, int]
             entering = np.log(S[j, everyone]) - np.log(np.maximum(ratio[j, everyone] - 1.0, 1e-12))
         a = np.where(better, entering, a)
     most = max(1, state.size // TOGETHER)
-    if most == 1:
-        order = np.array([np.argmax(gains)])
-    else:
-        order = np.argpartition(-gains, min(10 * most, len(gains) - 1))[: 10 * most]
-        order = order[np.argsort(-gains[order])]
+    ahead = min(max(10 * most, AHEAD), len(gains))
+    order = np.argpartition(-gains, ahead - 1)[:ahead]
+    order = order[np.argsort(-gains[order])]
+    if gains[order[0]] > 0.0:
+        form.prefetch(order[:AHEAD][gains[order[:AHEAD]] > 0.0])
     moves: list[Move] = []
     chosen: list[tuple[FloatArray, FloatArray, float]] = []
     for e in order:

@@ -41,6 +41,9 @@ class OrthogonalForm:
         """Number of coordinates."""
         return len(self.z)
 
+    def prefetch(self, likely: IntArray) -> None:
+        """Nothing to fetch: all coordinates are at hand."""
+
     def solve(self, active: IntArray, a: FloatArray, b: float) -> State:
         """Posterior and evidence from the QR factorisation of [X; I]."""
         k = len(active)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bayessel.linear.sparse import starts
+from bayessel.linear.sparse import coarse, starts
 from bayessel.linear.sparse.compress import SAMPLE
 from bayessel.linear.sparse.kicks import kick
 from bayessel.linear.sparse.local import Search, climb
@@ -97,15 +97,17 @@ def _starts(problem: Problem, init: str) -> Iterator[tuple[str, State]]:
     if not len(form.candidates):
         yield "empty", starts.empty(form, problem.level(0.1))
         return
+    if init == "auto" and coarse.wanted(problem):
+        yield "some rows", coarse.from_some_rows(problem, replace(LEAN, b_max=problem.b_max), 0.05)
+        return
     if init in ("auto", "full"):
         for name, contest in _contests(problem, init).items():
             yield name, starts.full(form, replace(contest, b_max=problem.b_max), b)
     if init == "greedy" or (init == "auto" and _small(problem)):
-        noises = [0.01, 0.001] if init == "greedy" else [0.003, 0.001, 0.0003] if _narrow(problem) else [0.001]
+        noises = [0.01, 0.001] if init == "greedy" else [0.001, 0.0003] if _narrow(problem) else [0.001]
         for noise in [*noises, *([1e-6] if n * p <= QUIET_START else [])]:
             yield f"greedy({noise:g})", starts.greedy(form, problem.level(noise))
-        if n * p <= QUIET_START:
-            yield "sequential", starts.empty(form, problem.level(0.1))
+        yield "sequential", starts.sequential(form, problem.level(0.1), problem.learn_noise)
     elif init == "backward":
         yield "backward", starts.greedy(form, problem.level(1e-4), least_gain=1e-2, block=5)
 

@@ -55,3 +55,39 @@ def regrow(form: Form, state: State, b: float, *, least_gain: float = 0.1, block
             break
         best = state
     return best
+
+
+def sequential(form: Form, b: float, learn_noise: bool, actions: int = 40) -> State:
+    """Some actions of Tipping and Faul: the best single one, the noise re-estimated after each."""
+    state = empty(form, b)
+    for _ in range(actions):
+        scores = form.score(state)
+        gains = add_gains(state, scores)
+        m = int(np.argmax(gains))
+        d, v2 = np.diagonal(state.V), state.v**2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # inside the model: alpha_new/alpha, and what re-estimating or deleting would gain
+            factor = ((1.0 - d) / d) ** 2 / (v2 / d**2 - (1.0 - d) / d)
+            change = np.where(factor > 0.0, 1.0 / factor - 1.0, -1.0)
+            within = 0.5 * (v2 * change / (1.0 + (1.0 - d) * change) - np.log1p((1.0 - d) * change))
+        within = np.where(np.isfinite(within), within, -np.inf)
+        j = int(np.argmax(within)) if state.size else -1
+        active, a = state.active, state.a
+        if j >= 0 and within[j] > gains[m]:
+            if within[j] < 1e-6:
+                break
+            if factor[j] > 0.0:
+                a = a.copy()
+                a[j] += np.log(factor[j])
+            else:
+                active, a = np.delete(active, j), np.delete(a, j)
+        elif gains[m] > 1e-6:
+            active, a = np.append(active, m), np.append(a, best_a(float(scores.S[m]), float(scores.Q[m])))
+        else:
+            break
+        state = form.solve(active, a, b)
+        if learn_noise:
+            left = form.n_rows - float((1.0 - np.diagonal(state.V)).sum())
+            b = min(float(np.log(left) - np.log(max(state.sum_squares, 1e-300))), 60.0)
+            state = form.solve(active, a, b)
+    return state

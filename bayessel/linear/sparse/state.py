@@ -96,6 +96,10 @@ class Form(Protocol):
         """S and Q of every candidate."""
         ...
 
+    def prefetch(self, likely: IntArray) -> None:
+        """Be told which candidates may be asked for next, the first of them now."""
+        ...
+
     def vector(self, m: int) -> FloatArray:
         """Candidate m as a unit vector, in some coordinates."""
         ...
