@@ -55,7 +55,7 @@ class Move:
 
 def climb(form: Form, state: State, search: Search, *, tol: float) -> State:
     """Move until nothing gains more than `tol` (an exchange: a little more); the evidence never decreases."""
-    state = ascend(form, state, learn_noise=search.learn_noise, b_max=search.b_max)
+    state = ascend(form, state, learn_noise=search.learn_noise, tol=0.1 * tol, b_max=search.b_max)
     search.note("climb", state)
     banned: set[tuple[int, int]] = set()
     failures = 0
@@ -84,7 +84,7 @@ def climb(form: Form, state: State, search: Search, *, tol: float) -> State:
             if failures >= PATIENCE:
                 search.broken_promise = moves[0].gain > 0.01
                 break
-    state = ascend(form, state, learn_noise=search.learn_noise, tol=1e-9, b_max=search.b_max)
+    state = ascend(form, state, learn_noise=search.learn_noise, tol=1e-3 * tol, b_max=search.b_max)
     search.note("climb", state)
     return state
 

@@ -18,8 +18,6 @@ from bayessel.linear.sparse.state import State
 
 #: work of a contest (rows x rows x columns) up to which many starts are tried
 MANY_STARTS = 1e8
-#: entries of a large dictionary beyond which a second contest does not show in the time
-SECOND_CONTEST = 4_000_000
 #: entries up to which it is tried whether the data want to be interpolated
 QUIET_START = 5_000
 #: functions times rounds of shaking
@@ -27,6 +25,14 @@ KICKS = 100
 
 #: the contest that does best where there is time for one alone
 LEAN = Contest(0.1, 5, -10.0)
+#: contests for wide functions, which give way to noise otherwise
+WIDE_CONTESTS = {
+    "quiet": Contest(0.001, 5, -10.0),
+    "mute": Contest(1e-4, 5, -20.0),
+    "loose": Contest(0.1, 0, -40.0, 60),
+}
+#: numerical rank of a dictionary up to which its functions are wide
+WIDE = 36
 
 Found = dict[str, tuple[State, Search]]
 
@@ -65,12 +71,12 @@ def _small(problem: Problem) -> bool:
 
 def _contests(problem: Problem, init: str) -> dict[str, Contest]:
     """Contests of all columns, by name; the larger the problem, the fewer."""
-    n, p = problem.columns.shape
+    p = problem.columns.shape[1]
     constant = problem.columns.constant()
     with_constant = {} if constant is None else {"constant": Contest(0.1, keep=constant)}
     if init == "auto" and not _small(problem):
-        if isinstance(problem.form, OrthogonalForm) and with_constant:
-            return with_constant | ({"full(0.1)": Contest(0.1)} if n * p > SECOND_CONTEST else {})
+        if isinstance(problem.form, OrthogonalForm):
+            return with_constant | {"full(0.01)": Contest(0.01)} | (WIDE_CONTESTS if problem.form.rank <= WIDE else {})
         return {"full": LEAN}
     if init == "auto" and _narrow(problem):
         return with_constant
@@ -79,8 +85,7 @@ def _contests(problem: Problem, init: str) -> dict[str, Contest]:
     return {
         "full(0.01)": Contest(0.01),
         "full(0.001)": Contest(0.001),
-        "quiet": Contest(0.001, 5, -10.0),
-        "loose": Contest(0.1, 0, -30.0, 60),
+        **WIDE_CONTESTS,
         "mackay": Contest(0.1, 0, np.asarray(mackay), 120, least_gamma=0.0),
     } | with_constant
 
