@@ -34,9 +34,15 @@ class Columns:
     @cached_property
     def lengths(self) -> FloatArray:
         """Length of each column as it came."""
-        result = np.empty(self.shape[1])
-        for part, block in self._raw_blocks():
-            result[part] = _lengths(block)
+        squares = np.zeros(self.shape[1])
+        with np.errstate(over="ignore", under="ignore"):
+            for _, part, block in self._blocks():
+                squares[part] += np.einsum("ij,ij->j", block, block)
+        result = np.sqrt(squares)
+        for j in np.flatnonzero(~((squares > 1e-200) & (squares < 1e200))):
+            column = self.raw(np.array([j]))[:, 0]
+            top = float(np.abs(column).max())
+            result[j] = float(np.linalg.norm(column / top)) * top if top > 0.0 else 0.0
         # columns so much shorter than the others that squares of the ratio leave double precision count as zero
         result[result < VANISHING * result.max()] = 0.0
         return result
@@ -63,8 +69,8 @@ class Columns:
         if self.stored or n * p > STORE_SINGLE:
             return self
         kept = np.empty(self.shape, dtype=np.float64 if n * p <= STORE_DOUBLE else np.float32)
-        for part, block in self._raw_blocks():
-            kept[:, part] = block
+        for rows, part, block in self._blocks():
+            kept[rows, part] = block
         return Columns(kept)
 
     def raw(self, which: Any) -> FloatArray:
@@ -76,15 +82,26 @@ class Columns:
         check_finite(block, "a column of Phi")
         return block
 
-    def _raw_blocks(self) -> Iterator[tuple[slice, FloatArray]]:
+    def _blocks(self) -> Iterator[tuple[slice, slice, FloatArray]]:
+        """Parts of the dictionary, (rows, columns, entries), that together are all of it; whole rows where possible."""
         n, p = self.shape
+        everything = slice(0, p)
         if isinstance(self.source, np.ndarray) and self.source.dtype == np.float64:
-            yield slice(0, p), self.source
-            return
-        width = max(1, BLOCK // n)
-        for start in range(0, p, width):
-            part = slice(start, min(start + width, p))
-            yield part, self.raw(part)
+            yield slice(0, n), everything, self.source
+        elif isinstance(self.source, np.ndarray) or hasattr(self.source, "rows"):
+            height = max(1, BLOCK // p)
+            for start in range(0, n, height):
+                rows = slice(start, min(start + height, n))
+                some = self.source[rows] if self.stored else self.source.rows(rows, np.arange(p))
+                block = np.asarray(some, dtype=np.float64)
+                if not self.stored:
+                    check_finite(block, "a column of Phi")
+                yield rows, everything, block
+        else:
+            width = max(1, BLOCK // n)
+            for start in range(0, p, width):
+                part = slice(start, min(start + width, p))
+                yield slice(0, n), part, self.raw(part)
 
     def take(self, which: IntArray) -> FloatArray:
         """Unit columns `which`, (N, k)."""
@@ -130,21 +147,11 @@ class Columns:
 
     def cross(self, V: FloatArray) -> FloatArray:
         """Inner products of every unit column with the columns of `V`, (P, k)."""
-        result = np.empty((self.shape[1], V.shape[1]))
-        for part, block in self._raw_blocks():
-            result[part] = block.T @ V
+        result = np.zeros((self.shape[1], V.shape[1]))
+        for rows, part, block in self._blocks():
+            result[part] += block.T @ V[rows]
         result *= self.inverse_lengths[:, None]
         return result
-
-
-def _lengths(block: FloatArray) -> FloatArray:
-    with np.errstate(over="ignore", under="ignore"):
-        squares = np.einsum("ij,ij->j", block, block)
-    result = np.sqrt(squares)
-    for j in np.flatnonzero(~((squares > 1e-200) & (squares < 1e200))):
-        top = float(np.abs(block[:, j]).max())
-        result[j] = float(np.linalg.norm(block[:, j] / top)) * top if top > 0.0 else 0.0
-    return np.asarray(result)
 
 
 def as_columns(Phi: Any, name: str = "Phi") -> Columns:

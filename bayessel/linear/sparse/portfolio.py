@@ -11,6 +11,7 @@ from bayessel.linear.sparse import coarse, starts
 from bayessel.linear.sparse.compress import SAMPLE
 from bayessel.linear.sparse.kicks import kick
 from bayessel.linear.sparse.local import Search, climb
+from bayessel.linear.sparse.newton import ascend
 from bayessel.linear.sparse.orthogonal import OrthogonalForm
 from bayessel.linear.sparse.problem import Problem
 from bayessel.linear.sparse.reestimation import Contest
@@ -31,6 +32,8 @@ WIDE_CONTESTS = {
     "mute": Contest(1e-4, 5, -20.0),
     "loose": Contest(0.1, 0, -40.0, 60),
 }
+#: nats that a search may make up after a start
+WITHIN_REACH = 1.5
 #: numerical rank of a dictionary up to which its functions are wide
 WIDE = 36
 
@@ -42,7 +45,7 @@ def search(
 ) -> tuple[str, State, Search, dict[str, float]]:
     """Return the name of the best start, where it led, how, and the log evidence that each start reached."""
     found: Found = {}
-    for name, start in _starts(problem, init):
+    for name, start in _promising(problem, init):
         found[name] = search_from(problem, start, 40, max(tol, 0.05))
     reached = {name: state.log_evidence for name, (state, _) in found.items()}
     if restarts is None and init == "auto" and _small(problem):
@@ -55,6 +58,19 @@ def search(
     state, history = found[name]
     history.moves_left = max_steps
     return name, climb(problem.form, state, history, tol=tol), history, reached
+
+
+def _promising(problem: Problem, init: str) -> list[tuple[str, State]]:
+    """Return the starts; where time counts, those that are still within reach of the best after a few steps uphill."""
+    begun = list(_starts(problem, init))
+    if _small(problem) or len(begun) < 2:
+        return begun
+    begun = [
+        (name, ascend(problem.form, start, learn_noise=problem.learn_noise, steps=8, tol=0.5, b_max=problem.b_max))
+        for name, start in begun
+    ]
+    best = max(start.log_evidence for _, start in begun)
+    return [(name, start) for name, start in begun if start.log_evidence > best - WITHIN_REACH]
 
 
 def search_from(problem: Problem, start: State, moves: int, tol: float) -> tuple[State, Search]:
@@ -76,7 +92,11 @@ def _contests(problem: Problem, init: str) -> dict[str, Contest]:
     with_constant = {} if constant is None else {"constant": Contest(0.1, keep=constant)}
     if init == "auto" and not _small(problem):
         if isinstance(problem.form, OrthogonalForm):
-            return with_constant | {"full(0.01)": Contest(0.01)} | (WIDE_CONTESTS if problem.form.rank <= WIDE else {})
+            return (
+                with_constant
+                | {"full(0.01)": Contest(0.01, steps=20)}
+                | (WIDE_CONTESTS if problem.form.rank <= WIDE else {})
+            )
         return {"full": LEAN}
     if init == "auto" and _narrow(problem):
         return with_constant
