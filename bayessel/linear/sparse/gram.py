@@ -140,10 +140,11 @@ def _inverse_root(H: FloatArray, precision: type) -> npt.NDArray[Any]:
     """R^-1 with R^T R = I + H; a little more ridge where rounding makes that impossible, as it is only a start."""
     factor, invert = (spotrf, strtri) if precision is np.float32 else (dpotrf, dtrtri)
     ridge = 1.0
-    while True:
-        A = H.astype(precision).T  # Fortran order, as LAPACK wants it
+    for _ in range(60):
+        A: npt.NDArray[Any] = H.astype(precision).T  # Fortran order, as LAPACK wants it
         A.flat[:: len(H) + 1] += ridge
         R, info = factor(A, clean=1, overwrite_a=1)
         if info == 0:
             return np.asarray(invert(R, overwrite_c=1)[0])
         ridge = max(10.0 * ridge, 1e-10 * float(np.diagonal(H).max()))
+    return np.zeros_like(H)  # not a number anywhere: nothing is determined, and the contest ends
