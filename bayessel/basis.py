@@ -24,6 +24,7 @@ from scipy.spatial.distance import cdist
 
 from bayessel._check import FloatArray, as_flag, as_matrix, as_positive, as_positive_vector, one_of
 
+_BLOCK = 250_000  # entries of a design that are made at a time
 KINDS = ("gaussian", "multiquadric", "inverse_multiquadric", "cauchy")
 
 
@@ -166,10 +167,29 @@ class RBFDictionary(Dictionary):
 
     def columns(self, X: FloatArray) -> FloatArray:
         """Kernels in the order of the centres, then the inputs if `linear`."""
+        result = np.empty((len(X), self.n_columns - int(self.bias)))
+        self._fill(X, result)
+        return result
+
+    def design(self, X: Any) -> FloatArray:
+        """Return the (N, M) design matrix at inputs `X`, the bias last; no temporary array of its size is made."""
+        inputs = as_matrix(X, "X", allow_1d=True)
+        result = np.empty((len(inputs), self.n_columns))
+        self._fill(inputs, result)
+        if self.bias:
+            result[:, -1] = 1.0
+        return result
+
+    def _fill(self, X: FloatArray, out: FloatArray) -> None:
         if X.shape[1] != self.centers.shape[1]:
             raise ValueError(f"X must have {self.centers.shape[1]} columns like the centers, got shape {X.shape}")
-        kernels = radial(self.kind, scaled_distances(X, self.centers, self._r))
-        return np.hstack([kernels, X]) if self.linear else kernels
+        m = len(self.centers)
+        height = max(1, _BLOCK // m)
+        for start in range(0, len(X), height):
+            rows = slice(start, start + height)
+            out[rows, :m] = radial(self.kind, scaled_distances(X[rows], self.centers, self._r))
+        if self.linear:
+            out[:, m : m + X.shape[1]] = X
 
     def column_names(self) -> list[str]:
         """Return names such as 'gaussian[3]' and 'x[0]'."""
