@@ -14,13 +14,11 @@ from bayessel.errors import NumericalWarning
 from bayessel.estimators._rbf import WARN_ABOUT, RadialRegressor, _validated
 from bayessel.linear import fit_evidence, fit_rvm
 from bayessel.linear.healing import Healing, KernelFeatures
-from bayessel.linear.rvm_width import fit_rvm_width
+from bayessel.linear.rvm_width import STORED, fit_rvm_width
 from bayessel.result import Status, fingerprint, worst
 
 AUGMENTS = ("function", "process")
 PRECISIONS = ("var", "mean", "evidence")
-#: dictionaries of more entries are made column by column as they are needed
-STORED = 30_000_000
 #: most directions of the Gaussian process that join the model
 PROCESS_RANK = 300
 

@@ -24,7 +24,7 @@ from scipy.spatial import KDTree
 
 from bayessel._check import FloatArray, as_count, as_flag, as_matrix, as_target, one_of
 from bayessel._numerics import few_threads
-from bayessel.basis import KINDS, RBFDictionary, radial, radial_slope, scaled_distances
+from bayessel.basis import KINDS, LazyDesign, RBFDictionary, radial, radial_slope, scaled_distances
 from bayessel.linear.sparse import SparseFit, fit_rvm
 from bayessel.result import Status, worst
 
@@ -34,6 +34,8 @@ RIVAL = 10.0
 SAME = 1.3
 #: widths of an input are searched up to this multiple of its range; there it has dropped out
 WIDEST = 1e3
+#: dictionaries of more entries are made column by column
+STORED = 30_000_000
 #: rounds of moving widths and renewing columns
 _ROUNDS = 30
 _GAIN = 1e-5
@@ -273,9 +275,11 @@ class _Problem:
         """Where two optima differ: widths beyond the range of the inputs are all the same."""
         return np.minimum(u, self.high)
 
-    def design(self, u: FloatArray) -> FloatArray:
-        """Columns of the dictionary at these widths."""
-        return RBFDictionary(self.centers, self.widths(u), kind=self.kind, bias=self.bias).design(self.X)
+    def design(self, u: FloatArray) -> Any:
+        """Columns of the dictionary at these widths; made as they are needed when they are many."""
+        dictionary = RBFDictionary(self.centers, self.widths(u), kind=self.kind, bias=self.bias)
+        large = len(self.X) * dictionary.n_columns > STORED
+        return LazyDesign(dictionary, self.X) if large else dictionary.design(self.X)
 
     def is_degenerate(self) -> bool:
         """Whether there is nothing to learn a width from."""
