@@ -14,6 +14,8 @@ from bayessel.linear.sparse.portfolio import search, search_from
 from bayessel.linear.sparse.problem import Problem
 from bayessel.linear.sparse.result import SparseFit
 
+#: entries of a dictionary from which the products with it may use several BLAS threads
+SEVERAL_THREADS = 100_000_000
 INITS = ("auto", "greedy", "full", "backward")
 
 
@@ -68,7 +70,9 @@ def fit_rvm(
         as_count(restarts, "restarts", 0)
     known = None if beta is None else as_positive(beta, "beta")
     warm = _warm(init, columns.shape[1])
-    with few_threads(columns.shape[0] * columns.shape[1]):
+    # the search works on small arrays: only where reading the dictionary dominates are several threads worth their wait
+    entries = columns.shape[0] * columns.shape[1]
+    with few_threads(entries if entries > SEVERAL_THREADS else 0):
         problem = Problem.of(columns, target, known)
         if warm is None:
             name, state, history, reached = search(problem, init, max_steps, tol, restarts)
