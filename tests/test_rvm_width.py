@@ -102,27 +102,21 @@ def test_one_width_is_the_best_of_a_fine_grid(make, seed):
     assert_best_of_a_grid(*make(seed), points=80)
 
 
-def plane(seed, n, noise=0.1):
+def plane(seed, n):
     rng = np.random.default_rng([6, seed])
     X = rng.uniform(-1, 1, (n, 3))
-    return X, np.sin(4 * X[:, 0]) * np.cos(2 * X[:, 1]) + noise * rng.normal(size=n)
-
-
-def assert_irrelevant_is_wide(seed, n):
-    X, t = plane(seed, n)
-    own = fit_rvm_width(X, t, shared=False, n_scan=7, n_starts=2)
-    assert own.widths.shape == (3,) and own.widths[2] > 5 * own.widths[:2].max()
-    shared = fit_rvm_width(X, t, n_scan=7, n_starts=2)
-    assert shared.widths.shape == (1,) and own.log_evidence > shared.log_evidence
-    return own
+    return X, np.sin(2.5 * X[:, 0]) * np.cos(1.5 * X[:, 1]) + 0.1 * rng.normal(size=n)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_an_irrelevant_input_gets_wide_every_time(seed):
-    own = assert_irrelevant_is_wide(seed, 100)
-    # control: an input that matters is not wide
-    assert own.widths[:2].max() < 5
+    X, t = plane(seed, 120)
+    own = fit_rvm_width(X, t, shared=False, n_scan=5, n_starts=2, init="greedy")
+    # beyond twice the range of the inputs a kernel hardly varies; the inputs that matter stay below it
+    assert own.widths.shape == (3,) and own.widths[2] > 4 > 2 > own.widths[:2].max()
+    shared = fit_rvm_width(X, t, n_scan=5, n_starts=2, init="greedy")
+    assert shared.widths.shape == (1,) and own.log_evidence > shared.log_evidence
 
 
 def test_an_irrelevant_input_gets_wide():
