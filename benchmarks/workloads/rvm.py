@@ -30,8 +30,9 @@ variable `PEERS_PYTHON` names. The log evidence is that of the columns, weights'
 returns, by one dense computation for all (nobody's own score is used). fastrvm is called at its compiled core, which
 takes a dictionary; its precisions are corrected by the factor |phi|^4 by which they are off, and its two priority
 flags are all tried ("both": additions first, deletions not first). `fastrvm.RVR` and `RVMRegressor` make their
-dictionary themselves: memory over import compares those two. scikit-rvm, sklearn-rvm and ARDRegression run as they
-come, ARDRegression with hyperpriors too weak to matter and not beyond N = 1000 (hours)."""
+dictionary themselves: memory over import compares those two. scikit-rvm (module skrvm; on no package index, from its
+repository), sklearn-rvm and ARDRegression run as they come, ARDRegression with hyperpriors too weak to matter and not
+beyond N = 1000 (hours)."""
 OURS = "fit_rvm"
 STOPPED = 24  # SIGXCPU
 LIMIT = float(os.environ.get("PEERS_TIME_LIMIT", "200"))  # seconds of processor, after which a worker is stopped

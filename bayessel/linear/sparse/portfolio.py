@@ -22,7 +22,7 @@ MANY_STARTS = 1e8
 #: entries up to which it is tried whether the data want to be interpolated
 QUIET_START = 5_000
 #: functions times rounds of shaking
-KICKS = 100
+KICKS = 80
 
 #: the contest that does best where there is time for one alone
 LEAN = Contest(0.1, 5, -10.0)
@@ -102,12 +102,16 @@ def _contests(problem: Problem, init: str) -> dict[str, Contest]:
         return with_constant
     # as MacKay's updates are usually run: a prior far too broad, the noise learned at once, nobody sent away early
     mackay = -2.0 * np.log(p) - 2.0 * np.log(np.maximum(problem.columns.lengths, 1e-300)) + 2.0 * np.log(problem.spread)
-    return {
+    contests = {
         "full(0.01)": Contest(0.01),
         "full(0.001)": Contest(0.001),
         **WIDE_CONTESTS,
         "mackay": Contest(0.1, 0, np.asarray(mackay), 120, least_gamma=0.0),
-    } | with_constant
+    }
+    if isinstance(problem.form, OrthogonalForm) and problem.form.rank <= WIDE:  # where one more costs next to nothing
+        for steps in (60, 200, 300):
+            contests[f"mackay({steps})"] = replace(contests["mackay"], steps=steps)
+    return contests | with_constant
 
 
 def _narrow(problem: Problem) -> bool:
@@ -141,6 +145,6 @@ def _shake(problem: Problem, found: Found, tol: float) -> None:
     """Shake the two best."""
     for name in sorted(found, key=lambda key: -found[key][0].log_evidence)[:2]:
         state, history = found[name]
-        rounds = min(6, KICKS // max(state.size, 1))
+        rounds = min(4, KICKS // max(state.size, 1))
         if rounds:
             found[name] = kick(problem.form, state, history, rounds, max(tol, 0.02)), history

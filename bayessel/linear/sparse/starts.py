@@ -57,7 +57,7 @@ def regrow(form: Form, state: State, b: float, *, least_gain: float = 0.1, block
     return best
 
 
-def sequential(form: Form, b: float, learn_noise: bool, actions: int = 40) -> State:
+def sequential(form: Form, b: float, learn_noise: bool, actions: int = 160) -> State:
     """Some actions of Tipping and Faul: the best single one, the noise re-estimated after each."""
     state = empty(form, b)
     for _ in range(actions):
