@@ -263,7 +263,8 @@ def _collapsed_logp(value: Any, left: Any, right: Any, alpha: Any, beta: Any) ->
     """Log of N(value | 0, I/β + QRA⁻¹RᵀQᵀ) in nats, every constant kept."""
     z = pt.dot(left.T, value)
     rest = value - pt.dot(left, z)
-    inside = log_marginal(pt.log(alpha), pt.log(beta), z, right)[0]
+    outputs: Any = log_marginal(pt.log(alpha), pt.log(beta), z, right)
+    inside = outputs[0]
     extra = value.shape[0] - left.shape[1]
     return inside - 0.5 * (extra * (np.log(2.0 * np.pi) - pt.log(beta)) + beta * pt.sum(rest**2))
 
