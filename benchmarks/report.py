@@ -18,8 +18,8 @@ INTRO = """# Benchmarks
 
 `make bench` runs everything below (about an hour, most of it slow peers of `rvm`) and writes this page; after that
 `make bench ARGS="--only tall"` renews one section. Peers that are no dependency come with `pip install -e '.[bench]'`,
-or live in an interpreter of their own that the environment variable `PEERS_PYTHON` names; missing ones are skipped. `make bench ARGS="--quick"` is a rehearsal on tiny problems that
-leaves the page alone.
+or live in an interpreter of their own that the environment variable `PEERS_PYTHON` names; missing ones are skipped.
+`make bench ARGS="--quick"` is a rehearsal on tiny problems that leaves the page alone.
 
 How it is measured: the contestants of a case take turns (A B C, B C A, ...) in one process, after one lap that does not
 count; the best of all rounds is compared, so only **ratios** are shown. Every contestant has the same number of BLAS
