@@ -9,12 +9,17 @@ dense model with one precision for all weights (type-II maximum likelihood, as a
 from several starts, which end in different optima. Each fit is one point: log evidence against the error to the truth
 at new inputs. What to look for:
 
-- Among the dense models the evidence ranks widths well: two precisions are maximised, whatever the width.
-- A relevance vector machine maximises one precision per function, and nothing is charged for that. With narrow functions
-  it interpolates, and the evidence is highest there. The fit says so (status NOISE_AT_FLOOR): heed it.
-- At one width, the start with the higher evidence is the better predictor hardly more often than a coin says.
-- Between sparse and dense the evidence takes the side of the sparse fit, right or wrong.
-- The third-level evidence pays for the precisions, approximately. It errs less.
+- Among the dense models the evidence ranks widths best, all but perfectly where the truth is of their kind: it
+  maximises two precisions, whatever the width.
+- A relevance vector machine maximises one precision per function, and nothing is charged for that. With narrow
+  functions in many inputs it interpolates, and the evidence is highest there. The status NOISE_AT_FLOOR says so, and
+  setting such fits aside mends most of the ranking; a few that stop just short of the floor carry no such word.
+- At one width, of two starts less than 3 nats apart the one with the higher evidence is the better predictor about as
+  often as a coin says, with 3 to 10 nats between them in two cases of three.
+- Between sparse and dense the evidence takes the side of the sparse fit, right (Friedman's function, where the lowest
+  errors are sparse ones) or wrong (a draw from the dense model itself).
+- The third-level evidence pays for the precisions, approximately. It knows the dense draw for what it is; on Friedman's
+  function it is too thrifty. No rule wins on all three: keep rows to test on.
 
     python examples/evidence_is_not_generalisation.py [folder] [number of draws]
 """
@@ -222,18 +227,18 @@ def picture(tables, costs, pairs, path):
             right.plot(values.mean(), row + shift, markers[task], ms=8, color="black", label=None if row else task)
     right.axvline(1, color="0.6", ls=":", zorder=0)
     right.set_yticks(range(len(rules)), rules)
-    right.invert_yaxis()
+    right.set_ylim(len(rules) + 0.4, -0.6)
     right.set(
         xlabel="error of the fit picked over the lowest of all", title="What a rule costs (black: mean over draws)"
     )
-    right.legend(frameon=False, fontsize=9, loc="lower right")
+    right.legend(frameon=False, fontsize=9, loc="lower right", ncols=3, borderaxespad=0.1, handletextpad=0.2)
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=130)
     plt.close(figure)
 
 
-def main(quick: bool = False, folder: str | Path = "examples/output", draws: int = 3) -> Path:
+def main(quick: bool = False, folder: str | Path = "examples/output", draws: int = 2) -> Path:
     """Print the tables, save the figure in `folder` and return its path. ``quick``: one draw, few widths."""
     path = Path(folder) / "evidence_is_not_generalisation.png"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -253,5 +258,5 @@ def main(quick: bool = False, folder: str | Path = "examples/output", draws: int
 if __name__ == "__main__":
     main(
         folder=sys.argv[1] if len(sys.argv) > 1 else "examples/output",
-        draws=int(sys.argv[2]) if len(sys.argv) > 2 else 3,
+        draws=int(sys.argv[2]) if len(sys.argv) > 2 else 2,
     )

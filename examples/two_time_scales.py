@@ -9,10 +9,12 @@ years with the seasons on top. Widths are r of exp(-d²/r²) in years. Minima co
 
 What is seen: narrow functions that follow the seasons (r near 2/3 of a year, about one function for every nine months)
 and a few wide ones that follow the rise make messages of almost the same length, with a wall of 200 nats between them,
-at widths too wide for the seasons and too narrow for the rise. Which of the two is the lower hangs on δ, the precision
-to which weights are sent: the paper's claim that δ does not matter does not hold here. The evidence sides with the
-seasons, by hundreds of nats. In the wide valley the curves are rough, by up to 30 nats from one width to the next: the
-fits are local optima, and there are often several.
+at widths too wide for the seasons and too narrow for the rise. The wall is steep: one step of the grid away from the
+minimum of the seasons, at r = 0.84, the length is at its highest. Which of the two is the lower hangs on δ, the
+precision to which weights are sent: the paper's claim that δ does not matter does not hold here. The evidence sides
+with the seasons, by hundreds of nats, and with still narrower functions. In the wide valley the curves are rough, by
+ten nats or more from one width to the next: the fits are local optima, and further minima there (r = 3, r = 30) mean
+little.
 
 Sunspots, the other series everybody has, show less: the minimum that resolves the eleven-year cycle (r = 4 years, 56
 functions) is 230 nats above a slow drift of two functions: that many spikes are dear, and no function has a period.
