@@ -22,8 +22,12 @@ class Status(Enum):
         "several optima of similar worth were found; look at `maxima` (or `optima`) before trusting one of them"
     )
     INTERPOLATION = (
-        "a lower value of the criterion was found at a fit that leaves too few rows to the noise; it is listed last in "
-        "`minima`, because there the criterion is a ratio of two vanishing numbers"
+        "a better value of the criterion was found at a fit that leaves too few rows to the noise; it is not preferred "
+        "(look at the end of `minima`, or at `starts`), because there the criterion says nothing about new data"
+    )
+    DOUBTFUL_SIGNAL = (
+        "with the precisions integrated out, a model without functions (or with the constant alone) is more probable "
+        "than this one: what was found may be noise"
     )
     PURE_NOISE = (
         "the evidence prefers a model without signal: the weights are shrunk to zero; try another width or inputs"

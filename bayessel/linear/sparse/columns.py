@@ -25,8 +25,9 @@ STORE_DOUBLE, STORE_SINGLE = 32_000_000, 540_000_000
 class Columns:
     """Columns of unit length, looked at in blocks."""
 
-    def __init__(self, source: Any, lengths: FloatArray | None = None) -> None:
+    def __init__(self, source: Any, lengths: FloatArray | None = None, made_from: Any = None) -> None:
         self.source = source
+        self.made_from = made_from
         self.shape: tuple[int, int] = (int(source.shape[0]), int(source.shape[1]))
         if lengths is not None:
             self.lengths = lengths
@@ -71,7 +72,12 @@ class Columns:
         kept = np.empty(self.shape, dtype=np.float64 if n * p <= STORE_DOUBLE else np.float32)
         for rows, part, block in self._blocks():
             kept[rows, part] = block
-        return Columns(kept)
+        return Columns(kept, made_from=self.source)
+
+    def release(self) -> None:
+        """Forget what `store` has stored; columns are made again when they are looked at."""
+        if self.made_from is not None:
+            self.source, self.made_from = self.made_from, None
 
     def raw(self, which: Any) -> FloatArray:
         """Columns `which` at their own length, (N, k)."""

@@ -24,10 +24,14 @@ def evaluate(
         return log_evidence(n, float(np.log(beta)), 0.0, beta * float(t @ t)), np.zeros(0)
     w = posterior.coef[: len(alpha)]
     best, kept = np.inf, w
+    height = max(1, 2_000_000 // len(w))
     for _ in range(3):
         # contributions of similar size: powers of two go from the weights to the columns, exactly
         _, exponent = np.frexp(w)
-        residual = accurate_residual(t[:, None], np.ldexp(design, exponent), np.ldexp(w, -exponent)[:, None])[:, 0]
+        residual = np.empty(n)
+        for rows in (slice(start, start + height) for start in range(0, n, height)):
+            part = np.ldexp(design[rows], exponent)
+            residual[rows] = accurate_residual(t[rows, None], part, np.ldexp(w, -exponent)[:, None])[:, 0]
         quad = beta * float(residual @ residual) + float((alpha * w) @ w)
         if not quad < best:
             break

@@ -9,14 +9,12 @@ from bayessel.linear.sparse.exact import evaluate
 from bayessel.linear.sparse.forms import thin
 from bayessel.linear.sparse.local import Search
 from bayessel.linear.sparse.newton import ascend
-from bayessel.linear.sparse.occam import model_evidence
+from bayessel.linear.sparse.occam import interpolates, model_evidence
 from bayessel.linear.sparse.problem import Problem
 from bayessel.linear.sparse.result import SparseFit
 from bayessel.linear.sparse.state import IntArray, State
 from bayessel.result import Status, worst
 
-#: share of the rows left to the noise below which its level says nothing
-INTERPOLATES = 0.02
 #: beta/alpha (for a column of unit length) beyond which digits are lost
 FRAGILE = 1e16
 
@@ -38,11 +36,12 @@ def finish(
     n, p = problem.columns.shape
     alpha = np.exp(own.a) * (problem.columns.lengths[basis] / problem.spread) ** 2
     beta = float(np.exp(own.b) / problem.spread**2) if problem.beta is None else problem.beta
+    notes = _remarks(problem, own, search)
+    problem.columns.release()  # the largest array by far, and the last time it was needed
     design = problem.columns.raw(basis)
     spectrum, scale, active, flat = weigh(design, problem.t, alpha / beta, centre=False, rows=True)
     posterior = Posterior.of(spectrum, 1.0, beta, n_columns=max(len(basis), 1), scale=scale, active=active, flat=flat)
     value, coef = evaluate(design, problem.t, alpha, beta, posterior)
-    notes = _remarks(problem, own, search)
     steps = [
         {
             "start": start,
@@ -84,11 +83,28 @@ def _remarks(problem: Problem, own: State, search: Search) -> list[Status]:
         notes.append(Status.STEP_LIMIT)
     if search.collinear:
         notes.append(Status.COLLINEAR_SKIPPED)
-    left = n - own.size + float(np.trace(own.V))
-    if problem.learn_noise and (own.b >= problem.b_max - 1e-6 or (own.size and left < INTERPOLATES * n)):
+    if search.interpolation:
+        notes.append(Status.INTERPOLATION)
+    if problem.learn_noise and (own.b >= problem.b_max - 1e-6 or (own.size and interpolates(own, n))):
         notes.append(Status.NOISE_AT_FLOOR)
+    if problem.learn_noise and own.size and n >= 3 and not problem.constant_target:
+        third = model_evidence(own, n, own.log_evidence)
+        if any(third < model_evidence(null, n, null.log_evidence) for null in _nulls(problem)):
+            notes.append(Status.DOUBTFUL_SIGNAL)
     if (own.size and float((own.scale**2).max()) > FRAGILE) or search.broken_promise:
         notes.append(Status.ILL_CONDITIONED)
     if not own.size and not problem.constant_target and n >= 3:
         notes.append(Status.PURE_NOISE)
     return notes
+
+
+def _nulls(problem: Problem) -> list[State]:
+    """Return the models without functions: noise alone, and a constant with noise if the dictionary has one."""
+    nulls = []
+    constant = problem.columns.constant()
+    for which in [[], [constant]] if constant is not None else [[]]:
+        columns = problem.columns.take(np.array(which, dtype=np.intp))
+        form = thin(columns, problem.t / problem.spread)
+        start = form.solve(np.arange(len(which)), np.zeros(len(which)), 0.0)
+        nulls.append(ascend(form, start, steps=50, b_max=problem.b_max))
+    return nulls

@@ -32,6 +32,7 @@ class Search:
     history: list[dict[str, Any]] = field(default_factory=list)
     collinear: bool = False
     broken_promise: bool = False
+    interpolation: bool = False
 
     def note(self, action: str, state: State) -> None:
         """Remember a step."""

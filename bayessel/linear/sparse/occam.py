@@ -17,6 +17,11 @@ from bayessel.linear.sparse.state import LOG_2PI, State
 RANGE = float(np.log(1e12))
 
 
+def interpolates(state: State, n_rows: int, share: float = 0.1) -> bool:
+    """Whether less than a share of the rows is left to the noise, so that its level says little."""
+    return n_rows - state.size + float(np.trace(state.V)) < share * n_rows
+
+
 def model_evidence(state: State, n_rows: int, log_evidence: float) -> float:
     """Laplace's approximation over log precisions of weights and noise, in nats."""
     widths = np.linalg.eigvalsh(curvature(state, n_rows, True))

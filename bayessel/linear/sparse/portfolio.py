@@ -12,6 +12,7 @@ from bayessel.linear.sparse.compress import SAMPLE
 from bayessel.linear.sparse.kicks import kick
 from bayessel.linear.sparse.local import Search, climb
 from bayessel.linear.sparse.newton import ascend
+from bayessel.linear.sparse.occam import interpolates, model_evidence
 from bayessel.linear.sparse.orthogonal import OrthogonalForm
 from bayessel.linear.sparse.problem import Problem
 from bayessel.linear.sparse.reestimation import Contest
@@ -21,6 +22,12 @@ from bayessel.linear.sparse.state import State
 MANY_STARTS = 1e8
 #: entries up to which it is tried whether the data want to be interpolated
 QUIET_START = 5_000
+#: share of the rows left to the noise from which the evidence alone decides
+LEFT_TO_NOISE = 0.3
+#: noise levels of greedy starts for data that seem to want to be interpolated
+LOUD = (0.3, 0.1, 0.03, 0.01)
+#: gain in nats, for a parameter's cost in log(rows) and choice among many, from which a function is beyond doubt
+BEYOND_DOUBT = 5.0
 #: functions times rounds of shaking
 KICKS = 80
 
@@ -47,15 +54,25 @@ def search(
     found: Found = {}
     for name, start in _promising(problem, init):
         found[name] = search_from(problem, start, 40, max(tol, 0.05))
+    leader = max((state for state, _ in found.values()), key=lambda state: state.log_evidence)
+    if init == "auto" and problem.learn_noise and leader.size and not _sound(problem, leader):
+        # The best fit passes through nearly all rows, and with more columns than rows every climb ends there. Fits that
+        # stop while the noise is held high are offered beside it; the evidence one level up decides.
+        for noise in LOUD:
+            found[f"loud({noise:g})"] = _loud(problem, noise)
     reached = {name: state.log_evidence for name, (state, _) in found.items()}
     if restarts is None and init == "auto" and _small(problem):
         _shake(problem, found, tol)
     elif restarts:
-        name = max(reached, key=lambda key: reached[key])
+        name = _ranked(problem, found)[0][0]
         state, history = found[name]
         found[name] = kick(problem.form, state, history, restarts, max(tol, 0.02)), history
-    name = max(found, key=lambda key: found[key][0].log_evidence)
+    names, passed_over = _ranked(problem, found)
+    name = names[0]
     state, history = found[name]
+    history.interpolation = passed_over
+    if name.startswith("loud"):
+        return name, state, history, reached
     history.moves_left = max_steps
     return name, climb(problem.form, state, history, tol=tol), history, reached
 
@@ -141,9 +158,44 @@ def _starts(problem: Problem, init: str) -> Iterator[tuple[str, State]]:
         yield "backward", starts.greedy(form, problem.level(1e-4), least_gain=1e-2, block=5)
 
 
+def _loud(problem: Problem, noise: float) -> tuple[State, Search]:
+    """Functions that are beyond doubt at a noise held at `noise`, then all precisions; nothing is added after that."""
+    state = starts.greedy(problem.form, problem.level(noise), least_gain=BEYOND_DOUBT)
+    history = Search(learn_noise=True, b_max=problem.b_max, moves_left=1)
+    history.note("start", state)
+    state = ascend(problem.form, state, tol=1e-6, steps=100, b_max=problem.b_max)
+    history.note("climb", state)
+    return state, history
+
+
+def _sound(problem: Problem, state: State) -> bool:
+    return state.size > 0 and not interpolates(state, problem.n_rows, LEFT_TO_NOISE)
+
+
+def _ranked(problem: Problem, found: Found) -> tuple[list[str], bool]:
+    """Names by evidence, best first, and whether one that would lead passes through nearly every row.
+
+    Such a model goes last where the evidence one level up, which charges for every precision, does not prefer it.
+    """
+    names = sorted(found, key=lambda name: -found[name][0].log_evidence)
+    if not problem.learn_noise:
+        return names, False
+    n = problem.n_rows
+    sound = [name for name in names if _sound(problem, found[name][0])]
+    if not sound or len(sound) == len(names):
+        return names, False
+
+    def third(name: str) -> float:
+        state = found[name][0]
+        return model_evidence(state, n, state.log_evidence)
+
+    last = [name for name in names if name not in sound and third(name) <= third(sound[0])]
+    return [name for name in names if name not in last] + last, names[0] in last
+
+
 def _shake(problem: Problem, found: Found, tol: float) -> None:
     """Shake the two best."""
-    for name in sorted(found, key=lambda key: -found[key][0].log_evidence)[:2]:
+    for name in _ranked(problem, found)[0][:2]:
         state, history = found[name]
         rounds = min(4, KICKS // max(state.size, 1))
         if rounds:
