@@ -319,3 +319,12 @@ def test_many_more_odd_problems(seeds):
         assert np.all(np.diff(path) >= -1e-8 * np.abs(path[:-1])), (seed, np.diff(path).min())
         again = fit_rvm(Phi, t, init=fit)
         assert again.log_evidence >= fit.log_evidence - 1e-8 * max(1.0, abs(fit.log_evidence)), seed
+
+
+def test_copies_of_a_column_are_one_function(rng):
+    x = np.sort(rng.uniform(-3, 3, 80))
+    F = np.exp(-((x[:, None] - x) ** 2) / 0.25)
+    t = np.cos(x**2) + 0.1 * rng.normal(size=80)
+    fit = fit_rvm(np.hstack([F, F, -F, 2 * F]), t)
+    assert len(set(fit.basis % 80)) == fit.n_basis
+    assert fit.log_evidence == pytest.approx(fit_rvm(F, t).log_evidence, abs=1.0)

@@ -76,13 +76,15 @@ def fit_rvm(
         problem = Problem.of(columns, target, known)
         if warm is None:
             name, state, history, reached = search(problem, init, max_steps, tol, restarts)
-            basis, own = polish(problem, state)
+            basis, own = polish(problem, state, history)
         else:
             name, start = "warm", problem.state(*warm)
             state, history = search_from(problem, start, max_steps, tol)
             reached = {name: state.log_evidence}
             # a fragile start may be better than the search can see: it is polished too, and the better one counts
-            basis, own = max((polish(problem, s) for s in (state, start)), key=lambda pair: pair[1].log_evidence)
+            basis, own = max(
+                (polish(problem, s, history) for s in (state, start)), key=lambda pair: pair[1].log_evidence
+            )
         return finish(problem, basis, own, history, name, reached)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayessel._check import FloatArray
 from bayessel.linear.posterior import Posterior, weigh
 from bayessel.linear.sparse.exact import evaluate
 from bayessel.linear.sparse.forms import thin
@@ -15,18 +16,36 @@ from bayessel.linear.sparse.result import SparseFit
 from bayessel.linear.sparse.state import IntArray, State
 from bayessel.result import Status, worst
 
+#: how far the cosine of two columns that are called the same may be from one: rounding
+SAME = 1e-13
 #: beta/alpha (for a column of unit length) beyond which digits are lost
 FRAGILE = 1e16
 
 
-def polish(problem: Problem, state: State) -> tuple[IntArray, State]:
+def polish(problem: Problem, state: State, search: Search) -> tuple[IntArray, State]:
     """Climb in coordinates made for these columns alone, exact to rounding; returns the columns kept, in order."""
     order = np.argsort(state.active)
-    basis = state.active[order]
-    form = thin(problem.columns.take(basis), problem.t / problem.spread)
-    own = form.solve(np.arange(len(basis)), state.a[order], state.b)
+    basis, a = state.active[order], state.a[order]
+    columns = problem.columns.take(basis)
+    leader = _leaders(columns, a)
+    leaders = np.unique(leader)
+    search.collinear |= len(leaders) < len(a)
+    # copies of one column are one function: their prior variances add, and the evidence stays what it is
+    a = -np.log(np.bincount(leader, weights=np.exp(-a), minlength=len(a))[leaders])
+    basis, columns = basis[leaders], columns[:, leaders]
+    form = thin(columns, problem.t / problem.spread)
+    own = form.solve(np.arange(len(basis)), a, state.b)
     own = ascend(form, own, learn_noise=problem.learn_noise, steps=20, tol=1e-9, b_max=problem.b_max)
     return basis[own.active], own
+
+
+def _leaders(columns: FloatArray, a: FloatArray) -> IntArray:
+    """For each unit column the number of the broadest one that is the same but for sign; itself if there is none."""
+    order = np.argsort(a, kind="stable")
+    same = np.abs(columns[:, order].T @ columns[:, order]) > 1.0 - SAME
+    leader = np.empty(len(a), dtype=np.intp)
+    leader[order] = order[np.argmax(same, axis=0)] if len(a) else order
+    return leader
 
 
 def finish(

@@ -62,11 +62,9 @@ def search(
             found[f"loud({noise:g})"] = _loud(problem, noise)
     reached = {name: state.log_evidence for name, (state, _) in found.items()}
     if restarts is None and init == "auto" and _small(problem):
-        _shake(problem, found, tol)
+        _shake(problem, found, tol, None)
     elif restarts:
-        name = _ranked(problem, found)[0][0]
-        state, history = found[name]
-        found[name] = kick(problem.form, state, history, restarts, max(tol, 0.02)), history
+        _shake(problem, found, tol, restarts)
     names, passed_over = _ranked(problem, found)
     name = names[0]
     state, history = found[name]
@@ -193,10 +191,10 @@ def _ranked(problem: Problem, found: Found) -> tuple[list[str], bool]:
     return [name for name in names if name not in last] + last, names[0] in last
 
 
-def _shake(problem: Problem, found: Found, tol: float) -> None:
-    """Shake the two best."""
+def _shake(problem: Problem, found: Found, tol: float, rounds: int | None) -> None:
+    """Shake the two best, as often as `rounds` says or as their size allows."""
     for name in _ranked(problem, found)[0][:2]:
         state, history = found[name]
-        rounds = min(4, KICKS // max(state.size, 1))
-        if rounds:
-            found[name] = kick(problem.form, state, history, rounds, max(tol, 0.02)), history
+        tries = min(4, KICKS // max(state.size, 1)) if rounds is None else rounds
+        if tries:
+            found[name] = kick(problem.form, state, history, tries, max(tol, 0.02)), history

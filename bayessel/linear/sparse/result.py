@@ -53,8 +53,8 @@ class SparseFit:
     n_rows: int
     n_candidates: int
     status: Status
-    notes: tuple[Status, ...]
-    history: tuple[dict[str, Any], ...]
+    notes: tuple[Status, ...] = field(repr=False)
+    history: tuple[dict[str, Any], ...] = field(repr=False)
     starts: dict[str, float]
     design: FloatArray = field(repr=False)
     target: FloatArray = field(repr=False)

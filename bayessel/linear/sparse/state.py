@@ -111,4 +111,4 @@ class Form(Protocol):
 
 def log_evidence(n_rows: int, b: float, log_det: float, quad: float) -> float:
     """-(N log 2 pi - N log beta + log|I + X^T X| + t^T C^-1 t)/2."""
-    return -0.5 * (n_rows * LOG_2PI - n_rows * b + log_det + quad)
+    return float(-0.5 * (n_rows * LOG_2PI - n_rows * b + log_det + quad))
