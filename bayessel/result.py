@@ -33,8 +33,8 @@ class Status(Enum):
         "the evidence prefers a model without signal: the weights are shrunk to zero; try another width or inputs"
     )
     COLLINEAR_SKIPPED = (
-        "some candidate functions are zero, copies of functions in use (which then count as one), or lie to rounding in "
-        "their span, so that nothing could be said of them; with very wide or very narrow functions that is expected"
+        "some candidate functions are zero, copies of functions in use (which then count as one), or lie to rounding "
+        "in their span, so that nothing could be said of them; very wide or very narrow functions do"
     )
     AT_BOUND = "the optimum lies on the edge of the search range; the data do not determine this parameter"
     ILL_CONDITIONED = (

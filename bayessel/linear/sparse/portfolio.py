@@ -121,7 +121,7 @@ def _contests(problem: Problem, init: str) -> dict[str, Contest]:
         "full(0.01)": Contest(0.01),
         "full(0.001)": Contest(0.001),
         **WIDE_CONTESTS,
-        "mackay": Contest(0.1, 0, np.asarray(mackay), 120, least_gamma=0.0),
+        "mackay": Contest(0.1, 0, np.clip(mackay, -40.0, 20.0), 120, least_gamma=0.0),
     }
     if isinstance(problem.form, OrthogonalForm) and problem.form.rank <= WIDE:  # where one more costs next to nothing
         for steps in (60, 200, 300):
