@@ -45,6 +45,12 @@ def _versions() -> dict[str, str]:
     return {name: of(name) for name in ("bayessel", "numpy", "scipy", "pandas")} | {"python": platform.python_version()}
 
 
+def _from_to(widths: Sequence[float], how: str) -> str:
+    if len(widths) == 1:
+        return f"1 width, {number(widths[0])}"
+    return f"{len(widths)} widths {how}from {number(widths[0])} to {number(widths[-1])}"
+
+
 @dataclass(frozen=True, eq=False)
 class WidthComparison:
     """Criteria over kernel widths, with the data they were computed from.
@@ -65,6 +71,8 @@ class WidthComparison:
         Centres of the functions (M, D); ``Prediction.basis`` counts them, M is the bias.
     searched
         The criteria whose optima were refined; empty for a grid.
+    unsettled
+        Those of them whose optima were not all known to ``tol`` when the budget of the search was spent.
     fingerprint
         Names the data; results with different fingerprints come from different data.
     interrupted
@@ -87,6 +95,7 @@ class WidthComparison:
     searched: tuple[str, ...]
     interrupted: bool
     fingerprint: str
+    unsettled: tuple[str, ...] = ()
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     versions: dict[str, str] = field(default_factory=_versions, repr=False)
 
@@ -145,7 +154,7 @@ class WidthComparison:
         """Return the thoughts of :meth:`verdict` one by one: the headline first."""
         planned = None if self.searched else self.planned
         offered = self.n_centers + int(self.bias)
-        return verdict_sentences(self.table, self.criteria, self.interrupted, planned, offered)
+        return verdict_sentences(self.table, self.criteria, self.interrupted, planned, offered, self.unsettled)
 
     def facts(self) -> str:
         """Return one line on what was compared."""
@@ -163,8 +172,7 @@ class WidthComparison:
             f"{n} rows{held}, target {self.target}, {d}{' standardised' if standardised else ''} "
             f"input{'s' if d > 1 else ''} ({inputs}); {how}, {functions or f'{self.n_centers} {kinds} functions'}, "
             f"{'bias' if self.bias else 'no bias'}; "
-            f"{len(widths)} widths {'searched ' if self.searched else ''}from {number(widths[0])} to "
-            f"{number(widths[-1])}"
+            f"{_from_to(widths, 'searched ' if self.searched else '')}{' (budget spent)' if self.unsettled else ''}"
         )
 
     def plot(self, criteria: Sequence[str] | None = None) -> Figure:

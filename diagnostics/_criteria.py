@@ -14,6 +14,12 @@ QUADRATURE = "QUADRATURE"
 #: A note beside the statuses: the exact integral depends on the range of lambda, so there is no value.
 UNDETERMINED = "UNDETERMINED"
 
+#: A note beside the statuses: a criterion that pays for functions is no better than that of the model without them.
+NO_SIGNAL = "NO_SIGNAL"
+
+#: Criteria that charge a sparse model for its functions, so that they can tell that there is no signal.
+PAYING = ("mdl-w", "mdl-alpha", "model-evidence")
+
 #: Evidence ratios of 20 to 1 are commonly called strong; on the logarithm that is about 3 nats.
 STRONG_NATS = float(np.log(20.0))
 

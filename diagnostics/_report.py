@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from bayessel.diagnostics._criteria import CRITERIA, GOOD_STATUS, INTERPOLATION, QUADRATURE, UNDETERMINED
+from bayessel.diagnostics._criteria import CRITERIA, GOOD_STATUS, INTERPOLATION, NO_SIGNAL, QUADRATURE, UNDETERMINED
 from bayessel.diagnostics._curves import (
     DELTAS,
     Label,
@@ -78,9 +78,11 @@ _ERRORS = (
 )
 
 _NOTE_ADVICE = {
-    INTERPOLATION: "the criterion falls without limit where the fit passes through every row, whatever the data; only "
-    "fits that leave enough rows to the noise count (a quarter of them, a tenth for MDL-w); take fewer centres, or "
-    "trust GCV and LOO",
+    INTERPOLATION: "the criterion has no bound, or is a ratio of two vanishing numbers, where the fit passes through "
+    "every row, whatever the data; only fits that leave enough rows to the noise count (a quarter of them for UEV, FPE "
+    "and BIC, a tenth for the others); take fewer centres, or trust rows held out",
+    NO_SIGNAL: "the model without functions, fitted to the same rows, does at least as well by this criterion: it does "
+    "not pay for the functions in use",
     QUADRATURE: "the Gaussian approximation is poor here, so alpha and beta were integrated out numerically",
     UNDETERMINED: "the integral over lambda has its mass at the ends of the range, so the range would decide: no value",
 }

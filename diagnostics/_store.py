@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 _FORM = "bayessel width comparison"
 _ROOT = tuple(
-    "criteria names target model kinds bias planned searched interrupted fingerprint created versions".split()
+    "criteria names target model kinds bias planned searched unsettled interrupted fingerprint created versions".split()
 )
-_TUPLES = ("criteria", "names", "kinds", "searched")
+_TUPLES = ("criteria", "names", "kinds", "searched", "unsettled")
 
 
 def to_datatree(comparison: WidthComparison) -> xr.DataTree:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from bayessel.diagnostics._criteria import CRITERIA, GOOD_STATUS
+from bayessel.diagnostics._criteria import CRITERIA, GOOD_STATUS, NO_SIGNAL, PAYING
 from bayessel.diagnostics._curves import (
     Label,
     at_delta,
@@ -15,6 +15,7 @@ from bayessel.diagnostics._curves import (
     curves,
     cut_off,
     listing,
+    notes_of,
     number,
     preferences,
     say,
@@ -34,6 +35,8 @@ _FAMILY_WHY = {
 
 #: preferred widths closer than this are one choice, however fine the grid
 _CLOSE = 0.1
+#: per cents beyond which the number itself says nothing
+_ABSURD = 1000
 
 
 def verdict(
@@ -42,9 +45,10 @@ def verdict(
     interrupted: bool = False,
     planned: int | None = None,
     offered: int | None = None,
+    unsettled: Sequence[str] = (),
 ) -> str:
     """Say what the curves allow one to say, in a few sentences and no more than they allow."""
-    return " ".join(verdict_sentences(table, criteria, interrupted, planned, offered))
+    return " ".join(verdict_sentences(table, criteria, interrupted, planned, offered, unsettled))
 
 
 def verdict_sentences(
@@ -53,10 +57,12 @@ def verdict_sentences(
     interrupted: bool = False,
     planned: int | None = None,
     offered: int | None = None,
+    unsettled: Sequence[str] = (),
 ) -> list[str]:
     """Return the thoughts of :func:`verdict` one by one, the most important first.
 
-    ``offered`` is the number of functions a sparse model could choose from.
+    ``offered`` is the number of functions a sparse model could choose from; ``unsettled`` are the criteria a search had
+    to leave before their optima were known well enough.
     """
     if len(table) and (table["status"] == "CONSTANT_TARGET").all():
         return ["The target does not vary: there is nothing to compare, and what the columns differ by is rounding."]
@@ -65,14 +71,39 @@ def verdict_sentences(
     chosen = preferences(table, heard)
     if not chosen:
         return ["No criterion has a finite value at any width: look at the statuses."]
-    said = _preference(table, chosen, offered)
+    said = [*_no_signal(table, criteria), *_preference(table, chosen, offered)]
     if len(table) > 1:
         said += [*_kinds(table, chosen), *_scales(table, heard), *_deltas(table, heard)]
         said += [*_ends(table, heard), *_spread(table, criteria, chosen)]
     said += [*_statuses(table, chosen), *_interpolation(silent, len(silent) < len(criteria))]
+    if unsettled:
+        said.append(_unsettled(unsettled, len(table)))
     if interrupted:
         said.append(_interrupted(len(table), planned))
     return said
+
+
+def _no_signal(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
+    """Say which criteria that charge for functions would rather have none, at every width.
+
+    The model evidence is asked in the place of others where none of them was.
+    """
+    noted = [notes_of(str(text)).get(NO_SIGNAL, []) for text in table.get("notes", ())]
+    asked = [name for name in PAYING if name in criteria] or ["model-evidence"]
+
+    def sees_none(name: str) -> bool:
+        known = np.isfinite(table[name].to_numpy(dtype=float)) if name in table else np.ones(len(table), dtype=bool)
+        return bool(known.any()) and all(name in names for names, k in zip(noted, known, strict=True) if k)
+
+    if not len(noted) or not any(noted) or not (none := [name for name in asked if sees_none(name)]):
+        return []
+    where = "at no width do they pay" if len(table) > 1 else "they do not pay"
+    if len(none) < len([name for name in asked if name not in table or table[name].notna().any()]):
+        return [f"By {who(none)} the functions find no signal: {where} for themselves."]
+    return [
+        f"No criterion that charges for the functions in use ({who(none)}) finds a signal: {where} for themselves, and "
+        "the model without functions does at least as well. What follows ranks fits to noise, as far as they can tell."
+    ]
 
 
 def who(names: Sequence[str]) -> str:
@@ -117,12 +148,14 @@ def _preference(table: pd.DataFrame, chosen: Mapping[Label, tuple[str, ...]], of
             + (", or within one standard error." if _by_error_only(table, losses, reference) else "."),
         ]
     behind = "short of" if CRITERIA[worst].higher_is_better else "above"
+    cost = f"is {_largest({worst: losses[worst]})} {behind} its best"
+    if np.isinf(losses[worst]):
+        cost = "has no value that means anything"
     many = len(order) > 3
     headline = f"{by_name[0]}; the {count} criteria name {len(order)} widths" if many else ", ".join(by_name)
     return [
         f"{_capital(headline)}{' and disagree' if many else ': the criteria disagree'}.",
-        (f"Best are {groups}. " if many else "")
-        + f"It matters: at {say(reference)} {who([worst])} is {_largest({worst: losses[worst]})} {behind} its best.",
+        (f"Best are {groups}. " if many else "") + f"It matters: at {say(reference)} {who([worst])} {cost}.",
         _why(table, chosen, offered),
     ]
 
@@ -171,7 +204,10 @@ def _largest(losses: Mapping[str, float]) -> str:
     """The largest loss in each unit, as text: 2.3 % and 0.4 nats."""
     nats = [loss for name, loss in losses.items() if CRITERIA[name].in_nats]
     parts = [100 * loss for name, loss in losses.items() if not CRITERIA[name].in_nats]
-    said = [f"{max(parts):.1f} %" if max(parts) < 100 else f"{max(parts):.0f} %"] if parts else []
+    said = []
+    if parts:
+        most = max(parts)
+        said = [f"{most:.1f} %" if most < 100 else f"{most:.0f} %" if most < _ABSURD else f"over {_ABSURD} %"]
     return " and ".join([*said, *([f"{max(nats):.1f} nats"] if nats else [])])
 
 
@@ -253,7 +289,8 @@ def _scales(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
 def _size(table: pd.DataFrame, label: Label) -> str:
     if "n_basis" not in table or table["n_basis"].nunique() == 1:
         return ""
-    return f"{_functions(table, label)} functions, "
+    size = _functions(table, label)
+    return f"{size} function{'s' if size != 1 else ''}, "
 
 
 def _functions(table: pd.DataFrame, label: Label) -> int:
@@ -331,7 +368,7 @@ def _statuses(table: pd.DataFrame, chosen: Mapping[Label, tuple[str, ...]]) -> l
 
 
 def _interpolation(silent: Sequence[str], others: bool) -> list[str]:
-    """Say why UEV, FPE or BIC are not heard."""
+    """Say why some criteria are not heard."""
     if not silent:
         return []
     one = len(silent) == 1
@@ -341,6 +378,13 @@ def _interpolation(silent: Sequence[str], others: bool) -> list[str]:
         f"{_capital(who(silent))} {words} here: with this many functions {they} a fit that passes through every row, "
         f"whatever the data. Fewer centres, or wider functions, would give {them} a voice."
     ]
+
+
+def _unsettled(names: Sequence[str], visited: int) -> str:
+    return (
+        f"The search ended with its budget, after {visited} widths, before every optimum of {who(names)} was known to "
+        "tol: raise the budget, or search by fewer criteria."
+    )
 
 
 def _interrupted(finished: int, planned: int | None) -> str:

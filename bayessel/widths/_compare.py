@@ -16,7 +16,7 @@ from bayessel.widths._grids import check_widths, coarse_to_fine
 from bayessel.widths._ledger import Ledger
 from bayessel.widths._problem import Model, Place, Problem
 from bayessel.widths._run import results
-from bayessel.widths._search import FIRST_SCAN, finer
+from bayessel.widths._search import FIRST_SCAN, finer, unsettled
 
 
 def compare_widths(
@@ -141,6 +141,7 @@ def compare_widths(
         held=held,
         planned=len(grid) * len(kinds),
         searched=searched,
+        unsettled=() if work.interrupted else unsettled(work.ledger, searched, tol),
         interrupted=work.interrupted,
         fingerprint=fingerprint(inputs, t),
     )

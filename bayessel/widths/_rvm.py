@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from bayessel._check import FloatArray
 from bayessel._formulas import from_sums
 from bayessel.basis import LazyDesign, RBFDictionary
-from bayessel.diagnostics._criteria import INTERPOLATION
+from bayessel.diagnostics._criteria import CRITERIA, INTERPOLATION, NO_SIGNAL
 from bayessel.diagnostics._curves import Prediction
 from bayessel.diagnostics._mdl import mdl_alpha, mdl_w
 from bayessel.diagnostics._prequential import prequential
@@ -21,14 +22,17 @@ from bayessel.linear.ridge import NOISE_SHARE
 from bayessel.result import Status
 from bayessel.widths._problem import Model, Outcome, Place, Problem, join_notes, put_error
 
-#: log sigma^2 falls, and S/(N - gamma) vanishes, where the fit passes through every row, whatever the data
-_NOISE_SHARE = {"mdl-w": 0.1, "bic": NOISE_SHARE["bic"]}
+#: where the fit passes through every row log sigma^2 falls, S/(N - gamma) and what leaving out a row shows are ratios of
+#: vanishing numbers, and the scale of a row's own function tells its variance, whatever the data
+_NOISE_SHARE = {"mdl-w": 0.1, "gcv": 0.1, "loo": 0.1, "elpd-loo": 0.1, "bic": NOISE_SHARE["bic"]}
 #: designs with more entries are made column by column (240 MB)
 _STORED = 30_000_000
 #: moves after which a start from a neighbour has shown whether it leads anywhere
 _TRIAL = 20
 #: an evidence higher by less, in nats, is no improvement
 _SAME = 0.01
+#: criteria that differ by less, in nats, are equal
+_TIE = 1e-6
 #: random orders of the rows behind a prequential code length
 _ORDERS = 5
 
@@ -40,7 +44,9 @@ def evaluate(problem: Problem, place: Place, starts: Sequence[Any] = (), beaten:
         # one warning per width would bury the reader: the statuses are in the table and in the verdict
         warnings.simplefilter("ignore", NumericalWarning)
         if starts:
-            trials = [fit_rvm(design, problem.t, init=start, max_steps=_TRIAL) for start in starts]
+            trials = [fit_rvm(design, problem.t, init=one, max_steps=_TRIAL) for one in starts if one is not None]
+            if not trials:
+                return None
             fit = max(trials, key=lambda one: one.log_evidence)
             if not fit.log_evidence > beaten + _SAME:
                 return None
@@ -48,9 +54,9 @@ def evaluate(problem: Problem, place: Place, starts: Sequence[Any] = (), beaten:
         else:
             fit = fit_rvm(design, problem.t)
         row, losses = _judge(problem, place, design, fit)
-    return Outcome(
-        row, _predict(problem, place, fit), losses, (fit.basis, fit.alpha, fit.beta), float(fit.log_evidence)
-    )
+    # a fit to the last digit of the target says nothing about other functions
+    start = None if Status.NOISE_AT_FLOOR in fit.notes else (fit.basis, fit.alpha, fit.beta)
+    return Outcome(row, _predict(problem, place, fit), losses, start, float(fit.log_evidence))
 
 
 def _design(problem: Problem, place: Place) -> Any:
@@ -63,27 +69,26 @@ def _design(problem: Problem, place: Place) -> Any:
 def _judge(problem: Problem, place: Place, design: Any, fit: Any) -> tuple[dict[str, Any], dict[str, FloatArray]]:
     """Every criterion asked for, and what describes the fit."""
     n = fit.n_rows
-    values: dict[str, float] = {
-        "evidence": float(fit.log_evidence),
-        "model-evidence": float(fit.model_evidence),
-        "mdl-w": float(mdl_w(fit)),
-        "mdl-alpha": float(mdl_alpha(fit)),
-    }
+    values = _paid(fit) | {"evidence": float(fit.log_evidence)}
+    silent = {name for name, share in _NOISE_SHARE.items() if n - fit.gamma < share * n}
     misfit = float(fit.residuals @ fit.residuals)
-    for name in ("gcv", "bic"):
-        values[name] = float(from_sums(name, n, misfit, n - fit.gamma))
-    beside = {note.name: ["fit"] for note in set(fit.notes) - {fit.status, Status.CONVERGED}}
-    silent = [name for name, share in _NOISE_SHARE.items() if n - fit.gamma < share * n]
-    values |= dict.fromkeys(silent, np.nan)
-    if silent := [name for name in silent if name in problem.criteria]:
-        beside[INTERPOLATION] = [*beside.get(INTERPOLATION, []), *silent]
+    values |= {name: float(from_sums(name, n, misfit, n - fit.gamma)) for name in {"gcv", "bic"} - silent}
     losses: dict[str, FloatArray] = {}
-    left_out, variances = fit.loo_residuals, fit.loo_variances
-    if "loo" in problem.criteria:
-        put_error(values, losses, "loo", left_out**2)
-    if "elpd-loo" in problem.criteria:
-        terms = -0.5 * (np.log(2 * np.pi * variances) + left_out**2 / variances)
-        put_error(values, losses, "elpd-loo", terms)
+    for name in ("loo", "elpd-loo"):
+        if name in problem.criteria and name not in silent:
+            terms = _left_out(name, fit)
+            if np.isfinite(terms).all():
+                put_error(values, losses, name, terms)
+            else:
+                silent.add(name)
+    values |= dict.fromkeys(silent, np.nan)
+    beside = {note.name: ["fit"] for note in set(fit.notes) - {fit.status, Status.CONVERGED}}
+    if heard := [name for name in problem.criteria if name in silent]:
+        beside[INTERPOLATION] = [*beside.get(INTERPOLATION, []), *heard]
+    without = _paid(_without_functions(problem, fit))
+    gains = {name: (values[name] - without[name]) * (1 if CRITERIA[name].higher_is_better else -1) for name in without}
+    if none := [name for name, gain in gains.items() if gain <= _TIE]:
+        beside[NO_SIGNAL] = none
     if problem.held is not None:
         X, t = problem.held
         mean = fit.predict(_columns(problem, place, fit, X))
@@ -96,6 +101,29 @@ def _judge(problem: Problem, place: Place, design: Any, fit: Any) -> tuple[dict[
     row |= {"gamma": float(fit.gamma), "noise_std": float(fit.noise_std), "n_basis": int(fit.n_basis)}
     row |= {"status": fit.status.name}
     return row | {"notes": join_notes(beside)}, losses
+
+
+def _paid(fit: Any) -> dict[str, float]:
+    """Return the criteria that charge a fit for its functions."""
+    return {
+        "mdl-w": float(mdl_w(fit)),
+        "mdl-alpha": float(mdl_alpha(fit)),
+        "model-evidence": float(fit.model_evidence),
+    }
+
+
+def _without_functions(problem: Problem, fit: Any) -> Any:
+    """Fit the constant alone, or nothing where there is no bias, chosen among as many candidates as `fit` had."""
+    column = np.full((len(problem.t), 1), float(problem.bias))
+    return replace(fit_rvm(column, problem.t, init="greedy"), n_candidates=fit.n_candidates)
+
+
+def _left_out(name: str, fit: Any) -> FloatArray:
+    """Return the squared errors, or the log densities, of the rows given all others; not finite where none are left."""
+    error, variance = fit.loo_residuals, fit.loo_variances
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        squares = error**2
+        return np.asarray(squares if name == "loo" else -0.5 * (np.log(2 * np.pi * variance) + squares / variance))
 
 
 def _columns(problem: Problem, place: Place, fit: Any, X: FloatArray) -> FloatArray:

@@ -39,6 +39,12 @@ def finer(ledger: Ledger, criteria: Sequence[str], budget: int, tol: float) -> l
     return wanted
 
 
+def unsettled(ledger: Ledger, criteria: Sequence[str], tol: float) -> tuple[str, ...]:
+    """Criteria of which an optimum is not known to ``tol`` yet."""
+    boundless = len(ledger.rows) + 10**6
+    return tuple(name for name in criteria if finer(ledger, [name], boundless, tol))
+
+
 def _followed(found: Sequence[Optimum]) -> list[Optimum]:
     """Return the best optima that lie apart from each other.
 
