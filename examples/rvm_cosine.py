@@ -9,9 +9,9 @@ kernels exp(-d²/2ρ²) at every sample and a bias, ρ on a logarithmic grid. It
 - the precision δ to which weights are sent does not matter.
 
 Here the same is asked of several draws. The number of functions at 10^-0.8 is about the paper's, and yet wider
-ones do better, on 19 of 20 draws: about ten of them, near ρ = 10^-0.5, describe the data more shortly and come closer to
-the truth. The claim that matters holds nearly: the error at the width that a description length picks is a tenth above
-the lowest of all, which often lies at still wider functions (10^-0.1).
+ones do better, on 19 of 20 draws: about ten of them, near ρ = 10^-0.5, describe the data more shortly and come closer
+to the truth. The claim that matters holds nearly: the error at the width that a description length picks is a tenth
+above the lowest of all, which often lies at still wider functions (10^-0.1).
 
     python examples/rvm_cosine.py [folder] [number of draws, such as 20]
 """
