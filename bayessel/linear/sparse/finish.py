@@ -29,10 +29,10 @@ def polish(problem: Problem, state: State, search: Search) -> tuple[IntArray, St
     columns = problem.columns.take(basis)
     leader = _leaders(columns, a)
     leaders = np.unique(leader)
-    search.collinear |= len(leaders) < len(a)
-    # copies of one column are one function: their prior variances add, and the evidence stays what it is
-    a = -np.log(np.bincount(leader, weights=np.exp(-a), minlength=len(a))[leaders])
-    basis, columns = basis[leaders], columns[:, leaders]
+    if len(leaders) < len(a):  # copies of one column are one function: their prior variances add, the evidence stays
+        search.collinear = True
+        a = -np.log(np.bincount(leader, weights=np.exp(-a), minlength=len(a))[leaders])
+        basis, columns = basis[leaders], columns[:, leaders]
     form = thin(columns, problem.t / problem.spread)
     own = form.solve(np.arange(len(basis)), a, state.b)
     own = ascend(form, own, learn_noise=problem.learn_noise, steps=20, tol=1e-9, b_max=problem.b_max)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import qr
 
 from bayessel._check import FloatArray
 from bayessel.linear.sparse.columns import Columns
@@ -56,5 +57,5 @@ def rotated(W: FloatArray, U: FloatArray, t: FloatArray) -> OrthogonalForm:
 
 def thin(columns: FloatArray, t: FloatArray) -> OrthogonalForm:
     """Orthogonal form of a few columns, exact to rounding."""
-    U, W = np.linalg.qr(columns)
+    U, W = qr(np.asfortranarray(columns), mode="economic", overwrite_a=True, check_finite=False)
     return rotated(W, U, t)

@@ -114,7 +114,7 @@ def _contests(problem: Problem, init: str) -> dict[str, Contest]:
             )
         return {"full": LEAN}
     if init == "auto" and _narrow(problem):
-        return with_constant
+        return {"full": LEAN} | with_constant
     # as MacKay's updates are usually run: a prior far too broad, the noise learned at once, nobody sent away early
     mackay = -2.0 * np.log(p) - 2.0 * np.log(np.maximum(problem.columns.lengths, 1e-300)) + 2.0 * np.log(problem.spread)
     contests = {
