@@ -82,11 +82,11 @@ CRITERIA = {
     **{f"mdl-w {d}": lambda fit, d=d: mdl_w(fit, d) for d in (0.01, 0.1, 1.0)},
     **{f"mdl-alpha {d}": lambda fit, d=d: mdl_alpha(fit, d) for d in (0.01, 0.1, 1.0)},
 }
-# The goal for the evidence is 1.15; it moves by 0.03 with optima at 10^-0.1, whose small errors enlarge the regret of the
-# widths that the evidence prefers.
+# The goal for the evidence is 1.15; it moves by 0.03 with optima at 10^-0.1, whose small errors enlarge the regret of
+# the widths that the evidence prefers.
 LIMITS = {"evidence": 1.20, "mdl-w 0.1": 1.25, "mdl-alpha 1.0": 1.35}
-# Where dozens of optima lie within a nat a few plain paths end a little higher; the goal is none. At most so many of the
-# 380 fits, and by at most so many nats.
+# Where dozens of optima lie within a nat a few plain paths end a little higher; the goal is none. At most so many of
+# the 380 fits, and by at most so many nats.
 FEW, LITTLE = 12, 1.5
 
 
