@@ -22,7 +22,7 @@ from scipy.linalg import svd
 from scipy.optimize import minimize
 from scipy.spatial import KDTree
 
-from bayessel._check import FloatArray, as_count, as_flag, as_matrix, as_target, one_of
+from bayessel._check import FloatArray, as_count, as_flag, as_matrix, as_target, check_magnitude, one_of
 from bayessel._numerics import few_threads
 from bayessel.basis import KINDS, LazyDesign, RBFDictionary, radial, radial_slope, scaled_distances
 from bayessel.linear.sparse import SparseFit, fit_rvm
@@ -150,7 +150,7 @@ def fit_rvm_width(
     shared
         One width for all inputs, in their own units; otherwise one per input.
     init
-        Starts of the sparse fits of the scan, as in `fit_rvm`.
+        Starts of the sparse fits, as in `fit_rvm`; with 'auto' the scan makes do with the greedy one.
     n_scan
         Widths of the scan, from half the distance of nearest neighbours to ten times the range of the inputs.
     n_starts
@@ -161,7 +161,8 @@ def fit_rvm_width(
     The type-II evidence charges nothing for a function. With few rows, a rough target and several inputs, narrow
     widths with many functions can be worth more than wide ones with few: compare `optima`, their `n_basis`, and the
     `model_evidence` of fits at those widths. Fits that leave less than a tenth of the rows to the noise come last.
-    The search costs `n_scan` + 24 sparse fits from scratch and a few ascents.
+    The search costs `n_scan` greedy fits, `n_starts` + 12 sparse fits from scratch (24 with one width per input) and a
+    few ascents.
 
     Examples
     --------
@@ -174,6 +175,7 @@ def fit_rvm_width(
     """
     inputs = as_matrix(X, "X", allow_1d=True)
     target = as_target(t, len(inputs))
+    check_magnitude(inputs, "X")
     middle = inputs if centers is None else as_matrix(centers, "centers", allow_1d=True)
     if middle.shape[1] != inputs.shape[1]:
         raise ValueError(f"centers must have the {inputs.shape[1]} columns of X, got shape {middle.shape}")
@@ -193,16 +195,14 @@ def _search(problem: _Problem, n_scan: int, n_starts: int) -> RVMWidthFit:
         lone = problem.is_degenerate()
         offsets = problem.offsets(1 if lone else n_scan)
         for offset in offsets:
-            scan.append(problem.fit(np.full(problem.n_widths, offset)))
+            scan.append(problem.fit(np.full(problem.n_widths, offset), coarse=not lone))
         if not lone:
             for one in _peaks(scan)[:n_starts]:
-                ends.append(problem.climb(one))
+                ends.append(problem.climb(problem.fit(one.u)))
             # other columns may do better at nearly the same width, and the ascent cannot see them: look around
             for step in (offsets[1] - offsets[0]) * np.array([0.9, 0.25, 0.06]):
                 centre = max(ends, key=_End.rank).u
-                around = [
-                    problem.fit(problem.clip(centre + step * k)) for k in (-1, -0.75, -0.5, -0.25, 0.25, 0.5, 0.75, 1)
-                ]
+                around = [problem.fit(problem.clip(centre + step * k)) for k in problem.around()]
                 for one in sorted(around, key=_End.rank, reverse=True)[:2]:
                     ends.append(problem.climb(one))
     except KeyboardInterrupt:
@@ -292,14 +292,19 @@ class _Problem:
         """Whether there is nothing to learn a width from."""
         return len(self.t) < 3 or bool(np.ptp(self.t) == 0.0) or bool((np.ptp(self.X, axis=0) == 0.0).all())
 
+    def around(self) -> tuple[float, ...]:
+        """Where to look around an optimum, in steps; several widths have more ways to hide a better one."""
+        return (-1, -0.5, 0.5, 1) if self.shared else (-1, -0.75, -0.5, -0.25, 0.25, 0.5, 0.75, 1)
+
     def at_bound(self, u: FloatArray) -> bool:
         """Whether a width lies at an end; several may be wide, which says that those inputs do not matter."""
         near = u < self.low + 1e-6
         return bool(near.any() or (self.shared and u[0] > self.high - 1e-6))
 
-    def fit(self, u: FloatArray) -> _End:
-        """The sparse fit at these widths, from its own starts."""
-        return _End(u, fit_rvm(self.design(u), self.t, init=self.init))
+    def fit(self, u: FloatArray, coarse: bool = False) -> _End:
+        """The sparse fit at these widths, from its own starts; `coarse`: from one of them, to see where to look."""
+        init = "greedy" if coarse and self.init == "auto" else self.init
+        return _End(u, fit_rvm(self.design(u), self.t, init=init))
 
     def clip(self, u: FloatArray) -> FloatArray:
         """The nearest widths within the range."""

@@ -22,8 +22,8 @@ from bayessel.linear.ridge import NOISE_SHARE
 from bayessel.result import Status
 from bayessel.widths._problem import Model, Outcome, Place, Problem, join_notes, put_error
 
-#: where the fit passes through every row, whatever the data, log sigma^2 falls, S/(N - gamma) and what leaving out a row
-#: shows are ratios of vanishing numbers, and the scale of a row's own function tells its variance
+#: share of the rows that must be left to the noise: in a fit through every row, whatever the data, log sigma^2 falls,
+#: S/(N - gamma) and what leaving out a row shows are ratios of vanishing numbers
 _NOISE_SHARE = {"mdl-w": 0.1, "gcv": 0.1, "loo": 0.1, "elpd-loo": 0.1, "bic": NOISE_SHARE["bic"]}
 #: designs with more entries are made column by column (240 MB)
 _STORED = 30_000_000
