@@ -56,8 +56,8 @@ def fit_rvm(
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> Phi = rng.normal(size=(60, 100))
-    >>> fit = fit_rvm(Phi, Phi[:, [3, 50]] @ [2.0, -1.0] + 0.1 * rng.normal(size=60))
+    >>> Phi = rng.normal(size=(200, 60))
+    >>> fit = fit_rvm(Phi, Phi[:, [3, 50]] @ [2.0, -1.0] + 0.1 * rng.normal(size=200))
     >>> fit.status.name, fit.basis.tolist()
     ('CONVERGED', [3, 50])
     """
