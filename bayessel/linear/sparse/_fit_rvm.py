@@ -58,8 +58,8 @@ def fit_rvm(
     >>> rng = np.random.default_rng(0)
     >>> Phi = rng.normal(size=(200, 60))
     >>> fit = fit_rvm(Phi, Phi[:, [3, 50]] @ [2.0, -1.0] + 0.1 * rng.normal(size=200))
-    >>> fit.status.name, fit.basis.tolist()
-    ('CONVERGED', [3, 50])
+    >>> fit.status.name, {3, 50} <= set(fit.basis.tolist()), fit.n_basis < 30
+    ('CONVERGED', True, True)
     """
     columns = as_columns(Phi)
     target = as_target(t, columns.shape[0]).copy()
