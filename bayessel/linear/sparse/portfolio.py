@@ -114,7 +114,7 @@ def _contests(problem: Problem, init: str) -> dict[str, Contest]:
             )
         return {"full": LEAN}
     if init == "auto" and _narrow(problem):
-        return {"full": LEAN} | with_constant
+        return {"full": LEAN}
     # as MacKay's updates are usually run: a prior far too broad, the noise learned at once, nobody sent away early
     mackay = -2.0 * np.log(p) - 2.0 * np.log(np.maximum(problem.columns.lengths, 1e-300)) + 2.0 * np.log(problem.spread)
     contests = {
@@ -148,7 +148,7 @@ def _starts(problem: Problem, init: str) -> Iterator[tuple[str, State]]:
         for name, contest in _contests(problem, init).items():
             yield name, starts.full(form, replace(contest, b_max=problem.b_max), b)
     if init == "greedy" or (init == "auto" and _small(problem)):
-        noises = [0.01, 0.001] if init == "greedy" else [0.001, 0.0003] if _narrow(problem) else [0.001]
+        noises = [0.01, 0.001] if init == "greedy" else [0.0003] if _narrow(problem) else [0.001]
         for noise in [*noises, *([1e-6] if n * p <= QUIET_START else [])]:
             yield f"greedy({noise:g})", starts.greedy(form, problem.level(noise))
         yield "sequential", starts.sequential(form, problem.level(0.1), problem.learn_noise)
