@@ -125,9 +125,12 @@ def _parser() -> argparse.ArgumentParser:
 def _widths(arguments: argparse.Namespace) -> int:
     """Read, compare, show, write."""
     from bayessel._tables import read_table
-    from bayessel.widths import compare_widths
+    from bayessel.widths import _door, compare_widths
 
     console = _console()
+    # slips are better known before anything is read, made or announced
+    _door.check_model(arguments.model)
+    _door.check_criteria(arguments.model, _split(arguments.criteria), held=arguments.holdout is not None)
     grid = None if arguments.widths is None else parse_grid(arguments.widths, 13 if arguments.search else 25)
     folder = _folder(arguments.out)
     X, y, names = read_table(arguments.file, arguments.target, _split(arguments.inputs))
@@ -199,7 +202,10 @@ def _folder(name: str) -> Path:
     folder = Path(name)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"--out {name} is a file: give a folder for the report")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"--out {name}: the folder cannot be made ({error.strerror})") from error
     return folder
 
 

@@ -165,6 +165,7 @@ BAD = {
     "seed": (["data.csv", "--target", "y", "--seed", "-1"], "random_state must be at least 0"),
     "not of this model": (["data.csv", "--target", "y", "--criteria", "mdl-w"], "not for model='evidence'"),
     "search of one": (["data.csv", "--target", "y", "--widths", "1", "--search"], "two widths to search between"),
+    "report nowhere": (["data.csv", "--target", "y", "--out", "/proc/x"], "--out /proc/x: the folder cannot be made"),
     "report is a file": (["data.csv", "--target", "y", "--out", "data.csv"], "is a file: give a folder"),
 }
 
@@ -178,6 +179,8 @@ def test_bad_input_is_one_line_and_code_two(case, table, tmp_path, monkeypatch, 
     assert message in said.err
     assert said.err.startswith("bayessel: ") and said.err.count("\n") == 1
     assert not (tmp_path / "report" / "report.html").exists()
+    if "criteri" in case:
+        assert said.out == "" and not (tmp_path / "report").exists()
 
 
 @pytest.mark.parametrize("words", [[], ["widths"], ["widths", "data.csv"], ["wids"], ["widths", "d.csv", "--target"]])

@@ -211,6 +211,23 @@ def coverage(seeds, **given):
     return table
 
 
+def test_among_the_data_wide_functions_change_little_and_narrow_ones_more():
+    """The table of docs/healing.md on cos x², two draws: within 5 % on average at r = 1, beyond it at r = 0.2."""
+    from bayessel import RVMRegressor
+
+    x = np.linspace(-3, 3, 100)[:, None]
+    for seed in range(2):
+        y = np.cos(x[:, 0] ** 2) + np.random.default_rng(seed).uniform(-0.1, 0.1, 100)
+        mean = {}
+        for r in (0.2, 1.0):
+            model = RVMRegressor(width=r).fit(x, y)
+            plain = model.predict(x, return_std=True)[1]
+            for way in ("function", "process"):
+                mean[way, r] = (model.predict(x, return_std=True, augment=way)[1] / plain).mean()
+        assert 1.0 <= mean["function", 1.0] < 1.01 and 1.0 <= mean["process", 1.0] < 1.05
+        assert 1.02 < mean["function", 0.2] < 1.05 and 1.08 < mean["process", 0.2] < 1.16
+
+
 @pytest.mark.filterwarnings("ignore::bayessel.errors.NumericalWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_healed_intervals_cover_and_plain_ones_do_not():

@@ -95,6 +95,11 @@ def made(notes="", **curves):
     return table.assign(n_basis=3), tuple(curves)
 
 
+def test_one_width_is_one_width():
+    x = np.linspace(0, 1, 12)
+    assert compare(x, x**2, [0.5], model="evidence").facts().endswith("; 1 width, 0.5")
+
+
 def test_no_value_is_no_infinite_loss():
     text = verdict(*made(evidence=[9, 0, -9, -9, -9], mdl_w=[np.nan, 50, 40, 30, 35]))
     assert "at r = 1 MDL-w has no value that means anything." in text and "inf" not in text

@@ -46,8 +46,9 @@ class RVMRegressor(RadialRegressor):
     augment : bool or str
         Heal the predictive distribution away from the data. 'function' adds one function centred at the test input
         (Rasmussen and Quinonero-Candela 2005); 'process' adds a Gaussian process of the same kernel. True is
-        'process', or 'function' for the multiquadric kind, which is no covariance. `docs/healing.md` has their
-        coverage.
+        'process', or 'function' for the multiquadric kind, which is no covariance. Among the data the error bars stay
+        within 5 % of the plain ones on average where the width suits the data or is wide; narrow functions and single
+        rows may differ by a fifth. `docs/healing.md` has the numbers.
     augment_precision : None, float or str
         Prior precision of what is added: a number, 'evidence' (1 / the variance of the Gaussian process that explains
         the training data best, at least that of y without the noise), 'var' (1 / variance of y), 'mean' (1 / the mean
