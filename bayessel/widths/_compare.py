@@ -77,7 +77,7 @@ def compare_widths(
         of the best optima that lie apart, until each is known to ``tol``. All widths visited are in the table.
     budget, tol
         A search stops at this many widths per kind, and calls an optimum found when the widths beside it differ from it
-        by this fraction.
+        by this fraction. Criteria it had to leave before that are in ``.unsettled``, and the verdict names them.
     holdout
         A share of the rows, drawn at random and kept from the fits, or a pair (X_new, y_new): adds the criterion
         ``"holdout"``, the mean squared error on them.
