@@ -22,6 +22,8 @@ from bayessel.linear.sparse.state import Form, State
 
 #: largest change of a log precision in one step
 LONGEST = 2.0
+#: smallest log noise precision, in units of the target's spread: noise a million times the target
+B_MIN = -28.0
 
 
 def slopes(state: State, n_rows: int, learn_noise: bool) -> FloatArray:
@@ -73,7 +75,7 @@ def ascend(
         share = 1.0
         while True:
             a = np.clip(state.a + share * step[:k], -80.0, 90.0)
-            b = min(state.b + share * step[k], b_max) if learn_noise else state.b
+            b = float(np.clip(state.b + share * step[k], B_MIN, b_max)) if learn_noise else state.b
             new = form.solve(state.active, a, b)
             if new.log_evidence >= state.log_evidence:
                 break

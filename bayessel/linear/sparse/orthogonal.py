@@ -34,7 +34,8 @@ class OrthogonalForm:
         self.outside = outside
         self.n_rows = n_rows
         self.n_columns = W.shape[1]
-        self.candidates: IntArray = np.flatnonzero(np.einsum("ij,ij->j", W, W) > 0.0)
+        self.lengths_squared = np.einsum("ij,ij->j", W, W)
+        self.candidates: IntArray = np.flatnonzero(self.lengths_squared > 0.0)
 
     @property
     def rank(self) -> int:
@@ -89,13 +90,16 @@ class OrthogonalForm:
         return np.asarray(R * np.where(np.diagonal(R) < 0.0, -1.0, 1.0)[:, None])
 
     def score(self, state: State) -> Scores:
-        """S as squared lengths of residuals, Q from the residual of the target."""
+        """S as squared lengths of residuals where differences would cancel, Q from the residual of the target."""
         Q1, residual = state.extra
         beta = np.exp(state.b)
         T = Q1.T @ self.W
-        top = self.W - Q1 @ T
-        bottom = state.Ri @ T
-        S = beta * (np.einsum("ij,ij->j", top, top) + np.einsum("ij,ij->j", bottom, bottom))
+        if float(state.scale @ state.scale) < WELL_CONDITIONED:  # nothing cancels: the difference will do
+            S = beta * (self.lengths_squared - np.einsum("ij,ij->j", T, T))
+        else:
+            top = self.W - Q1 @ T
+            bottom = state.Ri @ T
+            S = beta * (np.einsum("ij,ij->j", top, top) + np.einsum("ij,ij->j", bottom, bottom))
         return Scores(S, beta * (residual @ self.W), T, S <= LEAST_SHARE * beta)
 
     def full_start(self, candidates: IntArray, contest: Contest, b: float | None) -> tuple[IntArray, FloatArray, float]:
