@@ -151,7 +151,8 @@ def _starts(problem: Problem, init: str) -> Iterator[tuple[str, State]]:
         noises = [0.01, 0.001] if init == "greedy" else [0.0003] if _narrow(problem) else [0.001]
         for noise in [*noises, *([1e-6] if n * p <= QUIET_START else [])]:
             yield f"greedy({noise:g})", starts.greedy(form, problem.level(noise))
-        yield "sequential", starts.sequential(form, problem.level(0.1), problem.learn_noise)
+        if n * p <= QUIET_START or not (isinstance(form, OrthogonalForm) and form.rank <= WIDE):  # hopeless when wide
+            yield "sequential", starts.sequential(form, problem.level(0.1), problem.learn_noise)
     elif init == "backward":
         yield "backward", starts.greedy(form, problem.level(1e-4), least_gain=1e-2, block=5)
 
