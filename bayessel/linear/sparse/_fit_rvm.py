@@ -72,7 +72,8 @@ def fit_rvm(
     warm = _warm(init, columns.shape[1])
     # the search works on small arrays: only where reading the dictionary dominates are several threads worth their wait
     entries = columns.shape[0] * columns.shape[1]
-    with few_threads(entries if entries > SEVERAL_THREADS else 0):
+    # trial steps in fragile places may overflow: such a state has no finite evidence and is never kept
+    with few_threads(entries if entries > SEVERAL_THREADS else 0), np.errstate(all="ignore"):
         problem = Problem.of(columns, target, known)
         if warm is None:
             name, state, history, reached = search(problem, init, max_steps, tol, restarts)
@@ -82,9 +83,8 @@ def fit_rvm(
             state, history = search_from(problem, start, max_steps, tol)
             reached = {name: state.log_evidence}
             # a fragile start may be better than the search can see: it is polished too, and the better one counts
-            basis, own = max(
-                (polish(problem, s, history) for s in (state, start)), key=lambda pair: pair[1].log_evidence
-            )
+            ends = [polish(problem, candidate, history) for candidate in (state, start)]
+            basis, own = max(ends, key=lambda end: end[1].log_evidence)
         return finish(problem, basis, own, history, name, reached)
 
 

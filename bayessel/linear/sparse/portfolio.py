@@ -53,7 +53,11 @@ def search(
     """Return the name of the best start, where it led, how, and the log evidence that each start reached."""
     found: Found = {}
     for name, start in _promising(problem, init):
-        found[name] = search_from(problem, start, 40, max(tol, 0.05))
+        end = search_from(problem, start, 40, max(tol, 0.05))
+        if np.isfinite(end[0].log_evidence):
+            found[name] = end
+    if not found:
+        found["empty"] = search_from(problem, starts.empty(problem.form, problem.level(0.1)), 40, max(tol, 0.05))
     leader = max((state for state, _ in found.values()), key=lambda state: state.log_evidence)
     if init == "auto" and problem.learn_noise and leader.size and not _sound(problem, leader):
         # The best fit passes through nearly all rows, and with more columns than rows every climb ends there. Fits that
@@ -152,7 +156,7 @@ def _starts(problem: Problem, init: str) -> Iterator[tuple[str, State]]:
         for noise in [*noises, *([1e-6] if n * p <= QUIET_START else [])]:
             yield f"greedy({noise:g})", starts.greedy(form, problem.level(noise))
         if n * p <= QUIET_START or not (isinstance(form, OrthogonalForm) and form.rank <= WIDE):  # hopeless when wide
-            yield "sequential", starts.sequential(form, problem.level(0.1), problem.learn_noise)
+            yield "sequential", starts.sequential(form, problem.level(0.1), problem.learn_noise, problem.b_max)
     elif init == "backward":
         yield "backward", starts.greedy(form, problem.level(1e-4), least_gain=1e-2, block=5)
 

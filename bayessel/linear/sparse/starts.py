@@ -57,7 +57,7 @@ def regrow(form: Form, state: State, b: float, *, least_gain: float = 0.1, block
     return best
 
 
-def sequential(form: Form, b: float, learn_noise: bool, actions: int = 160) -> State:
+def sequential(form: Form, b: float, learn_noise: bool, b_max: float = 60.0, actions: int = 160) -> State:
     """Some actions of Tipping and Faul: the best single one, the noise re-estimated after each."""
     state = empty(form, b)
     for _ in range(actions):
@@ -87,7 +87,7 @@ def sequential(form: Form, b: float, learn_noise: bool, actions: int = 160) -> S
             break
         state = form.solve(active, a, b)
         if learn_noise:
-            left = form.n_rows - float((1.0 - np.diagonal(state.V)).sum())
-            b = min(float(np.log(left) - np.log(max(state.sum_squares, 1e-300))), 60.0)
+            left = max(form.n_rows - float((1.0 - np.diagonal(state.V)).sum()), 1e-3)
+            b = min(float(np.log(left) - np.log(max(state.sum_squares, 1e-300))), b_max)
             state = form.solve(active, a, b)
     return state
