@@ -72,19 +72,20 @@ def fit_rvm(
     warm = _warm(init, columns.shape[1])
     # the search works on small arrays: only where reading the dictionary dominates are several threads worth their wait
     entries = columns.shape[0] * columns.shape[1]
-    # trial steps in fragile places may overflow: such a state has no finite evidence and is never kept
-    with few_threads(entries if entries > SEVERAL_THREADS else 0), np.errstate(all="ignore"):
-        problem = Problem.of(columns, target, known)
-        if warm is None:
-            name, state, history, reached = search(problem, init, max_steps, tol, restarts)
-            basis, own = polish(problem, state, history)
-        else:
-            name, start = "warm", problem.state(*warm)
-            state, history = search_from(problem, start, max_steps, tol)
-            reached = {name: state.log_evidence}
-            # a fragile start may be better than the search can see: it is polished too, and the better one counts
-            ends = [polish(problem, candidate, history) for candidate in (state, start)]
-            basis, own = max(ends, key=lambda end: end[1].log_evidence)
+    with few_threads(entries if entries > SEVERAL_THREADS else 0):
+        # trial steps in fragile places may overflow: such a state has no finite evidence and is never kept
+        with np.errstate(all="ignore"):
+            problem = Problem.of(columns, target, known)
+            if warm is None:
+                name, state, history, reached = search(problem, init, max_steps, tol, restarts)
+                basis, own = polish(problem, state, history)
+            else:
+                name, start = "warm", problem.state(*warm)
+                state, history = search_from(problem, start, max_steps, tol)
+                reached = {name: state.log_evidence}
+                # a fragile start may be better than the search can see: polished too, and the better one counts
+                ends = [polish(problem, candidate, history) for candidate in (state, start)]
+                basis, own = max(ends, key=lambda end: end[1].log_evidence)
         return finish(problem, basis, own, history, name, reached)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayessel._check import FloatArray
 from bayessel.linear.posterior import Posterior, weigh
+from bayessel.linear.sparse.copies import merged
 from bayessel.linear.sparse.exact import evaluate
 from bayessel.linear.sparse.forms import thin
 from bayessel.linear.sparse.local import Search
@@ -27,25 +27,16 @@ def polish(problem: Problem, state: State, search: Search) -> tuple[IntArray, St
     order = np.argsort(state.active)
     basis, a = state.active[order], state.a[order]
     columns = problem.columns.take(basis)
-    leader = _leaders(columns, a)
-    leaders = np.unique(leader)
-    if len(leaders) < len(a):  # copies of one column are one function: their prior variances add, the evidence stays
+    kept, together = merged(columns, a, 1.0 - SAME)
+    if len(kept) < len(a):
         search.collinear = True
-        a = -np.log(np.bincount(leader, weights=np.exp(-a), minlength=len(a))[leaders])
-        basis, columns = basis[leaders], columns[:, leaders]
+        order = np.argsort(kept)
+        kept, a = kept[order], together[order]
+        basis, columns = basis[kept], columns[:, kept]
     form = thin(columns, problem.t / problem.spread)
     own = form.solve(np.arange(len(basis)), a, state.b)
     own = ascend(form, own, learn_noise=problem.learn_noise, steps=20, tol=1e-9, b_max=problem.b_max)
     return basis[own.active], own
-
-
-def _leaders(columns: FloatArray, a: FloatArray) -> IntArray:
-    """For each unit column the number of the broadest one that is the same but for sign; itself if there is none."""
-    order = np.argsort(a, kind="stable")
-    same = np.abs(columns[:, order].T @ columns[:, order]) > 1.0 - SAME
-    leader = np.empty(len(a), dtype=np.intp)
-    leader[order] = order[np.argmax(same, axis=0)] if len(a) else order
-    return leader
 
 
 def finish(
@@ -98,7 +89,7 @@ def finish(
 def _remarks(problem: Problem, own: State, search: Search) -> list[Status]:
     notes = problem.remarks()
     n = problem.n_rows
-    if search.moves_left <= 0:
+    if search.moves_left <= 0 and not search.finished:
         notes.append(Status.STEP_LIMIT)
     if search.collinear:
         notes.append(Status.COLLINEAR_SKIPPED)

@@ -33,6 +33,7 @@ class Search:
     collinear: bool = False
     broken_promise: bool = False
     interpolation: bool = False
+    finished: bool = False
 
     def note(self, action: str, state: State) -> None:
         """Remember a step."""
@@ -106,7 +107,6 @@ def _moves(form: Form, state: State, scores: Scores, banned: set[tuple[int, int]
     for who, entrant in banned:
         if who < 0:
             gains[entrant] = -np.inf
-    a = np.zeros(len(gains))
     with np.errstate(divide="ignore", invalid="ignore"):
         a = 2.0 * np.log(scores.S) - np.log(scores.Q**2 - scores.S)
     if state.size:

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri, dtrtrs
 
 from bayessel._check import FloatArray
+from bayessel.linear.sparse.copies import merged
 from bayessel.linear.sparse.reestimation import Contest, reestimate
 from bayessel.linear.sparse.state import IntArray, Scores, State, log_evidence
 
@@ -136,12 +137,7 @@ class OrthogonalForm:
         """Let near neighbours be one, their prior variances added: r coordinates need no more than r functions."""
         likeness = 0.999999
         while len(active) > len(self.z) and likeness > 0.9:
-            order = np.argsort(a)
-            W = self.W[:, active[order]]
-            same = np.abs(W.T @ W) > likeness
-            leader = np.argmax(same, axis=0)  # the first, that is the broadest, function that is like this one
-            leaders = np.unique(leader)
-            variance = np.bincount(leader, weights=np.exp(-a[order]), minlength=len(active))[leaders]
-            active, a = active[order][leaders], -np.log(variance)
+            kept, a = merged(self.W[:, active], a, likeness)
+            active = active[kept]
             likeness = 1.0 - 3.0 * (1.0 - likeness)
         return active, a, b

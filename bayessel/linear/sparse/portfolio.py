@@ -73,7 +73,7 @@ def search(
     name = names[0]
     state, history = found[name]
     history.interpolation = passed_over
-    if name.startswith("loud"):
+    if history.finished:
         return name, state, history, reached
     history.moves_left = max_steps
     return name, climb(problem.form, state, history, tol=tol), history, reached
@@ -88,7 +88,7 @@ def _promising(problem: Problem, init: str) -> list[tuple[str, State]]:
         (name, ascend(problem.form, start, learn_noise=problem.learn_noise, steps=8, tol=0.5, b_max=problem.b_max))
         for name, start in begun
     ]
-    best = max(start.log_evidence for _, start in begun)
+    best = max((start.log_evidence for _, start in begun if np.isfinite(start.log_evidence)), default=-np.inf)
     return [(name, start) for name, start in begun if start.log_evidence > best - WITHIN_REACH]
 
 
@@ -164,7 +164,7 @@ def _starts(problem: Problem, init: str) -> Iterator[tuple[str, State]]:
 def _loud(problem: Problem, noise: float) -> tuple[State, Search]:
     """Functions that are beyond doubt at a noise held at `noise`, then all precisions; nothing is added after that."""
     state = starts.greedy(problem.form, problem.level(noise), least_gain=BEYOND_DOUBT)
-    history = Search(learn_noise=True, b_max=problem.b_max, moves_left=1)
+    history = Search(learn_noise=True, b_max=problem.b_max, moves_left=0, finished=True)
     history.note("start", state)
     state = ascend(problem.form, state, tol=1e-6, steps=100, b_max=problem.b_max)
     history.note("climb", state)

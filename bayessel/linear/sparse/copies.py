@@ -1,0 +1,24 @@
+"""Columns that are alike are one function."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayessel._check import FloatArray
+from bayessel.linear.sparse.state import IntArray
+
+
+def merged(columns: FloatArray, a: FloatArray, likeness: float) -> tuple[IntArray, FloatArray]:
+    """Let the broadest of unit columns whose cosine passes `likeness` stand for all of them, their variances added.
+
+    Returns the positions kept, in order of their log precisions `a`, and their new log precisions. For exact copies the
+    evidence stays what it is.
+    """
+    if not len(a):
+        return np.zeros(0, dtype=np.intp), a
+    order = np.argsort(a, kind="stable")
+    same = np.abs(columns[:, order].T @ columns[:, order]) > likeness
+    leader = np.argmax(same, axis=0)  # the first, that is the broadest, function that is like this one
+    leaders = np.unique(leader)
+    variance = np.bincount(leader, weights=np.exp(-a[order]), minlength=len(a))[leaders]
+    return order[leaders], -np.log(variance)
