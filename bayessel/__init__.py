@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from bayessel.basis import RBFDictionary, width
     from bayessel.estimators import EvidenceRegressor, RidgeRBFRegressor, RVMRegressor
     from bayessel.result import Status
+    from bayessel.samplers._steps import explain_steps, steps
+    from bayessel.samplers.gibbs import GammaPrecisionGibbs, GaussianWeightsGibbs
+    from bayessel.samplers.persistent_hmc import PersistentHMC
+    from bayessel.samplers.run._sample import sample
     from bayessel.widths import compare_widths
 
 __version__ = version("bayessel")
@@ -20,17 +24,26 @@ __version__ = version("bayessel")
 # Public name -> module that defines it; a module is its own value.
 _DEFINED_IN = {
     "EvidenceRegressor": "bayessel.estimators",
+    "GammaPrecisionGibbs": "bayessel.samplers.gibbs",
+    "GaussianWeightsGibbs": "bayessel.samplers.gibbs",
+    "PersistentHMC": "bayessel.samplers.persistent_hmc",
     "RBFDictionary": "bayessel.basis",
     "RVMRegressor": "bayessel.estimators",
     "RidgeRBFRegressor": "bayessel.estimators",
     "Status": "bayessel.result",
     "compare_widths": "bayessel.widths",
+    "explain_steps": "bayessel.samplers._steps",
+    "sample": "bayessel.samplers.run._sample",
+    "steps": "bayessel.samplers._steps",
     "width": "bayessel.basis",
 }
 _MODULES = ("basis", "diagnostics", "errors", "linear", "models")
 
 __all__ = [
     "EvidenceRegressor",
+    "GammaPrecisionGibbs",
+    "GaussianWeightsGibbs",
+    "PersistentHMC",
     "RBFDictionary",
     "RVMRegressor",
     "RidgeRBFRegressor",
@@ -40,8 +53,11 @@ __all__ = [
     "compare_widths",
     "diagnostics",
     "errors",
+    "explain_steps",
     "linear",
     "models",
+    "sample",
+    "steps",
     "width",
 ]
 

@@ -26,10 +26,11 @@ MAY_IMPORT = {
     "result": BASIS,
     "linear": RESULT,
     "models": {"errors", "_check", "basis"},
-    "estimators": LINEAR | {"models"},
+    "samplers": RESULT,
+    "estimators": LINEAR | {"models", "samplers"},
     "diagnostics": RESULT,
-    "widths": LINEAR | {"estimators", "models", "diagnostics"},
-    "cli": LINEAR | {"estimators", "models", "diagnostics", "widths"},
+    "widths": LINEAR | {"estimators", "models", "samplers", "diagnostics"},
+    "cli": LINEAR | {"estimators", "models", "samplers", "diagnostics", "widths"},
     "__main__": {"cli"},
 }
 # Layers that load, and are tested, without the big frameworks: this is all they may use, even inside a function.

@@ -11,6 +11,9 @@ import bayessel as bs
 # A name added or taken away is a decision: change it here and in CHANGELOG.md.
 NAMES = {
     "EvidenceRegressor",
+    "GammaPrecisionGibbs",
+    "GaussianWeightsGibbs",
+    "PersistentHMC",
     "RBFDictionary",
     "RVMRegressor",
     "RidgeRBFRegressor",
@@ -20,8 +23,11 @@ NAMES = {
     "compare_widths",
     "diagnostics",
     "errors",
+    "explain_steps",
     "linear",
     "models",
+    "sample",
+    "steps",
     "width",
 }
 MODULES = {"basis", "diagnostics", "errors", "linear", "models"}

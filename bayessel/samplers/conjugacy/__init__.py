@@ -1,0 +1,1 @@
+"""What is conjugate in a PyMC model, read from its graph."""
