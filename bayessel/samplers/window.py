@@ -1,0 +1,72 @@
+"""Acceptance between windows of states at both ends of a trajectory (Neal 1994).
+
+A trajectory of L steps has L + 1 states. The current one is put at a random place among the first W, which form the
+reject window; the last W form the accept window. With Z = Σ exp(−H) over a window, the accept window is taken with
+probability min(1, Z_acc/Z_rej), and one state of the window taken is drawn in proportion to exp(−H). Averaging over
+windows smooths the ups and downs of the energy along the way, so longer steps are accepted. With a persistent uniform
+the ratio is that of the windows: (state, u) → (state*, u Z_rej/Z_acc) keeps π du.
+
+States beyond one where the density fails cannot be reached, from either side: windows are cut there.
+"""
+
+from __future__ import annotations
+
+from math import exp, inf, log
+from typing import NamedTuple
+
+import numpy as np
+
+from bayessel._check import FloatArray
+from bayessel.samplers.leapfrog import LogDensity, Phase, energy, trajectory
+
+
+class Ends(NamedTuple):
+    """The two windows: their states, energies and log Z, how many steps were cut off, and how many were evaluated."""
+
+    reject: tuple[list[Phase], list[float]]
+    accept: tuple[list[Phase], list[float]]
+    log_ratio: float
+    n_gradients: int
+    cut: bool
+
+
+def log_weight(energies: list[float]) -> float:
+    """log Σ exp(−H), −∞ for an empty window."""
+    if not energies:
+        return -inf
+    lowest = min(energies)
+    return log(sum(exp(lowest - h) for h in energies)) - lowest
+
+
+def ends(phase: Phase, log_density: LogDensity, step: FloatArray, n_steps: int, window: int, offset: int) -> Ends:
+    """Walk `offset` steps back and `n_steps − offset` forth, and cut out the first and the last `window` states."""
+    back, back_energies = trajectory(phase, log_density, -step, offset)
+    forth, forth_energies = trajectory(phase, log_density, step, n_steps - offset)
+    cut_back, cut_forth = len(back) < offset, len(forth) < n_steps - offset
+    states = [*reversed(back), phase, *forth]
+    energies = [*reversed(back_energies), energy(phase), *forth_energies]
+    # places along the full trajectory, 0 … L, of the states that were reached
+    first = offset - len(back)
+    n_reject = window - first
+    begin_accept = max(n_steps - window + 1 - first, 0)
+    reject = states[:n_reject], energies[:n_reject]
+    accept = states[begin_accept:], energies[begin_accept:]
+    return Ends(
+        reject,
+        accept,
+        log_weight(accept[1]) - log_weight(reject[1]),
+        len(back) + len(forth) + cut_back + cut_forth,
+        cut_back or cut_forth,
+    )
+
+
+def pick(states: list[Phase], energies: list[float], rng: np.random.Generator) -> Phase:
+    """One state of a window, with probability proportional to exp(−H)."""
+    lowest = min(energies)
+    weights = [exp(lowest - h) for h in energies]
+    u = rng.random() * sum(weights)
+    for state, weight in zip(states, weights, strict=True):
+        u -= weight
+        if u < 0.0:
+            return state
+    return states[-1]
