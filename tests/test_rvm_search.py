@@ -150,11 +150,14 @@ def test_a_contest_in_heats_keeps_the_winners(rng):
 def test_a_smooth_dictionary_is_compressed_to_its_rank_and_a_stray_column_is_not_lost(rng):
     x = np.sort(rng.uniform(-10, 10, 500))
     F = np.column_stack([bs.RBFDictionary(x, 2.0).design(x), np.eye(500)[:, 123]])
-    U = compress(as_columns(F), 400)
-    assert U is not None and 20 < U.shape[1] < 80
+    found = compress(as_columns(F), 400)
+    assert found is not None
+    U, W = found
+    assert 20 < U.shape[1] < 80
     np.testing.assert_allclose(U.T @ U, np.eye(U.shape[1]), atol=1e-12)
     units = unit(F)
     assert np.linalg.norm(units - U @ (U.T @ units), axis=0).max() < 1e-11
+    np.testing.assert_allclose(W, units.T @ U, atol=1e-12)
     assert compress(as_columns(rng.normal(size=(500, 500))), 400) is None
 
 

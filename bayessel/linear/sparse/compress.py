@@ -20,11 +20,14 @@ NEGLIGIBLE = 1e-12
 SAMPLE = 64
 
 
-def compress(columns: Columns, most: int) -> FloatArray | None:
-    """Orthonormal basis U (N, r) of the dictionary's range with r <= most, or None if it needs more."""
+def compress(columns: Columns, most: int) -> tuple[FloatArray, FloatArray] | None:
+    """Orthonormal basis U (N, r) of the dictionary's range with r <= most, and W^T (P, r); None if it needs more."""
     n, p = columns.shape
     if min(n, p) <= SAMPLE:
-        return range_of(columns.take(np.arange(p))) if p <= n else None
+        if p > n:
+            return None
+        U = range_of(columns.take(np.arange(p)))
+        return U, columns.cross(U)
     rng = np.random.default_rng(0)
     order = rng.permutation(p)
     count = SAMPLE
@@ -38,7 +41,7 @@ def compress(columns: Columns, most: int) -> FloatArray | None:
         if U.shape[1] <= 0.7 * count:
             break
         if count >= p:
-            return None if U.shape[1] > most else U
+            return None if U.shape[1] > most else (U, columns.cross(U))
         # a sample whose columns are all independent tells how fast the spectrum falls: hopeless cases stop here
         if count == SAMPLE and _flat(sample):
             return None
@@ -52,7 +55,7 @@ def compress(columns: Columns, most: int) -> FloatArray | None:
         rest = rest - U @ (U.T @ rest)
         size = np.linalg.norm(rest, axis=0)
         if size.max() <= NEGLIGIBLE:
-            return U
+            return U, W
         more = range_of(rest[:, size > NEGLIGIBLE], floor=NEGLIGIBLE / float(size.max()))
         if U.shape[1] + more.shape[1] > most:
             return None

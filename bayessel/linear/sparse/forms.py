@@ -30,12 +30,12 @@ def choose_form(columns: Columns, t: FloatArray) -> tuple[Columns, OrthogonalFor
         columns = Columns(columns.source, np.linalg.norm(W, axis=0))
         return columns, rotated(W * columns.inverse_lengths, U, t)
     columns = columns.store()
-    basis = compress(columns, min(MOST, n, p))
-    if basis is None and n <= p and n * p <= SMALL:
+    compressed = compress(columns, min(MOST, n, p))
+    if compressed is None and n <= p and n * p <= SMALL:
         return columns, OrthogonalForm(columns.take(np.arange(p)), t, 0.0, n)
-    if basis is None:
+    if compressed is None:
         return columns, GramForm(columns, t)
-    W = columns.cross(basis).T
+    basis, W = compressed[0], compressed[1].T
     if W.size <= SMALL or len(W) <= 100:
         return columns, rotated(W, basis, t)
     if len(W) > 0.3 * n:

@@ -109,7 +109,7 @@ class OrthogonalForm:
         C = sigma^2 I + W A^-1 W^T is r x r; where its condition is bad it is factored by QR without being formed.
         """
         r = len(self.z)
-        chosen = self.W[:, candidates]
+        chosen = np.asfortranarray(self.W[:, candidates])
 
         def sums(active: IntArray, a: FloatArray, b: float) -> tuple[FloatArray, FloatArray, float]:
             W = chosen[:, active] if len(active) < len(candidates) else chosen
@@ -123,7 +123,9 @@ class OrthogonalForm:
                 lower = lower if info == 0 else np.zeros((0, 0))
             if not len(lower):
                 lower = np.linalg.qr(np.vstack([scaled.T, np.sqrt(noise) * np.eye(r)]), mode="r").T
-            both = dtrtrs(lower, np.column_stack([W, self.z]), lower=1)[0]
+            both = np.empty((r, len(active) + 1), order="F")  # LAPACK's order, so that it can work in place
+            both[:, :-1], both[:, -1] = W, self.z
+            both = dtrtrs(lower, both, lower=1, overwrite_b=1)[0]
             Y, y = both[:, :-1], both[:, -1]
             inverse = dtrtrs(lower, y, lower=1, trans=1)[0]
             alpha = np.exp(a)
