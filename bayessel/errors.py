@@ -9,5 +9,13 @@ class VersionWarning(UserWarning):
     """A pickled estimator was fitted by another version of bayessel."""
 
 
+class SamplingWarning(UserWarning):
+    """A run gives back less than was asked for; its attributes say what, and what to do."""
+
+
+class StoreWarning(UserWarning):
+    """A stored run was found cut short, as by a crash; what was whole is kept."""
+
+
 class DataMismatchError(ValueError):
     """Two results were fitted to different data and may not be compared."""
