@@ -1,0 +1,203 @@
+"""Which step samples which variable: exact Gibbs blocks where they can be proved, persistent-momentum HMC elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import pymc as pm
+from pymc.model import modelcontext
+from pymc.step_methods import STEP_METHODS
+from pytensor.gradient import NullTypeGradError
+from pytensor.graph.basic import Variable
+
+from bayessel.samplers.conjugacy.block import GaussianBlock
+from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, Space, distribution_name
+from bayessel.samplers.conjugacy.scale import ScaleConditional
+from bayessel.samplers.gibbs import GammaPrecisionGibbs, GaussianWeightsGibbs
+from bayessel.samplers.persistent_hmc import PersistentHMC
+
+
+class _Plan(NamedTuple):
+    """Variables by step, and for each variable the reason."""
+
+    blocks: list[list[Variable]]
+    scales: list[Variable]
+    discrete: list[Variable]
+    rest: list[Variable]
+    reason: dict[Variable, str]
+
+
+def steps(model: pm.Model | None = None, *, assigned: Any = ()) -> list[Any]:
+    """Step methods for every free variable of a PyMC model; ``pm.sample(step=bs.steps(model))`` runs them.
+
+    Precisions, variances and scales of Normal variables get `GammaPrecisionGibbs`, Normal variables in whose means all
+    else is linear `GaussianWeightsGibbs`, as far as the model's graph proves that the conditionals are exact; other
+    discrete variables get what PyMC itself would choose, and other continuous ones `PersistentHMC`, together, last.
+
+    Parameters
+    ----------
+    model : pymc.Model, optional
+        Any model; default the one on the stack.
+    assigned : step method or list of them
+        Your own choices, made before: they come first in the result and their variables are left to them.
+
+    Returns
+    -------
+    list of step methods
+
+    See Also
+    --------
+    explain_steps : the same choice in words.
+
+    Examples
+    --------
+    >>> import numpy as np, bayessel as bs
+    >>> model = bs.models.linear(np.eye(4), [0.1, 0.9, 2.1, 2.9])
+    >>> [step.name for step in bs.steps(model)]
+    ['gaussian_weights_gibbs', 'gamma_precision_gibbs']
+    """
+    model = modelcontext(model)
+    own = _as_steps(assigned)
+    plan = _plan(model, own)
+    made: list[Any] = [*own]
+    # weights before precisions: a chain that starts with all weights at zero must not take that for information
+    made += [GaussianWeightsGibbs(block, model=model) for block in plan.blocks]
+    if plan.scales:
+        made.append(GammaPrecisionGibbs(plan.scales, model=model))
+    chosen: dict[Any, list[Variable]] = {}
+    for rv in plan.discrete:
+        chosen.setdefault(_pymc_choice(rv), []).append(rv)
+    rest = list(plan.rest)
+    if rest:
+        try:
+            last = [PersistentHMC(rest, model=model)]
+        except (NotImplementedError, NullTypeGradError):
+            last = []
+            for rv in rest:
+                chosen.setdefault(_pymc_choice(rv), []).append(rv)
+    else:
+        last = []
+    for method, rvs in chosen.items():
+        made.append(method([model.rvs_to_values[rv] for rv in rvs], model=model))
+    return made + last
+
+
+def explain_steps(model: pm.Model | None = None, *, assigned: Any = ()) -> str:
+    """Say which step `steps` chooses for each variable, and why: one line per variable.
+
+    Parameters
+    ----------
+    model : pymc.Model, optional
+        Any model; default the one on the stack.
+    assigned : step method or list of them
+        Your own choices, as in `steps`.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import numpy as np, bayessel as bs
+    >>> model = bs.models.linear(np.eye(4), [0.1, 0.9, 2.1, 2.9])
+    >>> print(bs.explain_steps(model))
+    beta   GammaPrecisionGibbs   Gamma prior of a precision; Normal in t
+    alpha  GammaPrecisionGibbs   Gamma prior of a precision; Normal in w
+    w      GaussianWeightsGibbs  Normal; the mean of t is linear in it
+    """
+    model = modelcontext(model)
+    own = _as_steps(assigned)
+    plan = _plan(model, own)
+    chosen: dict[Variable, str] = {}
+    for step in own:
+        for value in step.vars:
+            chosen[model.values_to_rvs[value]] = type(step).__name__
+    for block in plan.blocks:
+        label = "GaussianWeightsGibbs"
+        if len(block) > 1:
+            label += f"[{', '.join(str(rv.name) for rv in block)}]"
+        chosen |= dict.fromkeys(block, label)
+    chosen |= dict.fromkeys(plan.scales, "GammaPrecisionGibbs")
+    chosen |= {rv: _pymc_choice(rv).__name__ for rv in plan.discrete}
+    chosen |= dict.fromkeys(plan.rest, "PersistentHMC")
+    names = [str(rv.name) for rv in model.free_RVs]
+    width = max(map(len, names), default=0)
+    wide = max((len(label) for label in chosen.values()), default=0)
+    return "\n".join(
+        f"{name:{width}}  {chosen[rv]:{wide}}  {plan.reason.get(rv, 'your own choice')}".rstrip()
+        for name, rv in zip(names, model.free_RVs, strict=True)
+    )
+
+
+def _as_steps(assigned: Any) -> list[Any]:
+    given = list(assigned) if isinstance(assigned, Sequence | Iterable) else [assigned]
+    for step in given:
+        if not (hasattr(step, "vars") and hasattr(step, "step")):
+            raise TypeError(f"assigned must be step methods, got {step!r}; build them first, for instance pm.NUTS([x])")
+    return given
+
+
+def _plan(model: pm.Model, own: list[Any]) -> _Plan:
+    graph = ModelGraph(model)
+    space = Space(graph)
+    taken = {model.values_to_rvs[value] for step in own for value in step.vars}
+    reason: dict[Variable, str] = {}
+    scales: list[Variable] = []
+    normal: list[Variable] = []
+    rest: list[Variable] = []
+    discrete: list[Variable] = []
+    for rv in model.free_RVs:
+        if rv in taken:
+            continue
+        if rv.type.dtype.startswith(("int", "uint", "bool")):
+            discrete.append(rv)
+            reason[rv] = f"{distribution_name(rv)}: discrete, PyMC's own choice"
+            continue
+        is_normal = distribution_name(rv) == "Normal"
+        try:
+            if is_normal:
+                reason[rv] = GaussianBlock(graph, space, [rv]).says
+                normal.append(rv)
+            else:
+                reason[rv] = ScaleConditional(graph, rv).says
+                scales.append(rv)
+        except NotConjugateError as declined:
+            rest.append(rv)
+            reason[rv] = f"not conjugate: {declined}"
+    blocks = _group(graph, space, normal)
+    return _Plan(blocks, scales, discrete, rest, reason)
+
+
+def _group(graph: ModelGraph, space: Space, candidates: list[Variable]) -> list[list[Variable]]:
+    """Normals that are coupled drawn together, as far as they are conjugate jointly: no walk along their ridges."""
+    near = {x: {x, *graph.children(x)} for x in candidates}
+    blocks: list[list[Variable]] = []
+    left = list(candidates)
+    while left:
+        block = [left.pop(0)]
+        grown = True
+        while grown:
+            grown = False
+            reach = set().union(*(near[x] for x in block))
+            for x in left:
+                if near[x] & reach and _is_block(graph, space, [*block, x]):
+                    block.append(x)
+                    left.remove(x)
+                    grown = True
+                    break
+        blocks.append(block)
+    return blocks
+
+
+def _is_block(graph: ModelGraph, space: Space, members: list[Variable]) -> bool:
+    try:
+        GaussianBlock(graph, space, members)
+    except NotConjugateError:
+        return False
+    return True
+
+
+def _pymc_choice(rv: Variable) -> Any:
+    """The step method PyMC prefers for a variable without gradient."""
+    return max(STEP_METHODS, key=lambda method: method._competence(rv, False)[0])

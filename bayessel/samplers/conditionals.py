@@ -1,0 +1,211 @@
+"""The conjugate conditionals of Gaussian models as functions of arrays: draws of precisions, scales and weights.
+
+Notation: residuals r_i = (y_i − μ_i)/s_i, n of them to each precision, S = Σ r_i²; precision of y_i is τ/s_i².
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from bayessel._check import FloatArray
+
+#: Largest diagonal of I + BᵀB at which one Cholesky factor alone keeps half the digits.
+_SAFE = 1e8
+#: Largest one at which it is a good enough preconditioner for the refinement to converge.
+_REFINABLE = 1e13
+
+
+def log_gamma(shape: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Log of x ~ Gamma(shape, 1), also where x itself underflows: x = y U^{1/shape}, y ~ Gamma(shape + 1, 1)."""
+    if np.min(shape) >= 0.5:
+        return np.log(rng.standard_gamma(shape))
+    return np.log(rng.standard_gamma(shape + 1.0)) - rng.standard_exponential(np.shape(shape)) / shape
+
+
+def log_precision(
+    shape: FloatArray, rate: FloatArray, n: FloatArray, S: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """Log τ for the prior τ ~ Gamma(shape, rate): τ | r ~ Gamma(shape + n/2, rate + S/2)."""
+    return log_gamma(shape + 0.5 * n, rng) - np.log(rate + 0.5 * S)
+
+
+def log_variance(
+    shape: FloatArray, scale: FloatArray, n: FloatArray, S: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """Log v for the prior v ~ InvGamma(shape, scale), τ = 1/v: v | r ~ InvGamma(shape + n/2, scale + S/2)."""
+    return np.log(scale + 0.5 * S) - log_gamma(shape + 0.5 * n, rng)
+
+
+def log_half_student_scale(
+    log_x: FloatArray,
+    df: float | FloatArray,
+    A: float | FloatArray,
+    n: FloatArray,
+    S: FloatArray,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Next log x of a chain with the conditional of x ~ half-t(df, scale A), τ = 1/x², as invariant distribution.
+
+    x² | a ~ InvGamma(df/2, df/a), a ~ InvGamma(1/2, 1/A²) has that prior (Wand et al. 2011, Bayesian Analysis 6, eq. 2
+    and result 5); a is drawn given x, used once and dropped.
+    """
+    shape = np.broadcast_to(0.5 * (df + 1.0), np.shape(log_x))
+    log_a = np.logaddexp(np.log(df) - 2.0 * log_x, -2.0 * np.log(A)) - log_gamma(shape, rng)
+    rate = np.exp(np.logaddexp(np.log(df) - log_a, np.log(0.5 * S)))
+    return 0.5 * (np.log(rate) - log_gamma(0.5 * (df + n), rng))
+
+
+class Likelihood:
+    """A Gaussian factor exp(−½ Σ τ (Aw − y)²) with constant A, prepared for many draws."""
+
+    def __init__(self, A: FloatArray) -> None:
+        self.A = np.ascontiguousarray(A)
+        self._gram: FloatArray | None = None
+
+    @property
+    def gram(self) -> FloatArray:
+        """AᵀA in Fortran order, made at first use."""
+        if self._gram is None:
+            self._gram = np.asfortranarray(self.A.T @ self.A)
+        return self._gram
+
+
+class Spectrum:
+    """w | α, β with prior precisions α c_i² and one likelihood of precision β: O(M²) per draw.
+
+    With A diag(1/c) = U diag(s) Vᵀ, the coordinates Vᵀ diag(c) w are independent, of precision α + β s².
+    """
+
+    def __init__(self, A: FloatArray, c: FloatArray) -> None:
+        self.c = c
+        n, m = A.shape
+        U, s, Vt = np.linalg.svd(A / c, full_matrices=m > n)
+        self.s = np.zeros(m)
+        self.s[: len(s)] = s
+        self.U = np.ascontiguousarray(U[:, : min(n, m)].T)
+        self.back = np.asfortranarray((Vt / c).T)  # w of the coordinates
+        self.forth = np.ascontiguousarray(Vt * c)
+
+    def project(self, y: FloatArray) -> FloatArray:
+        """diag(s) Uᵀ y, all the draw needs of y."""
+        z = np.zeros(len(self.c))
+        z[: len(self.U)] = self.U @ y
+        return z * self.s
+
+    def draw(
+        self, alpha: float, beta: float, z: FloatArray, centre: FloatArray | None, rng: np.random.Generator
+    ) -> FloatArray:
+        """One w; `z` is ``project(y)`` and `centre` the coordinates of the prior mean, None for zero."""
+        precision = alpha + beta * self.s**2
+        pull = beta * z if centre is None else beta * z + alpha * centre
+        return self.back @ (pull / precision + rng.standard_normal(len(self.c)) / np.sqrt(precision))
+
+
+def gaussian(
+    factors: list[tuple[Likelihood, float | FloatArray, FloatArray]],
+    d: FloatArray,
+    m: FloatArray,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Draw w ∝ exp(−½ Σ_f Σ τ_f (A_f w − y_f)² − ½ Σ d (w − m)²).
+
+    Solved for x = D⁻¹w, D = d^{-1/2} (or the scale of the likelihood where d = 0), so that the matrix is I + BᵀB.
+
+    Parameters
+    ----------
+    factors : list of (likelihood, τ, y)
+        τ one number or one per row of A.
+    d, m : arrays (M,)
+        Precision and mean of an independent prior; d = 0 where there is none.
+    rng : numpy.random.Generator
+        Source of the draw.
+
+    Returns
+    -------
+    w : array (M,)
+    """
+    P: FloatArray | None = None
+    rhs = d * m
+    for likelihood, tau, y in factors:
+        A = likelihood.A
+        if np.ndim(tau) == 0:
+            part = likelihood.gram * tau
+            rhs = rhs + tau * (y @ A)
+        else:
+            part = np.asfortranarray((A * np.reshape(tau, (-1, 1))).T @ A)
+            rhs = rhs + (tau * y) @ A
+        P = part if P is None else np.add(P, part, out=P)
+    if P is None:
+        return m + rng.standard_normal(len(d)) / np.sqrt(d)
+    diagonal = P.diagonal()
+    D = 1.0 / np.sqrt(np.where(d > 0.0, d, diagonal))
+    largest = 1.0 + float((diagonal * D * D).max())
+    if largest < _REFINABLE:
+        P *= D[:, None]
+        P *= D
+        P.ravel(order="K")[:: len(D) + 1] += d * D * D
+        L, failed = lapack.dpotrf(P, lower=1, clean=0, overwrite_a=1)
+        if not failed:
+            if largest < _SAFE:
+                x = blas.dtrsv(L, rhs * D, lower=1, overwrite_x=1)
+                x += rng.standard_normal(len(x))
+                return D * blas.dtrsv(L, x, lower=1, trans=1, overwrite_x=1)
+            return D * _perturbed(factors, d, m, D, L, rng)
+    return D * _orthogonal(factors, d, m, D, rng)
+
+
+def _perturbed(
+    factors: list[tuple[Likelihood, float | FloatArray, FloatArray]],
+    d: FloatArray,
+    m: FloatArray,
+    D: FloatArray,
+    L: FloatArray,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Draw by least squares on perturbed data (Papandreou and Yuille 2010), refined with residuals taken through A.
+
+    The Cholesky factor of the squared problem is only the preconditioner, so its lost digits cost nothing.
+    """
+    stack = [(f.A, np.sqrt(tau), np.sqrt(tau) * y + rng.standard_normal(len(y))) for f, tau, y in factors]
+    root = np.sqrt(d) * D
+    prior = np.sqrt(d) * m + np.where(d > 0.0, rng.standard_normal(len(d)), 0.0)
+    x = np.zeros(len(d))
+    for _ in range(4):
+        w = D * x
+        g = root * (prior - root * x)
+        for A, scale, z in stack:
+            g += D * ((scale * (z - scale * (A @ w))) @ A)
+        step, _ = lapack.dpotrs(L, g, lower=1)
+        x += step
+        if step @ step <= 1e-20 * (x @ x):
+            break
+    return x
+
+
+def _orthogonal(
+    factors: list[tuple[Likelihood, float | FloatArray, FloatArray]],
+    d: FloatArray,
+    m: FloatArray,
+    D: FloatArray,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """The same draw by a QR decomposition of the stacked rows: nothing is squared, O((N + M)M²)."""
+    rows = [np.reshape(np.sqrt(tau), (-1, 1)) * f.A * D for f, tau, _ in factors]
+    target = [np.sqrt(tau) * y for _, tau, y in factors]
+    has = d > 0.0
+    stack = np.asfortranarray(np.vstack([*rows, np.diag(np.sqrt(d) * D)[has]]))
+    z = np.concatenate([*target, (np.sqrt(d) * m)[has]])
+    # rows of large size first, columns likewise, keep a graded matrix's small entries
+    order = np.argsort(-np.abs(stack).max(axis=1), kind="stable")
+    Q, R, pivots = _pivoted_qr(stack[order])
+    x = np.empty(len(d))
+    x[pivots] = blas.dtrsv(np.asfortranarray(R), Q.T @ z[order] + rng.standard_normal(len(d)))
+    return x
+
+
+def _pivoted_qr(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    from scipy.linalg import qr
+
+    Q, R, pivots = qr(matrix, mode="economic", pivoting=True, check_finite=False)
+    return Q, R, pivots

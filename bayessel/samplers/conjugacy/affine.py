@@ -1,0 +1,149 @@
+"""Proof, from the graph alone, that an expression is affine in given variables: e = L(x) + c.
+
+Each operation is one of: linear in all its arguments together (sums, joins, views), linear in one argument while the
+others are free of x (products, matrix products, indexing), or neither, which ends the proof. The linear part L is built
+on the way, with free terms replaced by zeros of their shape, so that a large c cannot swamp it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import pytensor.scalar as ps
+import pytensor.tensor as pt
+from pytensor.compile.ops import DeepCopyOp, ViewOp
+from pytensor.graph.basic import Apply, Variable
+from pytensor.tensor.basic import Alloc, Join, MakeVector, ScalarFromTensor, TensorFromScalar
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.extra_ops import CumOp
+from pytensor.tensor.linalg import SolveTriangular
+from pytensor.tensor.math import Dot, Sum
+from pytensor.tensor.shape import Reshape, SpecifyShape
+from pytensor.tensor.subtensor import (
+    AdvancedIncSubtensor,
+    AdvancedSubtensor,
+    IncSubtensor,
+    Subtensor,
+)
+
+from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError
+
+#: Operations that read their first argument at places given by the others.
+VIEWS = (DimShuffle, Reshape, Subtensor, AdvancedSubtensor, SpecifyShape, Alloc)
+_UNARY = (ViewOp, DeepCopyOp, TensorFromScalar, ScalarFromTensor)
+_WRITES = (IncSubtensor, AdvancedIncSubtensor)
+
+
+class Affine(NamedTuple):
+    """L as an expression, and the random variables in its coefficients."""
+
+    linear: Variable
+    coefficients: frozenset[Variable]
+
+
+def affine(graph: ModelGraph, expression: Variable, block: Iterable[Variable]) -> Affine | None:
+    """The linear part of `expression` in the variables of `block` jointly; None where it is free of them.
+
+    Raises
+    ------
+    NotConjugateError
+        It depends on them in a way that cannot be proved affine.
+    """
+    return _Reader(graph, frozenset(block)).read(expression)
+
+
+class _Reader:
+    def __init__(self, graph: ModelGraph, block: frozenset[Variable]) -> None:
+        self.graph, self.block = graph, block
+        self.done: dict[Variable, Affine | None] = {}
+
+    def free(self, v: Variable) -> bool:
+        return not (self.graph.roots([v]) & self.block)
+
+    def read(self, v: Variable) -> Affine | None:
+        if v not in self.done:
+            self.done[v] = self._read(v)
+        return self.done[v]
+
+    def _read(self, v: Variable) -> Affine | None:
+        if v in self.block:
+            return Affine(v, frozenset())
+        if self.free(v):
+            return None
+        node = v.owner
+        together, alone = _arguments(node)
+        if not together:
+            names = ", ".join(sorted(str(x.name) for x in self.graph.roots([v]) & self.block))
+            raise NotConjugateError(f"the mean is not linear in {names} (through {_label(node)})")
+        dependent = [i for i in together if not self.free(node.inputs[i])]
+        stray = [i for i in range(len(node.inputs)) if i not in together and not self.free(node.inputs[i])]
+        if stray or (alone and len(dependent) > 1):
+            involved = [node.inputs[i] for i in (*stray, *dependent)]
+            names = ", ".join(sorted(str(x.name) for x in self.graph.roots(involved) & self.block))
+            raise NotConjugateError(f"the mean is not linear in {names} jointly (through {_label(node)})")
+        inputs = list(node.inputs)
+        coefficients: set[Variable] = set()
+        for i, argument in enumerate(node.inputs):
+            part = self.read(argument) if i in dependent else None
+            if part is not None:
+                inputs[i] = part.linear
+                coefficients |= part.coefficients
+            elif i in together and not alone:
+                inputs[i] = pt.zeros_like(argument)
+            else:
+                coefficients |= self.graph.roots([argument])
+        return Affine(node.clone_with_new_inputs(inputs).outputs[v.index or 0], frozenset(coefficients))
+
+
+def _arguments(node: Apply) -> tuple[list[int], bool]:
+    """Positions of the arguments the operation is linear in, and whether in each alone (a product) or in all at once."""
+    op: Any = node.op
+    every = list(range(len(node.inputs)))
+    if isinstance(op, Elemwise):
+        return _elementwise(op.scalar_op, node, every)
+    if isinstance(op, Blockwise):
+        if isinstance(op.core_op, Dot):
+            return every, True
+        return ([1], True) if isinstance(op.core_op, SolveTriangular) else ([], True)
+    if isinstance(op, Dot):
+        return every, True
+    if isinstance(op, SolveTriangular):
+        return [1], True
+    if isinstance(op, VIEWS):
+        return [0], True
+    if isinstance(op, Sum) or (isinstance(op, CumOp) and op.mode == "add"):
+        return [0], True
+    if isinstance(op, _UNARY):
+        return [0], True
+    if isinstance(op, Join):
+        return every[1:], False
+    if isinstance(op, MakeVector):
+        return every, False
+    if isinstance(op, _WRITES):
+        return [0, 1], False
+    return [], False
+
+
+def _elementwise(op: Any, node: Apply, every: list[int]) -> tuple[list[int], bool]:
+    if isinstance(op, ps.Add | ps.Sub | ps.Neg):
+        return every, False
+    if isinstance(op, ps.Identity):
+        return [0], True
+    if isinstance(op, ps.Mul):
+        return every, True
+    if isinstance(op, ps.TrueDiv):
+        return [0], True
+    if isinstance(op, ps.Second):
+        return [1], True
+    if isinstance(op, ps.Switch):
+        return [1, 2], False
+    if isinstance(op, ps.Cast) and node.outputs[0].type.dtype == "float64":
+        return [0], True
+    return [], False
+
+
+def _label(node: Apply) -> str:
+    op: Any = node.op
+    return type(getattr(op, "scalar_op", getattr(op, "core_op", op))).__name__

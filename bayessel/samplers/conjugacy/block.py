@@ -1,0 +1,242 @@
+"""Blocks of Normal variables that only Normal variables with affine means depend on: one exact joint draw.
+
+Given everything else the block X has the density ∏ exp(−½ Σ τ_f (A_f X − y_f)²): one factor for each child, one for
+each member's own prior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from pytensor.graph.basic import Variable
+
+from bayessel._check import FloatArray
+from bayessel.samplers.conditionals import Likelihood, Spectrum, gaussian
+from bayessel.samplers.conjugacy.affine import Affine, affine
+from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, Space
+
+#: Entries of one dense design; beyond, the memory is better spent by a gradient-based step.
+MAX_ENTRIES = 50_000_000
+
+
+class GaussianBlock:
+    """The joint conditional of Normal variables.
+
+    Raises
+    ------
+    NotConjugateError
+        The structure cannot be proved.
+    """
+
+    def __init__(self, graph: ModelGraph, space: Space, members: Sequence[Variable]) -> None:
+        self.graph, self.members = graph, list(members)
+        block = frozenset(members)
+        outputs: list[Variable] = []
+        self.own: list[bool] = []  # the prior mean is free of the block
+        self.factors: list[_Factor] = []
+        for x in self.members:
+            mean, sd = graph.normal(x)
+            _check_line(graph, space, x)
+            graph.check_free_of_potentials(x)
+            if graph.roots([sd]) & block:
+                raise NotConjugateError(f"the standard deviation of {x.name} depends on the block itself")
+            part = affine(graph, mean, block)
+            self.own.append(part is None)
+            if part is not None:
+                self.factors.append(_Factor(graph, x, part, len(outputs), inside=True))
+            outputs += [x, mean, sd]
+        children = dict.fromkeys(c for x in self.members for c in graph.children(x) if c not in block)
+        for child in children:
+            mean, sd = graph.normal(child)
+            if graph.roots([sd]) & block:
+                raise NotConjugateError(f"stands in the standard deviation of {child.name}")
+            part = affine(graph, mean, block)
+            if part is None:
+                raise NotConjugateError(f"stands in {child.name}, but not in its mean")
+            self.factors.append(_Factor(graph, child, part, len(outputs), inside=False))
+            outputs += [graph.value(child), mean, sd]
+        self.program = graph.program(outputs)
+        needs = [v for p in (self.program, *(f.linear for f in self.factors)) for v in p.inputs]
+        self.needs = list(dict.fromkeys([*self.members, *needs]))
+        self.others = [v for v in self.needs if v not in block]
+        names = ", ".join(str(c.name) for c in children)
+        self.says = f"Normal; the mean of {names} is linear in it" if names else "Normal; nothing else depends on it"
+
+    # --- preparation ---------------------------------------------------------------------------------------------
+
+    def refresh(self, env: dict[Variable, Any]) -> None:
+        """Take in data and shapes; `env` holds constrained values of all that is needed."""
+        self.shapes = [np.shape(env[x]) for x in self.members]
+        sizes = [int(np.prod(shape)) for shape in self.shapes]
+        ends = np.cumsum(sizes)
+        self.slices = [slice(int(end - size), int(end)) for end, size in zip(ends, sizes, strict=True)]
+        self.size = int(ends[-1])
+        zeros = {x: np.zeros(shape) for x, shape in zip(self.members, self.shapes, strict=True)}
+        self.program.refresh(zeros)
+        values = self.program(env)
+        static = self.program.static
+        self._d, self._m = np.zeros(self.size), np.zeros(self.size)
+        self._moving: list[tuple[int, int]] = []  # priors to be read in each draw
+        for k, own in enumerate(self.own):
+            if own:
+                if static[3 * k + 1] and static[3 * k + 2]:
+                    self._read_prior(k, values)
+                else:
+                    self._moving.append((k, 3 * k))
+        for factor in self.factors:
+            factor.refresh(self, env, values, static)
+        self._spectrum = self._find_spectrum(values, static)
+
+    def _read_prior(self, k: int, values: list[Any]) -> None:
+        place = self.slices[k]
+        self._m[place] = np.broadcast_to(values[3 * k + 1], self.shapes[k]).ravel()
+        self._d[place] = np.broadcast_to(np.square(np.reciprocal(values[3 * k + 2])), self.shapes[k]).ravel()
+
+    def _find_spectrum(self, values: list[Any], static: list[bool]) -> Spectrum | None:
+        """One constant design of one precision, and prior precisions in constant ratios: diagonal for good."""
+        if len(self.factors) != 1 or not all(self.own):
+            return None
+        [factor] = self.factors
+        if factor.A is None or not factor.one_precision:
+            return None
+        sds = [3 * k + 2 for k in range(len(self.members))]
+        self._centre_moves = not all(static[3 * k + 1] for k in range(len(self.members)))
+        if all(static[i] for i in sds):
+            self._alpha = -1
+            c = (
+                np.sqrt(self._d)
+                if not self._centre_moves
+                else np.concatenate(
+                    [
+                        np.broadcast_to(1.0 / np.asarray(values[i]), shape).ravel()
+                        for i, shape in zip(sds, self.shapes, strict=True)
+                    ]
+                )
+            )
+        elif len(self.members) == 1 and np.size(values[sds[0]]) == 1:
+            self._alpha, c = sds[0], np.ones(self.size)
+        else:
+            return None
+        if not np.all(np.isfinite(c) & (c > 0.0)):
+            return None
+        spectrum = Spectrum(factor.A.A, c)
+        means = [np.broadcast_to(values[3 * k + 1], shape).ravel() for k, shape in enumerate(self.shapes)]
+        m = np.concatenate(means)
+        self._centre = None if self._centre_moves or not m.any() else spectrum.forth @ m
+        self._projection = spectrum.project(factor.y) if factor.y_static else None
+        return spectrum
+
+    # --- the draw ------------------------------------------------------------------------------------------------
+
+    def draw(self, env: dict[Variable, Any], rng: np.random.Generator) -> list[FloatArray]:
+        """Constrained values of the members."""
+        held = self.program
+        values = held(env)
+        if self._spectrum is not None:
+            X = self._draw_spectrum(values, rng)
+        else:
+            for k, _ in self._moving:
+                self._read_prior(k, values)
+            factors = [factor.current(self, env, values) for factor in self.factors]
+            X = gaussian(factors, self._d, self._m, rng)
+        return [X[place].reshape(shape) for place, shape in zip(self.slices, self.shapes, strict=True)]
+
+    def _draw_spectrum(self, values: list[Any], rng: np.random.Generator) -> FloatArray:
+        spectrum, [factor] = self._spectrum, self.factors
+        assert spectrum is not None
+        alpha = 1.0 if self._alpha < 0 else float(np.ravel(values[self._alpha])[0]) ** -2
+        beta, y = factor.scalar_precision(values)
+        z = self._projection if y is None else spectrum.project(y)
+        centre = self._centre
+        if self._centre_moves:
+            m = [np.broadcast_to(values[3 * k + 1], shape).ravel() for k, shape in enumerate(self.shapes)]
+            centre = spectrum.forth @ np.concatenate(m)
+        assert z is not None
+        return spectrum.draw(alpha, beta, z, centre, rng)
+
+
+class _Factor:
+    """One Gaussian factor τ(AX − y)²; A, y and τ are kept as far as they do not depend on other random variables."""
+
+    def __init__(self, graph: ModelGraph, child: Variable, part: Affine, place: int, inside: bool) -> None:
+        self.child, self.place, self.inside = child, place, inside
+        self.linear = graph.program([part.linear])
+        self.constant_design = not part.coefficients
+        self.A: Likelihood | None = None
+
+    def refresh(self, block: GaussianBlock, env: dict[Variable, Any], values: list[Any], static: list[bool]) -> None:
+        self.linear.refresh()
+        self.shape = np.shape(values[self.place])
+        rows = int(np.prod(self.shape))
+        if rows * block.size > MAX_ENTRIES:
+            raise NotConjugateError(
+                f"the design of {self.child.name} has {rows} × {block.size} entries, too many to keep"
+            )
+        sd = values[self.place + 2]
+        self.sd_static = static[self.place + 2]
+        self.one_precision = np.size(sd) == 1 or self.sd_static
+        self.weight: Any = None  # of the rows, where the standard deviations are constant but differ
+        if self.sd_static and np.size(sd) > 1:
+            self.weight = 1.0 / np.broadcast_to(sd, self.shape).ravel()
+        self.y_static = static[self.place] and static[self.place + 1]
+        self.A = self.design(block, env) if self.constant_design else None
+        self.y = self._target(values)
+
+    def design(self, block: GaussianBlock, env: dict[Variable, Any]) -> Likelihood:
+        """A, column by column: the linear part at each unit vector."""
+        unit = dict(env)
+        unit.update({x: np.zeros(shape) for x, shape in zip(block.members, block.shapes, strict=True)})
+        A = np.empty((int(np.prod(self.shape)), block.size))
+        j = 0
+        for x in block.members:
+            base = unit[x]
+            for place in np.ndindex(base.shape):
+                unit[x] = np.zeros(base.shape)
+                unit[x][place] = 1.0
+                A[:, j] = np.broadcast_to(self.linear(unit)[0], self.shape).ravel()
+                j += 1
+            unit[x] = base
+        if self.inside:
+            A *= -1.0
+            own = block.slices[block.members.index(self.child)]
+            A[:, own] += np.eye(own.stop - own.start)
+        if self.weight is not None:
+            A *= self.weight[:, None]
+        return Likelihood(A)
+
+    def _target(self, values: list[Any]) -> FloatArray:
+        value, offset = values[self.place], values[self.place + 1]
+        y = np.broadcast_to(offset if self.inside else value - offset, self.shape).ravel()
+        return y if self.weight is None else y * self.weight
+
+    def scalar_precision(self, values: list[Any]) -> tuple[float, FloatArray | None]:
+        """(τ, y), y None where it is the constant one."""
+        tau = 1.0 if self.weight is not None else float(np.ravel(values[self.place + 2])[0]) ** -2
+        return tau, None if self.y_static else self._target(values)
+
+    def current(
+        self, block: GaussianBlock, env: dict[Variable, Any], values: list[Any]
+    ) -> tuple[Likelihood, float | FloatArray, FloatArray]:
+        """(A, τ, y) at the present values of everything else."""
+        A = self.design(block, env) if self.A is None else self.A
+        y = self.y if self.y_static else self._target(values)
+        if self.one_precision:
+            return A, self.scalar_precision(values)[0], y
+        sd = np.broadcast_to(values[self.place + 2], self.shape).ravel()
+        return A, np.square(np.reciprocal(sd)), y
+
+
+def _check_line(graph: ModelGraph, space: Space, x: Variable) -> None:
+    """The sampled value of a member must reach the whole line: no transform, or an affine map of it."""
+    if graph.model.rvs_to_transforms[x] is None:
+        return
+    value, expression = space.backward_expression(x)
+    name = graph.model.rvs_to_transforms[x].name
+    try:
+        part = affine(graph.with_variable(value), expression, [value])
+    except NotConjugateError as error:
+        raise NotConjugateError(f"its transform {name} is not affine") from error
+    if part is None or x in part.coefficients:
+        raise NotConjugateError(f"its transform {name} is not affine")

@@ -1,0 +1,170 @@
+"""Gibbs steps for PyMC models: exact draws of precisions and scales, and of blocks of Normal variables.
+
+Both find the conjugate structure in the model's graph themselves. They work with constrained values and write the
+values PyMC samples: where the transform of another variable depends on what was drawn, that variable's sampled value is
+computed anew, so that it stays where it was.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pymc as pm
+from pymc.model import modelcontext
+from pymc.step_methods.compound import BlockedStep, StepMethodState
+from pymc.util import get_random_generator, get_value_vars_from_user_vars
+from pytensor.graph.basic import Variable
+
+from bayessel.samplers.conjugacy.block import GaussianBlock
+from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, Space
+from bayessel.samplers.conjugacy.scale import ScaleConditional
+
+
+class _GibbsStep(BlockedStep):
+    """What both steps share: reading the point, writing it, and the random generator as the only state."""
+
+    _state_class = StepMethodState
+
+    def __init__(
+        self, vars: Any = None, *, model: pm.Model | None = None, rng: Any = None, blocked: bool = True
+    ) -> None:
+        model = modelcontext(model)
+        given = model.free_RVs if vars is None else vars if isinstance(vars, list | tuple) else [vars]
+        self.vars = get_value_vars_from_user_vars([model[v] if isinstance(v, str) else v for v in given], model)
+        self.rng = get_random_generator(rng)
+        self.targets = [model.values_to_rvs[value] for value in self.vars]
+        self.graph = ModelGraph(model)
+        self.space = Space(self.graph)
+        self._find()
+        self._moved = self.space.moved_by(self.targets)
+        self._fresh = False
+
+    def _find(self) -> None:
+        raise NotImplementedError
+
+    def _refuse(self, rv: Variable, reason: Exception) -> ValueError:
+        return ValueError(
+            f"{type(self).__name__} needs a conjugate conditional, and that of {rv.name} is not: {reason}; "
+            "leave the variable to another step"
+        )
+
+    def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
+        """Start a chain: a generator of its own, and the data as they are now."""
+        super().setup_chain(rng, tune, draws)
+        self.data_changed()
+
+    def data_changed(self) -> None:
+        """Drop what was computed from data; the next draw reads them anew."""
+        self._fresh = False
+        self.space.data_changed()
+
+    def step(self, point: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """Draw the variables from their conditionals."""
+        with np.errstate(all="ignore"):
+            env: dict[Variable, Any] = {}
+            for rv in self._moved:
+                self.space.read(rv, point, env)
+            new = dict(point)  # same order of keys: the trace relies on it
+            if not self._fresh:
+                self._refresh(point, dict(env))
+                self._fresh = True
+            self._draw(point, env, new)
+            for rv in self._moved:
+                self.space.write(rv, new, env)
+        return new, [{}]
+
+    def _refresh(self, point: dict[str, Any], env: dict[Variable, Any]) -> None:
+        raise NotImplementedError
+
+    def _draw(self, point: dict[str, Any], env: dict[Variable, Any], new: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+
+class GammaPrecisionGibbs(_GibbsStep):
+    """Exact conditional draws of precisions, variances and scales of Normal variables, one after the other.
+
+    Parameters
+    ----------
+    vars : variable, name or list
+        Positive variables with Gamma, Exponential or chi-squared priors (of precisions), inverse-gamma priors (of
+        variances), half-Cauchy or half-Student priors (of standard deviations). All that depends on them must be
+        Normal variables, observed or not, whose standard deviations are powers of them, element by element.
+    model : pymc.Model, optional
+        Default: the model on the stack.
+    rng : int or numpy.random.Generator, optional
+        Overruled by ``pm.sample(random_seed=...)``.
+
+    Notes
+    -----
+    With n standardised residuals of sum of squares S to an element: τ | r ~ Gamma(a + n/2, b + S/2) for a Gamma(a, b)
+    precision, v | r ~ InvGamma(a + n/2, b + S/2) for an InvGamma(a, b) variance. A half-Student scale is moved by its
+    auxiliary variable (`bayessel.samplers.conditionals.log_half_student_scale`), which is drawn and dropped.
+    """
+
+    name = "gamma_precision_gibbs"
+
+    def _find(self) -> None:
+        self.conditionals = []
+        for rv in self.targets:
+            try:
+                self.conditionals.append(ScaleConditional(self.graph, rv))
+            except NotConjugateError as reason:
+                raise self._refuse(rv, reason) from reason
+
+    def _refresh(self, point: dict[str, Any], env: dict[Variable, Any]) -> None:
+        for conditional in self.conditionals:
+            for rv in conditional.needs:
+                self.space.read(rv, point, env)
+            conditional.refresh(env)
+
+    def _draw(self, point: dict[str, Any], env: dict[Variable, Any], new: dict[str, Any]) -> None:
+        for conditional in self.conditionals:
+            for rv in conditional.needs:
+                self.space.read(rv, point, env)
+            log_x = conditional.draw(env, self.rng)
+            x = conditional.x
+            env[x] = np.asarray(np.exp(log_x))
+            new[self.space.value_name(x)] = np.asarray(log_x) if self.space.is_log(x) else env[x]
+
+
+class GaussianWeightsGibbs(_GibbsStep):
+    """One exact joint draw of Normal variables from their conditional given everything else.
+
+    Parameters
+    ----------
+    vars : variable, name or list
+        Normal variables. All that depends on them must be Normal variables, observed or not, with means that are
+        affine in all of `vars` jointly and standard deviations free of them.
+    model : pymc.Model, optional
+        Default: the model on the stack.
+    rng : int or numpy.random.Generator, optional
+        Overruled by ``pm.sample(random_seed=...)``.
+
+    Notes
+    -----
+    The linear map is read from the graph. Where it does not depend on other random variables it is kept, with its Gram
+    matrix; where moreover the prior precisions keep constant ratios it is diagonalised once, and a draw costs O(M²)
+    for M weights, else O(M³).
+    """
+
+    name = "gaussian_weights_gibbs"
+
+    def _find(self) -> None:
+        try:
+            self.block = GaussianBlock(self.graph, self.space, self.targets)
+        except NotConjugateError as reason:
+            raise self._refuse(self.targets[0], reason) from reason
+
+    def _refresh(self, point: dict[str, Any], env: dict[Variable, Any]) -> None:
+        for rv in self.block.needs:
+            self.space.read(rv, point, env)
+        self.block.refresh(env)
+
+    def _draw(self, point: dict[str, Any], env: dict[Variable, Any], new: dict[str, Any]) -> None:
+        targets = self.block.members
+        for rv in self.block.others:
+            self.space.read(rv, point, env)
+        env.update(zip(targets, self.block.draw(env, self.rng), strict=True))
+        for rv in targets:
+            self.space.write(rv, new, env)
