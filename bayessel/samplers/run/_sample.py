@@ -1,0 +1,284 @@
+"""`sample`: a run from arguments to result. It stops on time, goes on after a crash, and never depends on the cores."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import xarray as xr
+from pymc.backends.arviz import find_observations
+from pymc.step_methods.compound import BlockedStep, CompoundStep
+from threadpoolctl import threadpool_limits
+
+from bayessel._check import as_count, as_flag
+from bayessel.errors import SamplingWarning
+from bayessel.result import fingerprint
+from bayessel.samplers.run.book import Book
+from bayessel.samplers.run.door import as_cores, as_folder, as_model, as_seconds, as_seed, as_steps
+from bayessel.samplers.run.identity import check_same, identity, versions
+from bayessel.samplers.run.kernel import Block, Kernel, Position
+from bayessel.samplers.run.progress import Progress
+from bayessel.samplers.run.result import Finisher, tree
+from bayessel.samplers.run.schedule import Outcome, run
+from bayessel.samplers.run.start import checked_initvals, initial_points
+from bayessel.samplers.run.store import Found, Store
+from bayessel.samplers.run.workers import Inline, Processes, Workers
+
+
+def sample(
+    model: pm.Model | None = None,
+    draws: int = 1000,
+    *,
+    tune: int = 1000,
+    chains: int = 4,
+    cores: int | None = None,
+    random_seed: int | Sequence[int] | np.random.Generator | None = None,
+    step: BlockedStep | CompoundStep | Sequence[BlockedStep | CompoundStep] | None = None,
+    time_budget: float | str | None = None,
+    store: str | os.PathLike[str] | None = None,
+    resume: bool = True,
+    initvals: Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None = None,
+    log_likelihood: bool = True,
+    progressbar: bool = True,
+    quiet: bool = False,
+) -> xr.DataTree:
+    """Sample a PyMC model with the steps that suit it.
+
+    The draws are those of PyMC's step methods; what `pm.sample` cannot do is to stop on time, to go on where it
+    stopped, and to survive a crash. For one seed the draws are the same for any number of cores, and the same whether
+    a run was interrupted or not.
+
+    Parameters
+    ----------
+    model : pymc.Model, optional
+        By default the model of the context.
+    draws, tune, chains : int
+        Draws to keep per chain, draws to adapt in before, number of chains.
+    cores : int, optional
+        Processes that work at the same time; by default as many as the machine has, at most one per chain. Each uses
+        one BLAS thread.
+    random_seed : int, list of int or Generator, optional
+        None takes a random one; it is in the attributes of the result. With a store, None means the stored one.
+    step : step method or list of them, optional
+        PyMC's, ours, or a mixture. Variables that they leave are assigned by `bayessel.steps`, which also finds
+        the conjugate ones.
+    time_budget : number of seconds or text, optional
+        ``30``, ``"30s"``, ``"2m"``, ``"1.5h"``: sampling, tuning included, ends then at the latest, with chains of
+        equal length; a draw that is being made is finished. Compiling does not count and is reported apart.
+    store : path, optional
+        A folder that keeps draws, statistics and the state of every step, a few times per second. If it holds a run
+        of the same model, data, seed, steps and lengths, that run is gone on with: after a crash, an interruption, a
+        time budget, or to have more draws than before. If it holds another run, it is refused.
+    resume : bool
+        False refuses a store that holds a run instead of going on with it. Nothing is ever overwritten.
+    initvals : mapping, or list of one per chain, optional
+        Starting values by name. The other variables start at PyMC's initial point, jittered.
+    log_likelihood : bool
+        Compute the pointwise log likelihood, which `az.loo` needs.
+    progressbar, quiet : bool
+        A bar on a terminal; `quiet` leaves it out as well.
+
+    Returns
+    -------
+    xarray.DataTree
+        Groups ``posterior`` (constrained and deterministic variables), ``unconstrained_posterior``, ``sample_stats``,
+        ``log_likelihood``, ``observed_data``, ``constant_data``. Attributes of the root:
+
+        status : "complete", "time budget", "interrupted" or "tuning unfinished"; `advice` says what to do about it.
+        draws, draws_asked, tuning_steps, tune_asked, chains, cores, random_seed : what was done, and with what.
+        sampling_time, compile_time : seconds of this call.
+        resumed_draws : draws (tuning included) of all chains that came from the store.
+        n_gradient_evaluations : over all chains and tuning too, where the steps count them in ``n_steps``.
+        step_seconds : JSON, seconds spent in each step method, all chains together.
+        model_fingerprint, data_fingerprint, target_fingerprint, versions (JSON) : what the draws belong to.
+
+    Warns
+    -----
+    SamplingWarning
+        The run ended before tuning did: the result has no draws, since none would be from the posterior. With a
+        store the tuning is kept, and the next call goes on with it.
+    StoreWarning
+        The store was cut short by a crash, or written by other releases.
+
+    Notes
+    -----
+    Ctrl-C ends the run after the draw that is being made and gives back what there is.
+
+    Statistics that steps of one class share get an axis over these steps, as in PyMC. Where different classes use one
+    name, the last step keeps it, and the others have their own name before it.
+
+    Examples
+    --------
+    >>> import pymc as pm, bayessel as bs
+    >>> with pm.Model():
+    ...     x = pm.Normal("x")
+    ...     trace = bs.sample(draws=10, tune=10, chains=2, step=pm.Slice([x]), random_seed=1)
+    >>> trace.posterior["x"].shape
+    (2, 10)
+    """
+    began = perf_counter()
+    model = as_model(model)
+    draws, tune, chains = as_count(draws, "draws"), as_count(tune, "tune", 0), as_count(chains, "chains")
+    cores = as_cores(cores, chains)
+    seed = as_seed(random_seed)
+    budget = as_seconds(time_budget)
+    folder = as_folder(store)
+    resume, log_likelihood = as_flag(resume, "resume"), as_flag(log_likelihood, "log_likelihood")
+    bar = as_flag(progressbar, "progressbar") and not as_flag(quiet, "quiet")
+
+    with ExitStack() as stack:
+        # one thread from here on, also in this process: the order of a threaded sum is in the last bits of a draw
+        stack.enter_context(threadpool_limits(limits=1))
+        stack.enter_context(model)
+        kept = None
+        if folder is not None:
+            kept = Store(folder)
+            stack.callback(kept.close)
+        kernel = Kernel(as_steps(step, model), tune, draws)
+        header, past, positions = _beginning(model, kernel, kept, seed, chains, draws, initvals, resume)
+        finisher = Finisher(model, positions[0].point, chains * draws, log_likelihood)
+        book = Book(past, positions)
+        outcome = Outcome(positions)
+        compiled = perf_counter() - began
+        if any(position.done < tune + draws for position in positions):
+            kernel.rehearse(positions[0])
+            kernel.restore()
+            workers: Workers = (
+                Inline(kernel)
+                if cores == 1
+                else Processes(kernel, cores, positions[0], not_theirs=kept.descriptors if kept else ())
+            )
+            stack.callback(workers.close)
+            compiled = perf_counter() - began
+            with Progress(bar, chains, tune, tune + draws, [one.done for one in positions]) as progress:
+
+                def record(block: Block) -> None:
+                    if kept is not None:
+                        kept.append(block)
+                    book.enter(block)
+                    progress.show(block)
+
+                outcome = run(workers, positions, tune + draws, budget, record)
+        made = min(min(one.done for one in outcome.positions), tune + draws)
+        status, advice = _status(outcome, made, tune, draws, budget, folder)
+        arrays, stats = book.arrays(tune, made)
+        attributes: dict[str, Any] = {
+            "status": status,
+            "advice": advice,
+            "draws": max(0, made - tune),
+            "draws_asked": draws,
+            "tuning_steps": min(made, tune),
+            "tune_asked": tune,
+            "chains": chains,
+            "cores": cores,
+            "random_seed": _for_netcdf(header["seed"]),
+            "sampling_time": outcome.seconds,
+            "compile_time": compiled,
+            "resumed_draws": sum(position.done for position in positions),
+            "n_gradient_evaluations": book.gradients,
+            "n_gradient_evaluations_now": book.gradients - book.gradients_before,
+            "step_seconds": json.dumps(book.seconds(kernel)),
+            "log_likelihood_note": finisher.likelihood_note,
+            "statistics_dropped": ", ".join(book.dropped),
+            "model_fingerprint": header["model"],
+            "data_fingerprint": header["data"],
+            "target_fingerprint": _target(model),
+            "versions": json.dumps(versions()),
+            "inference_library": "bayessel",
+            "inference_library_version": versions().get("bayessel", "unknown"),
+            "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        attributes = {name: value for name, value in attributes.items() if value != ""}
+        result = tree(finisher, arrays, stats, kernel.shared_statistics(), attributes)
+    if status == "tuning unfinished":
+        warnings.warn(advice, SamplingWarning, stacklevel=2)
+    return result
+
+
+def _beginning(
+    model: pm.Model,
+    kernel: Kernel,
+    store: Store | None,
+    seed: Any,
+    chains: int,
+    draws: int,
+    initvals: Any,
+    resume: bool,
+) -> tuple[dict[str, Any], list[list[Block]], list[Position]]:
+    """Return what the run is, what a store holds of it, and where each chain stands."""
+    stored = store.header() if store is not None and store.begun else None
+    if stored is not None:
+        if not resume:
+            raise ValueError(
+                f"the store {store.folder if store else ''} holds a run already, and resume=False; pass resume=True to "
+                "go on with it, or give another folder"
+            )
+        seed = stored["seed"] if seed is None else seed
+        kernel.draws = int(stored["draws"])  # steps are told the same as at the beginning
+    if seed is None:
+        seed = int(np.random.default_rng().integers(2**62))
+    checked_initvals(model, initvals, chains)
+    pattern = {name: np.asarray(value) for name, value in model.initial_point(0).items()}
+    header = identity(model, kernel, pattern, seed=seed, chains=chains, draws=draws, initvals=initvals)
+
+    def started() -> list[Position]:
+        def rng(purpose: int, chain: int) -> np.random.Generator:
+            return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(purpose, chain)))
+
+        points = initial_points(model, initvals, [rng(0, chain) for chain in range(chains)])
+        try:
+            return [kernel.begin(chain, point, rng(1, chain)) for chain, point in enumerate(points)]
+        finally:
+            kernel.restore()
+
+    if stored is None or store is None:
+        positions = started()
+        if store is not None:
+            store.create(header, positions)
+        return header, [[] for _ in positions], positions
+    check_same(stored, json.loads(json.dumps(header)), store.folder)
+    found = store.read(stored, pattern)
+    if any(one is None for one in found):  # the crash came before the first record
+        fresh = started()
+        for chain, one in enumerate(found):
+            if one is None:
+                store.append(Block(chain, 0, 0, {}, {}, fresh[chain], [], 0.0))
+                found[chain] = Found([], fresh[chain])
+    whole = [one for one in found if one is not None]
+    return header, [one.blocks for one in whole], [one.position for one in whole]
+
+
+def _status(
+    outcome: Outcome, made: int, tune: int, draws: int, budget: float | None, folder: Path | None
+) -> tuple[str, str]:
+    """Return how the run ended, and what to do about it."""
+    if made == tune + draws:
+        return "complete", ""
+    cause = "it was interrupted" if outcome.interrupted else f"the time budget of {budget:g} s was over"
+    go_on = "run it again with the same store" if folder is not None else "give it a store, and run it again with it"
+    if made <= tune:
+        return "tuning unfinished", (
+            f"{cause} after {made} of {tune} draws of tuning: there are no draws of the posterior yet; "
+            f"allow about {tune / max(made, 1):.0f} times as long for the tuning alone, pass a smaller tune, or {go_on}"
+        )
+    advice = f"{cause} after {made - tune} of {draws} draws per chain; to have the others {go_on}"
+    return ("interrupted" if outcome.interrupted else "time budget"), advice
+
+
+def _target(model: pm.Model) -> str:
+    """Return the name of the observed values, as engines and estimators have it; empty where they are no numbers."""
+    observed = [np.ma.filled(np.ma.asarray(value, dtype=float), np.nan) for value in find_observations(model).values()]
+    return fingerprint(*observed) if observed else ""
+
+
+def _for_netcdf(seed: Any) -> int | str:
+    return seed if isinstance(seed, int) and seed < 2**63 else str(seed)

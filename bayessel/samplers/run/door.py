@@ -1,0 +1,108 @@
+"""What `sample` accepts: every argument checked, and put into the form that the run works with."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pymc as pm
+from pymc.step_methods.compound import BlockedStep, CompoundStep, flatten_steps
+
+from bayessel._check import as_count, as_positive
+
+_UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_TIME = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*")
+
+
+def as_model(model: Any) -> pm.Model:
+    """Return the model, or that of the context."""
+    if model is None:
+        try:
+            return pm.modelcontext(None)
+        except TypeError:
+            raise TypeError("there is no model: pass one, sample(model), or call sample inside `with model:`") from None
+    if not isinstance(model, pm.Model):
+        raise TypeError(f"model must be a pymc.Model, got {type(model).__name__}; estimators have .to_pymc()")
+    return model
+
+
+def as_seconds(budget: Any) -> float | None:
+    """Return a time budget in seconds: a number, or text such as "30s", "2m", "1.5 h"."""
+    if budget is None:
+        return None
+    if isinstance(budget, str):
+        match = _TIME.fullmatch(budget.lower())
+        if match is None or match.group(2) not in _UNITS:
+            raise ValueError(
+                f'time_budget must be seconds, or text such as "30s", "2m" or "1.5h", got {budget!r}; '
+                f"units are {', '.join(unit for unit in _UNITS if unit)}"
+            )
+        return as_positive(float(match.group(1)) * _UNITS[match.group(2)], "time_budget")
+    return as_positive(budget, "time_budget")
+
+
+def as_cores(cores: Any, chains: int) -> int:
+    """Return how many processes work: all cores by default, never more than chains."""
+    if cores is None:
+        from joblib import cpu_count
+
+        cores = int(cpu_count())
+    cores = min(as_count(cores, "cores"), chains)
+    # a worker of a pool may not have workers of its own; the draws are the same
+    return 1 if multiprocessing.current_process().daemon else cores
+
+
+def as_seed(seed: Any) -> int | list[int] | None:
+    """Return a seed that can be written down; None stays None. A generator gives a number, and moves on."""
+    if seed is None:
+        return None
+    if isinstance(seed, np.random.Generator):
+        return int(seed.integers(2**62))
+    if isinstance(seed, int | np.integer) and not isinstance(seed, bool | np.bool_):
+        if seed < 0:
+            raise ValueError(f"random_seed must not be negative, got {seed}; pass None for a random one")
+        return int(seed)
+    if isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str) and len(seed):
+        numbers = [as_seed(one) for one in seed]
+        if all(isinstance(one, int) for one in numbers):
+            return [one for one in numbers if isinstance(one, int)]
+    raise TypeError(f"random_seed must be an integer, a list of integers, a numpy Generator or None, got {seed!r}")
+
+
+def as_folder(store: Any) -> Path | None:
+    """Return the store's folder."""
+    if store is None:
+        return None
+    if not isinstance(store, str | os.PathLike) or not os.fspath(store):
+        raise TypeError(f"store must be the name of a folder, got {store!r}")
+    return Path(os.fspath(store))  # type: ignore[arg-type]
+
+
+def as_steps(step: Any, model: pm.Model) -> list[BlockedStep | CompoundStep]:
+    """Return steps that together move every variable of the model; what is not assigned is by `bayessel.steps`."""
+    if not model.free_RVs:
+        raise ValueError("the model has no free variables: everything is fixed or observed, there is nothing to sample")
+    given = [] if step is None else list(step) if isinstance(step, Sequence) else [step]
+    for one in given:
+        if isinstance(one, type):
+            raise TypeError(f"step holds the class {one.__name__}; make an instance of it, {one.__name__}(…)")
+        if not isinstance(one, BlockedStep | CompoundStep):
+            raise TypeError(f"step must be a PyMC step method or a list of them, got {type(one).__name__}")
+    values = list(model.value_vars)
+    moved = [variable for one in given for leaf in flatten_steps(one) for variable in leaf.vars]
+    foreign = [str(variable.name) for variable in moved if variable not in values]
+    if foreign:
+        raise ValueError(
+            f"the steps move {', '.join(foreign)}, which are no value variables of this model "
+            f"({', '.join(str(value.name) for value in values)}); were they made for another model?"
+        )
+    if any(value not in moved for value in values):
+        from bayessel.samplers._steps import steps
+
+        return list(steps(model, assigned=tuple(given)))
+    return given

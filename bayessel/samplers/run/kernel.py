@@ -1,0 +1,260 @@
+"""Several step methods as one transition, and a block of its draws.
+
+Between two blocks a chain is nothing but its `Position`: where it is, how many draws it has made, and the sampling
+state of its steps. A block begins by giving the steps that state, so it does not matter which process runs it, what
+ran there before, or where the chain was cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pymc.step_methods.arraystep import PopulationArrayStepShared
+from pymc.step_methods.compound import BlockedStep, CompoundStep, flatten_steps
+
+from bayessel.samplers.run.state import Tree, from_tree, to_tree
+
+Array = npt.NDArray[Any]
+Point = dict[str, Array]
+
+#: Stats that say nothing of a draw: PyMC's tuning flag, which the driver knows; warnings, which are objects; and a
+#: count over all draws so far that PyMC keeps outside the sampling state (`diverging` says the same, draw by draw).
+_NOT_KEPT = ("tune", "in_warmup", "warning", "divergences")
+
+
+@dataclass
+class Position:
+    """Everything the future of a chain depends on: `done` draws (tuning included), the point, the steps' state."""
+
+    chain: int
+    done: int
+    point: Point
+    state: Tree
+
+
+@dataclass
+class Block:
+    """Some consecutive draws of a chain, and where they lead.
+
+    Attributes
+    ----------
+    chain, start, count : int
+        Draws ``start … start + count - 1`` of the chain, counted from the first draw of tuning.
+    draws : mapping of str to array (kept, …)
+        Value variables, unconstrained; draws of tuning are not kept.
+    stats : mapping of str to array (count, …)
+        Sampler statistics, of tuning too.
+    after : Position
+        The chain after the block.
+    seconds : list of float
+        Time spent in each step method.
+    elapsed : float
+        Time from begin to end.
+    dropped : tuple of str
+        Statistics that are no arrays of one shape.
+    """
+
+    chain: int
+    start: int
+    count: int
+    draws: dict[str, Array]
+    stats: dict[str, Array]
+    after: Position
+    seconds: list[float]
+    elapsed: float
+    dropped: tuple[str, ...] = ()
+
+
+class Kernel:
+    """The steps of a model, applied one after the other.
+
+    Parameters
+    ----------
+    steps : sequence of PyMC step methods
+        `CompoundStep` is taken apart, so that time and statistics are known for each step.
+    tune, draws : int
+        Lengths of a chain, as the steps are told; `draws` must not change their tuning.
+    """
+
+    def __init__(self, steps: Sequence[BlockedStep | CompoundStep], tune: int, draws: int) -> None:
+        self.steps: list[BlockedStep] = [leaf for step in steps for leaf in flatten_steps(step)]
+        self.tune, self.draws = tune, draws
+        for step in self.steps:
+            if isinstance(step, PopulationArrayStepShared):
+                raise ValueError(
+                    f"{type(step).__name__} moves all chains together and cannot run in chains of its own; "
+                    "use pm.DEMetropolisZ, which learns from its own past"
+                )
+        self._untouched = [step.sampling_state for step in self.steps]
+        self.names = [str(getattr(step, "name", type(step).__name__)) for step in self.steps]
+        self._columns = _stat_columns(self.steps, self.names)
+        self._dtypes = [
+            {name: np.dtype(dtype) for name, (dtype, _) in step.stats_dtypes_shapes.items()} for step in self.steps
+        ]
+
+    def begin(self, chain: int, point: Point, rng: np.random.Generator) -> Position:
+        """Return the first position of a chain."""
+        for step, state, own in zip(self.steps, self._untouched, rng.spawn(len(self.steps)), strict=True):
+            step.sampling_state = state
+            # our steps reset everything in setup_chain; PyMC's need to be told
+            if self.tune > 0 and hasattr(step, "reset_tuning"):
+                step.reset_tuning()
+            step.setup_chain(own, self.tune, self.draws)
+        return Position(chain, 0, {name: np.array(value) for name, value in point.items()}, self._state())
+
+    def shared_statistics(self) -> dict[str, list[str]]:
+        """Statistics with an axis over steps, and what the steps along it move."""
+        return {
+            name: [", ".join(str(one.name) for one in self.steps[i].vars) for i, _ in sources]
+            for name, sources in self._columns.items()
+            if len(sources) > 1
+        }
+
+    def restore(self) -> None:
+        """Give the steps back as they came."""
+        for step, state in zip(self.steps, self._untouched, strict=True):
+            step.sampling_state = state
+
+    def rehearse(self, position: Position) -> None:
+        """Make one draw and forget it: whatever compiles at its first call has then been compiled."""
+        point = self._resume(position)
+        if position.done >= self.tune:
+            self._stop_tuning()
+        for step in self.steps:
+            point, _ = step.step(point)
+
+    def run(self, position: Position, until: int, seconds: float, stop: Callable[[], Any]) -> Block:
+        """Make draws until the chain has `until` of them, or the seconds are over, or `stop` says so; one at least."""
+        began = clock = perf_counter()
+        point = self._resume(position)
+        done, kept = position.done, _Rows()
+        stats: list[list[Mapping[str, Any]]] = [[] for _ in self.steps]
+        spent = [0.0] * len(self.steps)
+        while done < until:
+            if done == self.tune:
+                self._stop_tuning()
+            for i, step in enumerate(self.steps):
+                before = clock
+                point, said = step.step(point)
+                stats[i].append(said[0] if said else {})
+                clock = perf_counter()
+                spent[i] += clock - before
+            done += 1
+            if done > self.tune:
+                kept.append([point[name] for name in position.point])
+            if clock - began >= seconds or stop():
+                break
+            clock = perf_counter()
+        after = Position(position.chain, done, {name: np.array(point[name]) for name in position.point}, self._state())
+        columns, dropped = self._gather(stats)
+        return Block(
+            chain=position.chain,
+            start=position.done,
+            count=done - position.done,
+            draws=dict(zip(position.point, kept.arrays(list(position.point.values())), strict=True)),
+            stats=columns,
+            after=after,
+            seconds=spent,
+            elapsed=perf_counter() - began,
+            dropped=dropped,
+        )
+
+    def _resume(self, position: Position) -> Point:
+        for step, tree in zip(self.steps, position.state, strict=True):
+            step.sampling_state = from_tree(tree, step.sampling_state, type(step).__name__)
+        return {name: value.copy() for name, value in position.point.items()}
+
+    def _state(self) -> Tree:
+        return [to_tree(step.sampling_state, type(step).__name__) for step in self.steps]
+
+    def _stop_tuning(self) -> None:
+        for step in self.steps:
+            step.stop_tuning()
+
+    def _gather(self, stats: list[list[Mapping[str, Any]]]) -> tuple[dict[str, Array], tuple[str, ...]]:
+        """Turn the statistics of a block into arrays under their unique names."""
+        found: dict[str, Array] = {}
+        dropped = []
+        for name, sources in self._columns.items():
+            parts = []
+            for i, key in sources:
+                part = _column([said.get(key) for said in stats[i]], self._dtypes[i][key])
+                if part is None:
+                    break
+                parts.append(part)
+            if len(parts) < len(sources):
+                dropped.append(name)
+            else:
+                found[name] = parts[0] if len(parts) == 1 else np.stack(parts, axis=1)
+        return found, tuple(dropped)
+
+
+class _Rows:
+    """Rows of several arrays that grow together."""
+
+    def __init__(self) -> None:
+        self.count, self._room = 0, 0
+        self._arrays: list[Array] = []
+
+    def append(self, values: Sequence[Any]) -> None:
+        if self.count == self._room:
+            self._room = max(16, 2 * self._room)
+            old, self._arrays = self._arrays, []
+            for i, value in enumerate(values):
+                value = np.asarray(value)
+                grown = np.empty((self._room, *value.shape), dtype=value.dtype)
+                if old:
+                    grown[: self.count] = old[i][: self.count]
+                self._arrays.append(grown)
+        for array, value in zip(self._arrays, values, strict=True):
+            array[self.count] = value
+        self.count += 1
+
+    def arrays(self, like: Sequence[Array]) -> list[Array]:
+        """Return the rows; `like` gives dtype and shape where there are none."""
+        if not self.count:
+            return [np.empty((0, *np.shape(one)), dtype=np.asarray(one).dtype) for one in like]
+        return [array[: self.count].copy() for array in self._arrays]
+
+
+def _stat_columns(steps: Sequence[BlockedStep], names: Sequence[str]) -> dict[str, list[tuple[int, str]]]:
+    """Unique name -> the (step, statistic) pairs it comes from.
+
+    A name that only steps of one class give becomes one statistic with an axis over these steps, as PyMC has it. Where
+    different classes give the same name, the last keeps it plain and the others put their own name before it: a
+    model's HMC step stands last, and its `diverging` and `energy` are looked for under these names.
+    """
+    sources: dict[str, list[int]] = {}
+    for i, step in enumerate(steps):
+        for key in step.stats_dtypes_shapes:
+            # the log density after the last step only is that of the stored draw
+            if key not in _NOT_KEPT and not (key == "model_logp" and i < len(steps) - 1):
+                sources.setdefault(key, []).append(i)
+    columns: dict[str, list[tuple[int, str]]] = {}
+    for key, givers in sources.items():
+        plain = "lp" if key == "model_logp" else key
+        last = type(steps[givers[-1]])
+        for i in givers:
+            name = plain if type(steps[i]) is last else f"{names[i]}_{plain}"
+            columns.setdefault(name, []).append((i, key))
+    return columns
+
+
+def _column(values: list[Any], dtype: np.dtype[Any]) -> Array | None:
+    """Values of one statistic as an array; a value that is missing is NaN, or 0 among integers and booleans."""
+    if dtype.kind == "O":
+        if any(value is None for value in values):
+            return None
+        try:
+            column = np.asarray(values)
+        except ValueError:
+            return None
+        return column if column.dtype.kind in "biuf" else None
+    if any(value is None for value in values):
+        values = [(np.nan if dtype.kind == "f" else 0) if value is None else value for value in values]
+    return np.asarray(values, dtype=dtype)

@@ -1,0 +1,134 @@
+"""From unconstrained draws to a DataTree as PyMC's users know it, with attributes that say how it came about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import xarray as xr
+from pymc.backends.arviz import coords_and_dims_for_inferencedata, find_constants, find_observations
+
+from bayessel.samplers.run.kernel import Array, Point
+
+#: Pointwise log likelihoods kept at most: draws × rows, 400 MB of them.
+LARGEST_LIKELIHOOD = 5e7
+
+
+class Finisher:
+    """Computes everything the model defines from the value variables of a draw.
+
+    One compiled function gives constrained variables, deterministic ones and the pointwise log likelihood: compiling
+    costs more than a thousand draws of most models.
+
+    Parameters
+    ----------
+    model
+        The model.
+    point
+        A point of it, for shapes.
+    draws : int
+        Draws of all chains that are to be expected.
+    likelihood : bool
+        Whether the pointwise log likelihood is wanted.
+    """
+
+    def __init__(self, model: pm.Model, point: Point, draws: int, likelihood: bool) -> None:
+        self.model = model
+        observed = list(model.observed_RVs)
+        rows = sum(int(np.size(np.ma.getdata(value))) for value in find_observations(model).values())
+        self.likelihood_note = ""
+        if not likelihood:
+            self.likelihood_note = "not asked for"
+        elif not observed:
+            self.likelihood_note = "the model has no observed variables"
+        elif draws * rows > LARGEST_LIKELIHOOD:
+            self.likelihood_note = (
+                f"left out: {draws} draws of {rows} rows exceed {LARGEST_LIKELIHOOD:.0e} numbers; "
+                "pm.compute_log_likelihood adds it to a thinned trace"
+            )
+        if self.likelihood_note:
+            observed = []
+        by_name = {str(one.name): one for one in model.unobserved_value_vars}
+        self._names = [str(one.name) for one in (*model.free_RVs, *model.deterministics)]
+        outputs = [by_name[name] for name in self._names]
+        self._observed = [str(rv.name) for rv in observed]
+        terms = model.logp(vars=observed, sum=False) if observed else []
+        self._function = model.compile_fn(
+            outs=[*outputs, *terms], inputs=model.value_vars, point_fn=False, on_unused_input="ignore"
+        )
+        self._inputs = [str(value.name) for value in model.value_vars]
+        # the call compiles, and tells shapes and dtypes for the case without any draw
+        self._example = [np.asarray(out) for out in self._function(*(point[name] for name in self._inputs))]
+
+    def __call__(self, draws: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Return (posterior, log likelihood) of draws with axes (chain, draw, …)."""
+        chains, length = next(iter(draws.values())).shape[:2]
+        found = [np.empty((chains, length, *one.shape), dtype=one.dtype) for one in self._example]
+        columns = [draws[name] for name in self._inputs]
+        for chain in range(chains):
+            for i in range(length):
+                outs = self._function(*(column[chain, i, ...] for column in columns))
+                for array, out in zip(found, outs, strict=True):
+                    array[chain, i] = out
+        n = len(self._names)
+        return dict(zip(self._names, found[:n], strict=True)), dict(zip(self._observed, found[n:], strict=True))
+
+
+def tree(
+    finisher: Finisher,
+    draws: Mapping[str, Array],
+    stats: Mapping[str, Array],
+    axes: Mapping[str, Sequence[str]],
+    attributes: Mapping[str, Any],
+) -> xr.DataTree:
+    """Arrange a run in ArviZ's groups.
+
+    `axes` names the entries of statistics that several steps share, as (chain, draw, step).
+    """
+    import arviz_base
+
+    model = finisher.model
+    posterior, likelihood = finisher(draws)
+    coords, dims = coords_and_dims_for_inferencedata(model)
+    for rv in model.free_RVs:  # a value variable whose transform keeps the shape has the dimensions of its variable
+        value = model.rvs_to_values[rv]
+        if rv.name in dims and value.name in draws and draws[value.name].shape == posterior[rv.name].shape:
+            dims[value.name] = dims[rv.name]
+
+    def dataset(values: Mapping[str, Array], sampled: bool = True, own: Mapping[str, Any] | None = None) -> xr.Dataset:
+        # a coordinate that fits none of the variables would be an error, one that fits not all of them too
+        mine = {name: list(own[name]) if own and name in own else list(dims.get(name, ())) for name in values}
+        found: xr.Dataset = arviz_base.dict_to_dataset(
+            {name: np.asarray(value) for name, value in values.items()},
+            inference_library=pm,
+            coords=coords,
+            dims=mine,
+            sample_dims=["chain", "draw"] if sampled else [],
+            skip_event_dims=values is likelihood,
+            check_conventions=False,
+        )
+        return found
+
+    groups = {
+        "/posterior": dataset(posterior),
+        "/unconstrained_posterior": dataset(draws),
+        "/sample_stats": dataset(stats, own={name: [f"{name}_step"] for name in axes}),
+    }
+    if likelihood:
+        groups["/log_likelihood"] = dataset(likelihood)
+    observed = {name: np.ma.filled(value, np.nan) for name, value in find_observations(model).items()}
+    if observed:
+        groups["/observed_data"] = dataset(observed, sampled=False)
+    if constants := find_constants(model):
+        groups["/constant_data"] = dataset(constants, sampled=False)
+    for name, labels in axes.items():
+        if name not in stats:
+            continue
+        groups["/sample_stats"] = groups["/sample_stats"].assign_coords({f"{name}_step": list(labels)})
+    result = xr.DataTree.from_dict(groups)
+    result.attrs = dict(attributes)
+    for name in ("sampling_time", "tuning_steps"):  # where PyMC has them
+        result["posterior"].attrs[name] = attributes[name]
+    return result

@@ -1,0 +1,94 @@
+"""Where chains start: each at its own jittered point of finite log density."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pymc as pm
+from pymc.initial_point import make_initial_point_fns_per_chain
+from pymc.util import get_untransformed_name, is_transformed_name
+
+from bayessel.samplers.run.kernel import Point
+
+#: Jittered points tried per chain before giving up, as in PyMC.
+TRIES = 11
+
+
+def initial_points(model: pm.Model, initvals: Any, rngs: Sequence[np.random.Generator]) -> list[Point]:
+    """Return one point per chain: PyMC's initial point plus U(−1, 1) in the unconstrained space.
+
+    Variables that `initvals` fixes and discrete ones are not jittered. A point whose log density is not finite is
+    drawn again, and the jitter is halved with every second try: a point near the middle of the prior is the most
+    that can be done without knowing the model.
+    """
+    given = checked_initvals(model, initvals, len(rngs))
+    exact = {get_untransformed_name(name) if is_transformed_name(name) else name for one in given for name in one}
+    jittered = {
+        rv for rv in model.free_RVs if rv.name not in exact and model.rvs_to_values[rv].type.dtype.startswith("float")
+    }
+    shared: Any = given[0] if all(one is given[0] for one in given) else given
+    plain = make_initial_point_fns_per_chain(model=model, overrides=shared, jitter_rvs=set(), chains=len(rngs))
+    moved = make_initial_point_fns_per_chain(model=model, overrides=shared, jitter_rvs=jittered, chains=len(rngs))
+    # FAST_COMPILE: a few calls of plain Python are sooner done than machine code is made for them
+    density = model.compile_logp(mode="FAST_COMPILE")
+    return [
+        _finite_point(model, density, middle, at, rng, chain)
+        for chain, (middle, at, rng) in enumerate(zip(plain, moved, rngs, strict=True))
+    ]
+
+
+def checked_initvals(model: pm.Model, initvals: Any, chains: int) -> list[Mapping[str, Any]]:
+    """Return one mapping of names to values per chain, or say what is wrong with them."""
+    if initvals is None or isinstance(initvals, Mapping):
+        given = [_by_name(initvals or {})] * chains
+    elif isinstance(initvals, Sequence) and not isinstance(initvals, str):
+        if len(initvals) != chains:
+            raise ValueError(
+                f"initvals must be one dictionary, or one per chain: there are {chains} chains and {len(initvals)} "
+                "dictionaries"
+            )
+        given = [_by_name(one or {}) for one in initvals]
+    else:
+        raise TypeError(f"initvals must be a dictionary, or a list with one per chain, got {type(initvals).__name__}")
+    free = {rv.name for rv in model.free_RVs} | {value.name for value in model.value_vars}
+    unknown = sorted({name for one in given for name in one} - free)
+    if unknown:
+        raise ValueError(
+            f"initvals names {', '.join(unknown)}, which the model does not sample; "
+            f"it samples {', '.join(rv.name for rv in model.free_RVs)}"
+        )
+    return given
+
+
+def _by_name(values: Mapping[Any, Any]) -> dict[str, Any]:
+    return {str(getattr(name, "name", name)): value for name, value in values.items()}
+
+
+def _finite_point(
+    model: pm.Model,
+    density: Callable[[Point], Any],
+    middle: Callable[[int], Point],
+    moved: Callable[[int], Point],
+    rng: np.random.Generator,
+    chain: int,
+) -> Point:
+    names = [value.name for value in model.value_vars]
+    point: Point = {}
+    for attempt in range(TRIES):
+        seed = int(rng.integers(2**30))
+        centre, far = middle(seed), moved(seed)
+        shrink = 0.5 ** (attempt // 2)
+        for name in names:
+            value = np.asarray(far[name])
+            near = np.asarray(centre[name])
+            point[name] = value if value.dtype.kind != "f" else near + shrink * (value - near)
+        if np.isfinite(density(point)):
+            return point
+    terms = {name: float(value) for name, value in model.point_logps(point).items()}
+    bad = {name: value for name, value in terms.items() if not np.isfinite(value)} or terms
+    raise ValueError(
+        f"no starting point of finite log density was found for chain {chain} in {TRIES} tries; at the last one "
+        f"log p = {bad}; give initvals= with a point that the model allows, or look at model.debug()"
+    )

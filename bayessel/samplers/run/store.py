@@ -1,0 +1,350 @@
+"""A run on disk: a folder with a header and one append-only file of records per chain.
+
+``header.json`` says what the run is (model, data, seed, steps, …) and is written once. ``chain-<k>.log`` begins with
+the identity of the store and the number of the chain; each record after it is ::
+
+    magic (4) · first draw (8) · draws (8) · length (8) · CRC of payload (4) · CRC of what precedes (4) · payload
+
+and holds a block: its draws, statistics, and the position after it, from which the chain goes on. A record is on the
+disk before the next is begun, so a crash can only cut the last one, which is then left out and sampled again. Anything
+else that does not fit its checksums is damage, and is refused: what follows it could not be trusted. Payloads are JSON
+and raw numbers, never pickles.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import uuid
+import warnings
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from bayessel.errors import StoreWarning
+from bayessel.samplers.run.kernel import Array, Block, Position
+from bayessel.samplers.run.state import dumps, loads
+
+FORMAT = "bayessel run 1"
+_MAGIC = b"bsr1"
+_RECORD = struct.Struct("<4sQQQI")
+_CHECK = struct.Struct("<I")
+_HEAD = _RECORD.size + _CHECK.size
+_NAME = struct.Struct("<8s16sI")
+_FIRST = b"bschain1"
+
+
+@dataclass
+class Found:
+    """What a store holds of one chain: its blocks, and where it stands."""
+
+    blocks: list[Block]
+    position: Position
+
+
+class Store:
+    """One run's folder, locked against a second writer while open.
+
+    Parameters
+    ----------
+    folder : str or path
+        Made if it does not exist. A folder with other files in it is refused.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise ValueError(f"store must be a folder, and {self.folder} is a file; give another name")
+        self._files: dict[int, BinaryIO] = {}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = _Lock(self.folder / "lock")
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """File descriptors that child processes must not keep."""
+        return (self._lock.descriptor,)
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a run in the folder."""
+        return (self.folder / "header.json").exists()
+
+    def create(self, header: Mapping[str, Any], positions: list[Position]) -> None:
+        """Begin a run: write its header, and where each chain starts."""
+        strangers = sorted(path.name for path in self.folder.iterdir() if not _ours(path.name))
+        if strangers:
+            raise ValueError(
+                f"the folder {self.folder} holds other files ({', '.join(strangers[:3])}"
+                f"{', …' * (len(strangers) > 3)}) and no run; give the store a folder of its own"
+            )
+        for path in sorted(self.folder.glob("chain-*.log")):
+            if path.stat().st_size > _NAME.size:  # records are written after the header only: it was there once
+                raise ValueError(
+                    f"{path} holds draws, but header.json is missing from {self.folder}: the run cannot be identified; "
+                    "restore the header, or begin another store"
+                )
+        identity = uuid.uuid4()
+        for position in positions:  # chain files first: with the header the run is complete
+            path = self._path(position.chain)
+            with open(path, "wb") as file:
+                file.write(_NAME.pack(_FIRST, identity.bytes, position.chain))
+                _sync(file)
+        content = {"format": FORMAT, "identity": identity.hex, **header}
+        text = json.dumps({"checksum": _digest(content), **content}, indent=1)
+        temporary = self.folder / "header.json.new"
+        with open(temporary, "wb") as file:
+            file.write(text.encode())
+            _sync(file)
+        os.replace(temporary, self.folder / "header.json")
+        _sync_folder(self.folder)
+        self._open(range(len(positions)))
+        for position in positions:
+            nothing = Block(position.chain, position.done, 0, {}, {}, position, [], 0.0)
+            self.append(nothing)
+
+    def header(self) -> dict[str, Any]:
+        """Return what the run is; a damaged header is refused."""
+        path = self.folder / "header.json"
+        damaged = f"{path} is damaged ({{}}): the run cannot be identified; restore the file, or begin another store"
+        try:
+            content = json.loads(path.read_bytes())
+        except ValueError as error:
+            raise ValueError(damaged.format(f"not JSON: {error}")) from error
+        if not isinstance(content, dict) or "format" not in content:
+            raise ValueError(damaged.format("it is no header of a run"))
+        if content["format"] != FORMAT:
+            raise ValueError(
+                f"{path} was written in the format {content['format']!r}; this release reads {FORMAT!r}: resume with "
+                f"the release that wrote it ({content.get('versions', {}).get('bayessel', 'unknown')})"
+            )
+        said = content.pop("checksum", None)
+        if said != _digest(content):
+            raise ValueError(damaged.format(f"its checksum is {said}, its content has {_digest(content)}"))
+        return content
+
+    def read(self, header: Mapping[str, Any], pattern: Mapping[str, Array]) -> list[Found | None]:
+        """Read all chains, cut off what a crash left half-written, and make ready to append.
+
+        `pattern` is a point of the model: names, shapes and dtypes of the draws. A chain without any record (the crash
+        came before its first) is None.
+        """
+        identity = uuid.UUID(header["identity"]).bytes
+        chains = range(int(header["chains"]))
+        found = [self._read_chain(chain, identity, header, pattern) for chain in chains]
+        self._open(chains)
+        return found
+
+    def append(self, block: Block) -> None:
+        """Write a block; it is on the disk when this returns."""
+        file = self._files[block.chain]
+        file.write(_packed(block))
+        _sync(file)
+
+    def close(self) -> None:
+        """Close the files and let go of the lock."""
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+        self._lock.release()
+
+    def _path(self, chain: int) -> Path:
+        return self.folder / f"chain-{chain}.log"
+
+    def _open(self, chains: range) -> None:
+        self._files = {chain: open(self._path(chain), "ab") for chain in chains}
+
+    def _read_chain(
+        self, chain: int, identity: bytes, header: Mapping[str, Any], pattern: Mapping[str, Array]
+    ) -> Found | None:
+        path = self._path(chain)
+        if not path.exists():
+            raise ValueError(f"{path} is missing, and with it that chain; restore the file, or begin another store")
+        data = path.read_bytes()
+        if data[: _NAME.size] != _NAME.pack(_FIRST, identity, chain):
+            raise ValueError(
+                f"{path} is not chain {chain} of this store ({_whose(data)}; needed was chain {chain} of store "
+                f"{identity.hex()}); chains of different runs are not mixed: restore the file, or begin another store"
+            )
+        tune = int(header["tune"])
+        found: Found | None = None
+        end = _NAME.size
+        for start, count, payload, stop in _records(data, path):
+            if found is not None and start != found.position.done:
+                raise ValueError(
+                    f"{path} goes from draw {found.position.done} on to draw {start}: records are missing or repeated; "
+                    "restore the file, or begin another store"
+                )
+            block = _unpacked(payload, chain, start, count, tune, pattern, path)
+            if found is None:
+                found = Found([], block.after)
+            if count:
+                found.blocks.append(block)
+            found.position = block.after
+            end = stop
+        if end < len(data):
+            with open(path, "r+b") as file:
+                file.truncate(end)
+                _sync(file)
+        return found
+
+
+def _records(data: bytes, path: Path) -> Iterator[tuple[int, int, memoryview, int]]:
+    """Yield (first draw, draws, payload, end) of each whole record; warn of a tail that is cut off."""
+    at = _NAME.size
+    while at < len(data):
+        start, count, length, whole = _head(data, at)
+        payload = memoryview(data)[at + _HEAD : at + _HEAD + length] if whole else memoryview(b"")
+        stop = at + _HEAD + length
+        good = whole and stop <= len(data) and zlib.crc32(payload) == _crc(data, at)
+        if not good:
+            # a crash cuts the end of a file: something whole behind the damage means that it was no crash
+            behind = stop < len(data) if whole else _record_behind(data, at + 1)
+            if behind:
+                raise ValueError(
+                    f"{path} is damaged at byte {at}, in the middle of its records{_draws(start, count, whole)}: what "
+                    "follows cannot be trusted; restore the file, or begin another store"
+                )
+            warnings.warn(
+                f"the last record of {path} was cut short or damaged, as by a crash: "
+                f"{count if whole else 'an unknown number of'} draws of this chain are lost and will be sampled again; "
+                f"everything before is kept",
+                StoreWarning,
+                stacklevel=2,
+            )
+            return
+        yield start, count, payload, stop
+        at = stop
+
+
+def _head(data: bytes, at: int) -> tuple[int, int, int, bool]:
+    """First draw, draws, length of the payload; and whether this is the head of a record at all."""
+    if at + _HEAD > len(data):
+        return 0, 0, 0, False
+    magic, start, count, length, _ = _RECORD.unpack_from(data, at)
+    (check,) = _CHECK.unpack_from(data, at + _RECORD.size)
+    return start, count, length, magic == _MAGIC and check == zlib.crc32(data[at : at + _RECORD.size])
+
+
+def _crc(data: bytes, at: int) -> int:
+    return int(_RECORD.unpack_from(data, at)[4])
+
+
+def _record_behind(data: bytes, at: int) -> bool:
+    while (at := data.find(_MAGIC, at)) >= 0:
+        if _head(data, at)[3]:
+            return True
+        at += 1
+    return False
+
+
+def _draws(start: int, count: int, known: bool) -> str:
+    return f" (draws {start} to {start + count - 1})" if known else ""
+
+
+def _packed(block: Block) -> bytes:
+    """A record: lengths and checksums, a line of JSON, raw numbers."""
+    arrays = [np.ascontiguousarray(value) for value in (*block.draws.values(), *block.stats.values())]
+    line = {
+        "draws": list(block.draws),
+        "stats": [[name, value.dtype.str, list(value.shape[1:])] for name, value in block.stats.items()],
+        "point": block.after.point,
+        "state": block.after.state,
+        "done": block.after.done,
+        "seconds": block.seconds,
+        "elapsed": block.elapsed,
+        "dropped": list(block.dropped),
+    }
+    payload = b"".join([dumps(line).encode(), b"\n", *(array.tobytes() for array in arrays)])
+    head = _RECORD.pack(_MAGIC, block.start, block.count, len(payload), zlib.crc32(payload))
+    return head + _CHECK.pack(zlib.crc32(head)) + payload
+
+
+def _unpacked(
+    payload: memoryview, chain: int, start: int, count: int, tune: int, pattern: Mapping[str, Array], path: Path
+) -> Block:
+    raw = bytes(payload)
+    cut = raw.index(b"\n")
+    line = loads(raw[:cut])
+    at = cut + 1
+
+    def take(rows: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
+        nonlocal at
+        size = rows * int(np.prod(shape, dtype=int))
+        values = np.frombuffer(raw, dtype=dtype, count=size, offset=at).reshape(rows, *shape).copy()
+        at += values.nbytes
+        return values
+
+    kept = max(0, start + count - max(start, tune))
+    try:
+        draws = {name: take(kept, pattern[name].dtype, pattern[name].shape) for name in line["draws"]}
+        stats = {name: take(count, np.dtype(dtype), tuple(shape)) for name, dtype, shape in line["stats"]}
+    except (KeyError, ValueError) as error:
+        raise ValueError(f"{path} holds draws of other variables than the model has: {error}") from error
+    after = Position(chain, int(line["done"]), dict(line["point"]), line["state"])
+    return Block(
+        chain, start, count, draws, stats, after, line["seconds"], line["elapsed"], dropped=tuple(line["dropped"])
+    )
+
+
+class _Lock:
+    """A lock on a file that the system lets go of when the process ends, however it ends."""
+
+    def __init__(self, path: Path) -> None:
+        self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            _lock(self.descriptor)
+        except OSError:
+            os.close(self.descriptor)
+            raise ValueError(
+                f"the store {path.parent} is in use by another run; wait for it, or give this one another store"
+            ) from None
+
+    def release(self) -> None:
+        os.close(self.descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt
+
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
+    else:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _ours(name: str) -> bool:
+    return name in ("lock", "header.json.new") or (name.startswith("chain-") and name.endswith(".log"))
+
+
+def _whose(data: bytes) -> str:
+    if len(data) < _NAME.size or data[: len(_FIRST)] != _FIRST:
+        return "it does not begin as a chain's file"
+    _, identity, chain = _NAME.unpack_from(data)
+    return f"it is chain {chain} of store {identity.hex()}"
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    import hashlib
+
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _sync(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
