@@ -62,7 +62,9 @@ class _OneByOne(BlockedStep):
         blocked: bool = True,
     ) -> None:
         model = modelcontext(model)
-        self.vars = get_value_vars_from_user_vars(model.value_vars if vars is None else vars, model)
+        chosen = model.value_vars if vars is None else vars if isinstance(vars, list | tuple) else [vars]
+        named = [model[v] if isinstance(v, str) else v for v in chosen]
+        self.vars = get_value_vars_from_user_vars(named, model)
         discrete = [v.name for v in self.vars if v not in model.continuous_value_vars]
         if discrete:
             raise TypeError(
@@ -178,7 +180,7 @@ class SliceStep(_OneByOne):
 
     Parameters
     ----------
-    vars : variables or one variable
+    vars : variables or names
         Continuous variables of the model; default all.
     width : float
         First guess at the spread of an element, in the space of the value (a log for a precision); default 1.
@@ -206,7 +208,7 @@ class AdaptiveRejectionStep(_OneByOne):
 
     Parameters
     ----------
-    vars : variables or one variable
+    vars : variables or names
         Continuous variables of the model; default all.
     width : float
         First guess at the spread of an element, in the space of the value (a log for a precision); default 1.
