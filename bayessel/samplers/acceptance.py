@@ -36,4 +36,4 @@ def accepts(v: float, log_ratio: float) -> bool:
 
 def rescale(v: float, log_ratio: float) -> float:
     """v/r after an acceptance; within (−1, 1), because |v| < r."""
-    return v * exp(-log_ratio)
+    return v * exp(min(-log_ratio, 700.0))

@@ -44,7 +44,7 @@ def leapfrog(phase: Phase, log_density: LogDensity, step: FloatArray) -> Phase:
 def trajectory(
     phase: Phase, log_density: LogDensity, step: FloatArray, n_steps: int
 ) -> tuple[list[Phase], list[float]]:
-    """States after 1, 2, … `n_steps` steps and their energies, up to the first that is not finite, which is left out."""
+    """States after 1, 2, … `n_steps` steps and their energies, up to the first infinite one."""
     states: list[Phase] = []
     energies: list[float] = []
     for _ in range(n_steps):

@@ -1,10 +1,14 @@
-"""Persistent-momentum Hamiltonian Monte Carlo as a PyMC step method; the mathematics is in `horowitz`."""
+"""Persistent-momentum Hamiltonian Monte Carlo as a PyMC step method.
+
+The mathematics is in `horowitz` (one update) and `tuning` (how settings are found); this shell carries point
+dictionaries to vectors and back, and keeps what the next draw depends on where PyMC looks for it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, sqrt
-from typing import Any
+from math import exp, isfinite
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,43 +19,86 @@ from pymc.step_methods.compound import BlockedStep, Competence, StepMethodState
 from pymc.step_methods.state import dataclass_state
 from pymc.util import get_random_generator, get_value_vars_from_user_vars
 
-from bayessel._check import FloatArray, as_count, as_flag, as_float_array, as_positive, one_of
-from bayessel.samplers import horowitz, momentum
+from bayessel._check import FloatArray, as_count, as_flag, as_positive, as_positive_vector, one_of
+from bayessel.samplers import acceptance, horowitz, momentum, tuning
 from bayessel.samplers.horowitz import Settings, State
 from bayessel.samplers.leapfrog import Phase, energy
+from bayessel.samplers.tuning import DualAveraging, Tuning
+
+#: acceptance rate the step size is tuned to
+TARGET_ACCEPT = {"nonreversible": 0.9, "metropolis": 0.95}
+#: gradients per draw while the mass is still unknown and the number of updates is chosen automatically
+FIRST_GRADIENTS = 20
 
 
 @dataclass_state
 class PersistentHMCState(StepMethodState):
-    """Everything the next draw depends on."""
+    """Everything the next draw depends on: settings, momentum and v, the last evaluation, and the tuning under way."""
 
+    n_tune: int
     tune: bool
     step_size: float | None
     scale: FloatArray
-    persistence: float
-    delta: float
-    updates: int
+    relaxation: float
     momentum: FloatArray | None
     v: float
     position: FloatArray | None
     logp: float
     gradient: FloatArray | None
     others: list[np.ndarray]
+    progress: tuple[Any, ...] | None
 
 
 class PersistentHMC(BlockedStep):
-    """Persistent momentum.
+    """Horowitz's Hamiltonian Monte Carlo: the momentum is kept between updates and only partly refreshed.
+
+    One update makes `n_leapfrog` leapfrog steps, accepts or rejects (on rejection the momentum turns round), and
+    mixes the momentum with fresh noise, φ ← aφ + √(1 − a²) ξ. With one leapfrog step per update and a near 1 it moves
+    like long Hamiltonian trajectories, but another step method may move other variables after every gradient.
 
     Parameters
     ----------
-    vars : variables of the model, optional
-        Default: all continuous ones.
+    vars : sequence of variables, optional
+        Which to sample; default all continuous variables of the model.
+    n_leapfrog : int
+        L, leapfrog steps per update.
+    step_size : float, optional
+        ε, in units of the posterior standard deviations as the mass gives them. None: tuned to `target_accept`.
+    persistence : float in [0, 1), optional
+        a. None: exp(−0.5 εL/√λ) with λ the variance of the slowest direction in units of the mass. 0 is plain HMC.
+    window : int
+        W of Neal's windows of acceptance, at most L + 1; 1 is none.
+    accept : {"nonreversible", "metropolis"}
+        Whether the uniform of the accept/reject decision persists (Neal 2020) or is drawn anew.
+    updates_per_draw : int or "auto"
+        K. Updates between stored draws; "auto" takes about one decorrelation time, chosen while tuning.
+    delta : float in (0, 1], optional
+        How far the persistent uniform moves per update. None: (1 − a²)/2.
+    target_accept : float in (0, 1), optional
+        Mean acceptance rate to tune ε to. None: 0.9, and 0.95 with ``accept="metropolis"``.
+    tune : bool
+        Tune what was left None. False: ε is found by doubling and halving at the first point, the mass stays 1.
+    mass : {"diag", "unit"} or array
+        Diagonal of the mass matrix. "diag": inverse variances, from the draws while tuning. "unit": 1. An array, one
+        positive number per coordinate in the order of `vars`: fixed.
+    model, rng, initial_point, compile_kwargs, blocked
+        As for PyMC's own steps.
+
+    Notes
+    -----
+    Statistics of a draw: ``lp``, ``acceptance_rate`` (mean over its updates), ``diverging``, ``step_size``,
+    ``energy``, ``n_steps`` (gradients evaluated), ``persistence``, ``window``, ``flips`` (rejections), ``v``.
+
+    References
+    ----------
+    Horowitz (1991) Phys. Lett. B 268; Neal (1994) J. Comp. Phys. 111; Neal (2020) arXiv:2001.11950; Hoffman & Sountsov
+    (2022) AISTATS for the link between friction and the largest eigenvalue.
     """
 
     name = "persistent_hmc"
     default_blocked = True
     _state_class = PersistentHMCState
-    stats_dtypes_shapes = {
+    stats_dtypes_shapes: ClassVar[dict[str, Any]] = {
         "model_logp": (np.float64, []),
         "acceptance_rate": (np.float64, []),
         "diverging": (bool, []),
@@ -84,134 +131,257 @@ class PersistentHMC(BlockedStep):
         compile_kwargs: dict[str, Any] | None = None,
         blocked: bool = True,
     ) -> None:
+        self.n_leapfrog = as_count(n_leapfrog, "n_leapfrog")
+        self.window = as_count(window, "window")
+        if self.window > self.n_leapfrog + 1:
+            raise ValueError(
+                f"window must be at most n_leapfrog + 1 = {self.n_leapfrog + 1}, the states of a trajectory, got "
+                f"{self.window}; raise n_leapfrog"
+            )
+        self.accept = one_of(accept, "accept", ("nonreversible", "metropolis"))
+        self.adapt = as_flag(tune, "tune")
+        self._step_size = None if step_size is None else as_positive(step_size, "step_size")
+        self._persistence = None if persistence is None else _fraction(persistence, "persistence", zero=True)
+        self._delta = None if delta is None else _fraction(delta, "delta", one=True)
+        self._updates = None if updates_per_draw == "auto" else as_count(updates_per_draw, "updates_per_draw")
+        self.target_accept = (
+            TARGET_ACCEPT[self.accept] if target_accept is None else _fraction(target_accept, "target_accept")
+        )
+
         model = modelcontext(model)
         free = model.continuous_value_vars if vars is None else get_value_vars_from_user_vars(vars, model)
+        discrete = [var.name for var in free if np.dtype(var.dtype).kind != "f"]
+        if discrete:
+            raise TypeError(f"vars must be continuous, got {', '.join(discrete)}; give those to another step method")
         if initial_point is None:
             initial_point = model.initial_point()
         self.vars = list(free)
         self.rng = get_random_generator(rng)
+        self._layout: list[tuple[str, slice, tuple[int, ...]]] = []
+        end = 0
+        for variable in self.vars:
+            value = np.asarray(initial_point[variable.name])
+            self._layout.append((variable.name, slice(end, end + value.size), value.shape))
+            end += value.size
+        self.size = end
+        if isinstance(mass, str):
+            self._mass = one_of(mass, "mass", ("diag", "unit"))
+            self._scale = np.ones(end)
+        else:
+            self._mass = "given"
+            self._scale = as_positive_vector(mass, "mass", end) ** -0.5
+
         compiled = model.logp_dlogp_function(
             self.vars, ravel_inputs=True, initial_point=initial_point, **(compile_kwargs or {})
         )
-        self._shared = compiled._extra_vars_shared
         self._function = compiled._pytensor_function
         self._function.trust_input = True
-        self._layout = []
-        end = 0
-        for name in (var.name for var in self.vars):
-            value = np.asarray(initial_point[name])
-            self._layout.append((name, slice(end, end + value.size), value.shape))
-            end += value.size
-        self.size = end
-
-        self.n_leapfrog = as_count(n_leapfrog, "n_leapfrog")
-        self.window = as_count(window, "window")
-        self.accept = one_of(accept, "accept", ("nonreversible", "metropolis"))
-        self._given_step_size = None if step_size is None else as_positive(step_size, "step_size")
-        self._given_persistence = persistence
-        self._given_delta = delta
-        self._given_updates = updates_per_draw
-        self.adapt = as_flag(tune, "tune")
-        self._reset()
+        self._shared = compiled._extra_vars_shared
+        ours = {id(shared) for shared in self._shared.values()}
+        self._data = [shared for shared in self._function.get_shared() if id(shared) not in ours]
+        self._data_seen = self._data_now()
+        self._reset(1000)
 
     # --- one chain ----------------------------------------------------------------------------------------------
 
-    def _reset(self) -> None:
+    def _reset(self, n_tune: int) -> None:
         """Back to the state before the first draw of a chain."""
-        self.tune = self.adapt
-        self.step_size = 0.1 if self._given_step_size is None else self._given_step_size
-        self.scale = np.ones(self.size)
-        self.persistence = 0.95 if self._given_persistence is None else float(self._given_persistence)
-        self.delta = 0.05 if self._given_delta is None else float(self._given_delta)
-        self.updates = self._given_updates if isinstance(self._given_updates, int) else 1
-        self.momentum = None
+        self.n_tune = n_tune
+        self.tune = self.adapt and n_tune > 0
+        self.step_size = self._step_size
+        self.scale = self._scale
+        self.relaxation = 1.0
+        self.momentum: FloatArray | None = None
         self.v = 0.0
+        self._tuning: Tuning | None = None
         self.data_changed()
 
     def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
         """Start a chain: nothing of an earlier one is kept."""
         super().setup_chain(rng, tune, draws)
-        self._reset()
-        self.tune = self.adapt and tune > 0
+        self._reset(tune)
 
     def stop_tuning(self) -> None:
         """Freeze all settings for the rest of the chain."""
+        if self._tuning is not None and self._step_size is None:
+            self.step_size = exp(self._tuning.averaging.mean)
+        self._tuning = None
         self.tune = False
 
     def data_changed(self) -> None:
         """Forget the density and gradient of the last point; the next draw evaluates them anew."""
-        self.position = None
+        self.position: FloatArray | None = None
         self.logp = np.nan
-        self.gradient = None
-        self.others = []
+        self.gradient: FloatArray | None = None
+        self.others: list[np.ndarray] = []
 
-    # --- one draw -----------------------------------------------------------------------------------------------
+    @property
+    def progress(self) -> tuple[Any, ...] | None:
+        """The tuning under way as plain nested tuples, for the sampling state."""
+        if self._tuning is None:
+            return None
+        return tuple(tuple(part) if isinstance(part, tuple) else part for part in self._tuning)
 
-    def _ravel(self, point: PointType) -> FloatArray:
-        return np.concatenate([point[name].ravel() for name, _, _ in self._layout])
+    @progress.setter
+    def progress(self, parts: Sequence[Any] | None) -> None:
+        if parts is None:
+            self._tuning = None
+        else:
+            found = Tuning(*parts)
+            self._tuning = found._replace(averaging=DualAveraging(*found.averaging), kept=tuple(found.kept))
 
-    def step(self, point: PointType) -> tuple[PointType, StatsType]:
-        """Make one draw: `updates` Horowitz updates."""
-        position = self._ravel(point)
-        others = [point[name] for name in self._shared]
-        n_gradients = 0
-        if not self._is_known(position, others):
-            for value, shared in zip(others, self._shared.values(), strict=True):
-                shared.set_value(value, borrow=False)
-            logp, gradient = self._function(position)
-            self.position, self.logp, self.gradient = position, float(logp), gradient
-            self.others = [np.array(value) for value in others]
-            n_gradients = 1
-            if not np.isfinite(self.logp):
-                raise SamplingError(f"log density {self.logp}")
-        if self.momentum is None:
-            self.momentum = momentum.fresh(self.rng, self.size)
-            self.v = 2.0 * self.rng.random() - 1.0
-        state = State(Phase(self.position, self.momentum, self.logp, self.gradient), self.v)
-        settings = Settings(
+    # --- settings -----------------------------------------------------------------------------------------------
+
+    @property
+    def persistence(self) -> float:
+        """Persistence a of the momentum, as given or by the rule."""
+        if self._persistence is not None:
+            return self._persistence
+        return tuning.persistence(self.step_size or 1.0, self.n_leapfrog, self.relaxation)
+
+    @property
+    def delta(self) -> float:
+        """Pace δ of the persistent uniform, as given or by the rule."""
+        return tuning.pace(self.persistence) if self._delta is None else self._delta
+
+    @property
+    def updates(self) -> int:
+        """Updates in the next draw."""
+        if self._updates is not None:
+            return self._updates
+        if self._tuning is not None and self._mass == "diag" and tuning.in_first_window(self._tuning):
+            return max(1, FIRST_GRADIENTS // self.n_leapfrog)
+        return tuning.updates_per_draw(self.step_size or 1.0, self.n_leapfrog, self.relaxation)
+
+    def _settings(self) -> Settings:
+        return Settings(
             self.step_size * self.scale,
             self.n_leapfrog,
             self.window,
             self.persistence,
             self.delta if self.accept == "nonreversible" else None,
         )
-        rate = 0.0
-        flips = 0
-        diverging = False
-        for _ in range(self.updates):
-            state, info = horowitz.transition(state, self._function, settings, self.rng)
-            rate += info.acceptance_rate
-            flips += not info.accepted
-            diverging |= info.diverging
-            n_gradients += info.n_gradients
-        (self.position, self.momentum, self.logp, self.gradient), self.v = state
-        new = dict(point)
-        for name, place, shape in self._layout:
-            new[name] = self.position[place].reshape(shape).copy()
-        return new, [
-            {
+
+    # --- one draw -----------------------------------------------------------------------------------------------
+
+    def step(self, point: PointType) -> tuple[PointType, StatsType]:
+        """Make one draw: K updates."""
+        # overflow on the way out of the typical set is a rejection, counted as such
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            n_gradients = self._arrive(point)
+            if self.momentum is None:
+                n_gradients += self._begin()
+            assert self.position is not None and self.momentum is not None and self.gradient is not None
+            state = State(Phase(self.position, self.momentum, self.logp, self.gradient), self.v)
+            updates = self.updates
+            settings = self._settings()
+            rates, flips, diverging = 0.0, 0, False
+            for _ in range(updates):
+                state, info = horowitz.transition(state, self._function, settings, self.rng)
+                rates += info.acceptance_rate
+                flips += not info.accepted
+                diverging = diverging or info.diverging
+                n_gradients += info.n_gradients
+                if self._tuning is not None and self._step_size is None:
+                    self._tuning = tuning.observe(self._tuning, info.acceptance_rate)
+                    self.step_size = exp(self._tuning.averaging.current)
+                    settings = self._settings()
+            (self.position, self.momentum, self.logp, self.gradient), self.v = state
+            stats = {
                 "model_logp": self.logp,
-                "acceptance_rate": rate / self.updates,
+                "acceptance_rate": rates / updates,
                 "diverging": diverging,
                 "step_size": self.step_size,
                 "energy": energy(state.phase),
-                "n_steps": n_gradients,
-                "persistence": self.persistence,
+                "persistence": settings.persistence,
                 "window": self.window,
                 "flips": flips,
                 "v": self.v,
             }
-        ]
+            if self._tuning is not None and self._mass == "diag":
+                n_gradients += self._adapt()
+            stats["n_steps"] = n_gradients
+        new = dict(point)
+        for name, place, shape in self._layout:
+            new[name] = self.position[place].reshape(shape).copy()
+        return new, [stats]
+
+    def _arrive(self, point: PointType) -> int:
+        """Take over the point; evaluate density and gradient if anything moved since they were last known."""
+        position = np.concatenate([point[name].ravel() for name, _, _ in self._layout])
+        others = [point[name] for name in self._shared]
+        if self._is_known(position, others):
+            return 0
+        for shared, value in zip(self._shared.values(), others, strict=True):
+            shared.set_value(value, borrow=True)
+        logp, gradient = self._function(position)
+        if not isfinite(logp) or (self.momentum is None and not np.isfinite(gradient).all()):
+            where = "log density" if not isfinite(logp) else "gradient of the log density"
+            raise SamplingError(
+                f"the {where} must be finite where sampling starts, got {logp if not isfinite(logp) else gradient} at "
+                f"{ {name: point[name] for name, _, _ in self._layout} }; pass other initvals, or find the variable to "
+                "blame with model.debug()"
+            )
+        self.position, self.logp, self.gradient = position, float(logp), gradient
+        self.others = [np.array(value) for value in others]
+        self._data_seen = self._data_now()
+        return 1
 
     def _is_known(self, position: FloatArray, others: list[np.ndarray]) -> bool:
-        """Whether density and gradient were last evaluated here, with the other variables as they are now."""
+        """Whether density and gradient were last evaluated here, with other variables and data as they are now."""
         return (
             self.position is not None
             and np.array_equal(position, self.position)
             and all(np.array_equal(new, old) for new, old in zip(others, self.others, strict=True))
+            and all(new is old for new, old in zip(self._data_now(), self._data_seen, strict=True))
         )
+
+    def _data_now(self) -> list[Any]:
+        """The arrays behind `pm.Data`; `pm.set_data` puts others in their place."""
+        return [shared.get_value(borrow=True) for shared in self._data]
+
+    def _begin(self) -> int:
+        """Before the first update of a chain: momentum, uniform, a first step size, and the tuning."""
+        self.momentum = momentum.fresh(self.rng, self.size)
+        self.v = acceptance.draw(self.rng)
+        n_gradients = 0
+        if self.step_size is None:
+            n_gradients = self._search_step_size(1.0)
+        if self.tune and self.adapt:
+            self._tuning = tuning.begin(self.n_tune, self.size, self.target_accept, self.step_size)
+        return n_gradients
+
+    def _search_step_size(self, guess: float) -> int:
+        phase = Phase(self.position, self.momentum, self.logp, self.gradient)
+        self.step_size, n_gradients = tuning.reasonable_step_size(phase, self._function, self.scale, guess)
+        return n_gradients
+
+    def _adapt(self) -> int:
+        """After a draw while tuning: watch it, and at the end of a window renew the mass and what hangs on it."""
+        self._tuning = tuning.record(self._tuning, self.position, self.gradient)
+        if not tuning.ends_window(self._tuning):
+            return 0
+        self._tuning, self.scale = tuning.close_window(self._tuning, self.scale)
+        self.relaxation = self._tuning.relaxation
+        # the old momentum is along the path of another metric
+        self.momentum = momentum.fresh(self.rng, self.size)
+        if self._step_size is not None:
+            return 0
+        n_gradients = self._search_step_size(self.step_size)
+        self._tuning = self._tuning._replace(averaging=tuning.averaging_from(self.step_size))
+        return n_gradients
 
     @staticmethod
     def competence(var: Any, has_grad: bool) -> Competence:
-        """Any continuous variable with a gradient."""
+        """Any continuous variable with a gradient; never preferred, so that PyMC does not choose it by itself."""
         return Competence.COMPATIBLE if has_grad else Competence.INCOMPATIBLE
+
+
+def _fraction(value: Any, name: str, *, zero: bool = False, one: bool = False) -> float:
+    """Return `value` as a number between 0 and 1, ends included where told so."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        raise TypeError(f"{name} must be a number between 0 and 1, got {value!r}")
+    number = float(value)
+    if not (0.0 < number < 1.0 or (zero and number == 0.0) or (one and number == 1.0)):
+        raise ValueError(f"{name} must be in {'[' if zero else '('}0, 1{']' if one else ')'}, got {value!r}")
+    return number

@@ -1,0 +1,229 @@
+"""Settings found while a chain tunes: step size, mass, persistence, pace of the persistent uniform, updates per draw.
+
+step size ε
+    Dual averaging of the acceptance rate, one observation per update (Hoffman & Gelman 2014, section 3.2).
+mass
+    Variances over windows of draws that double in length; the momentum is redrawn and the step size sought anew after
+    each. Short early windows use √(var q / var ∇), which is right for a Gaussian already on the way to it.
+persistence a
+    In coordinates of unit variance the slowest direction has variance λ ≥ 1 and needs the time √λ. The persistence of
+    a trajectory of time εL is a = exp(−γεL) with γ = 0.5/√λ: between the friction that serves means best (small)
+    and the one that serves variances best (1/√λ).
+pace δ of the persistent uniform
+    (1 − a²)/2, which lets v go once around in about the time the momentum is kept.
+updates per draw
+    As many as take the time √λ: draws further apart are thrown away, closer ones are nearly copies.
+
+Everything here is a value: what is observed goes in, the next `Tuning` comes out.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import ceil, exp, isfinite, log, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from bayessel._check import FloatArray
+from bayessel.samplers.leapfrog import LogDensity, Phase, energy, leapfrog
+
+#: γ√λ of the rule for the persistence
+FRICTION = 0.5
+#: the time √λ, times this, between draws
+SPACING = 1.5
+#: no draw takes more gradients than this by itself
+MOST_GRADIENTS = 1000
+#: draws of a window kept to find its slowest direction
+KEPT = 128
+#: windows of fewer draws use the gradients as well
+SHORT = 60
+
+
+class DualAveraging(NamedTuple):
+    """Nesterov's dual averaging of log ε; `mean` is what remains when tuning ends."""
+
+    current: float
+    mean: float
+    error: float
+    anchor: float
+    count: int
+
+
+class Tuning(NamedTuple):
+    """Where the tuning of one chain is."""
+
+    n_tune: int
+    draw: int
+    target: float
+    averaging: DualAveraging
+    relaxation: float
+    count: int
+    mean: FloatArray
+    spread: FloatArray
+    gradient_mean: FloatArray
+    gradient_spread: FloatArray
+    kept: tuple[FloatArray, ...]
+
+
+# --- step size --------------------------------------------------------------------------------------------------
+
+
+def averaging_from(step_size: float) -> DualAveraging:
+    """Start at a step size that is about right; the anchor is above it, since too small costs more than too large."""
+    return DualAveraging(log(step_size), log(step_size), 0.0, log(2.0 * step_size), 0)
+
+
+def average(state: DualAveraging, error: float) -> DualAveraging:
+    """One observation of (target − acceptance rate): equations 6 of Hoffman & Gelman, t0 = 10, γ = 0.05, κ = 0.75."""
+    count = state.count + 1
+    weight = 1.0 / (count + 10.0)
+    accumulated = (1.0 - weight) * state.error + weight * error
+    current = state.anchor - accumulated * sqrt(count) / 0.05
+    keep = count**-0.75
+    return DualAveraging(current, keep * current + (1.0 - keep) * state.mean, accumulated, state.anchor, count)
+
+
+def reasonable_step_size(phase: Phase, log_density: LogDensity, scale: FloatArray, guess: float) -> tuple[float, int]:
+    """Double or halve until the acceptance of one leapfrog step crosses 0.8; also the number of gradients it took."""
+
+    def good(step_size: float) -> bool:
+        return energy(leapfrog(phase, log_density, step_size * scale)) - energy(phase) < -log(0.8)
+
+    step_size = guess
+    grow = good(step_size)
+    for n_gradients in range(2, 60):
+        following = step_size * (2.0 if grow else 0.5)
+        if good(following) != grow:
+            return (step_size if grow else following), n_gradients
+        step_size = following
+    return step_size, n_gradients
+
+
+# --- windows ----------------------------------------------------------------------------------------------------
+
+
+@cache
+def window_ends(n_tune: int) -> tuple[int, ...]:
+    """After which draws the mass is renewed: windows that double in length, the last 15 % left to the step size."""
+    last = n_tune - max(n_tune * 15 // 100, min(n_tune, 10))
+    ends = []
+    length = max(10, n_tune // 40)
+    end = length
+    while end <= last:
+        length *= 2
+        if end + length > last:
+            end = last
+        ends.append(end)
+        end += length
+    return tuple(ends)
+
+
+def begin(n_tune: int, size: int, target: float, step_size: float) -> Tuning:
+    """Before the first draw."""
+    zero = np.zeros(size)
+    return Tuning(n_tune, 0, target, averaging_from(step_size), 1.0, 0, zero, zero, zero, zero, ())
+
+
+def observe(tuning: Tuning, acceptance_rate: float) -> Tuning:
+    """After one update."""
+    rate = acceptance_rate if isfinite(acceptance_rate) else 0.0
+    return tuning._replace(averaging=average(tuning.averaging, tuning.target - rate))
+
+
+def record(tuning: Tuning, position: FloatArray, gradient: FloatArray) -> Tuning:
+    """After one draw: Welford's means and squared deviations, and every so often the draw itself."""
+    count = tuning.count + 1
+    step = position - tuning.mean
+    mean = tuning.mean + step / count
+    gradient_step = gradient - tuning.gradient_mean
+    gradient_mean = tuning.gradient_mean + gradient_step / count
+    kept = tuning.kept
+    if tuning.draw % max(1, ceil(_length(tuning) / KEPT)) == 0:
+        kept = (*kept, position)
+    return tuning._replace(
+        draw=tuning.draw + 1,
+        count=count,
+        mean=mean,
+        spread=tuning.spread + step * (position - mean),
+        gradient_mean=gradient_mean,
+        gradient_spread=tuning.gradient_spread + gradient_step * (gradient - gradient_mean),
+        kept=kept,
+    )
+
+
+def _length(tuning: Tuning) -> int:
+    """Length of the window the next draw belongs to."""
+    begin = 0
+    for end in window_ends(tuning.n_tune):
+        if tuning.draw < end:
+            return end - begin
+        begin = end
+    return tuning.n_tune - begin
+
+
+def ends_window(tuning: Tuning) -> bool:
+    """Whether the draw just recorded was the last of a window."""
+    return tuning.draw in window_ends(tuning.n_tune)
+
+
+def in_first_window(tuning: Tuning) -> bool:
+    """Whether nothing is known yet about the scales."""
+    ends = window_ends(tuning.n_tune)
+    return not ends or tuning.draw < ends[0]
+
+
+def close_window(tuning: Tuning, scale: FloatArray) -> tuple[Tuning, FloatArray]:
+    """New scales M^{-1/2} and relaxation time √λ from the window; the next window starts empty."""
+    count = tuning.count
+    variance = tuning.spread / max(count - 1, 1)
+    if count < SHORT:
+        with np.errstate(all="ignore"):
+            variance = np.sqrt(variance / (tuning.gradient_spread / max(count - 1, 1)))
+    usable = np.isfinite(variance) & (variance > 0.0)
+    # a few draws of weight for what was believed before, so that no coordinate collapses after a stuck window
+    with np.errstate(all="ignore"):
+        renewed = np.exp((count * np.log(variance) + 5.0 * np.log(scale**2)) / (count + 5.0) / 2.0)
+    scale = np.where(usable, renewed, scale)
+    zero = np.zeros_like(scale)
+    relaxation = sqrt(max(slowest_variance(np.array(tuning.kept) / scale), 1.0))
+    return tuning._replace(
+        relaxation=relaxation, count=0, mean=zero, spread=zero, gradient_mean=zero, gradient_spread=zero, kept=()
+    ), scale
+
+
+def slowest_variance(draws: FloatArray) -> float:
+    """Largest variance along any direction, seen in the half of the draws that did not choose the direction.
+
+    The largest eigenvalue of a sample covariance of n draws in d dimensions is too large by (1 + √(d/n))² even for
+    independent coordinates. A direction found in one half has an honest variance in the other.
+    """
+    half = len(draws) // 2
+    if half < 4:
+        return 1.0
+    first, second = draws[:half], draws[half : 2 * half]
+    first, second = first - first.mean(axis=0), second - second.mean(axis=0)
+    found = []
+    for seen, unseen in ((first, second), (second, first)):
+        direction = np.linalg.svd(seen, full_matrices=False)[2][0]
+        found.append(float(np.sum((unseen @ direction) ** 2)) / (half - 1))
+    return 0.5 * (found[0] + found[1])
+
+
+# --- what follows from them -------------------------------------------------------------------------------------
+
+
+def persistence(step_size: float, n_leapfrog: int, relaxation: float) -> float:
+    """a = exp(−γεL), γ = 0.5/√λ."""
+    return exp(-FRICTION * step_size * n_leapfrog / relaxation)
+
+
+def pace(persistence: float) -> float:
+    """δ = (1 − a²)/2, kept off zero so that v always moves."""
+    return max(0.5 * (1.0 - persistence * persistence), 1e-6)
+
+
+def updates_per_draw(step_size: float, n_leapfrog: int, relaxation: float) -> int:
+    """Updates that take the time √λ, at most `MOST_GRADIENTS` gradients."""
+    wanted = ceil(SPACING * relaxation / (step_size * n_leapfrog))
+    return max(1, min(wanted, MOST_GRADIENTS // n_leapfrog))
