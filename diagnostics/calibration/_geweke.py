@@ -1,0 +1,259 @@
+"""Geweke's joint distribution test (Geweke 2004).
+
+The joint distribution of parameters and data can be drawn in two ways: parameters from the prior and data given them
+(marginal-conditional), or by turns a transition of the sampler given the data and new data given the parameters
+(successive-conditional). Both have the same moments if, and practically only if, the sampler leaves the posterior of
+every data set invariant.
+
+Quantities are compared on the scale of their own distribution function, u = F(x), estimated from marginal draws that
+are not used otherwise: precisions and weights may have no variance, u always has. Moments are the location, E[2u − 1],
+and the spread, E[(2u − 1)²]. The successive draws are looked at after the sampler moved and before the data are new:
+only there does a sampler that ignores the data show.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import stats
+
+from bayessel._check import as_count
+
+if TYPE_CHECKING:
+    import pymc as pm
+    from matplotlib.figure import Figure
+
+    from bayessel.diagnostics.calibration._joint import JointModel, Kernel, MakeSteps
+
+FloatArray = npt.NDArray[np.float64]
+#: Fewer effective draws than this, and their own number is not known well enough for a z-score.
+_FEWEST = 100.0
+MOMENTS = ("location", "spread")
+
+
+@dataclass(frozen=True)
+class Geweke:
+    """Moments of the joint distribution by two simulators.
+
+    Attributes
+    ----------
+    reference : array (n, quantities)
+        Marginal draws that define the scale of each quantity, sorted by column.
+    marginal : array (n, quantities)
+        The other marginal draws, which are compared.
+    successive : array (chains, draws, quantities)
+        Draws of the successive-conditional simulator.
+    names : tuple of str
+        The quantities.
+    level : float
+        Probability that a right sampler fails for some moment.
+    seconds : float
+        Time it took, without compilation.
+    """
+
+    reference: FloatArray
+    marginal: FloatArray
+    successive: FloatArray
+    names: tuple[str, ...]
+    level: float
+    seconds: float
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """One row per quantity and moment, the largest |z| first."""
+        rows = []
+        for j, name in enumerate(self.names):
+            marginal, successive = (
+                2.0 * _scale(self.reference[:, j], x) - 1.0 for x in (self.marginal[:, j], self.successive[:, :, j])
+            )
+            for moment, power in zip(MOMENTS, (1, 2), strict=True):
+                rows.append((name, moment, *compare_means(marginal**power, successive**power)))
+        frame = pd.DataFrame(rows, columns=["quantity", "moment", "marginal", "successive", "mcse", "ess", "z", "p"])
+        return frame.iloc[np.argsort(-frame["z"].abs().to_numpy(), kind="stable")].reset_index(drop=True)
+
+    @property
+    def threshold(self) -> float:
+        """The level of a single p-value: that of all, shared out between the moments (Bonferroni)."""
+        return self.level / (len(MOMENTS) * len(self.names))
+
+    @property
+    def failed(self) -> list[str]:
+        """Moments that differ."""
+        return [f"{row.quantity} ({row.moment})" for row in self.table[self.table["p"] < self.threshold].itertuples()]
+
+    @property
+    def unresolved(self) -> list[str]:
+        """Quantities with too few effective draws for a verdict."""
+        few = self.table[self.table["ess"] < _FEWEST]
+        return list(dict.fromkeys(few["quantity"]))
+
+    @property
+    def ok(self) -> bool:
+        """Whether every moment agrees and none is left open."""
+        return not self.failed and not self.unresolved
+
+    @property
+    def text(self) -> str:
+        """The result in sentences."""
+        worst = self.table.iloc[0]
+        size = f"{len(self.names)} quantities, {self.successive.shape[0] * self.successive.shape[1]} draws"
+        said = []
+        if self.failed:
+            more = f" and {len(self.failed) - 5} more" if len(self.failed) > 5 else ""
+            said.append(
+                f"The sampler does not leave the posterior invariant ({size}): the simulators differ in "
+                f"{', '.join(self.failed[:5])}{more}; largest |z| {abs(worst['z']):.1f} ({worst['quantity']})."
+            )
+        elif not self.unresolved:
+            said.append(
+                f"The two simulators agree ({size}): largest |z| {abs(worst['z']):.1f} "
+                f"({worst['quantity']}), smallest p {worst['p']:.2g}, limit {self.threshold:.2g}."
+            )
+        if self.unresolved:
+            said.append(
+                f"No verdict on {', '.join(self.unresolved[:5])}: fewer than {_FEWEST:.0f} effective draws "
+                f"(fewest {self.table['ess'].min():.0f}); raise draws or thin."
+            )
+        return " ".join(said)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def plot(self, names: Sequence[str] | None = None, most: int = 6) -> Figure:
+        """Draw the distribution functions of both simulators against each other, the largest |z| first."""
+        from bayessel.diagnostics.calibration._pictures import plot_joint
+
+        return plot_joint(self, list(dict.fromkeys(self.table["quantity"]))[:most] if names is None else list(names))
+
+
+def geweke(
+    model: pm.Model,
+    make_steps: MakeSteps,
+    draws: int = 2000,
+    *,
+    chains: int = 4,
+    thin: int = 1,
+    tune: int = 500,
+    marginal: int = 10_000,
+    level: float = 0.01,
+    include: Sequence[str] = (),
+    random_seed: Any = None,
+    progressbar: bool = True,
+    compile_kwargs: dict[str, Any] | None = None,
+) -> Geweke:
+    """Test that a sampler leaves the posterior invariant, averaged over the data a model makes.
+
+    Parameters
+    ----------
+    model : pymc.Model
+        Observed data are ``pm.Data``; priors are proper and their draws stay within double precision. Few data mix
+        best. Its data are exchanged on the way and put back at the end.
+    make_steps : callable
+        model -> step methods, for instance ``bs.steps``. Called once. Steps with a method ``data_changed`` keep what
+        they have tuned; others are set up anew for each data set, without tuning.
+    draws, chains, thin : int
+        Of the successive-conditional simulator: `draws` of each chain, `thin` transitions and new data sets apart.
+        Chains start at exact draws and so need no burn-in.
+    tune : int
+        Transitions, with changing data, in which steps may adapt; they start afterwards from new exact draws.
+    marginal : int
+        Draws of the marginal-conditional simulator; half of them set the scale.
+    level : float
+        Probability of an alarm, shared out between the moments, if all is well.
+    include : names
+        Deterministic variables to compare beside the free ones.
+    random_seed : int or numpy.random.Generator
+        Same seed, same draws.
+    progressbar : bool
+        Show one on a terminal.
+    compile_kwargs : dict
+        For the functions compiled here.
+
+    Returns
+    -------
+    Geweke
+        With ``.ok``, ``.text``, ``.table`` and ``.plot()``.
+    """
+    from bayessel.diagnostics.calibration._joint import JointModel, Kernel, ticks
+
+    n, n_chains, apart = as_count(draws, "draws", 10), as_count(chains, "chains", 2), as_count(thin, "thin")
+    warm, n_marginal = as_count(tune, "tune", 0), as_count(marginal, "marginal", 100)
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level must be between 0 and 1, got {level!r}")
+    rng = np.random.default_rng(random_seed)
+    joint = JointModel(model, rng, include, compile_kwargs)
+    kernel = Kernel(model, make_steps)
+    before, began = joint.get_data(), time.perf_counter()
+    try:
+        exact = np.array([_pair(joint) for _ in range(n_marginal)])
+        found = np.empty((n_chains, n, exact.shape[1]))
+        for c in range(n_chains):
+            point, data = joint.draw()
+            joint.set_data(data)
+            kernel.start(rng.spawn(1)[0], warm, n * apart)
+            for _ in range(warm):
+                point, _ = _turn(joint, kernel, point, tuning=True)
+            if warm:
+                kernel.stop_tuning()
+                point, data = joint.draw()  # what was tuned depends on the draws: begin at an independent one
+                joint.set_data(data)
+                kernel.data_changed(tuning=False)
+            for k in ticks(n, f"Geweke's test, chain {c + 1} of {n_chains}", progressbar):
+                for _ in range(apart):
+                    point, found[c, k] = _turn(joint, kernel, point, tuning=False)
+    finally:
+        joint.set_data(before)
+    half = len(exact) // 2
+    names = (*joint.names, *_data_names(joint))
+    return Geweke(np.sort(exact[:half], axis=0), exact[half:], found, names, level, time.perf_counter() - began)
+
+
+def _turn(joint: JointModel, kernel: Kernel, point: Any, tuning: bool) -> tuple[Any, FloatArray]:
+    """Move the parameters given the data, look, and make new data given the parameters."""
+    point = kernel.move(point)
+    seen, free = joint.look(point)
+    row = np.concatenate([seen, _data_summary(joint.get_data())])
+    joint.set_data(joint.new_data(free))
+    kernel.data_changed(tuning)
+    return point, row
+
+
+def _pair(joint: JointModel) -> FloatArray:
+    point, data = joint.draw()
+    joint.set_data(data)
+    return np.concatenate([joint.look(point)[0], _data_summary(data)])
+
+
+def _data_summary(data: Sequence[Any]) -> FloatArray:
+    return np.array([x for y in data for x in (np.mean(y), np.mean(np.square(np.asarray(y, dtype=np.float64))))])
+
+
+def _data_names(joint: JointModel) -> list[str]:
+    return [f"{what} of {rv.name}" for rv in joint.model.observed_RVs for what in ("mean", "mean square")]
+
+
+def _scale(reference: FloatArray, x: FloatArray) -> FloatArray:
+    """Fraction of the sorted reference below x; ties count half."""
+    below, upto = np.searchsorted(reference, x, side="left"), np.searchsorted(reference, x, side="right")
+    return np.asarray(0.5 * (below + upto) / len(reference))
+
+
+def compare_means(independent: FloatArray, chains: FloatArray) -> tuple[float, float, float, float, float, float]:
+    """(mean, mean, MCSE of their difference, effective draws, z, p) of independent draws and (chain, draw) ones."""
+    import arviz as az
+
+    exact, found = float(independent.mean()), float(chains.mean())
+    if np.ptp(chains) == 0.0:
+        same = np.ptp(independent) == 0.0 and exact == found  # a quantity that is constant under both is no evidence
+        return (exact, found, 0.0, float(chains.size), 0.0, 1.0) if same else (exact, found, 0.0, 0.0, np.inf, 0.0)
+    ess = float(az.ess(chains, method="mean"))
+    error = float(np.hypot(independent.std(ddof=1) / np.sqrt(len(independent)), chains.std(ddof=1) / np.sqrt(ess)))
+    z = (found - exact) / error
+    return exact, found, error, ess, z, float(2.0 * stats.norm.sf(abs(z)))

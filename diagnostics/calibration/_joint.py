@@ -1,0 +1,200 @@
+"""A model as a joint distribution of parameters and data, compiled once, and step methods run on it.
+
+Nothing is compiled again between data sets: observed data must be ``pm.Data``, which the compiled functions read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.step_methods.compound import CompoundStep, flatten_steps
+from pytensor.compile.sharedvalue import SharedVariable
+
+FloatArray = npt.NDArray[np.float64]
+Point = dict[str, Any]
+MakeSteps = Callable[[pm.Model], Any]
+
+
+class JointModel:
+    """Draws of (parameters, data) from a model, of data given parameters, and the tested quantities at a point.
+
+    Parameters
+    ----------
+    model : pymc.Model
+        Its observed data are ``pm.Data`` and it has no potentials, which the prior cannot be drawn with.
+    rng : numpy.random.Generator
+        Seeds the compiled random draws.
+    include : names
+        Deterministic variables to test beside the free ones.
+    compile_kwargs : dict
+        Passed to ``pm.compile``.
+
+    Attributes
+    ----------
+    names : list of str
+        The tested quantities: every element of every free and included variable, the log prior density of the
+        parameters (in their own space) and the log likelihood of the data.
+    """
+
+    def __init__(
+        self,
+        model: pm.Model,
+        rng: np.random.Generator,
+        include: Sequence[str] = (),
+        compile_kwargs: dict[str, Any] | None = None,
+    ) -> None:
+        if model.potentials:
+            names = ", ".join(p.name for p in model.potentials)
+            raise ValueError(f"the model has potentials ({names}): its prior has no exact draws, and so no calibration")
+        if not model.observed_RVs or not model.free_RVs:
+            raise ValueError("calibration needs a model with free variables and observed data")
+        self.model = model
+        self._data = [_data_of(model, rv) for rv in model.observed_RVs]
+        kwargs = {"on_unused_input": "ignore", **(compile_kwargs or {})}
+        seed = lambda: int(rng.integers(2**31))  # noqa: E731
+        values = [_forward(model, rv) for rv in model.free_RVs]
+        self._value_names = [model.rvs_to_values[rv].name for rv in model.free_RVs]
+        self._order = list(model.initial_point(0))
+        self._prior = pm.compile([], [*values, *model.observed_RVs], random_seed=seed(), **kwargs)
+        self._predict = pm.compile(list(model.free_RVs), list(model.observed_RVs), random_seed=seed(), **kwargs)
+        tested = [*model.free_RVs, *(model[name] for name in include)]
+        free = model.replace_rvs_by_values(list(model.free_RVs))
+        outputs = [
+            *free,
+            *model.replace_rvs_by_values([model[name] for name in include]),
+            model.logp(vars=list(model.free_RVs), jacobian=False),
+            model.logp(vars=list(model.observed_RVs)),
+        ]
+        self._inputs = [v.name for v in model.value_vars]
+        self._n_free = len(free)
+        self._evaluate = pm.compile(list(model.value_vars), [pt.as_tensor_variable(o) for o in outputs], **kwargs)
+        point, _ = self.draw()
+        shapes = [np.shape(v) for v in self._evaluate(*(point[n] for n in self._inputs))]
+        self.names = [
+            *(name for rv, shape in zip(tested, shapes, strict=False) for name in _elements(rv.name, shape)),
+            "log prior",
+            "log likelihood",
+        ]
+
+    def draw(self) -> tuple[Point, list[Any]]:
+        """Return independent draws of the parameters, as a point of the samplers, and of the data."""
+        drawn = self._prior()
+        values = dict(zip(self._value_names, drawn, strict=False))
+        point = {name: np.asarray(values[name]) for name in self._order}
+        data = drawn[len(self._value_names) :]
+        if not all(np.isfinite(v).all() for v in (*point.values(), *data)):
+            raise ValueError(
+                "a draw from the prior is not finite: give the model priors whose draws stay within double precision, "
+                "for instance Gamma(2, 2) in place of Gamma(1e-6, 1e-6)"
+            )
+        return point, data
+
+    def set_data(self, data: Sequence[Any]) -> None:
+        """Make the model's observations these."""
+        for shared, value in zip(self._data, data, strict=True):
+            shared.set_value(np.asarray(value, dtype=shared.dtype))
+
+    def get_data(self) -> list[Any]:
+        """Return the model's observations."""
+        return [shared.get_value() for shared in self._data]
+
+    def look(self, point: Point) -> tuple[FloatArray, list[Any]]:
+        """Return the tested quantities at a point and the present data, and the parameters in their own space."""
+        outputs = self._evaluate(*(point[name] for name in self._inputs))
+        return np.concatenate([np.ravel(v) for v in outputs]), outputs[: self._n_free]
+
+    def new_data(self, free: Sequence[Any]) -> list[Any]:
+        """Return a draw of the data given the parameters."""
+        return list(self._predict(*free))
+
+
+class Kernel:
+    """The steps of a factory as one transition, told when the data change."""
+
+    def __init__(self, model: pm.Model, make_steps: MakeSteps) -> None:
+        with model:
+            made = make_steps(model)
+        self.steps = list(_flat(made))
+        moved = {v for step in self.steps for v in step.vars}
+        missing = [v.name for v in model.value_vars if v not in moved]
+        if missing:
+            raise ValueError(
+                f"no step moves {', '.join(missing)}: make_steps must return steps for every free variable"
+            )
+
+    def start(self, rng: np.random.Generator, tune: int, draws: int) -> None:
+        """Begin a chain."""
+        self._rng = rng
+        for step, child in zip(self.steps, rng.spawn(len(self.steps)), strict=True):
+            step.setup_chain(child, tune, draws)
+        if tune == 0:
+            self.stop_tuning()
+
+    def stop_tuning(self) -> None:
+        """Freeze what the steps adapt."""
+        for step in self.steps:
+            step.stop_tuning()
+
+    def data_changed(self, tuning: bool) -> None:
+        """Let every step forget what it computed from the data; one that cannot be told is set up anew."""
+        for step in self.steps:
+            if hasattr(step, "data_changed"):
+                step.data_changed()
+            elif not tuning:
+                step.setup_chain(self._rng.spawn(1)[0], 0, 1)
+                step.stop_tuning()
+
+    def move(self, point: Point) -> Point:
+        """One transition of every step in turn."""
+        for step in self.steps:
+            point, _ = step.step(point)
+        return point
+
+
+def ticks(count: int, what: str, shown: bool) -> Iterator[int]:
+    """0 … count − 1, with a progress bar on a terminal."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    yield from track(range(count), what, console=console, transient=True, disable=not (shown and console.is_terminal))
+
+
+def _flat(made: Any) -> Iterator[Any]:
+    if isinstance(made, list | tuple):
+        for one in made:
+            yield from _flat(one)
+    elif isinstance(made, CompoundStep):
+        yield from flatten_steps(made)
+    elif hasattr(made, "step") and hasattr(made, "setup_chain"):
+        yield made
+    else:
+        raise TypeError(f"make_steps must return step methods of PyMC, got {type(made).__name__}")
+
+
+def _elements(name: str, shape: tuple[int, ...]) -> list[str]:
+    return [name] if not shape else [f"{name}[{', '.join(map(str, i))}]" for i in np.ndindex(*shape)]
+
+
+def _forward(model: pm.Model, rv: Any) -> Any:
+    """The value a sampler moves, of a random variable drawn from the prior."""
+    transform = model.rvs_to_transforms[rv]
+    return rv if transform is None else transform.forward(rv, *rv.owner.inputs)
+
+
+def _data_of(model: pm.Model, rv: Any) -> Any:
+    """Find the shared variable that holds the observations of rv."""
+    value = model.rvs_to_values[rv]
+    while value.owner is not None and len(value.owner.inputs) == 1:  # a cast to the type of the variable
+        value = value.owner.inputs[0]
+    if not isinstance(value, SharedVariable):
+        raise TypeError(
+            f"the observed data of {rv.name} must be pm.Data, so that they can be exchanged without a new compilation; "
+            f'declare observed=pm.Data("{rv.name}_data", ...)'
+        )
+    return value
