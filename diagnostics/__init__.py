@@ -1,5 +1,6 @@
 """Reading results: curves over kernel widths, pictures and reports. Nothing here fits a model."""
 
+from bayessel.diagnostics import calibration
 from bayessel.diagnostics._compare import compare
 from bayessel.diagnostics._comparison import WidthComparison
 from bayessel.diagnostics._criteria import CRITERIA, Criterion
@@ -18,6 +19,7 @@ __all__ = [
     "Prediction",
     "Prequential",
     "WidthComparison",
+    "calibration",
     "compare",
     "credible_widths",
     "flag_length",

@@ -93,7 +93,7 @@ def test_an_exact_sampler_has_uniform_ranks(normal):
     [
         ("prior only", "log likelihood", "draws are too low"),
         ("too narrow", "mu", "pile up at the ends"),
-        ("shifted", "mu", "not uniform"),
+        ("shifted", "mu", "draws are too high"),
         ("never moves", "mu", "raise thin"),
     ],
 )
