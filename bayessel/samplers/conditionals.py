@@ -62,6 +62,7 @@ class Likelihood:
     def __init__(self, A: FloatArray) -> None:
         self.A = np.ascontiguousarray(A)
         self._gram: FloatArray | None = None
+        self._reduced: tuple[FloatArray, FloatArray] | None = None
 
     @property
     def gram(self) -> FloatArray:
@@ -69,6 +70,17 @@ class Likelihood:
         if self._gram is None:
             self._gram = np.asfortranarray(self.A.T @ self.A)
         return self._gram
+
+    @property
+    def reduced(self) -> tuple[FloatArray, FloatArray]:
+        """(R, Uᵀ) with A = UR up to the rounding of each column of A, and as few rows of R as that allows."""
+        if self._reduced is None:
+            size = np.sqrt(np.einsum("ij,ij->j", self.A, self.A))
+            size[size == 0.0] = 1.0
+            U, s, Vt = np.linalg.svd(self.A / size, full_matrices=False)
+            k = max(1, int(np.sum(s > 0.5 * np.finfo(float).eps * s[0])))
+            self._reduced = np.ascontiguousarray(s[:k, None] * Vt[:k] * size), np.ascontiguousarray(U[:, :k].T)
+        return self._reduced
 
 
 class Spectrum:
@@ -125,6 +137,9 @@ def gaussian(
     -------
     w : array (M,)
     """
+    one = len(factors) == 1 and np.ndim(factors[0][1]) == 0 and d.min() > 0.0
+    if one and 2 * len(factors[0][0].A) <= len(d):
+        return _by_rows(factors[0], d, m, rng)
     P: FloatArray | None = None
     rhs = d * m
     for likelihood, tau, y in factors:
@@ -141,6 +156,8 @@ def gaussian(
     diagonal = P.diagonal()
     D = 1.0 / np.sqrt(np.where(d > 0.0, d, diagonal))
     largest = 1.0 + float((diagonal * D * D).max())
+    if largest >= _SAFE and one and 2 * len(factors[0][0].reduced[0]) <= len(d):
+        return _by_rows(factors[0], d, m, rng)
     if largest < _REFINABLE:
         P *= D[:, None]
         P *= D
@@ -153,6 +170,36 @@ def gaussian(
                 return D * blas.dtrsv(L, x, lower=1, trans=1, overwrite_x=1)
             return D * _perturbed(factors, d, m, D, L, rng)
     return D * _orthogonal(factors, d, m, D, rng)
+
+
+def _by_rows(
+    factor: tuple[Likelihood, float | FloatArray, FloatArray], d: FloatArray, m: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """Draw for a design of few rows k, or of low rank k (Bhattacharya, Chakraborty and Mallick 2016): O(k²M).
+
+    x = u + Bᵀ(I + BBᵀ)⁻¹(√τ y − Bu − δ) with u from the prior and δ ~ N(0, I): least change that explains y.
+    Where squaring B would cost too many digits the factor of I + BBᵀ is taken from a QR decomposition of (B, I)ᵀ.
+    """
+    likelihood, tau, y = factor
+    R, Ut = likelihood.reduced
+    k, size = R.shape
+    D = 1.0 / np.sqrt(d)
+    root = np.sqrt(tau)
+    B = R * (root * D)
+    u = m / D + rng.standard_normal(size)
+    gap = root * (Ut @ y) - B @ u - rng.standard_normal(k)
+    if float(np.einsum("ij,ij->i", B, B).max()) < _SAFE:
+        K = B @ B.T
+        K.ravel()[:: k + 1] += 1.0
+        L, _ = lapack.dpotrf(K.T, lower=1, clean=0, overwrite_a=1)
+        q, _ = lapack.dpotrs(L, gap, lower=1)
+    else:
+        stack = np.zeros((size + k, k), order="F")
+        stack[:size] = B.T
+        stack[np.arange(size, size + k), np.arange(k)] = 1.0
+        T = lapack.dgeqrf(stack, lwork=32 * k, overwrite_a=1)[0][:k]
+        q = blas.dtrsv(T, blas.dtrsv(T, gap, trans=1))
+    return D * (u + q @ B)
 
 
 def _perturbed(

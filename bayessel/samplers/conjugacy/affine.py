@@ -7,9 +7,10 @@ on the way, with free terms replaced by zeros of their shape, so that a large c 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pytensor.compile.ops import DeepCopyOp, ViewOp
@@ -28,12 +29,16 @@ from pytensor.tensor.subtensor import (
     Subtensor,
 )
 
+from bayessel._check import FloatArray
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError
+from bayessel.samplers.conjugacy.program import Program
 
 #: Operations that read their first argument at places given by the others.
 VIEWS = (DimShuffle, Reshape, Subtensor, AdvancedSubtensor, SpecifyShape, Alloc)
 _UNARY = (ViewOp, DeepCopyOp, TensorFromScalar, ScalarFromTensor)
 _WRITES = (IncSubtensor, AdvancedIncSubtensor)
+#: Entries of one dense design; beyond, the memory is better spent by a gradient-based step.
+MAX_ENTRIES = 50_000_000
 
 
 class Affine(NamedTuple):
@@ -52,6 +57,29 @@ def affine(graph: ModelGraph, expression: Variable, block: Iterable[Variable]) -
         It depends on them in a way that cannot be proved affine.
     """
     return _Reader(graph, frozenset(block)).read(expression)
+
+
+def design(
+    program: Program,
+    members: Sequence[Variable],
+    shapes: Sequence[tuple[int, ...]],
+    out: tuple[int, ...],
+    env: dict[Variable, Any],
+) -> FloatArray:
+    """The matrix of a linear part, column by column: its value, broadcast to shape `out`, at each unit vector."""
+    unit = dict(env)
+    unit.update({x: np.zeros(shape) for x, shape in zip(members, shapes, strict=True)})
+    A = np.empty((int(np.prod(out)), sum(int(np.prod(shape)) for shape in shapes)))
+    j = 0
+    for x, shape in zip(members, shapes, strict=True):
+        zero = unit[x]
+        for place in np.ndindex(shape):
+            unit[x] = np.zeros(shape)
+            unit[x][place] = 1.0
+            A[:, j] = np.broadcast_to(program(unit)[0], out).ravel()
+            j += 1
+        unit[x] = zero
+    return A
 
 
 class _Reader:
@@ -98,7 +126,7 @@ class _Reader:
 
 
 def _arguments(node: Apply) -> tuple[list[int], bool]:
-    """Positions of the arguments the operation is linear in, and whether in each alone (a product) or in all at once."""
+    """Positions of the arguments it is linear in, and whether in each alone (a product) or in all at once (a sum)."""
     op: Any = node.op
     every = list(range(len(node.inputs)))
     if isinstance(op, Elemwise):
@@ -117,9 +145,7 @@ def _arguments(node: Apply) -> tuple[list[int], bool]:
         return [0], True
     if isinstance(op, _UNARY):
         return [0], True
-    if isinstance(op, Join):
-        return every[1:], False
-    if isinstance(op, MakeVector):
+    if isinstance(op, Join | MakeVector):
         return every, False
     if isinstance(op, _WRITES):
         return [0, 1], False

@@ -14,11 +14,8 @@ from pytensor.graph.basic import Variable
 
 from bayessel._check import FloatArray
 from bayessel.samplers.conditionals import Likelihood, Spectrum, gaussian
-from bayessel.samplers.conjugacy.affine import Affine, affine
+from bayessel.samplers.conjugacy.affine import MAX_ENTRIES, Affine, affine, design
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, Space
-
-#: Entries of one dense design; beyond, the memory is better spent by a gradient-based step.
-MAX_ENTRIES = 50_000_000
 
 
 class GaussianBlock:
@@ -61,8 +58,17 @@ class GaussianBlock:
         needs = [v for p in (self.program, *(f.linear for f in self.factors)) for v in p.inputs]
         self.needs = list(dict.fromkeys([*self.members, *needs]))
         self.others = [v for v in self.needs if v not in block]
+        self._check_size(graph)
         names = ", ".join(str(c.name) for c in children)
         self.says = f"Normal; the mean of {names} is linear in it" if names else "Normal; nothing else depends on it"
+
+    def _check_size(self, graph: ModelGraph) -> None:
+        initial = graph.initial
+        columns = sum(np.size(initial[x]) for x in self.members)
+        for factor in self.factors:
+            value = graph.program([graph.value(factor.child)])
+            value.refresh()
+            factor.check_size(np.size(value(initial)[0]), columns)
 
     # --- preparation ---------------------------------------------------------------------------------------------
 
@@ -166,14 +172,15 @@ class _Factor:
         self.constant_design = not part.coefficients
         self.A: Likelihood | None = None
 
+    def check_size(self, rows: int, columns: int) -> None:
+        """Refuse a design that would fill the memory."""
+        if rows * columns > MAX_ENTRIES:
+            raise NotConjugateError(f"the design of {self.child.name} has {rows} × {columns} entries, too many to keep")
+
     def refresh(self, block: GaussianBlock, env: dict[Variable, Any], values: list[Any], static: list[bool]) -> None:
         self.linear.refresh()
         self.shape = np.shape(values[self.place])
-        rows = int(np.prod(self.shape))
-        if rows * block.size > MAX_ENTRIES:
-            raise NotConjugateError(
-                f"the design of {self.child.name} has {rows} × {block.size} entries, too many to keep"
-            )
+        self.check_size(int(np.prod(self.shape)), block.size)
         sd = values[self.place + 2]
         self.sd_static = static[self.place + 2]
         self.one_precision = np.size(sd) == 1 or self.sd_static
@@ -186,18 +193,7 @@ class _Factor:
 
     def design(self, block: GaussianBlock, env: dict[Variable, Any]) -> Likelihood:
         """A, column by column: the linear part at each unit vector."""
-        unit = dict(env)
-        unit.update({x: np.zeros(shape) for x, shape in zip(block.members, block.shapes, strict=True)})
-        A = np.empty((int(np.prod(self.shape)), block.size))
-        j = 0
-        for x in block.members:
-            base = unit[x]
-            for place in np.ndindex(base.shape):
-                unit[x] = np.zeros(base.shape)
-                unit[x][place] = 1.0
-                A[:, j] = np.broadcast_to(self.linear(unit)[0], self.shape).ravel()
-                j += 1
-            unit[x] = base
+        A = design(self.linear, block.members, block.shapes, self.shape, env)
         if self.inside:
             A *= -1.0
             own = block.slices[block.members.index(self.child)]

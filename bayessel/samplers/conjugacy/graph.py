@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,15 @@ class ModelGraph:
     def value(self, rv: Variable) -> Variable:
         """What stands for the variable in an expression: itself when it is sampled, its data when it is observed."""
         return rv if rv in self.model.free_RVs else self.model.rvs_to_values[rv]
+
+    @cached_property
+    def initial(self) -> dict[Variable, Any]:
+        """Constrained initial values of the free variables: what shapes are read from before there is a point."""
+        env: dict[Variable, Any] = {}
+        point, space = self.model.initial_point(), Space(self)
+        for rv in self.model.free_RVs:
+            space.read(rv, point, env)
+        return env
 
     def program(self, outputs: list[Variable]) -> Program:
         """An evaluator with every random variable that is reached, also by shape, as an input."""

@@ -43,8 +43,8 @@ class Program:
     """
 
     def __init__(self, outputs: Sequence[Variable], inputs: Sequence[Variable]) -> None:
-        self.inputs = list(inputs)
-        nodes = io_toposort(self.inputs, list(outputs))
+        self.inputs, self.outputs = list(inputs), list(outputs)
+        nodes = io_toposort(self.inputs, self.outputs)
         slot: dict[Variable, int] = {}
         leaves = [*self.inputs, *outputs, *(v for node in nodes for v in node.inputs)]
         for variable in (*leaves, *(v for node in nodes for v in node.outputs)):

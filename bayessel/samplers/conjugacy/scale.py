@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from pymc.distributions.continuous import HalfCauchyRV, HalfStudentTRV
 from pymc.logprob.transforms import LogTransform
 from pytensor.graph.basic import Variable
@@ -17,8 +18,10 @@ from pytensor.tensor.random.basic import ExponentialRV, GammaRV, InvGammaRV
 
 from bayessel._check import FloatArray
 from bayessel.samplers import conditionals
+from bayessel.samplers.conjugacy.affine import MAX_ENTRIES, affine, design
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, distribution_name
 from bayessel.samplers.conjugacy.monomial import monomial
+from bayessel.samplers.conjugacy.program import Program
 
 _POWER_NAMES = {-0.5: "a precision", 0.5: "a variance", 1.0: "a standard deviation"}
 
@@ -63,7 +66,15 @@ class ScaleConditional:
         self.kind = self._kind(op)
         needs = [v for program in (self.prior, *(c.program for c in programs)) for v in program.inputs]
         self.needs = list(dict.fromkeys([x, *needs]))
-        self.says = f"{distribution_name(x)} prior of {_POWER_NAMES[power]}; Normal in {', '.join(str(c.name) for c in children)}"
+        for child in programs:
+            if len(child.index.outputs) > 1:
+                # several places where x is read must be the same element, which only the data can tell
+                initial = graph.initial
+                child.program.refresh()
+                child_shape = np.shape(child.program(initial)[0])
+                child.find_places(x, np.shape(initial[x]), child_shape, initial)
+        names = ", ".join(str(c.name) for c in children)
+        self.says = f"{distribution_name(x)} prior of {_POWER_NAMES[power]}; Normal in {names}"
 
     def _kind(self, op: Any) -> str:
         if self.power == -0.5 and isinstance(op, GammaRV | ExponentialRV):
@@ -111,6 +122,14 @@ class _Child:
         self.program = graph.program([graph.value(child), mean, sd])
         self.index = graph.program(list(index))
         self.places: Any = None
+        self.linear: Program | None = None
+        self.roots = sorted(graph.roots([mean]), key=graph.variables.index)
+        try:
+            part = affine(graph, mean, self.roots) if self.roots else None
+            if part is not None and not part.coefficients:
+                self.linear = graph.program([part.linear])
+        except NotConjugateError:
+            pass  # the mean may be anything; a linear one is only cheaper
 
     def refresh(self, x: Variable, shape: tuple[int, ...], env: dict[Variable, Any]) -> FloatArray:
         """Number of elements of the child that belong to each element of x."""
@@ -118,24 +137,33 @@ class _Child:
         self.program.refresh({x: np.ones(shape)})
         value, mean, s = self.program(env)
         size = int(np.prod(shape))
-        self.mean_is_zero = self.program.static[1] and not np.any(mean)
-        self.static_s = self.program.static[2]
-        self.unit = self.static_s and bool(np.all(np.asarray(s) == 1.0))
+        value_static, mean_static, s_static = self.program.static
+        self.mean_is_zero = mean_static and not np.any(mean)
+        self.unit = s_static and bool(np.all(np.asarray(s) == 1.0))
         child_shape = np.shape(value)
         self.places = None
+        self.reduced = _Reduced.of(self, x, shape, env) if size == 1 and value_static and s_static else None
         if size == 1:
             return np.array([float(np.prod(child_shape))])
-        self.index.refresh({x: np.arange(size, dtype=np.float64).reshape(shape)})
-        found = [np.broadcast_to(i, child_shape) for i in self.index(env)]
-        if any(not np.array_equal(found[0], other) for other in found[1:]):
-            raise NotConjugateError(f"elements of {self.name} depend on several elements of {x.name}")
-        places = found[0].astype(np.intp).ravel()
+        places = self.find_places(x, shape, child_shape, env)
         if child_shape != shape or not np.array_equal(places, np.arange(size)):
             self.places = places
         return np.bincount(places, minlength=size).astype(np.float64)
 
+    def find_places(
+        self, x: Variable, shape: tuple[int, ...], child_shape: tuple[int, ...], env: dict[Variable, Any]
+    ) -> npt.NDArray[np.intp]:
+        """The element of x that each element of the child belongs to."""
+        self.index.refresh({x: np.arange(np.prod(shape), dtype=np.float64).reshape(shape)})
+        found = [np.broadcast_to(i, child_shape) for i in self.index(env)]
+        if any(not np.array_equal(found[0], other) for other in found[1:]):
+            raise NotConjugateError(f"elements of {self.name} depend on several elements of {x.name}")
+        return found[0].astype(np.intp).ravel()
+
     def sum_of_squares(self, env: dict[Variable, Any], shape: tuple[int, ...]) -> Any:
         """S = Σ ((value − mean)/s)², one number per element of x."""
+        if self.reduced is not None:
+            return np.reshape(self.reduced.sum_of_squares(env), shape)
         value, mean, s = self.program(env)
         r = value if self.mean_is_zero else value - mean
         if not self.unit:
@@ -146,3 +174,39 @@ class _Child:
             return np.square(r)
         r = np.ravel(r)
         return np.reshape(r @ r, shape)
+
+
+class _Reduced:
+    """S of a constant y about Aw in the coordinates of A = QR: ‖y − Aw‖² = ‖y − QQᵀy‖² + ‖Qᵀy − Rw‖²."""
+
+    def __init__(self, A: FloatArray, y: FloatArray, members: list[Variable]) -> None:
+        Q, R = np.linalg.qr(A)
+        self.R, self.z, self.members = np.ascontiguousarray(R), Q.T @ y, members
+        rest = y - Q @ self.z
+        self.rest = float(rest @ rest)
+
+    @classmethod
+    def of(cls, child: _Child, x: Variable, shape: tuple[int, ...], env: dict[Variable, Any]) -> _Reduced | None:
+        """Where the mean is linear, of constant design, and of far fewer variables than rows; else None."""
+        members = child.roots
+        if child.linear is None:
+            return None
+        shapes = [np.shape(env[v]) for v in members]
+        zeros = {v: np.zeros(k) for v, k in zip(members, shapes, strict=True)}
+        columns = sum(v.size for v in zeros.values())
+        value, _, s = child.program(env)
+        if 2 * columns > np.size(value) or np.size(value) * columns > MAX_ENTRIES:
+            return None
+        child.linear.refresh()
+        child.program.refresh({x: np.ones(shape), **zeros})
+        _, offset, _ = child.program(env)
+        child.program.refresh({x: np.ones(shape)})
+        out = np.shape(value)
+        weight = 1.0 / np.broadcast_to(s, out).ravel()
+        A = design(child.linear, members, shapes, out, env) * weight[:, None]
+        return cls(A, np.broadcast_to(value - offset, out).ravel() * weight, members)
+
+    def sum_of_squares(self, env: dict[Variable, Any]) -> float:
+        w = env[self.members[0]] if len(self.members) == 1 else np.concatenate([env[v].ravel() for v in self.members])
+        r = self.z - self.R @ np.ravel(w)
+        return float(r @ r) + self.rest

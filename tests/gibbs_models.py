@@ -1,0 +1,354 @@
+"""A zoo of small PyMC models: ours, and what users write; each with the assignment of steps that is right for it."""
+
+import warnings
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.exceptions import ImputationWarning
+
+import bayessel as bs
+
+G, W, H = "GammaPrecisionGibbs", "GaussianWeightsGibbs", "PersistentHMC"
+
+
+def numbers():
+    """The same data in every run, so that compiled densities can be kept."""
+    return np.random.default_rng(20)
+
+
+def regression(n=12, m=3):
+    rng = numbers()
+    X = rng.normal(size=(n, m))
+    return X, X @ rng.normal(size=m) + 0.5 * rng.normal(size=n)
+
+
+GROUP = np.array([0, 1, 2, 2, 1, 0, 0, 3, 3, 1, 2, 0])
+
+
+def linear():
+    X, y = regression()
+    model = bs.models.linear(X, y, bias=True, alpha_shape=2.0, alpha_rate=1.0, beta_shape=2.0, beta_rate=0.5)
+    return model, {"alpha": G, "beta": G, "w": f"{W}[b, w]", "b": f"{W}[b, w]"}
+
+
+def linear_with_fixed_precisions():
+    X, y = regression()
+    return bs.models.linear(X, y, [1.0, 2.0, 3.0], 4.0), {"w": W}
+
+
+def rvm():
+    X, y = regression()
+    model = bs.models.rvm(X, y, alpha_shape=2.0, alpha_rate=1.0, beta_shape=2.0, beta_rate=0.5)
+    return model, {"alpha": G, "beta": G, "w": W}
+
+
+def regularised_horseshoe():
+    # 1/λ̃² adds two precisions, and β stands in both scales: none of them sets a scale alone
+    X, y = regression()
+    return bs.models.rvm(X, y, prior="horseshoe"), {"beta": H, "tau": H, "lam": H, "c2": H, "w": W}
+
+
+def collapsed():
+    X, y = regression()
+    return bs.models.linear(X, y, collapsed=True), {"alpha": H, "beta": H}
+
+
+def random_intercepts():
+    X, y = regression(m=2)
+    with pm.Model(coords={"group": range(4)}) as model:
+        mu = pm.Normal("mu", 1.0, 3.0)
+        between = pm.HalfCauchy("between", 2.0)
+        a = pm.Normal("a", mu, between, dims="group")
+        slope = pm.Normal("slope", 0.0, 2.0, shape=2)
+        noise = pm.InverseGamma("noise", 2.0, 0.7)
+        mean = pm.Deterministic("mean", a[GROUP] + pm.math.dot(X, slope))
+        pm.Normal("y", mean, pm.math.sqrt(noise), observed=y)
+    block = f"{W}[mu, a, slope]"
+    return model, {"mu": block, "a": block, "slope": block, "between": G, "noise": G}
+
+
+def precision_by_group():
+    _, y = regression()
+    with pm.Model() as model:
+        alpha = pm.Gamma("alpha", 2.0, [0.5, 1.0, 1.5, 2.0], shape=4)
+        level = pm.Normal("level", 0.5, 2.0)
+        group = pm.Data("group", GROUP)
+        pm.Normal("y", level, tau=alpha[group], observed=pm.Data("y_data", y))
+    return model, {"alpha": G, "level": W}
+
+
+def horseshoe():
+    X, y = regression()
+    with pm.Model() as model:
+        tau = pm.HalfCauchy("tau", 0.5)
+        lam = pm.HalfCauchy("lam", 1.0, shape=3)
+        w = pm.Normal("w", 0.0, tau * lam, shape=3)
+        sigma = pm.HalfStudentT("sigma", 3.0, 2.0)
+        pm.Normal("y", X @ w, sigma, observed=y)
+    return model, {"tau": G, "lam": G, "w": W, "sigma": G}
+
+
+def eight_schools():
+    effect = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
+    error = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0.0, 5.0)
+        tau = pm.HalfCauchy("tau", 5.0)
+        theta = pm.Normal("theta", mu, tau, shape=8)
+        pm.Normal("y", theta, error, observed=effect)
+    return model, {"mu": f"{W}[mu, theta]", "theta": f"{W}[mu, theta]", "tau": G}
+
+
+def non_centred_schools():
+    # y depends on z and tau through their product: linear in z, and tau is no scale of a Normal variable
+    model, _ = eight_schools()
+    y = model["y"]
+    data = model.rvs_to_values[y].data
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0.0, 5.0)
+        tau = pm.HalfCauchy("tau", 5.0)
+        z = pm.Normal("z", 0.0, 1.0, shape=8)
+        pm.Normal("y", mu + tau * z, 12.0, observed=data)
+    return model, {"mu": f"{W}[mu, z]", "z": f"{W}[mu, z]", "tau": H}
+
+
+def logistic():
+    X, y = regression()
+    with pm.Model() as model:
+        w = pm.Normal("w", 0.0, 1.0, shape=3)
+        pm.Bernoulli("y", logit_p=X @ w, observed=(y > 0).astype(int))
+    return model, {"w": H}
+
+
+def logistic_with_a_scale():
+    X, y = regression()
+    with pm.Model() as model:
+        tau = pm.Gamma("tau", 2.0, 1.0)
+        w = pm.Normal("w", 0.0, tau=tau, shape=3)
+        pm.Bernoulli("y", logit_p=X @ w, observed=(y > 0).astype(int))
+    return model, {"tau": G, "w": H}
+
+
+def nonlinear_mean():
+    X, y = regression()
+    with pm.Model() as model:
+        rate = pm.Normal("rate", 0.0, 1.0)
+        height = pm.Normal("height", 0.0, 2.0)
+        beta = pm.Exponential("beta", 0.5)
+        pm.Normal("y", height * pm.math.exp(rate * X[:, 0]), tau=beta, observed=y)
+    return model, {"rate": H, "height": W, "beta": G}
+
+
+def squared_weight():
+    X, y = regression()
+    with pm.Model() as model:
+        w = pm.Normal("w", 0.0, 1.0)
+        pm.Normal("y", w * w * X[:, 0] + w, 1.0, observed=y)
+    return model, {"w": H}
+
+
+def prior_means():
+    X, y = regression()
+    with pm.Model() as model:
+        centre = pm.Normal("centre", 3.0, 10.0)
+        alpha = pm.ChiSquared("alpha", 3.0)
+        w = pm.Normal("w", centre, tau=alpha, shape=2)
+        v = pm.Normal("v", 2.5, 0.3)
+        pm.Normal("y", X[:, :2] @ w - v * X[:, 2] + 1.5, 0.8, observed=y)
+    block = f"{W}[centre, w, v]"
+    return model, {"centre": block, "w": block, "v": block, "alpha": G}
+
+
+def skewed_prior_mean():
+    X, y = regression()
+    with pm.Model() as model:
+        centre = pm.Gumbel("centre", 1.0, 1.0)
+        w = pm.Normal("w", centre, 0.5, shape=3)
+        pm.Normal("y", X @ w, 0.8, observed=y)
+    return model, {"centre": H, "w": W}
+
+
+def potential():
+    X, y = regression()
+    with pm.Model() as model:
+        alpha = pm.Gamma("alpha", 2.0, 1.0)
+        beta = pm.Gamma("beta", 2.0, 1.0)
+        w = pm.Normal("w", 0.0, tau=alpha, shape=3)
+        v = pm.Normal("v", 0.0, 1.0)
+        pm.Potential("more", -0.3 * alpha**2 - v**4)
+        pm.Normal("y", X @ w + v, tau=beta, observed=y)
+    return model, {"alpha": H, "beta": G, "w": W, "v": H}
+
+
+def second_likelihood():
+    X, y = regression()
+    with pm.Model() as model:
+        both = pm.Gamma("both", 2.0, 1.0)
+        count = pm.Gamma("count", 2.0, 1.0)
+        w = pm.Normal("w", 0.0, tau=2.0 * both, shape=3)
+        pm.Normal("y", X @ w, tau=both, observed=y)
+        u = pm.Normal("u", 0.0, tau=count)
+        pm.Normal("z", u, 1.0, observed=0.7)
+        pm.Poisson("k", count, observed=[1, 4, 2])
+    return model, {"both": G, "count": H, "w": W, "u": W}
+
+
+def two_noises():
+    # one precision with both factors of a product, and another in half of the rows
+    _, y = regression()
+    with pm.Model() as model:
+        s = pm.InverseGamma("s", 3.0, 2.0)
+        r = pm.Gamma("r", 2.0, 2.0, shape=3)
+        x = pm.Normal("x", 0.0, pm.math.sqrt(s) / pm.math.sqrt(r), shape=3)
+        pm.Normal("y", x[np.arange(12) % 3], pm.math.sqrt(4.0 * s), observed=y)
+    return model, {"s": G, "r": G, "x": W}
+
+
+def matrix_of_weights():
+    rng = numbers()
+    X, Y = rng.normal(size=(8, 3)), rng.normal(size=(8, 2))
+    with pm.Model() as model:
+        rows = pm.Gamma("rows", 2.0, 1.0, shape=3)
+        noise = pm.Gamma("noise", 2.0, 1.0, shape=2)
+        C = pm.Normal("C", 0.0, tau=rows[:, None], shape=(3, 2))
+        pm.Normal("Y", X @ C, 1.0 / pm.math.sqrt(noise), observed=Y)
+    return model, {"rows": G, "noise": G, "C": W}
+
+
+def products_of_normals():
+    # linear in each, not in both
+    _, y = regression()
+    with pm.Model() as model:
+        u = pm.Normal("u", 0.0, 1.0, shape=4)
+        v = pm.Normal("v", 1.0, 1.0)
+        pm.Normal("y", u[GROUP] * v, 0.7, observed=y)
+    return model, {"u": W, "v": W}
+
+
+def sums_joins_and_slices():
+    X, y = regression()
+    with pm.Model() as model:
+        a = pm.Normal("a", 0.0, 1.0, shape=4)
+        b = pm.Normal("b", 0.0, 2.0)
+        c = pm.Normal("c", 0.0, 1.0, shape=(2, 2))
+        w = pt.concatenate([a[1:3], pt.stack([b]), c.sum(axis=0), c.reshape((4,))[3:]])
+        trend = pt.cumsum(pt.set_subtensor(pt.zeros(12)[2:6], a))
+        mean = pt.dot(np.tile(X, 2), w) / 2.0 + trend - a.mean() + pt.switch(GROUP > 1, b, c[0, 1])
+        pm.Normal("y", mean, pt.linspace(0.5, 1.5, 12), observed=y)
+    block = f"{W}[a, b, c]"
+    return model, {"a": block, "b": block, "c": block}
+
+
+def missing_data():
+    X, y = regression()
+    y = np.where(np.arange(12) % 5 == 2, np.nan, y)
+    with pm.Model() as model:
+        beta = pm.Gamma("beta", 2.0, 1.0)
+        w = pm.Normal("w", 0.0, 1.0, shape=3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ImputationWarning)
+            pm.Normal("y", X @ w, tau=beta, observed=np.ma.masked_invalid(y))
+    return model, {"beta": G, "w": f"{W}[w, y_unobserved]", "y_unobserved": f"{W}[w, y_unobserved]"}
+
+
+def sum_of_variances():
+    _, y = regression()
+    with pm.Model() as model:
+        s = pm.InverseGamma("s", 3.0, 2.0)
+        r = pm.InverseGamma("r", 3.0, 2.0)
+        pm.Normal("y", 0.0, pm.math.sqrt(s + r), observed=y)
+    return model, {"s": H, "r": H}
+
+
+def no_conjugate_prior():
+    _, y = regression()
+    with pm.Model() as model:
+        sd = pm.Gamma("sd", 2.0, 1.0)
+        variance = pm.LogNormal("variance", 0.0, 1.0)
+        precision = pm.InverseGamma("precision", 3.0, 2.0)
+        pm.Normal("y", 0.0, sd, observed=y)
+        pm.Normal("y2", 0.0, pm.math.sqrt(variance), observed=y)
+        pm.Normal("y3", 0.0, tau=precision, observed=y)
+    return model, {"sd": H, "variance": H, "precision": H}
+
+
+def two_elements_each():
+    # each row depends on two elements: seen only when the places are computed
+    _, y = regression()
+    with pm.Model() as model:
+        s = pm.Gamma("s", 2.0, 1.0, shape=4)
+        pm.Normal("y", 0.0, tau=pm.math.sqrt(s[GROUP] * s[GROUP[::-1].copy()]), observed=y)
+    return model, {"s": H}
+
+
+def scale_in_the_mean():
+    _, y = regression()
+    with pm.Model() as model:
+        tau = pm.Gamma("tau", 2.0, 1.0)
+        pm.Normal("y", tau, tau=tau, observed=y)
+    return model, {"tau": H}
+
+
+def other_likelihoods():
+    _, y = regression()
+    with pm.Model() as model:
+        s = pm.HalfCauchy("s", 1.0)
+        m = pm.Normal("m", 0.0, 1.0)
+        pm.StudentT("y", nu=4.0, mu=m, sigma=s, observed=y)
+        pm.Censored("c", pm.Normal.dist(m, s), lower=-1.0, upper=1.0, observed=np.clip(y, -1.0, 1.0))
+    return model, {"s": H, "m": H}
+
+
+def positive_normals():
+    # a Normal kept positive by its transform, and a Gamma kept below a bound
+    _, y = regression()
+    with pm.Model() as model:
+        m = pm.Normal("m", 0.0, 1.0, transform=pm.distributions.transforms.log)
+        tau = pm.Gamma("tau", 2.0, 1.0, transform=pm.distributions.transforms.Interval(0.0, 5.0))
+        pm.Normal("y", m, tau=tau, observed=y)
+    return model, {"m": H, "tau": H}
+
+
+def mixture_of_levels():
+    _, y = regression()
+    with pm.Model() as model:
+        level = pm.Normal("level", [-1.0, 1.0], 1.0, shape=2)
+        which = pm.Bernoulli("which", 0.5, shape=12)
+        beta = pm.Gamma("beta", 2.0, 1.0)
+        pm.Normal("y", level[which], tau=beta, observed=y)
+    return model, {"level": W, "which": "BinaryGibbsMetropolis", "beta": G}
+
+
+ALL = [
+    linear,
+    linear_with_fixed_precisions,
+    rvm,
+    regularised_horseshoe,
+    collapsed,
+    random_intercepts,
+    precision_by_group,
+    horseshoe,
+    eight_schools,
+    non_centred_schools,
+    logistic,
+    logistic_with_a_scale,
+    nonlinear_mean,
+    squared_weight,
+    prior_means,
+    skewed_prior_mean,
+    potential,
+    second_likelihood,
+    two_noises,
+    matrix_of_weights,
+    products_of_normals,
+    sums_joins_and_slices,
+    missing_data,
+    sum_of_variances,
+    no_conjugate_prior,
+    two_elements_each,
+    scale_in_the_mean,
+    other_likelihoods,
+    positive_normals,
+    mixture_of_levels,
+]

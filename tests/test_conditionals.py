@@ -1,0 +1,201 @@
+"""The conjugate conditionals: distributions against SciPy's and quadrature, Gaussian draws exactly, digit by digit."""
+
+import mpmath
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from bayessel.samplers import conditionals
+from bayessel.samplers.conditionals import Likelihood, Spectrum, gaussian
+
+# --- precisions and scales --------------------------------------------------------------------------------------
+
+
+def is_from(draws, distribution):
+    """Kolmogorov-Smirnov p-value of independent draws."""
+    return stats.kstest(np.ravel(draws), distribution.cdf).pvalue
+
+
+@pytest.mark.parametrize("shape", [0.02, 0.4, 0.5, 3.0, 400.0])
+def test_log_gamma_is_the_logarithm_of_a_gamma_variable(rng, shape):
+    draws = conditionals.log_gamma(np.full(4000, shape), rng)
+    assert is_from(draws, stats.loggamma(shape)) > 1e-4
+    assert is_from(draws, stats.loggamma(1.2 * shape + 0.05)) < 1e-4
+
+
+def test_log_gamma_where_the_variable_itself_underflows(rng):
+    draws = conditionals.log_gamma(np.full(4000, 1e-5), rng)
+    assert np.isfinite(draws).all() and np.mean(draws < -745.0) > 0.9
+    # log x = −E/a up to the bounded rest
+    assert is_from(draws * -1e-5, stats.expon()) > 1e-4
+
+
+def test_precision_and_variance_given_residuals(rng):
+    n, S = np.full(4000, 7.0), 3.3
+    precision = np.exp(conditionals.log_precision(1.5, 0.7, n, S, rng))
+    assert is_from(precision, stats.gamma(1.5 + 3.5, scale=1 / (0.7 + 1.65))) > 1e-4
+    assert is_from(precision, stats.gamma(1.5 + 3.0, scale=1 / (0.7 + 1.65))) < 1e-4
+    variance = np.exp(conditionals.log_variance(1.5, 0.7, n, S, rng))
+    assert is_from(variance, stats.invgamma(1.5 + 3.5, scale=0.7 + 1.65)) > 1e-4
+    assert is_from(variance, stats.invgamma(1.5 + 3.0, scale=0.7 + 1.65)) < 1e-4
+
+
+def half_student_conditional(df, A, n, S):
+    """Quantile and distribution function of log x given residuals, by quadrature on a grid of log x."""
+    u = np.linspace(-12.0, 12.0, 20_001)
+    log_p = stats.t(df, scale=A).logpdf(np.exp(u)) + u - n * u - 0.5 * S * np.exp(-2.0 * u)
+    p = np.exp(log_p - log_p.max())
+    cdf = np.cumsum(p) / p.sum()
+    return (lambda q: np.interp(q, cdf, u)), (lambda x: np.interp(x, u, cdf))
+
+
+@pytest.mark.parametrize(("df", "A", "n", "S"), [(1.0, 1.0, 1.0, 0.1), (1.0, 0.3, 12.0, 40.0), (4.0, 2.0, 3.0, 1.0)])
+def test_a_half_student_scale_stays_in_its_conditional(rng, df, A, n, S):
+    quantile, cdf = half_student_conditional(df, A, n, S)
+    start = quantile(rng.random(20_000))
+    count = np.full(start.shape, n)
+    end = conditionals.log_half_student_scale(start, df, A, count, S, rng)
+    assert stats.kstest(end, cdf).pvalue > 1e-4
+    wrong = conditionals.log_half_student_scale(start, df, A, count + 1.0, S, rng)
+    assert stats.kstest(wrong, cdf).pvalue < 1e-4
+    # it does move: rank correlation well below one
+    assert abs(stats.spearmanr(start, end).statistic) < 0.9
+
+
+# --- Gaussian blocks: a draw is affine in the normal numbers it uses, so its moments can be read off exactly -----
+
+
+class Replay:
+    """A generator whose normal numbers are given: zeros, but for one of them."""
+
+    def __init__(self, one=None):
+        self.one, self.used = one, 0
+
+    def standard_normal(self, size):
+        numbers = np.zeros(size)
+        if self.one is not None and self.used <= self.one < self.used + size:
+            numbers[self.one - self.used] = 1.0
+        self.used += size
+        return numbers
+
+
+def moments(draw):
+    """Mean and covariance of ``draw(rng)``, exact but for rounding."""
+    replay = Replay()
+    mean = draw(replay)
+    columns = np.column_stack([draw(Replay(j)) - mean for j in range(replay.used)])
+    return mean, columns @ columns.T
+
+
+def dense(factors, d, m):
+    """Mean and covariance by plain algebra."""
+    P = np.diag(d) + sum(A.T @ (np.broadcast_to(tau, len(A))[:, None] * A) for A, tau, _ in factors)
+    pull = d * m + sum(A.T @ (tau * y) for A, tau, y in factors)
+    return np.linalg.solve(P, pull), np.linalg.inv(P)
+
+
+def check(factors, d, m, rtol=1e-8):
+    mean, cov = moments(lambda rng: gaussian([(Likelihood(A), tau, y) for A, tau, y in factors], d, m, rng))
+    expected_mean, expected_cov = dense(factors, d, m)
+    sd = np.sqrt(np.diag(expected_cov))
+    assert_allclose(mean / sd, expected_mean / sd, atol=rtol * (1.0 + np.abs(mean / sd).max()))
+    assert_allclose(cov / np.outer(sd, sd), expected_cov / np.outer(sd, sd), atol=rtol)
+
+
+@pytest.mark.parametrize(("n", "m"), [(9, 4), (6, 6), (3, 8), (4, 5), (1, 1), (1, 2)])
+@pytest.mark.parametrize("weights", ["one", "many"])
+def test_a_gaussian_draw_has_the_moments_of_the_posterior(rng, n, m, weights):
+    A, y = rng.normal(size=(n, m)), rng.normal(size=n)
+    tau = 1.7 if weights == "one" else rng.gamma(2.0, size=n)
+    check([(A, tau, y)], rng.gamma(1.0, size=m), rng.normal(size=m))
+
+
+def test_several_factors_and_members_without_a_prior_of_their_own(rng):
+    factors = [(rng.normal(size=(n, 5)), tau, rng.normal(size=n)) for n, tau in [(7, 0.3), (2, 11.0), (6, 1.0)]]
+    check(factors, rng.gamma(1.0, size=5), rng.normal(size=5))
+    check(factors, np.array([0.0, 0.0, 2.0, 0.0, 1.0]), rng.normal(size=5))
+    check([], rng.gamma(1.0, size=5), rng.normal(size=5))
+
+
+def test_the_moments_see_a_wrong_precision(rng):
+    A, y, d, m = rng.normal(size=(6, 3)), rng.normal(size=6), np.ones(3), np.zeros(3)
+    mean, cov = moments(lambda r: gaussian([(Likelihood(A), 1.1, y)], d, m, r))
+    expected = dense([(A, 1.0, y)], d, m)
+    assert np.abs(mean - expected[0]).max() > 1e-3 and np.abs(cov - expected[1]).max() > 1e-3
+
+
+@pytest.mark.parametrize(("n", "m"), [(9, 4), (6, 6), (3, 8)])
+@pytest.mark.parametrize("centred", [False, True])
+def test_the_diagonalised_draw_is_the_same_distribution(rng, n, m, centred):
+    A, y, c = rng.normal(size=(n, m)), rng.normal(size=n), rng.gamma(3.0, size=m)
+    prior_mean = rng.normal(size=m) if centred else np.zeros(m)
+    spectrum = Spectrum(A, c)
+    centre = spectrum.forth @ prior_mean if centred else None
+    mean, cov = moments(lambda r: spectrum.draw(0.8, 2.3, spectrum.project(y), centre, r))
+    expected_mean, expected_cov = dense([(A, 2.3, y)], 0.8 * c**2, prior_mean)
+    assert_allclose(mean, expected_mean, atol=1e-10)
+    assert_allclose(cov, expected_cov, atol=1e-10)
+
+
+# --- ill-conditioned designs, against 60 digits ------------------------------------------------------------------
+
+
+def exact(A, tau, y, d):
+    """Mean and covariance with a prior mean of zero, in 60 digits."""
+    with mpmath.workdps(60):
+        A, y = mpmath.matrix(A.tolist()), mpmath.matrix(y.tolist())
+        P = tau * (A.T * A) + mpmath.diag([mpmath.mpf(float(v)) for v in d])
+        cov = P**-1
+        mean = cov * (A.T * y) * tau
+        return np.array(mean.tolist(), dtype=float)[:, 0], np.array(cov.tolist(), dtype=float)
+
+
+def bumps(n, m, width):
+    x, c = np.linspace(-1, 1, n), np.linspace(-1, 1, m)
+    return np.exp(-(((x[:, None] - c) / width) ** 2))
+
+
+CASES = {
+    # name: rows, columns, width, range of log α, the function that must be reached
+    "few rows": (8, 18, 0.5, (-3, 2), "_by_rows"),
+    "few rows, squares too large": (8, 18, 0.5, (-30, 2), "_by_rows"),
+    "low rank": (18, 18, 6.0, (-26, 6), "_by_rows"),
+    "refined": (16, 16, 0.35, (-14, 2), "_perturbed"),
+    "orthogonal": (16, 16, 0.35, (-30, 2), "_orthogonal"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_ill_conditioned_draws_against_60_digits(rng, monkeypatch, case):
+    n, m, width, (low, high), path = CASES[case]
+    A = bumps(n, m, width)
+    d = np.exp(rng.permutation(np.linspace(low, high, m)))
+    y = np.sin(3 * np.linspace(-1, 1, n)) + 0.01 * rng.normal(size=n)
+    tau = 100.0
+    reached = []
+    original = getattr(conditionals, path)
+    monkeypatch.setattr(conditionals, path, lambda *a: reached.append(path) or original(*a))
+    likelihood = Likelihood(A)
+    mean, cov = moments(lambda r: gaussian([(likelihood, tau, y)], d, np.zeros(m), r))
+    assert reached
+    expected_mean, expected_cov = exact(A, tau, y, d)
+    sd = np.sqrt(np.diag(expected_cov))
+    # far below the Monte Carlo error of any run; what cancels between columns can be known no better
+    assert np.abs((mean - expected_mean) / sd).max() < 1e-4
+    assert np.abs((cov - expected_cov) / np.outer(sd, sd)).max() < 1e-4
+    # and what the data determine best: the fit
+    assert_allclose(A @ mean, A @ expected_mean, atol=1e-6)
+    fit, expected_fit = np.diag(A @ cov @ A.T), np.diag(A @ expected_cov @ A.T)
+    assert_allclose(fit, expected_fit, rtol=1e-4)
+
+
+def test_columns_of_very_different_sizes_are_all_kept(rng):
+    A = rng.normal(size=(4, 12))
+    size = np.logspace(-120, 120, 12)
+    y = rng.normal(size=4)
+    likelihood = Likelihood(A * size)
+    mean, cov = moments(lambda r: gaussian([(likelihood, 1.0, y)], size**2, np.zeros(12), r))
+    expected_mean, expected_cov = dense([(A, 1.0, y)], np.ones(12), np.zeros(12))
+    assert_allclose(mean * size, expected_mean, atol=1e-9)
+    assert_allclose(cov * size * size[:, None], expected_cov, atol=1e-9)
