@@ -133,7 +133,7 @@ def sample(
     budget = as_seconds(time_budget)
     folder = as_folder(store)
     resume, log_likelihood = as_flag(resume, "resume"), as_flag(log_likelihood, "log_likelihood")
-    bar = as_flag(progressbar, "progressbar") and not as_flag(quiet, "quiet")
+    progressbar, quiet = as_flag(progressbar, "progressbar"), as_flag(quiet, "quiet")
 
     with ExitStack() as stack:
         # one thread from here on, also in this process: the order of a threaded sum is in the last bits of a draw
@@ -159,7 +159,9 @@ def sample(
             )
             stack.callback(workers.close)
             compiled = perf_counter() - began
-            with Progress(bar, chains, tune, tune + draws, [one.done for one in positions]) as progress:
+            with Progress(
+                progressbar and not quiet, chains, tune, tune + draws, [one.done for one in positions]
+            ) as progress:
 
                 def record(block: Block) -> None:
                     if kept is not None:

@@ -74,10 +74,12 @@ def check_same(stored: Mapping[str, Any], now: Mapping[str, Any], folder: Any) -
     }
     for what, remedy in remedies.items():
         if stored[what] != now[what]:
-            there, here = _differing(stored[what], now[what])
-            raise ValueError(f"the store {folder} holds another run: {what} is {there} there and {here} here; {remedy}")
+            where, there, here = _differing(stored[what], now[what], what)
+            raise ValueError(
+                f"the store {folder} holds another run: {where} is {there} there and {here} here; {remedy}"
+            )
     if stored["versions"] != now["versions"]:
-        there, here = _differing(stored["versions"], now["versions"])
+        _, there, here = _differing(stored["versions"], now["versions"], "versions")
         warnings.warn(
             f"the store {folder} was written with {there}, this is {here}: the chains go on, but may differ in "
             "rounding from what the old releases would have drawn",
@@ -143,21 +145,17 @@ def _described_initvals(initvals: Any) -> Any:
     }
 
 
-def _differing(there: Any, here: Any) -> tuple[Any, Any]:
-    """Return the part in which two values differ."""
-    while True:
-        if isinstance(there, dict) and isinstance(here, dict):
-            keys = [key for key in {**there, **here} if there.get(key) != here.get(key)]
-            if len(keys) == 1 and keys[0] in there and keys[0] in here:
-                key = keys[0]
-                inside = there[key], here[key]
-                if isinstance(inside[0], dict | list):
-                    there, here = inside
-                    continue
-            return {k: there.get(k) for k in keys}, {k: here.get(k) for k in keys}
-        if isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
-            pairs = [(a, b) for a, b in zip(there, here, strict=True) if a != b]
-            if len(pairs) == 1:
-                there, here = pairs[0]
-                continue
-        return there, here
+def _differing(there: Any, here: Any, path: str) -> tuple[str, Any, Any]:
+    """Return the part in which two values differ, and where it stands."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        keys = [key for key in {**there, **here} if there.get(key) != here.get(key)]
+        if len(keys) == 1 and keys[0] in there and keys[0] in here:
+            return _differing(there[keys[0]], here[keys[0]], f"{path}.{keys[0]}")
+        return path, {key: there.get(key) for key in keys}, {key: here.get(key) for key in keys}
+    if isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
+        pairs = [(i, a, b) for i, (a, b) in enumerate(zip(there, here, strict=True)) if a != b]
+        if len(pairs) == 1:
+            i, a, b = pairs[0]
+            label = a.get("step", i) if isinstance(a, dict) else i
+            return _differing(a, b, f"{path}[{label}]")
+    return path, there, here

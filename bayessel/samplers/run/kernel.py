@@ -26,6 +26,14 @@ Point = dict[str, Array]
 #: count over all draws so far that PyMC keeps outside the sampling state (`diverging` says the same, draw by draw).
 _NOT_KEPT = ("tune", "in_warmup", "warning", "divergences")
 
+#: PyMC's names inside a step, and in results.
+_RENAMED = {
+    "model_logp": "lp",
+    "mean_tree_accept": "acceptance_rate",
+    "depth": "tree_depth",
+    "tree_size": "n_steps",
+}
+
 
 @dataclass
 class Position:
@@ -229,17 +237,16 @@ def _stat_columns(steps: Sequence[BlockedStep], names: Sequence[str]) -> dict[st
     different classes give the same name, the last keeps it plain and the others put their own name before it: a
     model's HMC step stands last, and its `diverging` and `energy` are looked for under these names.
     """
-    sources: dict[str, list[int]] = {}
+    sources: dict[str, list[tuple[int, str]]] = {}
     for i, step in enumerate(steps):
         for key in step.stats_dtypes_shapes:
             # the log density after the last step only is that of the stored draw
             if key not in _NOT_KEPT and not (key == "model_logp" and i < len(steps) - 1):
-                sources.setdefault(key, []).append(i)
+                sources.setdefault(_RENAMED.get(key, key), []).append((i, key))
     columns: dict[str, list[tuple[int, str]]] = {}
-    for key, givers in sources.items():
-        plain = "lp" if key == "model_logp" else key
-        last = type(steps[givers[-1]])
-        for i in givers:
+    for plain, givers in sources.items():
+        last = type(steps[givers[-1][0]])
+        for i, key in givers:
             name = plain if type(steps[i]) is last else f"{names[i]}_{plain}"
             columns.setdefault(name, []).append((i, key))
     return columns

@@ -12,16 +12,16 @@ from pymc.util import get_untransformed_name, is_transformed_name
 
 from bayessel.samplers.run.kernel import Point
 
-#: Jittered points tried per chain before giving up, as in PyMC.
-TRIES = 11
+#: Jittered points tried per chain before giving up.
+TRIES = 40
 
 
 def initial_points(model: pm.Model, initvals: Any, rngs: Sequence[np.random.Generator]) -> list[Point]:
     """Return one point per chain: PyMC's initial point plus U(−1, 1) in the unconstrained space.
 
     Variables that `initvals` fixes and discrete ones are not jittered. A point whose log density is not finite is
-    drawn again, and the jitter is halved with every second try: a point near the middle of the prior is the most
-    that can be done without knowing the model.
+    drawn again; every second try keeps the full jitter, the others halve it each time, since it may be the jitter or
+    the middle of the prior that the model does not allow.
     """
     given = checked_initvals(model, initvals, len(rngs))
     exact = {get_untransformed_name(name) if is_transformed_name(name) else name for one in given for name in one}
@@ -79,7 +79,7 @@ def _finite_point(
     for attempt in range(TRIES):
         seed = int(rng.integers(2**30))
         centre, far = middle(seed), moved(seed)
-        shrink = 0.5 ** (attempt // 2)
+        shrink = 1.0 if attempt % 2 == 0 else 0.5 ** ((attempt + 1) // 2)
         for name in names:
             value = np.asarray(far[name])
             near = np.asarray(centre[name])

@@ -65,7 +65,7 @@ def from_tree(tree: Tree, pattern: Any, path: str = "state") -> Any:
         like = pattern if isinstance(pattern, list | tuple) else []
         return [from_tree(item, _at(like, i), f"{path}[{i}]") for i, item in enumerate(tree)]
     if not isinstance(tree, dict):
-        return tree.copy() if isinstance(tree, np.ndarray) else tree
+        return tree.copy(order="K") if isinstance(tree, np.ndarray) else tree
     kind = tree.get(_TAG)
     if kind == "rng":
         return RandomGeneratorState(
