@@ -129,9 +129,7 @@ def test_the_mass_below_the_hull_is_that_of_quadrature():
     sampler = AdaptiveRejection(log_density, [start, -2.0, 1.0])
     sampler._weigh()
     edges = [-60.0, *sampler._edges[1:-1], 20.0]
-    areas = [
-        integrate.quad(lambda x: math.exp(sampler.hull(x)), a, b)[0] for a, b in pairwise(edges)
-    ]
+    areas = [integrate.quad(lambda x: math.exp(sampler.hull(x)), a, b)[0] for a, b in pairwise(edges)]
     np.testing.assert_allclose(
         np.array(sampler._cumulative) / sampler._cumulative[-1], np.cumsum(areas) / np.sum(areas), rtol=1e-8
     )
