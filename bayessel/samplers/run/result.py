@@ -7,20 +7,28 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import xarray as xr
 from pymc.backends.arviz import coords_and_dims_for_inferencedata, find_constants, find_observations
+from pytensor.compile.mode import Mode
+from pytensor.graph.replace import vectorize_graph
+from pytensor.link.basic import PerformLinker
 
 from bayessel.samplers.run.kernel import Array, Point
 
 #: Pointwise log likelihoods kept at most: draws × rows, 400 MB of them.
 LARGEST_LIKELIHOOD = 5e7
+#: Bytes of intermediate results while draws are finished.
+WORKING_MEMORY = 1e8
 
 
 class Finisher:
     """Computes everything the model defines from the value variables of a draw.
 
-    One compiled function gives constrained variables, deterministic ones and the pointwise log likelihood: compiling
-    costs more than a thousand draws of most models.
+    One function gives constrained variables, deterministic ones and the pointwise log likelihood, of many draws in one
+    call: then plain Python between NumPy's operations costs little, and no machine code needs to be made, which from an
+    empty cache would take longer than the sampling of most models. What cannot be done for many draws at once is
+    compiled as usual, and called draw by draw.
 
     Parameters
     ----------
@@ -52,28 +60,68 @@ class Finisher:
             observed = []
         by_name = {str(one.name): one for one in model.unobserved_value_vars}
         self._names = [str(one.name) for one in (*model.free_RVs, *model.deterministics)]
-        outputs = [by_name[name] for name in self._names]
         self._observed = [str(rv.name) for rv in observed]
-        terms = model.logp(vars=observed, sum=False) if observed else []
-        self._function = model.compile_fn(
-            outs=[*outputs, *terms], inputs=model.value_vars, point_fn=False, on_unused_input="ignore"
-        )
+        outputs = [by_name[name] for name in self._names]
+        outputs += model.logp(vars=observed, sum=False) if observed else []
         self._inputs = [str(value.name) for value in model.value_vars]
-        # the call compiles, and tells shapes and dtypes for the case without any draw
-        self._example = [np.asarray(out) for out in self._function(*(point[name] for name in self._inputs))]
+        example = [point[name] for name in self._inputs]
+        try:
+            self._function, self._ranks, per_draw = _for_many(model, outputs, example)
+            self._chunk = max(1, int(WORKING_MEMORY / max(per_draw, 1)))
+        except Exception:  # whatever an operation may raise that knows nothing of batches
+            self._function, self._ranks, self._chunk = _one_by_one(model, outputs), [], 0
+        # shapes and dtypes, for the case without any draw
+        self._example = self._call([value[None] for value in example])
 
     def __call__(self, draws: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, Array]]:
         """Return (posterior, log likelihood) of draws with axes (chain, draw, …)."""
         chains, length = next(iter(draws.values())).shape[:2]
-        found = [np.empty((chains, length, *one.shape), dtype=one.dtype) for one in self._example]
-        columns = [draws[name] for name in self._inputs]
-        for chain in range(chains):
-            for i in range(length):
-                outs = self._function(*(column[chain, i, ...] for column in columns))
-                for array, out in zip(found, outs, strict=True):
-                    array[chain, i] = out
+        found = [np.empty((chains * length, *one.shape[1:]), dtype=one.dtype) for one in self._example]
+        columns = [draws[name].reshape(chains * length, *draws[name].shape[2:]) for name in self._inputs]
+        chunk = self._chunk or 1
+        for begin in range(0, chains * length, chunk):
+            part = slice(begin, begin + chunk)
+            for array, values in zip(found, self._call([column[part] for column in columns]), strict=True):
+                array[part] = values
+        found = [array.reshape(chains, length, *array.shape[1:]) for array in found]
         n = len(self._names)
         return dict(zip(self._names, found[:n], strict=True)), dict(zip(self._observed, found[n:], strict=True))
+
+    def _call(self, columns: list[Array]) -> list[Array]:
+        """Return the outputs of some draws, the draw first; what does not depend on the draw is repeated."""
+        if not self._chunk:
+            return [np.asarray(out)[None] for out in self._function(*(column[0] for column in columns))]
+        count = len(columns[0])
+        outs = [np.asarray(out) for out in self._function(*columns)]
+        return [
+            out if out.ndim > rank else np.broadcast_to(out, (count, *out.shape))
+            for out, rank in zip(outs, self._ranks, strict=True)
+        ]
+
+
+def _for_many(model: pm.Model, outputs: Sequence[Any], example: Sequence[Array]) -> tuple[Any, list[int], float]:
+    """Return a function of many draws, the rank of each output for one draw, and the bytes it works on per draw."""
+    values = model.value_vars
+    batches = {one: pt.tensor(one.name, dtype=one.type.dtype, shape=(None, *one.type.shape)) for one in values}
+    many = vectorize_graph(list(outputs), replace=batches)
+    # what is left unfused and kept shows how much memory a draw needs
+    mode = Mode(linker=PerformLinker(allow_gc=False), optimizer="fast_run").excluding("fusion", "inplace")
+    function = model.compile_fn(
+        many, inputs=list(batches.values()), mode=mode, point_fn=False, on_unused_input="ignore"
+    )
+    ranks = [one.type.ndim for one in outputs]
+    sizes = []
+    for count in (2, 3):
+        outs = function(*(np.repeat(np.asarray(value)[None], count, axis=0) for value in example))
+        if any(np.ndim(out) > rank and len(out) != count for out, rank in zip(outs, ranks, strict=True)):
+            raise ValueError("an output does not follow the number of draws")
+        stored = [cell[0] for cell in function.vm.storage_map.values()]
+        sizes.append(sum(one.nbytes for one in stored if isinstance(one, np.ndarray)))
+    return function, ranks, sizes[1] - sizes[0]
+
+
+def _one_by_one(model: pm.Model, outputs: Sequence[Any]) -> Any:
+    return model.compile_fn(outputs, inputs=model.value_vars, point_fn=False, on_unused_input="ignore")
 
 
 def tree(
@@ -97,12 +145,14 @@ def tree(
         if rv.name in dims and value.name in draws and draws[value.name].shape == posterior[rv.name].shape:
             dims[value.name] = dims[rv.name]
 
+    library = {name: value for name, value in attributes.items() if name.startswith("inference_library")}
+
     def dataset(values: Mapping[str, Array], sampled: bool = True, own: Mapping[str, Any] | None = None) -> xr.Dataset:
         # a coordinate that fits none of the variables would be an error, one that fits not all of them too
         mine = {name: list(own[name]) if own and name in own else list(dims.get(name, ())) for name in values}
         found: xr.Dataset = arviz_base.dict_to_dataset(
             {name: np.asarray(value) for name, value in values.items()},
-            inference_library=pm,
+            attrs=library,
             coords=coords,
             dims=mine,
             sample_dims=["chain", "draw"] if sampled else [],
