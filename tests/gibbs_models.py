@@ -261,16 +261,34 @@ def sum_of_variances():
     return model, {"s": H, "r": H}
 
 
-def no_conjugate_prior():
+def log_concave_scales():
     _, y = regression()
     with pm.Model() as model:
         sd = pm.Gamma("sd", 2.0, 1.0)
-        variance = pm.LogNormal("variance", 0.0, 1.0)
+        variance = pm.LogNormal("variance", 0.3, 0.7)
         precision = pm.InverseGamma("precision", 3.0, 2.0)
+        half = pm.HalfNormal("half", 1.5, shape=4)
+        steep = pm.Exponential("steep", 2.0)
+        broad = pm.HalfCauchy("broad", 0.5)
+        wide = pm.Weibull("wide", 1.5, 2.0)
         pm.Normal("y", 0.0, sd, observed=y)
         pm.Normal("y2", 0.0, pm.math.sqrt(variance), observed=y)
         pm.Normal("y3", 0.0, tau=precision, observed=y)
-    return model, {"sd": H, "variance": H, "precision": H}
+        pm.Normal("y4", 0.3, half[GROUP], observed=y)
+        pm.Normal("y5", 0.0, 2.0 * steep, observed=y)
+        pm.Normal("y6", 0.0, tau=broad, observed=y)
+        pm.Normal("y7", 0.0, wide, observed=y)
+    return model, dict.fromkeys(("sd", "variance", "precision", "half", "steep", "broad", "wide"), G)
+
+
+def no_conjugate_prior():
+    _, y = regression()
+    with pm.Model() as model:
+        flat = pm.Uniform("flat", 0.0, 5.0)
+        heavy = pm.Pareto("heavy", 2.0, 0.3)
+        pm.Normal("y", 0.0, flat, observed=y)
+        pm.Normal("y2", 0.0, heavy, observed=y)
+    return model, {"flat": H, "heavy": H}
 
 
 def two_elements_each():
@@ -345,6 +363,7 @@ ALL = [
     sums_joins_and_slices,
     missing_data,
     sum_of_variances,
+    log_concave_scales,
     no_conjugate_prior,
     two_elements_each,
     scale_in_the_mean,

@@ -1,8 +1,9 @@
 """Precisions, variances and scales of Normal variables: what is conjugate, and the conditional draw.
 
 A positive variable x is conjugate when everything that depends on it is a Normal variable whose mean is free of x and
-whose standard deviation is s·xᵏ, element by element: k = −1/2 with a Gamma prior, 1/2 with an inverse-gamma prior, 1
-with a half-Student prior.
+whose standard deviation is s·xᵏ, element by element. With k = −1/2 and a Gamma prior, or k = 1/2 and an inverse-gamma
+prior, the conditional is of the same family; with k = 1 and a half-Student prior it is a mixture of such; under the
+other usual priors it is log-concave in log x and drawn exactly all the same.
 """
 
 from __future__ import annotations
@@ -11,18 +12,29 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pymc.distributions.continuous import HalfCauchyRV, HalfStudentTRV
+from pymc.distributions.continuous import HalfCauchyRV, HalfStudentTRV, WeibullBetaRV
 from pymc.logprob.transforms import LogTransform
 from pytensor.graph.basic import Variable
-from pytensor.tensor.random.basic import ExponentialRV, GammaRV, InvGammaRV
+from pytensor.tensor.random.basic import ExponentialRV, GammaRV, HalfNormalRV, InvGammaRV, LogNormalRV
 
 from bayessel._check import FloatArray
-from bayessel.samplers import conditionals
+from bayessel.samplers import conditionals, log_scales
 from bayessel.samplers.conjugacy.affine import MAX_ENTRIES, affine, design
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, distribution_name
 from bayessel.samplers.conjugacy.monomial import monomial
 from bayessel.samplers.conjugacy.program import Program
+from bayessel.samplers.log_scales import LogConcave
 
+PRIORS = (
+    GammaRV,
+    ExponentialRV,
+    InvGammaRV,
+    HalfCauchyRV,
+    HalfStudentTRV,
+    HalfNormalRV,
+    LogNormalRV,
+    WeibullBetaRV,
+)
 _POWER_NAMES = {-0.5: "a precision", 0.5: "a variance", 1.0: "a standard deviation"}
 
 
@@ -38,7 +50,7 @@ class ScaleConditional:
     def __init__(self, graph: ModelGraph, x: Variable) -> None:
         self.x = x
         op = x.owner.op
-        if not isinstance(op, GammaRV | ExponentialRV | InvGammaRV | HalfCauchyRV | HalfStudentTRV):
+        if not isinstance(op, PRIORS):
             raise NotConjugateError(f"{distribution_name(x)} is no conjugate prior of a scale")
         transform = graph.model.rvs_to_transforms[x]
         if transform is not None and not isinstance(transform, LogTransform):
@@ -56,6 +68,8 @@ class ScaleConditional:
             if power and part.power != power:
                 raise NotConjugateError(f"enters {child.name} and {children[0].name} with different powers")
             power = part.power
+            if not power:
+                raise NotConjugateError(f"does not set the scale of {child.name}")
             programs.append(_Child(graph, child, mean, sd, part.index))
         self.power = power
         self.children = programs
@@ -74,7 +88,8 @@ class ScaleConditional:
                 child_shape = np.shape(child.program(initial)[0])
                 child.find_places(x, np.shape(initial[x]), child_shape, initial)
         names = ", ".join(str(c.name) for c in children)
-        self.says = f"{distribution_name(x)} prior of {_POWER_NAMES[power]}; Normal in {names}"
+        role = _POWER_NAMES.get(power, f"a precision to the power {-0.5 / power:g}")
+        self.says = f"{distribution_name(x)} prior of {role}; Normal in {names}"
 
     def _kind(self, op: Any) -> str:
         if self.power == -0.5 and isinstance(op, GammaRV | ExponentialRV):
@@ -83,8 +98,7 @@ class ScaleConditional:
             return "inverse gamma"
         if self.power == 1.0 and isinstance(op, HalfCauchyRV | HalfStudentTRV):
             return "half-Cauchy" if isinstance(op, HalfCauchyRV) else "half-Student"
-        role = _POWER_NAMES.get(self.power, f"a power {-2.0 * self.power:g} of a precision")
-        raise NotConjugateError(f"{distribution_name(self.x)} is no conjugate prior of {role}")
+        return "log-concave"
 
     def refresh(self, env: dict[Variable, Any]) -> None:
         """Take in data and shapes; `env` holds constrained values of all that is needed."""
@@ -108,8 +122,39 @@ class ScaleConditional:
             return conditionals.log_precision(1.0, 1.0 / parameters[0], self.n, S, rng)
         if self.kind == "inverse gamma":
             return conditionals.log_variance(parameters[0], parameters[1], self.n, S, rng)
+        log_now = np.log(env[self.x])
+        if self.kind == "log-concave":
+            return self._draw_log_concave(parameters, S, log_now, rng)
         df, A = (1.0, parameters[0]) if self.kind == "half-Cauchy" else parameters
-        return conditionals.log_half_student_scale(np.log(env[self.x]), df, A, self.n, S, rng)
+        return conditionals.log_half_student_scale(log_now, df, A, self.n, S, rng)
+
+    def _draw_log_concave(
+        self, parameters: list[Any], S: Any, log_now: FloatArray, rng: np.random.Generator
+    ) -> FloatArray:
+        """Log x ∝ prior · x^(−kn) exp(−½ S x^(−2k)); half-Student priors at other powers than 1 come here too."""
+        k = self.power
+        c, terms, rest = _log_prior(self.x.owner.op, parameters)
+        h = LogConcave(np.shape(self.n), c - k * self.n, [*terms, (0.5 * S, -2.0 * k)], **rest)
+        near = np.log(np.asarray(S) / self.n) / (2.0 * k)
+        return log_scales.draw(h, np.where(np.isfinite(near), near, 0.0), log_now, rng)
+
+
+def _log_prior(op: Any, parameters: list[Any]) -> tuple[Any, list[tuple[Any, Any]], dict[str, Any]]:
+    """Parameters (c, (a, p) pairs, the rest) of the log density of log x, see `log_scales`."""
+    if isinstance(op, HalfNormalRV):
+        return 1.0, [(0.5 / np.square(parameters[1]), 2.0)], {}
+    if isinstance(op, ExponentialRV):
+        return 1.0, [(1.0 / parameters[0], 1.0)], {}
+    if isinstance(op, GammaRV):
+        return parameters[0], [(1.0 / parameters[1], 1.0)], {}
+    if isinstance(op, InvGammaRV):
+        return -parameters[0], [(parameters[1], -1.0)], {}
+    if isinstance(op, WeibullBetaRV):
+        return parameters[0], [(np.power(parameters[1], -1.0 * parameters[0]), parameters[0])], {}
+    if isinstance(op, LogNormalRV):
+        return 0.0, [], {"m": parameters[0], "q": 1.0 / np.square(parameters[1])}
+    df, A = (1.0, parameters[0]) if isinstance(op, HalfCauchyRV) else parameters
+    return 1.0, [], {"r": 0.5 * (df + 1.0), "t": 1.0 / (df * np.square(A))}
 
 
 class _Child:
