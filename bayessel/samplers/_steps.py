@@ -28,7 +28,7 @@ class _Plan(NamedTuple):
     reason: dict[Variable, str]
 
 
-def steps(model: pm.Model | None = None, *, assigned: Any = ()) -> list[Any]:
+def steps(model: pm.Model | None = None, *, assigned: Any = (), **hmc: Any) -> list[Any]:
     """Step methods for every free variable of a PyMC model; ``pm.sample(step=bs.steps(model))`` runs them.
 
     Precisions, variances and scales of Normal variables get `GammaPrecisionGibbs`, Normal variables in whose means all
@@ -41,6 +41,8 @@ def steps(model: pm.Model | None = None, *, assigned: Any = ()) -> list[Any]:
         Any model; default the one on the stack.
     assigned : step method or list of them
         Your own choices, made before: they come first in the result and their variables are left to them.
+    **hmc
+        Passed to `PersistentHMC`, for instance ``window=4``; unless given, ``updates_per_draw="auto"``.
 
     Returns
     -------
@@ -71,7 +73,7 @@ def steps(model: pm.Model | None = None, *, assigned: Any = ()) -> list[Any]:
     rest = list(plan.rest)
     if rest:
         try:
-            last = [PersistentHMC(rest, model=model)]
+            last = [PersistentHMC(rest, model=model, **{"updates_per_draw": "auto", **hmc})]
         except (NotImplementedError, NullTypeGradError):
             last = []
             for rv in rest:
@@ -81,6 +83,11 @@ def steps(model: pm.Model | None = None, *, assigned: Any = ()) -> list[Any]:
     for method, rvs in chosen.items():
         made.append(method([model.rvs_to_values[rv] for rv in rvs], model=model))
     return made + last
+
+
+def gibbs_blocks(model: pm.Model | None = None, *, assigned: Any = ()) -> list[list[Variable]]:
+    """The blocks of Normal variables that `steps` gives to `GaussianWeightsGibbs`, one each."""
+    return _plan(modelcontext(model), _as_steps(assigned)).blocks
 
 
 def explain_steps(model: pm.Model | None = None, *, assigned: Any = ()) -> str:
