@@ -3,6 +3,7 @@
 from bayessel.diagnostics import calibration
 from bayessel.diagnostics._compare import compare
 from bayessel.diagnostics._comparison import WidthComparison
+from bayessel.diagnostics._convergence import Convergence, convergence
 from bayessel.diagnostics._criteria import CRITERIA, Criterion
 from bayessel.diagnostics._curves import Optimum, Prediction, credible_widths, optima, scales
 from bayessel.diagnostics._mdl import flag_length, mdl_alpha, mdl_w
@@ -14,6 +15,7 @@ from bayessel.diagnostics._verdict import verdict
 
 __all__ = [
     "CRITERIA",
+    "Convergence",
     "Criterion",
     "Optimum",
     "Prediction",
@@ -21,6 +23,7 @@ __all__ = [
     "WidthComparison",
     "calibration",
     "compare",
+    "convergence",
     "credible_widths",
     "flag_length",
     "mdl_alpha",
