@@ -5,10 +5,15 @@ Notation: residuals r_i = (y_i − μ_i)/s_i, n of them to each precision, S = �
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.linalg import blas, lapack
 
 from bayessel._check import FloatArray
+
+#: One number, or one for each element.
+Number = float | FloatArray
 
 #: Largest diagonal of I + BᵀB at which one Cholesky factor alone keeps half the digits.
 _SAFE = 1e8
@@ -16,41 +21,30 @@ _SAFE = 1e8
 _REFINABLE = 1e13
 
 
-def log_gamma(shape: FloatArray, rng: np.random.Generator) -> FloatArray:
+def log_gamma(shape: Number, rng: np.random.Generator) -> Any:
     """Log of x ~ Gamma(shape, 1), also where x itself underflows: x = y U^{1/shape}, y ~ Gamma(shape + 1, 1)."""
-    if np.min(shape) >= 0.5:
+    if (shape if isinstance(shape, float) else shape.min()) >= 0.5:
         return np.log(rng.standard_gamma(shape))
     return np.log(rng.standard_gamma(shape + 1.0)) - rng.standard_exponential(np.shape(shape)) / shape
 
 
-def log_precision(
-    shape: FloatArray, rate: FloatArray, n: FloatArray, S: FloatArray, rng: np.random.Generator
-) -> FloatArray:
+def log_precision(shape: Number, rate: Number, n: Number, S: Number, rng: np.random.Generator) -> Any:
     """Log τ for the prior τ ~ Gamma(shape, rate): τ | r ~ Gamma(shape + n/2, rate + S/2)."""
     return log_gamma(shape + 0.5 * n, rng) - np.log(rate + 0.5 * S)
 
 
-def log_variance(
-    shape: FloatArray, scale: FloatArray, n: FloatArray, S: FloatArray, rng: np.random.Generator
-) -> FloatArray:
+def log_variance(shape: Number, scale: Number, n: Number, S: Number, rng: np.random.Generator) -> Any:
     """Log v for the prior v ~ InvGamma(shape, scale), τ = 1/v: v | r ~ InvGamma(shape + n/2, scale + S/2)."""
     return np.log(scale + 0.5 * S) - log_gamma(shape + 0.5 * n, rng)
 
 
-def log_half_student_scale(
-    log_x: FloatArray,
-    df: float | FloatArray,
-    A: float | FloatArray,
-    n: FloatArray,
-    S: FloatArray,
-    rng: np.random.Generator,
-) -> FloatArray:
+def log_half_student_scale(log_x: Number, df: Number, A: Number, n: Number, S: Number, rng: np.random.Generator) -> Any:
     """Next log x of a chain with the conditional of x ~ half-t(df, scale A), τ = 1/x², as invariant distribution.
 
     x² | a ~ InvGamma(df/2, df/a), a ~ InvGamma(1/2, 1/A²) has that prior (Wand et al. 2011, Bayesian Analysis 6, eq. 2
     and result 5); a is drawn given x, used once and dropped.
     """
-    shape = np.broadcast_to(0.5 * (df + 1.0), np.shape(log_x))
+    shape = 0.5 * (df + 1.0) + 0.0 * n  # one draw to each element
     log_a = np.logaddexp(np.log(df) - 2.0 * log_x, -2.0 * np.log(A)) - log_gamma(shape, rng)
     rate = np.exp(np.logaddexp(np.log(df) - log_a, np.log(0.5 * S)))
     return 0.5 * (np.log(rate) - log_gamma(0.5 * (df + n), rng))

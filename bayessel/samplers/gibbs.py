@@ -114,7 +114,7 @@ class GammaPrecisionGibbs(_GibbsStep):
 
     def _refresh(self, point: dict[str, Any], env: dict[Variable, Any]) -> None:
         for conditional in self.conditionals:
-            for rv in conditional.needs:
+            for rv in conditional.reads:
                 self.space.read(rv, point, env)
             conditional.refresh(env)
 

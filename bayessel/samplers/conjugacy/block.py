@@ -15,7 +15,7 @@ from pytensor.graph.basic import Variable
 from bayessel._check import FloatArray
 from bayessel.samplers.conditionals import Likelihood, Spectrum, gaussian
 from bayessel.samplers.conjugacy.affine import MAX_ENTRIES, Affine, affine, design
-from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, Space
+from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, Space, precision
 
 
 class GaussianBlock:
@@ -43,7 +43,7 @@ class GaussianBlock:
             self.own.append(part is None)
             if part is not None:
                 self.factors.append(_Factor(graph, x, part, len(outputs), inside=True))
-            outputs += [x, mean, sd]
+            outputs += [x, mean, precision(sd)]
         children = dict.fromkeys(c for x in self.members for c in graph.children(x) if c not in block)
         for child in children:
             mean, sd = graph.normal(child)
@@ -53,7 +53,7 @@ class GaussianBlock:
             if part is None:
                 raise NotConjugateError(f"stands in {child.name}, but not in its mean")
             self.factors.append(_Factor(graph, child, part, len(outputs), inside=False))
-            outputs += [graph.value(child), mean, sd]
+            outputs += [graph.value(child), mean, precision(sd)]
         self.program = graph.program(outputs)
         needs = [v for p in (self.program, *(f.linear for f in self.factors)) for v in p.inputs]
         self.needs = list(dict.fromkeys([*self.members, *needs]))
@@ -96,9 +96,9 @@ class GaussianBlock:
         self._spectrum = self._find_spectrum(values, static)
 
     def _read_prior(self, k: int, values: list[Any]) -> None:
-        place = self.slices[k]
-        self._m[place] = np.broadcast_to(values[3 * k + 1], self.shapes[k]).ravel()
-        self._d[place] = np.broadcast_to(np.square(np.reciprocal(values[3 * k + 2])), self.shapes[k]).ravel()
+        place, shape = self.slices[k], self.shapes[k]
+        self._m[place].reshape(shape)[...] = values[3 * k + 1]
+        self._d[place].reshape(shape)[...] = values[3 * k + 2]
 
     def _find_spectrum(self, values: list[Any], static: list[bool]) -> Spectrum | None:
         """One constant design of one precision, and prior precisions in constant ratios: diagonal for good."""
@@ -107,22 +107,14 @@ class GaussianBlock:
         [factor] = self.factors
         if factor.A is None or not factor.one_precision:
             return None
-        sds = [3 * k + 2 for k in range(len(self.members))]
+        own = [3 * k + 2 for k in range(len(self.members))]
         self._centre_moves = not all(static[3 * k + 1] for k in range(len(self.members)))
-        if all(static[i] for i in sds):
+        if all(static[i] for i in own):
             self._alpha = -1
-            c = (
-                np.sqrt(self._d)
-                if not self._centre_moves
-                else np.concatenate(
-                    [
-                        np.broadcast_to(1.0 / np.asarray(values[i]), shape).ravel()
-                        for i, shape in zip(sds, self.shapes, strict=True)
-                    ]
-                )
-            )
-        elif len(self.members) == 1 and np.size(values[sds[0]]) == 1:
-            self._alpha, c = sds[0], np.ones(self.size)
+            parts = [np.broadcast_to(values[i], shape).ravel() for i, shape in zip(own, self.shapes, strict=True)]
+            c = np.sqrt(np.concatenate(parts))
+        elif len(self.members) == 1 and np.size(values[own[0]]) == 1:
+            self._alpha, c = own[0], np.ones(self.size)
         else:
             return None
         if not np.all(np.isfinite(c) & (c > 0.0)):
@@ -138,8 +130,7 @@ class GaussianBlock:
 
     def draw(self, env: dict[Variable, Any], rng: np.random.Generator) -> list[FloatArray]:
         """Constrained values of the members."""
-        held = self.program
-        values = held(env)
+        values = self.program(env)
         if self._spectrum is not None:
             X = self._draw_spectrum(values, rng)
         else:
@@ -147,12 +138,14 @@ class GaussianBlock:
                 self._read_prior(k, values)
             factors = [factor.current(self, env, values) for factor in self.factors]
             X = gaussian(factors, self._d, self._m, rng)
+        if len(self.shapes) == 1:
+            return [X.reshape(self.shapes[0])]
         return [X[place].reshape(shape) for place, shape in zip(self.slices, self.shapes, strict=True)]
 
     def _draw_spectrum(self, values: list[Any], rng: np.random.Generator) -> FloatArray:
         spectrum, [factor] = self._spectrum, self.factors
         assert spectrum is not None
-        alpha = 1.0 if self._alpha < 0 else float(np.ravel(values[self._alpha])[0]) ** -2
+        alpha = 1.0 if self._alpha < 0 else values[self._alpha].item()
         beta, y = factor.scalar_precision(values)
         z = self._projection if y is None else spectrum.project(y)
         centre = self._centre
@@ -181,12 +174,11 @@ class _Factor:
         self.linear.refresh()
         self.shape = np.shape(values[self.place])
         self.check_size(int(np.prod(self.shape)), block.size)
-        sd = values[self.place + 2]
-        self.sd_static = static[self.place + 2]
-        self.one_precision = np.size(sd) == 1 or self.sd_static
-        self.weight: Any = None  # of the rows, where the standard deviations are constant but differ
-        if self.sd_static and np.size(sd) > 1:
-            self.weight = 1.0 / np.broadcast_to(sd, self.shape).ravel()
+        tau, constant = values[self.place + 2], static[self.place + 2]
+        self.one_precision = np.size(tau) == 1 or constant
+        self.weight: Any = None  # of the rows, where their precisions are constant but differ
+        if constant and np.size(tau) > 1:
+            self.weight = np.sqrt(np.broadcast_to(tau, self.shape).ravel())
         self.y_static = static[self.place] and static[self.place + 1]
         self.A = self.design(block, env) if self.constant_design else None
         self.y = self._target(values)
@@ -209,7 +201,7 @@ class _Factor:
 
     def scalar_precision(self, values: list[Any]) -> tuple[float, FloatArray | None]:
         """(τ, y), y None where it is the constant one."""
-        tau = 1.0 if self.weight is not None else float(np.ravel(values[self.place + 2])[0]) ** -2
+        tau = 1.0 if self.weight is not None else values[self.place + 2].item()
         return tau, None if self.y_static else self._target(values)
 
     def current(
@@ -220,8 +212,7 @@ class _Factor:
         y = self.y if self.y_static else self._target(values)
         if self.one_precision:
             return A, self.scalar_precision(values)[0], y
-        sd = np.broadcast_to(values[self.place + 2], self.shape).ravel()
-        return A, np.square(np.reciprocal(sd)), y
+        return A, np.broadcast_to(values[self.place + 2], self.shape).ravel(), y
 
 
 def _check_line(graph: ModelGraph, space: Space, x: Variable) -> None:

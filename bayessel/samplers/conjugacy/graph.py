@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
+import pytensor.scalar as ps
+import pytensor.tensor as pt
 from pymc.distributions.distribution import SymbolicRandomVariable
 from pymc.logprob.transforms import LogTransform
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Constant, Variable
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.random.basic import NormalRV
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Shape, Shape_i
@@ -121,6 +124,36 @@ class ModelGraph:
             return Program(outputs, sorted(roots, key=self.variables.index))
         except ValueError as error:
             raise NotConjugateError(str(error)) from error
+
+
+def precision(sd: Variable) -> Variable:
+    """1/sd² as an expression; where PyMC made sd from a precision, that one."""
+    given = _given_precision(sd)
+    return pt.reciprocal(pt.sqr(sd)) if given is None else given
+
+
+def _given_precision(sd: Variable) -> Variable | None:
+    """The tau of |tau|^(−1/2) sign(tau), which is what PyMC makes of ``tau=``."""
+    node = sd.owner
+    if node is None:
+        return None
+    if isinstance(node.op, DimShuffle):
+        inner = _given_precision(node.inputs[0])
+        return None if inner is None else node.clone_with_new_inputs([inner]).outputs[0]
+    if not _is(node, ps.Mul) or len(node.inputs) != 2:
+        return None
+    power, sign = (v.owner for v in node.inputs)
+    if not (_is(power, ps.Pow) and _is(sign, ps.Sign) and _is(power.inputs[0].owner, ps.Abs)):
+        return None
+    tau, exponent = power.inputs[0].owner.inputs[0], power.inputs[1]
+    while exponent.owner is not None and isinstance(exponent.owner.op, DimShuffle):
+        exponent = exponent.owner.inputs[0]
+    is_half = isinstance(exponent, Constant) and bool(np.all(exponent.data == -0.5))
+    return tau if is_half and tau is sign.inputs[0] and tau.type.dtype == "float64" else None
+
+
+def _is(node: Any, scalar_op: type) -> bool:
+    return node is not None and isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, scalar_op)
 
 
 def distribution_name(rv: Variable) -> str:

@@ -20,7 +20,7 @@ from pytensor.tensor.random.basic import ExponentialRV, GammaRV, HalfNormalRV, I
 from bayessel._check import FloatArray
 from bayessel.samplers import conditionals, log_scales
 from bayessel.samplers.conjugacy.affine import MAX_ENTRIES, affine, design
-from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, distribution_name
+from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, distribution_name, precision
 from bayessel.samplers.conjugacy.monomial import monomial
 from bayessel.samplers.conjugacy.program import Program
 from bayessel.samplers.log_scales import LogConcave
@@ -35,6 +35,8 @@ PRIORS = (
     LogNormalRV,
     WeibullBetaRV,
 )
+#: Kinds of conditionals that are drawn without looking at the present value.
+EXACT = ("gamma", "exponential", "inverse gamma")
 _POWER_NAMES = {-0.5: "a precision", 0.5: "a variance", 1.0: "a standard deviation"}
 
 
@@ -78,8 +80,9 @@ class ScaleConditional:
             raise NotConjugateError("its prior depends on itself")
         self.prior = graph.program(parameters)
         self.kind = self._kind(op)
-        needs = [v for program in (self.prior, *(c.program for c in programs)) for v in program.inputs]
-        self.needs = list(dict.fromkeys([x, *needs]))
+        reads = [v for program in (self.prior, *(c.program for c in programs)) for v in program.inputs]
+        self.reads = list(dict.fromkeys([x, *reads]))  # to take in data and shapes
+        self.needs = [v for v in self.reads if v is not x or self.kind not in EXACT]  # to draw
         for child in programs:
             if len(child.index.outputs) > 1:
                 # several places where x is read must be the same element, which only the data can tell
@@ -107,36 +110,48 @@ class ScaleConditional:
         n = np.zeros(int(np.prod(shape)))
         for child in self.children:
             n += child.refresh(self.x, shape, env)
-        self.n = n.reshape(shape)
+        self.shape = shape
+        # plain numbers are several times as fast as arrays of one element
+        self.n = float(n[0]) if n.size == 1 else n.reshape(shape)
+        found = self.prior(env)
+        self.parameters = self._numbers(found) if all(self.prior.static) else None
+
+    def _numbers(self, found: list[Any]) -> list[Any]:
+        if isinstance(self.n, float):
+            return [float(np.ravel(v)[0]) for v in found]
+        return [np.asarray(v, dtype=np.float64) for v in found]
 
     def draw(self, env: dict[Variable, Any], rng: np.random.Generator) -> FloatArray:
         """Log of the next x."""
-        S: Any = 0.0
-        for child in self.children:
-            S = S + child.sum_of_squares(env, np.shape(self.n))
-        parameters = self.prior(env)
+        S = self.children[0].sum_of_squares(env, self.shape)
+        for child in self.children[1:]:
+            S = S + child.sum_of_squares(env, self.shape)
+        parameters = self._numbers(self.prior(env)) if self.parameters is None else self.parameters
+        log_x = self._draw(parameters, S, env, rng)
+        return np.full(self.shape, log_x) if isinstance(self.n, float) else log_x
+
+    def _draw(self, parameters: list[Any], S: Any, env: dict[Variable, Any], rng: np.random.Generator) -> Any:
+        n = self.n
         if self.kind == "gamma":
             # PyMC keeps the scale, 1/rate
-            return conditionals.log_precision(parameters[0], 1.0 / parameters[1], self.n, S, rng)
+            return conditionals.log_precision(parameters[0], 1.0 / parameters[1], n, S, rng)
         if self.kind == "exponential":
-            return conditionals.log_precision(1.0, 1.0 / parameters[0], self.n, S, rng)
+            return conditionals.log_precision(1.0, 1.0 / parameters[0], n, S, rng)
         if self.kind == "inverse gamma":
-            return conditionals.log_variance(parameters[0], parameters[1], self.n, S, rng)
+            return conditionals.log_variance(parameters[0], parameters[1], n, S, rng)
         log_now = np.log(env[self.x])
         if self.kind == "log-concave":
-            return self._draw_log_concave(parameters, S, log_now, rng)
+            # log x ∝ prior · x^(−kn) exp(−½ S x^(−2k)); half-Student priors at other powers than 1 come here too
+            c, terms, rest = _log_prior(self.x.owner.op, parameters)
+            k = self.power
+            h = LogConcave(self.shape, c - k * n, [*terms, (0.5 * S, -2.0 * k)], **rest)
+            near = np.log(S / n) / (2.0 * k)
+            x = log_scales.draw(h, np.where(np.isfinite(near), near, 0.0), log_now, rng)
+            return x.item() if isinstance(n, float) else x
         df, A = (1.0, parameters[0]) if self.kind == "half-Cauchy" else parameters
-        return conditionals.log_half_student_scale(log_now, df, A, self.n, S, rng)
-
-    def _draw_log_concave(
-        self, parameters: list[Any], S: Any, log_now: FloatArray, rng: np.random.Generator
-    ) -> FloatArray:
-        """Log x ∝ prior · x^(−kn) exp(−½ S x^(−2k)); half-Student priors at other powers than 1 come here too."""
-        k = self.power
-        c, terms, rest = _log_prior(self.x.owner.op, parameters)
-        h = LogConcave(np.shape(self.n), c - k * self.n, [*terms, (0.5 * S, -2.0 * k)], **rest)
-        near = np.log(np.asarray(S) / self.n) / (2.0 * k)
-        return log_scales.draw(h, np.where(np.isfinite(near), near, 0.0), log_now, rng)
+        return conditionals.log_half_student_scale(
+            log_now.item() if isinstance(n, float) else log_now, df, A, n, S, rng
+        )
 
 
 def _log_prior(op: Any, parameters: list[Any]) -> tuple[Any, list[tuple[Any, Any]], dict[str, Any]]:
@@ -164,7 +179,7 @@ class _Child:
         self, graph: ModelGraph, child: Variable, mean: Variable, sd: Variable, index: tuple[Variable, ...]
     ) -> None:
         self.name = child.name
-        self.program = graph.program([graph.value(child), mean, sd])
+        self.program = graph.program([graph.value(child), mean, precision(sd)])
         self.index = graph.program(list(index))
         self.places: Any = None
         self.linear: Program | None = None
@@ -178,17 +193,18 @@ class _Child:
 
     def refresh(self, x: Variable, shape: tuple[int, ...], env: dict[Variable, Any]) -> FloatArray:
         """Number of elements of the child that belong to each element of x."""
-        # at x = 1 the standard deviation is s
+        # at x = 1 the precision is 1/s²
         self.program.refresh({x: np.ones(shape)})
-        value, mean, s = self.program(env)
+        value, mean, weight = self.program(env)
         size = int(np.prod(shape))
-        value_static, mean_static, s_static = self.program.static
+        value_static, mean_static, weight_static = self.program.static
         self.mean_is_zero = mean_static and not np.any(mean)
-        self.unit = s_static and bool(np.all(np.asarray(s) == 1.0))
+        self.unit = weight_static and bool(np.all(np.asarray(weight) == 1.0))
         child_shape = np.shape(value)
         self.places = None
-        self.reduced = _Reduced.of(self, x, shape, env) if size == 1 and value_static and s_static else None
-        if size == 1:
+        self.reduced = _Reduced.of(self, x, shape, env) if size == 1 and value_static and weight_static else None
+        self.one = size == 1
+        if self.one:
             return np.array([float(np.prod(child_shape))])
         places = self.find_places(x, shape, child_shape, env)
         if child_shape != shape or not np.array_equal(places, np.arange(size)):
@@ -208,17 +224,18 @@ class _Child:
     def sum_of_squares(self, env: dict[Variable, Any], shape: tuple[int, ...]) -> Any:
         """S = Σ ((value − mean)/s)², one number per element of x."""
         if self.reduced is not None:
-            return np.reshape(self.reduced.sum_of_squares(env), shape)
-        value, mean, s = self.program(env)
+            return self.reduced.sum_of_squares(env)
+        value, mean, weight = self.program(env)
         r = value if self.mean_is_zero else value - mean
-        if not self.unit:
-            r = r / s
-        if self.places is not None:
-            return np.bincount(self.places, weights=np.square(r).ravel(), minlength=int(np.prod(shape))).reshape(shape)
-        if np.prod(shape) != 1:
-            return np.square(r)
-        r = np.ravel(r)
-        return np.reshape(r @ r, shape)
+        if self.one:
+            if self.unit:
+                r = r.ravel()
+                return float(r @ r)
+            return float((weight * np.square(r)).sum())
+        r2 = np.square(r) if self.unit else weight * np.square(r)
+        if self.places is None:
+            return r2
+        return np.bincount(self.places, weights=r2.ravel(), minlength=int(np.prod(shape))).reshape(shape)
 
 
 class _Reduced:
@@ -239,7 +256,7 @@ class _Reduced:
         shapes = [np.shape(env[v]) for v in members]
         zeros = {v: np.zeros(k) for v, k in zip(members, shapes, strict=True)}
         columns = sum(v.size for v in zeros.values())
-        value, _, s = child.program(env)
+        value, _, tau = child.program(env)
         if 2 * columns > np.size(value) or np.size(value) * columns > MAX_ENTRIES:
             return None
         child.linear.refresh()
@@ -247,11 +264,11 @@ class _Reduced:
         _, offset, _ = child.program(env)
         child.program.refresh({x: np.ones(shape)})
         out = np.shape(value)
-        weight = 1.0 / np.broadcast_to(s, out).ravel()
+        weight = np.sqrt(np.broadcast_to(tau, out).ravel())
         A = design(child.linear, members, shapes, out, env) * weight[:, None]
         return cls(A, np.broadcast_to(value - offset, out).ravel() * weight, members)
 
     def sum_of_squares(self, env: dict[Variable, Any]) -> float:
         w = env[self.members[0]] if len(self.members) == 1 else np.concatenate([env[v].ravel() for v in self.members])
-        r = self.z - self.R @ np.ravel(w)
+        r = self.z - self.R @ w.ravel()
         return float(r @ r) + self.rest
