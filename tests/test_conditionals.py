@@ -97,11 +97,13 @@ def dense(factors, d, m):
 
 
 def check(factors, d, m, rtol=1e-8):
-    mean, cov = moments(lambda rng: gaussian([(Likelihood(A), tau, y) for A, tau, y in factors], d, m, rng))
     expected_mean, expected_cov = dense(factors, d, m)
     sd = np.sqrt(np.diag(expected_cov))
-    assert_allclose(mean / sd, expected_mean / sd, atol=rtol * (1.0 + np.abs(mean / sd).max()))
-    assert_allclose(cov / np.outer(sd, sd), expected_cov / np.outer(sd, sd), atol=rtol)
+    for kept in (True, False):
+        prepared = [(Likelihood(A, kept=kept), tau, y) for A, tau, y in factors]
+        mean, cov = moments(lambda rng: gaussian(prepared, d, m, rng))  # noqa: B023 used at once
+        assert_allclose(mean / sd, expected_mean / sd, atol=rtol * (1.0 + np.abs(mean / sd).max()))
+        assert_allclose(cov / np.outer(sd, sd), expected_cov / np.outer(sd, sd), atol=rtol)
 
 
 @pytest.mark.parametrize(("n", "m"), [(9, 4), (6, 6), (3, 8), (4, 5), (1, 1), (1, 2)])

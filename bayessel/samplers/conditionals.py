@@ -51,23 +51,30 @@ def log_half_student_scale(log_x: Number, df: Number, A: Number, n: Number, S: N
 
 
 class Likelihood:
-    """A Gaussian factor exp(−½ Σ τ (Aw − y)²) with constant A, prepared for many draws."""
+    """A Gaussian factor exp(−½ Σ τ (Aw − y)²): its design A and, at first use, what many draws need of it.
 
-    def __init__(self, A: FloatArray) -> None:
+    With ``kept=False`` A is for one draw only, and nothing is decomposed.
+    """
+
+    def __init__(self, A: FloatArray, *, kept: bool = True) -> None:
         self.A = np.ascontiguousarray(A)
+        self.kept = kept
         self._gram: FloatArray | None = None
-        self._reduced: tuple[FloatArray, FloatArray] | None = None
+        self._reduced: tuple[FloatArray, FloatArray | None] | None = None if kept else (self.A, None)
 
     @property
     def gram(self) -> FloatArray:
-        """AᵀA in Fortran order, made at first use."""
+        """AᵀA in Fortran order."""
         if self._gram is None:
             self._gram = np.asfortranarray(self.A.T @ self.A)
         return self._gram
 
     @property
-    def reduced(self) -> tuple[FloatArray, FloatArray]:
-        """(R, Uᵀ) with A = UR up to the rounding of each column of A, and as few rows of R as that allows."""
+    def reduced(self) -> tuple[FloatArray, FloatArray | None]:
+        """(R, Uᵀ) with A = UR up to the rounding of each column of A, and as few rows of R as that allows.
+
+        Uᵀ is None where R is A itself.
+        """
         if self._reduced is None:
             size = np.sqrt(np.einsum("ij,ij->j", self.A, self.A))
             size[size == 0.0] = 1.0
@@ -132,7 +139,7 @@ def gaussian(
     w : array (M,)
     """
     one = len(factors) == 1 and np.ndim(factors[0][1]) == 0 and d.min() > 0.0
-    if one and 2 * len(factors[0][0].A) <= len(d):
+    if one and 2 * len(factors[0][0].reduced[0]) <= len(d):
         return _by_rows(factors[0], d, m, rng)
     P: FloatArray | None = None
     rhs = d * m
@@ -150,8 +157,6 @@ def gaussian(
     diagonal = P.diagonal()
     D = 1.0 / np.sqrt(np.where(d > 0.0, d, diagonal))
     largest = 1.0 + float((diagonal * D * D).max())
-    if largest >= _SAFE and one and 2 * len(factors[0][0].reduced[0]) <= len(d):
-        return _by_rows(factors[0], d, m, rng)
     if largest < _REFINABLE:
         P *= D[:, None]
         P *= D
@@ -181,7 +186,7 @@ def _by_rows(
     root = np.sqrt(tau)
     B = R * (root * D)
     u = m / D + rng.standard_normal(size)
-    gap = root * (Ut @ y) - B @ u - rng.standard_normal(k)
+    gap = root * (y if Ut is None else Ut @ y) - B @ u - rng.standard_normal(k)
     if float(np.einsum("ij,ij->i", B, B).max()) < _SAFE:
         K = B @ B.T
         K.ravel()[:: k + 1] += 1.0

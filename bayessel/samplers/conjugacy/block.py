@@ -192,7 +192,7 @@ class _Factor:
             A[:, own] += np.eye(own.stop - own.start)
         if self.weight is not None:
             A *= self.weight[:, None]
-        return Likelihood(A)
+        return Likelihood(A, kept=self.constant_design)
 
     def _target(self, values: list[Any]) -> FloatArray:
         value, offset = values[self.place], values[self.place + 1]
