@@ -181,3 +181,74 @@ def alive(pid):
             return file.read().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+SCRIPT = """
+import sys
+import bayessel as bs
+from tests.test_resume import hierarchical
+if __name__ == "__main__":
+    store, cores, out = sys.argv[1] or None, int(sys.argv[2]), sys.argv[3]
+    trace = bs.sample(
+        hierarchical(), 20_000, tune=500, chains=3, cores=cores, random_seed=5, store=store, log_likelihood=False
+    )
+    trace.to_netcdf(out)
+"""
+
+
+def hierarchical():
+    """Exact Gibbs blocks for some variables, persistent-momentum HMC for the others."""
+    import pymc as pm
+
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(5), 6)
+    y = rng.standard_t(4, size=30) + rng.normal(size=5)[group]
+    with pm.Model(coords={"group": range(5)}) as made:
+        mu = pm.Normal("mu", 0.0, 5.0)
+        tau = pm.Gamma("tau", 2.0, 2.0)
+        u = pm.Normal("u", mu, 1.0 / pm.math.sqrt(tau), dims="group")
+        s = pm.HalfNormal("s", 2.0)
+        pm.StudentT("y", nu=4.0, mu=u[group], sigma=s, observed=pm.Data("y_data", y))
+    return made
+
+
+@pytest.mark.slow
+def test_twenty_kills_of_a_real_process(tmp_path, rng):
+    """Ours and compiled code, a fresh interpreter each time: killed 20 times at random moments of its sampling."""
+    import subprocess
+    import sys
+
+    import arviz as az
+
+    script = tmp_path / "run.py"
+    script.write_text(SCRIPT)
+    environment = os.environ | {"PYTHONPATH": os.getcwd(), "PYTHONWARNINGS": "ignore"}
+
+    def start(store, cores, out):
+        command = [sys.executable, str(script), str(store), str(cores), str(out)]
+        return subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+
+    for out in ("cold", "whole"):  # the first compiles: a cold cache and a warm one differ in rounding
+        assert start("", 2, tmp_path / out).wait() == 0
+    whole = az.from_netcdf(tmp_path / "whole")
+    store, kills = tmp_path / "store", 0
+    while kills < 20:
+        before = written(store)
+        running = start(store, 1 + kills % 2, tmp_path / "part")
+        wait_for(lambda before=before, running=running: written(store) > before or running.poll() is not None, 120.0)
+        assert running.poll() is None, "the run ended before it was killed often enough"
+        time.sleep(rng.uniform(0.0, 0.4))
+        running.kill()
+        running.wait()
+        kills += 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StoreWarning)
+        assert start(store, 2, tmp_path / "end").wait() == 0
+    end = az.from_netcdf(tmp_path / "end")
+    assert same(whole, end)
+    total = whole.attrs["n_gradient_evaluations"]
+    assert end.attrs["n_gradient_evaluations"] == total
+    # what the last run computed is what was missing: its share of the draws, give or take unequal costs of draws
+    missing = 1.0 - end.attrs["resumed_draws"] / (3 * 20_500)
+    assert 0.0 < missing < 1.0
+    assert end.attrs["n_gradient_evaluations_now"] == pytest.approx(missing * total, rel=0.1)

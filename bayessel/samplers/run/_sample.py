@@ -145,7 +145,8 @@ def sample(
             stack.callback(kept.close)
         kernel = Kernel(as_steps(step, model), tune, draws)
         header, past, positions = _beginning(model, kernel, kept, seed, chains, draws, initvals, resume)
-        finisher = Finisher(model, positions[0].point, chains * draws, log_likelihood)
+        density = "lp" not in kernel.statistics
+        finisher = Finisher(model, positions[0].point, chains * draws, log_likelihood, density)
         book = Book(past, positions)
         outcome = Outcome(positions)
         compiled = perf_counter() - began

@@ -115,6 +115,11 @@ class Kernel:
             step.setup_chain(own, self.tune, self.draws)
         return Position(chain, 0, {name: np.array(value) for name, value in point.items()}, self._state())
 
+    @property
+    def statistics(self) -> list[str]:
+        """Names of the statistics."""
+        return list(self._columns)
+
     def shared_statistics(self) -> dict[str, list[str]]:
         """Statistics with an axis over steps, and what the steps along it move."""
         return {

@@ -40,9 +40,11 @@ class Finisher:
         Draws of all chains that are to be expected.
     likelihood : bool
         Whether the pointwise log likelihood is wanted.
+    density : bool
+        Whether the log density is wanted, because the steps do not tell it.
     """
 
-    def __init__(self, model: pm.Model, point: Point, draws: int, likelihood: bool) -> None:
+    def __init__(self, model: pm.Model, point: Point, draws: int, likelihood: bool, density: bool) -> None:
         self.model = model
         observed = list(model.observed_RVs)
         rows = sum(int(np.size(np.ma.getdata(value))) for value in find_observations(model).values())
@@ -63,6 +65,7 @@ class Finisher:
         self._observed = [str(rv.name) for rv in observed]
         outputs = [by_name[name] for name in self._names]
         outputs += model.logp(vars=observed, sum=False) if observed else []
+        outputs += [model.logp()] if density else []
         self._inputs = [str(value.name) for value in model.value_vars]
         example = [point[name] for name in self._inputs]
         try:
@@ -73,8 +76,8 @@ class Finisher:
         # shapes and dtypes, for the case without any draw
         self._example = self._call([value[None] for value in example])
 
-    def __call__(self, draws: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, Array]]:
-        """Return (posterior, log likelihood) of draws with axes (chain, draw, …)."""
+    def __call__(self, draws: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array]]:
+        """Return (posterior, log likelihood, log density) of draws with axes (chain, draw, …)."""
         chains, length = next(iter(draws.values())).shape[:2]
         found = [np.empty((chains * length, *one.shape[1:]), dtype=one.dtype) for one in self._example]
         columns = [draws[name].reshape(chains * length, *draws[name].shape[2:]) for name in self._inputs]
@@ -84,8 +87,10 @@ class Finisher:
             for array, values in zip(found, self._call([column[part] for column in columns]), strict=True):
                 array[part] = values
         found = [array.reshape(chains, length, *array.shape[1:]) for array in found]
-        n = len(self._names)
-        return dict(zip(self._names, found[:n], strict=True)), dict(zip(self._observed, found[n:], strict=True))
+        n, m = len(self._names), len(self._names) + len(self._observed)
+        parts = (self._names, found[:n]), (self._observed, found[n:m]), (["lp"] * (len(found) - m), found[m:])
+        posterior, likelihood, density = (dict(zip(*part, strict=True)) for part in parts)
+        return posterior, likelihood, density
 
     def _call(self, columns: list[Array]) -> list[Array]:
         """Return the outputs of some draws, the draw first; what does not depend on the draw is repeated."""
@@ -138,7 +143,7 @@ def tree(
     import arviz_base
 
     model = finisher.model
-    posterior, likelihood = finisher(draws)
+    posterior, likelihood, density = finisher(draws)
     coords, dims = coords_and_dims_for_inferencedata(model)
     for rv in model.free_RVs:  # a value variable whose transform keeps the shape has the dimensions of its variable
         value = model.rvs_to_values[rv]
@@ -164,7 +169,7 @@ def tree(
     groups = {
         "/posterior": dataset(posterior),
         "/unconstrained_posterior": dataset(draws),
-        "/sample_stats": dataset(stats, own={name: [f"{name}_step"] for name in axes}),
+        "/sample_stats": dataset({**density, **stats}, own={name: [f"{name}_step"] for name in axes}),
     }
     if likelihood:
         groups["/log_likelihood"] = dataset(likelihood)
