@@ -328,6 +328,30 @@ def positive_normals():
     return model, {"m": H, "tau": H}
 
 
+class Below(pm.logprob.transforms.Transform):
+    """(−∞, sd): a support that depends on a parameter."""
+
+    name = "below"
+
+    def backward(self, value, rng, size, mean, sd):
+        return sd - pt.exp(value)
+
+    def forward(self, value, rng, size, mean, sd):
+        return pt.log(sd - value)
+
+    def log_jac_det(self, value, *inputs):
+        return value
+
+
+def support_moved_by_the_scale():
+    _, y = regression()
+    with pm.Model() as model:
+        s = pm.HalfCauchy("s", 1.0)
+        m = pm.Normal("m", 0.0, s, transform=Below())
+        pm.Normal("y", m, 1.0, observed=y)
+    return model, {"s": H, "m": H}
+
+
 def mixture_of_levels():
     _, y = regression()
     with pm.Model() as model:
@@ -369,5 +393,6 @@ ALL = [
     scale_in_the_mean,
     other_likelihoods,
     positive_normals,
+    support_moved_by_the_scale,
     mixture_of_levels,
 ]

@@ -379,7 +379,7 @@ def test_what_is_not_conjugate_is_refused_with_the_reason(make, name, reason):
         (gibbs_models.squared_weight, "w", "not linear in w jointly .through Mul"),
         (gibbs_models.products_of_normals, ["u", "v"], "not linear in u, v jointly"),
         (gibbs_models.logistic, "w", "y is Bernoulli, not Normal"),
-        (gibbs_models.positive_normals, "m", "its transform log is not affine"),
+        (gibbs_models.positive_normals, "m", "the transform log of m is not affine"),
         (gibbs_models.potential, "v", "stands in the potential more"),
         (gibbs_models.other_likelihoods, "m", "not Normal"),
         (gibbs_models.linear, "alpha", "alpha is Gamma, not Normal"),

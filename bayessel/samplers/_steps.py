@@ -12,7 +12,7 @@ from pytensor.gradient import NullTypeGradError
 from pytensor.graph.basic import Variable
 
 from bayessel.samplers.conjugacy.block import GaussianBlock
-from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, Space, distribution_name
+from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, distribution_name
 from bayessel.samplers.conjugacy.scale import ScaleConditional
 from bayessel.samplers.gibbs import GammaPrecisionGibbs, GaussianWeightsGibbs
 from bayessel.samplers.persistent_hmc import PersistentHMC
@@ -147,7 +147,6 @@ def _as_steps(assigned: Any) -> list[Any]:
 
 def _plan(model: pm.Model, own: list[Any]) -> _Plan:
     graph = ModelGraph(model)
-    space = Space(graph)
     taken = {model.values_to_rvs[value] for step in own for value in step.vars}
     reason: dict[Variable, str] = {}
     scales: list[Variable] = []
@@ -164,7 +163,7 @@ def _plan(model: pm.Model, own: list[Any]) -> _Plan:
         is_normal = distribution_name(rv) == "Normal"
         try:
             if is_normal:
-                reason[rv] = GaussianBlock(graph, space, [rv]).says
+                reason[rv] = GaussianBlock(graph, [rv]).says
                 normal.append(rv)
             else:
                 reason[rv] = ScaleConditional(graph, rv).says
@@ -172,11 +171,11 @@ def _plan(model: pm.Model, own: list[Any]) -> _Plan:
         except NotConjugateError as declined:
             rest.append(rv)
             reason[rv] = f"not conjugate: {declined}"
-    blocks = _group(graph, space, normal)
+    blocks = _group(graph, normal)
     return _Plan(blocks, scales, discrete, rest, reason)
 
 
-def _group(graph: ModelGraph, space: Space, candidates: list[Variable]) -> list[list[Variable]]:
+def _group(graph: ModelGraph, candidates: list[Variable]) -> list[list[Variable]]:
     """Normals that are coupled drawn together, as far as they are conjugate jointly: no walk along their ridges."""
     near = {x: {x, *graph.children(x)} for x in candidates}
     blocks: list[list[Variable]] = []
@@ -188,7 +187,7 @@ def _group(graph: ModelGraph, space: Space, candidates: list[Variable]) -> list[
             grown = False
             reach = set().union(*(near[x] for x in block))
             for x in left:
-                if near[x] & reach and _is_block(graph, space, [*block, x]):
+                if near[x] & reach and _is_block(graph, [*block, x]):
                     block.append(x)
                     left.remove(x)
                     grown = True
@@ -197,9 +196,9 @@ def _group(graph: ModelGraph, space: Space, candidates: list[Variable]) -> list[
     return blocks
 
 
-def _is_block(graph: ModelGraph, space: Space, members: list[Variable]) -> bool:
+def _is_block(graph: ModelGraph, members: list[Variable]) -> bool:
     try:
-        GaussianBlock(graph, space, members)
+        GaussianBlock(graph, members)
     except NotConjugateError:
         return False
     return True

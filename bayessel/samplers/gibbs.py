@@ -17,7 +17,7 @@ from pymc.util import get_random_generator, get_value_vars_from_user_vars
 from pytensor.graph.basic import Variable
 
 from bayessel.samplers.conjugacy.block import GaussianBlock
-from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, Space
+from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError
 from bayessel.samplers.conjugacy.scale import ScaleConditional
 
 
@@ -35,7 +35,7 @@ class _GibbsStep(BlockedStep):
         self.rng = get_random_generator(rng)
         self.targets = [model.values_to_rvs[value] for value in self.vars]
         self.graph = ModelGraph(model)
-        self.space = Space(self.graph)
+        self.space = self.graph.space
         self._find()
         self._moved = self.space.moved_by(self.targets)
         self._fresh = False
@@ -152,7 +152,7 @@ class GaussianWeightsGibbs(_GibbsStep):
 
     def _find(self) -> None:
         try:
-            self.block = GaussianBlock(self.graph, self.space, self.targets)
+            self.block = GaussianBlock(self.graph, self.targets)
         except NotConjugateError as reason:
             raise self._refuse(self.targets[0], reason) from reason
 

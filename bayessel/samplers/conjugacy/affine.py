@@ -59,6 +59,27 @@ def affine(graph: ModelGraph, expression: Variable, block: Iterable[Variable]) -
     return _Reader(graph, frozenset(block)).read(expression)
 
 
+def check_line(graph: ModelGraph, x: Variable) -> None:
+    """Refuse a variable whose transform is not an affine map of the whole line onto itself."""
+    transform = graph.model.rvs_to_transforms[x]
+    if transform is None:
+        return
+    value, expression = graph.space.backward_expression(x)
+    refusal = NotConjugateError(f"the transform {transform.name} of {x.name} is not affine")
+    try:
+        part = affine(graph.with_variable(value), expression, [value])
+    except NotConjugateError as error:
+        raise refusal from error
+    if part is None or x in part.coefficients:
+        raise refusal
+
+
+def check_moved(graph: ModelGraph, targets: Sequence[Variable]) -> None:
+    """Refuse targets on which the support of another variable may depend, through that one's transform."""
+    for rv in graph.space.moved_by(targets):
+        check_line(graph, rv)
+
+
 def design(
     program: Program,
     members: Sequence[Variable],

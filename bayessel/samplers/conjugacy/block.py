@@ -14,8 +14,8 @@ from pytensor.graph.basic import Variable
 
 from bayessel._check import FloatArray
 from bayessel.samplers.conditionals import Likelihood, Spectrum, gaussian
-from bayessel.samplers.conjugacy.affine import MAX_ENTRIES, Affine, affine, design
-from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, Space, precision
+from bayessel.samplers.conjugacy.affine import MAX_ENTRIES, Affine, affine, check_line, check_moved, design
+from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, precision
 
 
 class GaussianBlock:
@@ -27,7 +27,7 @@ class GaussianBlock:
         The structure cannot be proved.
     """
 
-    def __init__(self, graph: ModelGraph, space: Space, members: Sequence[Variable]) -> None:
+    def __init__(self, graph: ModelGraph, members: Sequence[Variable]) -> None:
         self.graph, self.members = graph, list(members)
         block = frozenset(members)
         outputs: list[Variable] = []
@@ -35,7 +35,7 @@ class GaussianBlock:
         self.factors: list[_Factor] = []
         for x in self.members:
             mean, sd = graph.normal(x)
-            _check_line(graph, space, x)
+            check_line(graph, x)
             graph.check_free_of_potentials(x)
             if graph.roots([sd]) & block:
                 raise NotConjugateError(f"the standard deviation of {x.name} depends on the block itself")
@@ -58,6 +58,7 @@ class GaussianBlock:
         needs = [v for p in (self.program, *(f.linear for f in self.factors)) for v in p.inputs]
         self.needs = list(dict.fromkeys([*self.members, *needs]))
         self.others = [v for v in self.needs if v not in block]
+        check_moved(graph, self.members)
         self._check_size(graph)
         names = ", ".join(str(c.name) for c in children)
         self.says = f"Normal; the mean of {names} is linear in it" if names else "Normal; nothing else depends on it"
@@ -213,17 +214,3 @@ class _Factor:
         if self.one_precision:
             return A, self.scalar_precision(values)[0], y
         return A, np.broadcast_to(values[self.place + 2], self.shape).ravel(), y
-
-
-def _check_line(graph: ModelGraph, space: Space, x: Variable) -> None:
-    """The sampled value of a member must reach the whole line: no transform, or an affine map of it."""
-    if graph.model.rvs_to_transforms[x] is None:
-        return
-    value, expression = space.backward_expression(x)
-    name = graph.model.rvs_to_transforms[x].name
-    try:
-        part = affine(graph.with_variable(value), expression, [value])
-    except NotConjugateError as error:
-        raise NotConjugateError(f"its transform {name} is not affine") from error
-    if part is None or x in part.coefficients:
-        raise NotConjugateError(f"its transform {name} is not affine")

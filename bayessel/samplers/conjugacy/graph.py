@@ -106,12 +106,17 @@ class ModelGraph:
         return rv if rv in self.model.free_RVs else self.model.rvs_to_values[rv]
 
     @cached_property
+    def space(self) -> Space:
+        """How sampled and constrained values map to each other."""
+        return Space(self)
+
+    @cached_property
     def initial(self) -> dict[Variable, Any]:
         """Constrained initial values of the free variables: what shapes are read from before there is a point."""
         env: dict[Variable, Any] = {}
-        point, space = self.model.initial_point(), Space(self)
+        point = self.model.initial_point()
         for rv in self.model.free_RVs:
-            space.read(rv, point, env)
+            self.space.read(rv, point, env)
         return env
 
     def program(self, outputs: list[Variable]) -> Program:

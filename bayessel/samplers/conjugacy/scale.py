@@ -19,7 +19,7 @@ from pytensor.tensor.random.basic import ExponentialRV, GammaRV, HalfNormalRV, I
 
 from bayessel._check import FloatArray
 from bayessel.samplers import conditionals, log_scales
-from bayessel.samplers.conjugacy.affine import MAX_ENTRIES, affine, design
+from bayessel.samplers.conjugacy.affine import MAX_ENTRIES, affine, check_moved, design
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, distribution_name, precision
 from bayessel.samplers.conjugacy.monomial import monomial
 from bayessel.samplers.conjugacy.program import Program
@@ -58,6 +58,7 @@ class ScaleConditional:
         if transform is not None and not isinstance(transform, LogTransform):
             raise NotConjugateError(f"is sampled through the transform {transform.name}")
         graph.check_free_of_potentials(x)
+        check_moved(graph, [x])
         children = graph.children(x)
         if not children:
             raise NotConjugateError("nothing depends on it")
