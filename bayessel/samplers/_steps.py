@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pymc as pm
 from pymc.model import modelcontext
-from pymc.step_methods import STEP_METHODS
+from pymc.step_methods import STEP_METHODS, BlockedStep, CompoundStep
 from pytensor.gradient import NullTypeGradError
 from pytensor.graph.basic import Variable
 
@@ -140,7 +140,7 @@ def explain_steps(model: pm.Model | None = None, *, assigned: Any = ()) -> str:
 def _as_steps(assigned: Any) -> list[Any]:
     given = list(assigned) if isinstance(assigned, Sequence | Iterable) else [assigned]
     for step in given:
-        if not (hasattr(step, "vars") and hasattr(step, "step")):
+        if not isinstance(step, BlockedStep | CompoundStep):
             raise TypeError(f"assigned must be step methods, got {step!r}; build them first, for instance pm.NUTS([x])")
     return given
 
