@@ -6,7 +6,9 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from numpy.testing import assert_allclose
+from scipy import stats
 
+import bayessel as bs
 from bayessel.samplers.conjugacy.affine import affine, design
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, precision
 from bayessel.samplers.conjugacy.monomial import monomial
@@ -231,3 +233,54 @@ def test_data_are_read_at_refresh_and_constants_once():
 def test_an_expression_with_a_hole_is_refused():
     with pytest.raises(ValueError, match="neither an input"):
         Program([pt.dvector("x") + pt.dvector("y")], [])
+
+
+ELEMENTWISE = {
+    "reciprocal": pt.reciprocal,
+    "sqrt": pt.sqrt,
+    "exp": pt.exp,
+    "log": pt.log,
+    "log1p": pt.log1p,
+    "tanh": pt.tanh,
+    "sigmoid": pt.sigmoid,
+    "square": pt.sqr,
+    "negative": lambda v: -v,
+    "sign": pt.sign,
+    "absolute": abs,
+    "third": lambda v: v / 3,
+    "one over": lambda v: 1 / v,
+    "power": lambda v: v**-0.5,
+    "whole power": lambda v: v**3,
+    "whole quotient": lambda v: v // 2,
+    "sum": lambda v: v + v + 1,
+    "product": lambda v: v * v * 2,
+    "maximum": lambda v: pt.maximum(v, 2),
+    "switch": lambda v: pt.switch(v > 1, v, 0.5),
+    "clipped": lambda v: pt.clip(v, 0, 2),
+    "mean": lambda v: pt.mean(pt.stack([v, v])),
+}
+
+
+@pytest.mark.parametrize("value", [3, -2, 1, 50, 0.1, 1.5], ids=str)
+def test_numbers_of_every_type_are_computed_as_pytensor_does(value):
+    number = pt.as_tensor(value)
+    x = pt.dscalar("x")
+    names = [name for name in ELEMENTWISE if value > 0 or name not in ("sqrt", "log", "log1p", "power")]
+    outputs = [f(v) for name, f in ELEMENTWISE.items() for v in (number, number * x) if name in names]
+    program = Program(outputs, [x])
+    program.refresh()
+    got = program({x: np.asarray(0.7)})
+    expected = pytensor.function([x], outputs, mode="FAST_COMPILE")(0.7)
+    for output, a, b in zip(outputs, got, expected, strict=True):
+        # single precision where PyTensor uses it, and no less
+        assert_allclose(a, b, rtol=1e-6 if output.type.dtype == "float32" else 1e-14)
+
+
+def test_whole_numbers_as_parameters_of_a_prior(rng):
+    with pm.Model() as model:
+        tau = pm.Gamma("tau", 2, 3)
+        pm.Normal("y", 0, tau=tau, observed=np.ones(4))
+    step = bs.GammaPrecisionGibbs("tau", model=model)
+    step.setup_chain(rng, 0, 1)
+    draws = np.exp([step.step({"tau_log__": np.zeros(())})[0]["tau_log__"] for _ in range(2000)])
+    assert stats.kstest(draws, stats.gamma(2 + 2, scale=1 / (3 + 2)).cdf).pvalue > 1e-4

@@ -109,14 +109,14 @@ def _instruction(node: Any) -> Callable[..., Any]:
     """A NumPy function for the node, or its own Python implementation."""
     op = node.op
     floating = all(v.type.dtype == "float64" for v in (*node.inputs, *node.outputs) if hasattr(v.type, "dtype"))
-    if isinstance(op, Elemwise) and node.outputs[0].type.dtype == "float64":
+    if isinstance(op, Elemwise) and node.outputs[0].type.dtype.startswith("float"):
         ufunc = _UFUNCS.get(type(op.scalar_op))
-        if ufunc is not None:
-            if not floating:
-                ufunc = partial(ufunc, dtype=np.float64)  # integer and single-precision constants
-            return ufunc if len(node.inputs) == ufunc_arity(ufunc) else lambda *x: reduce(ufunc, x)
-        if isinstance(op.scalar_op, ps.Identity):
-            return np.asarray
+        if ufunc is None:
+            return partial(_perform_in, node.outputs[0].type.dtype, node)
+        if not floating:
+            # integer and single-precision constants: NumPy alone would compute 1/2 in integers
+            ufunc = partial(ufunc, dtype=node.outputs[0].type.dtype)
+        return ufunc if len(node.inputs) == ufunc_arity(ufunc) else lambda *x: reduce(ufunc, x)
     if isinstance(op, DimShuffle) and list(op.shuffle) == sorted(op.shuffle):
         return partial(_reshape, op.new_order)
     if isinstance(op, Dot) and floating:
@@ -132,6 +132,12 @@ def ufunc_arity(ufunc: Any) -> int:
 def _reshape(order: tuple[Any, ...], x: Any) -> Any:
     shape = np.shape(x)
     return np.reshape(x, [1 if o == "x" else shape[o] for o in order])
+
+
+def _perform_in(dtype: str, node: Any, *values: Any) -> Any:
+    """An elementwise operation with a floating result: its whole numbers are made floating first, conditions kept."""
+    result = _perform(node, *(v if np.asarray(v).dtype.kind in "fb" else np.asarray(v, dtype) for v in values))
+    return np.asarray(result, dtype)
 
 
 def _perform(node: Any, *values: Any) -> Any:
