@@ -525,3 +525,76 @@ def test_a_bar_on_a_terminal(made, monkeypatch):
     screen.truncate(0)
     bs.sample(made, 30, tune=5, chains=2, cores=1, step=walk(made), random_seed=1, quiet=True)
     assert "sampling" not in screen.getvalue()
+
+
+# --- with the steps that are found ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def bumps():
+    rng = np.random.default_rng(1)
+    x = np.linspace(-3.0, 3.0, 25)
+    return np.exp(-((x[:, None] - x[::5]) ** 2)), np.sin(x) + 0.2 * rng.normal(size=25)
+
+
+def test_steps_are_found(bumps):
+    """Exact blocks alone: nothing is compiled, and every group of the result is there."""
+    linear = bs.models.linear(*bumps)
+    one, two = (sample(linear, None, chains=2, cores=cores, log_likelihood=True) for cores in (1, 2))
+    assert same(one, two)
+    assert {"gaussian_weights_gibbs[w]", "gamma_precision_gibbs[beta_log__, alpha_log__]"} == set(
+        json.loads(one.attrs["step_seconds"])
+    )
+    assert np.array_equal(one.constant_data.Phi, bumps[0])
+    assert one.posterior.w.dims == ("chain", "draw", "basis") and "lp" in one.sample_stats
+    assert same(one, sample(linear, bs.steps(linear), chains=2))
+
+
+def test_weights_are_drawn_in_their_own_coordinates(bumps):
+    rvm = bs.models.rvm(*bumps)
+    trace = sample(rvm, None, chains=1, draws=5, tune=5)
+    assert "w" in trace.unconstrained_posterior and "w_whitened__" not in trace.unconstrained_posterior
+
+
+def test_what_the_user_leaves_is_assigned(bumps):
+    linear = bs.models.linear(*bumps)
+    with linear, plain_python():
+        own = pm.Slice([linear["alpha"]])
+    trace = sample(linear, own, chains=1, draws=3, tune=3)
+    assert next(iter(json.loads(trace.attrs["step_seconds"]))) == "slice[alpha_log__]"
+    assert len(json.loads(trace.attrs["step_seconds"])) == 3
+
+
+def test_persistent_hmc_goes_on_exactly(tmp_path, monkeypatch):
+    """Its momentum, mass, tuning and last gradient are in the store: cut anywhere, on one core or two."""
+    with plain_python(), pm.Model() as normal:
+        x = pm.Normal("x", shape=3)
+        pm.Normal("y", x.sum(), 1.0, observed=[0.5])
+        step = bs.PersistentHMC([x], compile_kwargs={"mode": "FAST_COMPILE"})
+        whole = sample(normal, step, draws=40, tune=60, chains=2)
+        monkeypatch.setattr(schedule, "BLOCK", 1e-9)
+        for draws, cores in ((5, 1), (40, 2)):
+            cut = sample(normal, step, draws=draws, tune=60, chains=2, store=tmp_path, cores=cores)
+    assert same(whole, cut)
+    assert whole.sample_stats.n_steps.dtype == np.int64 and whole.sample_stats.diverging.dtype == bool
+    assert cut.attrs["n_gradient_evaluations"] == whole.attrs["n_gradient_evaluations"]
+
+
+@pytest.mark.slow
+def test_the_relevance_vector_machine_agrees_with_nuts(bumps):
+    """Through other coordinates of the weights, the same distribution."""
+    rvm = bs.models.rvm(*bumps)
+    ours = bs.sample(rvm, 4000, chains=4, random_seed=1, progressbar=False)
+    nuts = pm.sample(2000, tune=2000, chains=4, cores=1, random_seed=2, model=rvm, progressbar=False, quiet=True,
+                     nuts_sampler="pymc", target_accept=0.98)  # fmt: skip
+    for name in ("w", "beta"):
+        a, b = ours.posterior[name], nuts.posterior[name]
+        centre = float(a.mean())
+        for x, y in ((a, b), ((a - centre) ** 2, (b - centre) ** 2)):
+            error = np.hypot(*(az.mcse(v.to_dataset(name="v")).v.values for v in (x, y)))
+            gap = (x.mean(("chain", "draw")) - y.mean(("chain", "draw"))).values
+            assert (np.abs(gap) < 4 * error).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        there = pm.sample(20, tune=20, chains=1, cores=1, step=bs.steps(rvm), model=rvm, progressbar=False, quiet=True)
+    assert set(there.posterior) == set(ours.posterior)

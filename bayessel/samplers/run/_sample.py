@@ -127,6 +127,11 @@ def sample(
     """
     began = perf_counter()
     model = as_model(model)
+    if step is None:
+        # coordinates that suit gradients only would be paid for by every exact draw
+        from bayessel.samplers.coupled import without_coupled_transforms
+
+        model = without_coupled_transforms(model)
     draws, tune, chains = as_count(draws, "draws"), as_count(tune, "tune", 0), as_count(chains, "chains")
     cores = as_cores(cores, chains)
     seed = as_seed(random_seed)
