@@ -143,6 +143,7 @@ def _longest_stay(x: FloatArray) -> int:
 def worst_first(table: pd.DataFrame) -> pd.DataFrame:
     """Broken columns first, then by R-hat over its limit or ESS below its own, constants last."""
     ess = table[["ess_bulk", "ess_tail"]].min(axis=1)
-    badness = np.maximum((table["r_hat"] - 1.0) / (MAX_RHAT - 1.0), MIN_ESS_PER_CHAIN / ess).fillna(np.inf)
-    badness[table["note"] == "constant"] = -1.0
-    return table.iloc[np.argsort(-badness.to_numpy(dtype=float), kind="stable")]
+    badness = np.maximum((table["r_hat"].to_numpy() - 1.0) / (MAX_RHAT - 1.0), MIN_ESS_PER_CHAIN / ess.to_numpy())
+    badness = np.where(np.isnan(badness), np.inf, badness)
+    badness = np.where(table["note"].to_numpy() == "constant", -1.0, badness)
+    return table.iloc[np.argsort(-badness, kind="stable")]

@@ -18,6 +18,7 @@ from pymc.model import modelcontext
 from pymc.step_methods.compound import BlockedStep, StepMethodState
 from pymc.step_methods.state import dataclass_state
 from pymc.util import get_random_generator, get_value_vars_from_user_vars
+from pytensor.gradient import grad
 from pytensor.graph.traversal import ancestors
 
 from bayessel._check import FloatArray, as_positive
@@ -78,7 +79,11 @@ class _OneByOne(BlockedStep):
 
     def _reset(self, tune: int) -> None:
         self.tune, self.n_tune, self.seen = tune > 0, int(tune), 0
-        self.centre = self.width = self.mean = self.squares = self.sliced = None
+        self.centre: np.ndarray | None = None
+        self.width: np.ndarray | None = None
+        self.mean: np.ndarray | None = None
+        self.squares: np.ndarray | None = None
+        self.sliced: np.ndarray | None = None
 
     def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
         """Start a chain: nothing learnt in another one is kept."""
@@ -142,8 +147,8 @@ class _OneByOne(BlockedStep):
         if self.seen >= _FEW:
             sd = np.sqrt(self.squares / (self.seen - 1))
             usable = np.isfinite(sd) & (sd > 0.0)
-            self.centre = np.where(usable, self.mean, self.centre)
-            self.width = np.where(usable, sd, self.width)
+            self.centre = np.where(usable, self.mean, np.asarray(self.centre))
+            self.width = np.where(usable, sd, np.asarray(self.width))
 
 
 class Conditional:
@@ -156,7 +161,7 @@ class Conditional:
         self.name = value.name
         self.others = [v.name for v in model.value_vars if v is not value and v in within]
         inputs = [value, *(v for v in model.value_vars if v is not value and v in within)]
-        outputs = [log_density, *([pt.grad(log_density, value)] if derivative else [])]
+        outputs = [log_density, *([grad(log_density, value)] if derivative else [])]
         self._function = pm.compile(inputs, outputs, **compile_kwargs)
         self._function.trust_input = True
         self._types = [(v.name, v.dtype) for v in inputs[1:]]

@@ -124,7 +124,7 @@ class SBC:
         return plot_ranks(self, list(self.table.index[:most]) if names is None else list(names))
 
 
-def _shape(row: pd.Series, n: int) -> str:
+def _shape(row: Any, n: int) -> str:
     """What the ranks look like, and what that usually means: mean and sd against their errors under uniformity."""
     aside = (row["mean_rank"] - 0.5) * np.sqrt(12.0 * n)
     wide = (row["rank_sd"] - 1.0) * np.sqrt(5.0 * n)
