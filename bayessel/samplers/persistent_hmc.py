@@ -58,7 +58,7 @@ class PersistentHMC(BlockedStep):
 
     Parameters
     ----------
-    vars : sequence of variables, optional
+    vars : sequence of variables or names, optional
         Which to sample; default all continuous variables of the model.
     n_leapfrog : int
         L, leapfrog steps per update.
@@ -149,7 +149,11 @@ class PersistentHMC(BlockedStep):
         )
 
         model = modelcontext(model)
-        free = model.continuous_value_vars if vars is None else get_value_vars_from_user_vars(vars, model)
+        if vars is None:
+            free = model.continuous_value_vars
+        else:
+            listed = vars if isinstance(vars, list | tuple) else [vars]
+            free = get_value_vars_from_user_vars([model[v] if isinstance(v, str) else v for v in listed], model)
         discrete = [var.name for var in free if np.dtype(var.dtype).kind != "f"]
         if discrete:
             raise TypeError(f"vars must be continuous, got {', '.join(discrete)}; give those to another step method")
@@ -310,10 +314,10 @@ class PersistentHMC(BlockedStep):
         """Take over the point; evaluate density and gradient if anything moved since they were last known."""
         position = np.concatenate([point[name].ravel() for name, _, _ in self._layout])
         others = [point[name] for name in self._shared]
-        if self._is_known(position, others):
-            return 0
         for shared, value in zip(self._shared.values(), others, strict=True):
             shared.set_value(value, borrow=True)
+        if self._is_known(position, others):
+            return 0
         logp, gradient = self._function(position)
         if not isfinite(logp) or (self.momentum is None and not np.isfinite(gradient).all()):
             where = "log density" if not isfinite(logp) else "gradient of the log density"
