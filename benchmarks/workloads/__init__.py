@@ -17,6 +17,9 @@ NAMES = (
     "rvm",
     "rvm_growth",
     "rvm_widths",
+    "samplers",
+    "samplers_gradient",
+    "samplers_overhead",
 )
 
 
