@@ -73,15 +73,15 @@ MISTAKES = ["prior only", "too narrow", "shifted", "never moves"]
 # --- simulation-based calibration -----------------------------------------------------------------------------------
 
 
-def ranks_of(model, make_steps, replications=300, seed=1, **arguments):
+def ranks_of(model, make_steps, replications=200, seed=1, **arguments):
     return sbc(model, make_steps, replications, 31, thin=1, tune=1, random_seed=seed, **QUICK, **arguments)
 
 
 def test_an_exact_sampler_has_uniform_ranks(normal):
     result = ranks_of(normal, factory(), include=["twice"])
-    assert result.ok and "Calibrated as far as 300 replications" in result.text
+    assert result.ok and "Calibrated as far as 200 replications" in result.text
     assert result.names == ("mu", "twice", "log prior", "log likelihood")
-    assert result.ranks.shape == (300, 4) and result.ranks.min() >= 0 and result.ranks.max() == 31
+    assert result.ranks.shape == (200, 4) and result.ranks.min() >= 0 and result.ranks.max() == 31
     assert_array_equal(result.ranks[:, 0], result.ranks[:, 1])
     assert np.abs(result.similarity).max() < 0.05
     assert result.table.loc["mu", "ecdf_p"] == ecdf(result.ranks[:, 0], 32)
@@ -184,13 +184,13 @@ def test_bins_are_equal_and_full_enough():
 
 def test_autocorrelation_of_neighbours_is_that_of_the_process(rng):
     found = []
-    for _ in range(2000):
+    for _ in range(1000):
         x = np.empty((31, 2))
         x[0] = rng.standard_normal(2)
         for k in range(1, 31):
             x[k] = [0.6, 0.0] * x[k - 1] + [0.8, 1.0] * rng.standard_normal(2)
         found.append(lag_one(x))
-    mean, error = np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(2000)
+    mean, error = np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(1000)
     assert abs(mean[1]) < 4 * error[1]
     assert abs(mean[0] - 0.6) < 0.1
     assert_array_equal(lag_one(np.ones((5, 1))), [1.0])
@@ -199,8 +199,8 @@ def test_autocorrelation_of_neighbours_is_that_of_the_process(rng):
 # --- Geweke's test --------------------------------------------------------------------------------------------------
 
 
-def joint_of(model, make_steps, draws=1000, seed=1, **arguments):
-    arguments = {"chains": 4, "tune": 0, "marginal": 4000} | arguments
+def joint_of(model, make_steps, draws=500, seed=1, **arguments):
+    arguments = {"chains": 4, "tune": 0, "marginal": 2000} | arguments
     return geweke(model, make_steps, draws, random_seed=seed, **arguments, **QUICK)
 
 
@@ -213,7 +213,7 @@ def test_the_simulators_agree_for_an_exact_sampler(normal, kind):
         steps.append(CompoundStep(factory(kind=kind)(model)))
         return steps[0]
 
-    result = joint_of(normal, make_steps, draws=1000 if kind is Told else 400)
+    result = joint_of(normal, make_steps, draws=500 if kind is Told else 300)
     assert result.ok, result.text
     assert "The two simulators agree" in result.text
     assert set(result.names) == {"mu", "log prior", "log likelihood", "mean of y", "mean square of y"}
@@ -247,8 +247,8 @@ def test_z_scores_know_autocorrelation(rng):
             x[:, k] = phi * x[:, k - 1] + np.sqrt(1 - phi**2) * x[:, k]
         return x + shift
 
-    z = np.array([compare_means(rng.standard_normal(3000), ar(0.9))[4] for _ in range(150)])
-    assert abs(z.mean()) < 4 / np.sqrt(150) and 0.8 < z.std() < 1.3
+    z = np.array([compare_means(rng.standard_normal(3000), ar(0.9))[4] for _ in range(100)])
+    assert abs(z.mean()) < 4 / np.sqrt(100) and 0.8 < z.std() < 1.3
     ess = compare_means(rng.standard_normal(3000), ar(0.9))[3]
     assert 0.6 < ess / (6000 * 0.1 / 1.9) < 1.6
     assert abs(compare_means(rng.standard_normal(3000), ar(0.5, 0.2))[4]) > 4

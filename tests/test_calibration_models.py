@@ -131,18 +131,18 @@ def linear():
 
 @pytest.mark.parametrize("steps", [found, gibbs_and_hmc], ids=["steps", "Gibbs and persistent HMC"])
 def test_a_few_replications_of_the_linear_model(linear, steps):
-    ranks = sbc(linear, steps, 60, 31, thin=5, tune=60, random_seed=1, progressbar=False)
+    ranks = sbc(linear, steps, 50, 31, thin=4, tune=60, random_seed=1, progressbar=False)
     assert ranks.ok, ranks.text
-    joint = geweke(linear, steps, 300, thin=2, tune=60, marginal=2000, random_seed=1, progressbar=False)
+    joint = geweke(linear, steps, 200, thin=4, tune=100, marginal=1500, random_seed=1, progressbar=False)
     assert joint.ok, joint.text
 
 
 def test_a_few_replications_see_a_sampler_of_the_prior_and_a_wrong_shape(linear):
-    ranks = sbc(linear, prior_only, 60, 31, thin=1, tune=1, random_seed=1, progressbar=False)
+    ranks = sbc(linear, prior_only, 50, 31, thin=1, tune=1, random_seed=1, progressbar=False)
     assert ranks.failed == ["log likelihood"]
-    joint = geweke(linear, prior_only, 300, tune=0, marginal=2000, random_seed=1, progressbar=False)
+    joint = geweke(linear, prior_only, 200, tune=0, marginal=1000, random_seed=1, progressbar=False)
     assert {name.partition(" (")[0] for name in joint.failed} == {"log likelihood"}
-    assert not geweke(linear, wrong_shape, 400, thin=2, tune=0, marginal=4000, random_seed=1, progressbar=False).ok
+    assert not geweke(linear, wrong_shape, 400, thin=1, tune=0, marginal=2000, random_seed=1, progressbar=False).ok
 
 
 # --- the proof: make test-slow ----------------------------------------------------------------------------------------
