@@ -83,6 +83,32 @@ def chains_of(step, model, n_chains, draws, rng, tune=0, point=None):
     return {k: np.reshape(v, (n_chains, draws, *np.shape(v[0]))) for k, v in paths.items()}
 
 
+def by_hand(step, log_density, point):
+    """Replace the compiled density by one written in NumPy, after comparing them: no machine code to wait for."""
+    step.setup_chain(np.random.default_rng(0), 0, 1)
+    step._arrive(point)
+    logp, gradient = log_density(step.position)
+    assert_allclose(step.logp, logp, rtol=1e-6)
+    assert_allclose(step.gradient, gradient, rtol=1e-6)
+    step._function = log_density
+    return step
+
+
+def hmc_beside_exact_precision(model, **settings):
+    """Exact draws of tau, then PersistentHMC for x."""
+    hmc = PersistentHMC(["x"], model=model, compile_kwargs=PYTHON, **settings)
+
+    def log_density(x):
+        log_tau = float(hmc._shared["tau_log__"].get_value(borrow=True))
+        tau = np.exp(log_tau)
+        # N(x | 0, 1/tau) Gamma(tau | 3, 2) tau, the last for the logarithm
+        logp = -0.5 * tau * (x @ x) + 3.0 * (log_tau - np.log(2.0 * np.pi))
+        return logp + 3.0 * np.log(2.0) - np.log(2.0) + 3.0 * log_tau - 2.0 * tau, -tau * x
+
+    by_hand(hmc, log_density, {"tau_log__": np.array(0.3), "x": np.linspace(-1.0, 1.0, 6)})
+    return CompoundStep([ExactPrecision(["tau"], model=model), hmc])
+
+
 # --- the right distribution -------------------------------------------------------------------------------------
 
 
@@ -92,7 +118,8 @@ def chains_of(step, model, n_chains, draws, rng, tune=0, point=None):
     ids=["default", "metropolis", "windows"],
 )
 def test_tuned_by_nobody_it_finds_the_skewed_target(skewed_model, settings, rng):
-    step = PersistentHMC(model=skewed_model, **{"updates_per_draw": "auto", **settings})
+    step = PersistentHMC(model=skewed_model, compile_kwargs=PYTHON, **{"updates_per_draw": "auto", **settings})
+    by_hand(step, targets.skewed(3).log_density, {"x": np.array([0.5, -1.0]), "y": np.array(0.2)})
     draws = chains_of(
         step, skewed_model, 24, 150, rng, tune=150, point=lambda c: {"x": np.full(2, -3.0), "y": np.array(2.0)}
     )
@@ -102,8 +129,15 @@ def test_tuned_by_nobody_it_finds_the_skewed_target(skewed_model, settings, rng)
 
 
 def test_tuned_by_nobody_it_finds_scales_over_six_decades(scaled_model, rng):
-    step = PersistentHMC(model=scaled_model, updates_per_draw="auto")
+    step = PersistentHMC(model=scaled_model, updates_per_draw="auto", compile_kwargs=PYTHON)
     scale, mean = np.geomspace(1e-3, 1e3, 100), np.linspace(-1.0, 1.0, 100)
+    constant = -np.log(scale).sum() - 50.0 * np.log(2.0 * np.pi)
+
+    def log_density(x):
+        z = (x - mean) / scale
+        return constant - 0.5 * (z @ z), -z / scale
+
+    by_hand(step, log_density, scaled_model.initial_point())
     draws = chains_of(step, scaled_model, 20, 45, rng, tune=150)
     z = (draws["x"] - mean) / scale
     # draws are nearly independent here: three batches of each chain, so that 60 means show their spread
@@ -136,8 +170,7 @@ def test_exact_posterior_of_a_linear_gaussian_model(rng):
 
 
 def test_another_step_moves_other_variables(precision_model, rng):
-    hmc = PersistentHMC(["x"], model=precision_model, step_size=1.5, persistence=0.5, tune=False)
-    step = CompoundStep([ExactPrecision(["tau"], model=precision_model), hmc])
+    step = hmc_beside_exact_precision(precision_model, step_size=1.5, persistence=0.5, tune=False)
 
     def start(chain):
         tau = rng.gamma(3.0) / 2.0
@@ -265,8 +298,7 @@ def test_cores_do_not_matter(skewed_model):
 @pytest.mark.parametrize("stop", [0, 1, 37, 75, 80, 100, 130])
 def test_a_state_replays_what_followed_it(precision_model, settings, stop):
     def fresh():
-        hmc = PersistentHMC(["x"], model=precision_model, **{"updates_per_draw": "auto", **settings})
-        return CompoundStep([ExactPrecision(["tau"], model=precision_model), hmc])
+        return hmc_beside_exact_precision(precision_model, **{"updates_per_draw": "auto", **settings})
 
     def go_on(step, point, begin, end):
         rows = []

@@ -16,7 +16,7 @@ def test_dual_averaging_finds_the_rate_it_is_asked_for(rng):
         rate = np.exp(-np.exp(state.current)) + 0.1 * rng.standard_normal()
         state = tuning.average(state, 0.8 - rate)
     assert_allclose(np.exp(state.mean), -np.log(0.8), rtol=0.1)
-    assert state.count == 2000
+    assert state.seen == 2000
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e5])
@@ -57,7 +57,7 @@ def test_scales_come_from_the_window(n, rng):
     closed, scale = tuning.close_window(state, spread * np.exp(0.1 * rng.standard_normal(7)))
     # gradients make short windows exact for a Gaussian; long ones are as good as their draws
     assert_allclose(scale, spread, rtol=0.2 if n < tuning.SHORT else 5.0 / np.sqrt(2 * n))
-    assert closed.count == 0 and closed.kept == () and closed.draw == n
+    assert closed.seen == 0 and closed.kept == () and closed.draw == n
     assert_allclose(filled(draws, gradients, 1000).spread / (n - 1), draws.var(axis=0, ddof=1), rtol=1e-9)
 
 
@@ -104,4 +104,4 @@ def test_every_kept_draw_is_spread_over_its_window(rng):
             state, _ = tuning.close_window(state, np.ones(1))
     kept = np.ravel(last.kept)
     assert 0.4 * tuning.KEPT < len(kept) <= tuning.KEPT + 1
-    assert len(np.unique(np.diff(kept))) == 1 and kept[-1] - kept[0] > 0.9 * last.count
+    assert len(np.unique(np.diff(kept))) == 1 and kept[-1] - kept[0] > 0.9 * last.seen

@@ -258,6 +258,7 @@ class PersistentHMC(BlockedStep):
         return tuning.updates_per_draw(self.step_size or 1.0, self.n_leapfrog, self.relaxation)
 
     def _settings(self) -> Settings:
+        assert self.step_size is not None
         return Settings(
             self.step_size * self.scale,
             self.n_leapfrog,
@@ -275,8 +276,7 @@ class PersistentHMC(BlockedStep):
             n_gradients = self._arrive(point)
             if self.momentum is None:
                 n_gradients += self._begin()
-            assert self.position is not None and self.momentum is not None and self.gradient is not None
-            state = State(Phase(self.position, self.momentum, self.logp, self.gradient), self.v)
+            state = State(self._phase(), self.v)
             updates = self.updates
             settings = self._settings()
             rates, flips, diverging = 0.0, 0, False
@@ -351,18 +351,24 @@ class PersistentHMC(BlockedStep):
         n_gradients = 0
         if self.step_size is None:
             n_gradients = self._search_step_size(1.0)
+        assert self.step_size is not None
         if self.tune and self.adapt:
             self._tuning = tuning.begin(self.n_tune, self.size, self.target_accept, self.step_size)
         return n_gradients
 
+    def _phase(self) -> Phase:
+        assert self.position is not None and self.momentum is not None and self.gradient is not None
+        return Phase(self.position, self.momentum, self.logp, self.gradient)
+
     def _search_step_size(self, guess: float) -> int:
-        phase = Phase(self.position, self.momentum, self.logp, self.gradient)
-        self.step_size, n_gradients = tuning.reasonable_step_size(phase, self._function, self.scale, guess)
+        self.step_size, n_gradients = tuning.reasonable_step_size(self._phase(), self._function, self.scale, guess)
         return n_gradients
 
     def _adapt(self) -> int:
         """After a draw while tuning: watch it, and at the end of a window renew the mass and what hangs on it."""
-        self._tuning = tuning.record(self._tuning, self.position, self.gradient)
+        assert self._tuning is not None and self.step_size is not None
+        phase = self._phase()
+        self._tuning = tuning.record(self._tuning, phase.position, phase.gradient)
         if not tuning.ends_window(self._tuning):
             return 0
         self._tuning, self.scale = tuning.close_window(self._tuning, self.scale)

@@ -47,7 +47,7 @@ class DualAveraging(NamedTuple):
     mean: float
     error: float
     anchor: float
-    count: int
+    seen: int
 
 
 class Tuning(NamedTuple):
@@ -58,7 +58,7 @@ class Tuning(NamedTuple):
     target: float
     averaging: DualAveraging
     relaxation: float
-    count: int
+    seen: int
     mean: FloatArray
     spread: FloatArray
     gradient_mean: FloatArray
@@ -76,7 +76,7 @@ def averaging_from(step_size: float) -> DualAveraging:
 
 def average(state: DualAveraging, error: float) -> DualAveraging:
     """One observation of (target − acceptance rate): equations 6 of Hoffman & Gelman, t0 = 10, γ = 0.05, κ = 0.75."""
-    count = state.count + 1
+    count = state.seen + 1
     weight = 1.0 / (count + 10.0)
     accumulated = (1.0 - weight) * state.error + weight * error
     current = state.anchor - accumulated * sqrt(count) / 0.05
@@ -133,7 +133,7 @@ def observe(tuning: Tuning, acceptance_rate: float) -> Tuning:
 
 def record(tuning: Tuning, position: FloatArray, gradient: FloatArray) -> Tuning:
     """After one draw: Welford's means and squared deviations, and every so often the draw itself."""
-    count = tuning.count + 1
+    count = tuning.seen + 1
     step = position - tuning.mean
     mean = tuning.mean + step / count
     gradient_step = gradient - tuning.gradient_mean
@@ -143,7 +143,7 @@ def record(tuning: Tuning, position: FloatArray, gradient: FloatArray) -> Tuning
         kept = (*kept, position)
     return tuning._replace(
         draw=tuning.draw + 1,
-        count=count,
+        seen=count,
         mean=mean,
         spread=tuning.spread + step * (position - mean),
         gradient_mean=gradient_mean,
@@ -175,7 +175,7 @@ def in_first_window(tuning: Tuning) -> bool:
 
 def close_window(tuning: Tuning, scale: FloatArray) -> tuple[Tuning, FloatArray]:
     """New scales M^{-1/2} and relaxation time √λ from the window; the next window starts empty."""
-    count = tuning.count
+    count = tuning.seen
     variance = tuning.spread / max(count - 1, 1)
     if count < SHORT:
         with np.errstate(all="ignore"):
@@ -188,7 +188,7 @@ def close_window(tuning: Tuning, scale: FloatArray) -> tuple[Tuning, FloatArray]
     zero = np.zeros_like(scale)
     relaxation = sqrt(max(slowest_variance(np.array(tuning.kept) / scale), 1.0))
     return tuning._replace(
-        relaxation=relaxation, count=0, mean=zero, spread=zero, gradient_mean=zero, gradient_spread=zero, kept=()
+        relaxation=relaxation, seen=0, mean=zero, spread=zero, gradient_mean=zero, gradient_spread=zero, kept=()
     ), scale
 
 
