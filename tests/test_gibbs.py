@@ -14,8 +14,9 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import bayessel as bs
-from bayessel.samplers import conditionals
-from bayessel.samplers.conjugacy import block
+from bayessel.samplers import arrow, conditionals
+from bayessel.samplers.arrow import Arrow
+from bayessel.samplers.conjugacy import affine, block
 from bayessel.samplers.conjugacy.graph import Space
 from tests import gibbs_models
 
@@ -181,6 +182,17 @@ def check_block(model, logp, names, rng):
     sd = np.sqrt(np.diag(expected_cov))
     assert_allclose((mean - expected_mean) / sd, 0.0, atol=1e-6 * (1.0 + np.abs(mean / sd).max()))
     assert_allclose((cov - expected_cov) / np.outer(sd, sd), 0.0, atol=1e-6)
+    return step
+
+
+def levels():
+    """Pupils in classes in schools."""
+    with pm.Model() as model:
+        school = pm.Normal("school", 1.0, 2.0, shape=2)
+        group = pm.Normal("class", school[np.array([0, 0, 1, 1])], 0.7, shape=4)
+        pupil = pm.Normal("pupil", group[gibbs_models.GROUP], 0.5, shape=12)
+        pm.Normal("y", pupil, 0.3, observed=np.linspace(-1.0, 1.0, 12))
+    return model, {}
 
 
 CONJUGATE = [make for make in gibbs_models.ALL if any(s[:3] in ("Gam", "Gau") for s in make()[1].values())]
@@ -196,6 +208,57 @@ def test_each_conditional_is_that_of_the_model(make, rng):
             check_scale(model, logp, name, rng)
     for names in blocks:
         check_block(model, logp, names, rng)
+
+
+@pytest.mark.parametrize("make", [gibbs_models.random_intercepts, gibbs_models.eight_schools, levels])
+def test_blocks_with_coordinates_that_share_no_rows(make, rng, monkeypatch):
+    monkeypatch.setattr(affine, "SPARSE_FROM", 1)
+    monkeypatch.setattr(affine, "SPARSE_BELOW", 1.1)
+    monkeypatch.setattr(arrow, "_WORTH_IT", 1)
+    model, _ = make()
+    _, blocks = plan(model)
+    logp = model.compile_logp(mode=ONCE)
+    for names in blocks:
+        step = check_block(model, logp, names, rng)
+        found = step.block._arrow
+        # every school, intercept or pupil is eliminated, and for a lone group nothing is left
+        assert found is not None and len(found.out) >= len(found.rest)
+        monkeypatch.setattr(Arrow, "draw", lambda *a: None)
+        check_block(model, logp, names, rng)
+        monkeypatch.undo()
+
+
+def test_an_arrow_with_wrong_residuals_is_seen(rng, monkeypatch):
+    monkeypatch.setattr(affine, "SPARSE_FROM", 1)
+    monkeypatch.setattr(affine, "SPARSE_BELOW", 1.1)
+    monkeypatch.setattr(arrow, "_WORTH_IT", 1)
+    right = Arrow.draw
+    monkeypatch.setattr(Arrow, "draw", lambda self, taus, ys, d, m, rng: right(self, taus, ys, d, m + 0.01, rng))
+    model, _ = gibbs_models.eight_schools()
+    with pytest.raises(AssertionError):
+        check_block(model, model.compile_logp(mode=ONCE), ["mu", "theta"], rng)
+
+
+def test_many_groups_cost_little():
+    rng = np.random.default_rng(1)
+    groups = 300
+    of_row = rng.integers(0, groups, size=3000)
+    X = rng.normal(size=(3000, 2))
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0.0, 1e4)
+        a = pm.Normal("a", mu, 0.5, shape=groups)
+        slope = pm.Normal("slope", 0.0, 1e4, shape=2)
+        pm.Normal("y", a[of_row] + X @ slope, 0.1, observed=rng.normal(size=3000))
+    step = prepared(bs.GaussianWeightsGibbs, ["mu", "a", "slope"], model)
+    point = model.initial_point()
+    step.rng = Scripted()
+    mean = step.step(point)[0]
+    assert len(step.block._arrow.rest) == 3 and step.rng.used == groups + 3
+    step.block._arrow = None
+    step.rng = Scripted()
+    dense = step.step(point)[0]
+    for name in ("mu", "a", "slope"):
+        assert_allclose(mean[name], dense[name], rtol=1e-7, atol=1e-7)
 
 
 # --- a variable whose transform depends on what is drawn ----------------------------------------------------------

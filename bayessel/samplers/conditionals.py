@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import blas, lapack
 
 from bayessel._check import FloatArray
@@ -15,10 +16,12 @@ from bayessel._check import FloatArray
 #: One number, or one for each element.
 Number = float | FloatArray
 
-#: Largest diagonal of I + BᵀB at which one Cholesky factor alone keeps half the digits.
-_SAFE = 1e8
-#: Largest one at which it is a good enough preconditioner for the refinement to converge.
-_REFINABLE = 1e13
+#: Rows × columns × the smaller of them up to which a design is decomposed: a second or so.
+_DECOMPOSABLE = 1e9
+#: Smallest squared pivot, of a unit diagonal, at which one Cholesky factor alone keeps half the digits.
+_SAFE = 1e-8
+#: Smallest one at which it is a good enough preconditioner for the refinement to converge.
+_REFINABLE = 1e-13
 
 
 def log_gamma(shape: Number, rng: np.random.Generator) -> Any:
@@ -51,37 +54,58 @@ def log_half_student_scale(log_x: Number, df: Number, A: Number, n: Number, S: N
 
 
 class Likelihood:
-    """A Gaussian factor exp(−½ Σ τ (Aw − y)²): its design A and, at first use, what many draws need of it.
+    """A Gaussian factor exp(−½ Σ τ (Aw − y)²): its design and, at first use, what many draws need of it.
 
-    With ``kept=False`` A is for one draw only, and nothing is decomposed.
+    Parameters
+    ----------
+    design : array or sparse matrix (N, M)
+        A.
+    kept : bool
+        False: A is for one draw only, and nothing is decomposed.
     """
 
-    def __init__(self, A: FloatArray, *, kept: bool = True) -> None:
-        self.A = np.ascontiguousarray(A)
+    def __init__(self, design: Any, *, kept: bool = True) -> None:
+        self.design = design
         self.kept = kept
+        self._dense: FloatArray | None = None
         self._gram: FloatArray | None = None
-        self._reduced: tuple[FloatArray, FloatArray | None] | None = None if kept else (self.A, None)
+        self._reduced: tuple[FloatArray, FloatArray | None] | None = None
+
+    @property
+    def A(self) -> FloatArray:
+        """The design as a plain array."""
+        if self._dense is None:
+            self._dense = np.ascontiguousarray(self.design.toarray() if sparse.issparse(self.design) else self.design)
+        return self._dense
 
     @property
     def gram(self) -> FloatArray:
         """AᵀA in Fortran order."""
         if self._gram is None:
-            self._gram = np.asfortranarray(self.A.T @ self.A)
+            product = self.design.T @ self.design
+            self._gram = np.asfortranarray(product.toarray() if sparse.issparse(product) else product)
         return self._gram
 
     @property
     def reduced(self) -> tuple[FloatArray, FloatArray | None]:
         """(R, Uᵀ) with A = UR up to the rounding of each column of A, and as few rows of R as that allows.
 
-        Uᵀ is None where R is A itself.
+        Uᵀ is None where R is A itself, because it has few rows, many of them independent, or a large decomposition
+        would be needed to tell.
         """
         if self._reduced is None:
-            size = np.sqrt(np.einsum("ij,ij->j", self.A, self.A))
-            size[size == 0.0] = 1.0
-            U, s, Vt = np.linalg.svd(self.A / size, full_matrices=False)
-            k = max(1, int(np.sum(s > 0.5 * np.finfo(float).eps * s[0])))
-            self._reduced = np.ascontiguousarray(s[:k, None] * Vt[:k] * size), np.ascontiguousarray(U[:, :k].T)
+            self._reduced = self._reduce() if self.kept else (self.A, None)
         return self._reduced
+
+    def _reduce(self) -> tuple[FloatArray, FloatArray | None]:
+        A = self.A
+        if sparse.issparse(self.design) or A.size * min(A.shape) > _DECOMPOSABLE:
+            return A, None
+        size = np.sqrt(np.einsum("ij,ij->j", A, A))
+        size[size == 0.0] = 1.0
+        U, s, Vt = np.linalg.svd(A / size, full_matrices=False)
+        k = max(1, int(np.sum(s > 0.5 * np.finfo(float).eps * s[0])))
+        return np.ascontiguousarray(s[:k, None] * Vt[:k] * size), np.ascontiguousarray(U[:, :k].T)
 
 
 class Spectrum:
@@ -123,7 +147,7 @@ def gaussian(
 ) -> FloatArray:
     """Draw w ∝ exp(−½ Σ_f Σ τ_f (A_f w − y_f)² − ½ Σ d (w − m)²).
 
-    Solved for x = D⁻¹w, D = d^{-1/2} (or the scale of the likelihood where d = 0), so that the matrix is I + BᵀB.
+    Solved for x = D⁻¹w with D such that the precision matrix has a unit diagonal.
 
     Parameters
     ----------
@@ -154,20 +178,19 @@ def gaussian(
         P = part if P is None else np.add(P, part, out=P)
     if P is None:
         return m + rng.standard_normal(len(d)) / np.sqrt(d)
-    diagonal = P.diagonal()
-    D = 1.0 / np.sqrt(np.where(d > 0.0, d, diagonal))
-    largest = 1.0 + float((diagonal * D * D).max())
-    if largest < _REFINABLE:
-        P *= D[:, None]
-        P *= D
-        P.ravel(order="K")[:: len(D) + 1] += d * D * D
-        L, failed = lapack.dpotrf(P, lower=1, clean=0, overwrite_a=1)
-        if not failed:
-            if largest < _SAFE:
-                x = blas.dtrsv(L, rhs * D, lower=1, overwrite_x=1)
-                x += rng.standard_normal(len(x))
-                return D * blas.dtrsv(L, x, lower=1, trans=1, overwrite_x=1)
-            return D * _perturbed(factors, d, m, D, L, rng)
+    P.ravel(order="K")[:: len(d) + 1] += d
+    D = 1.0 / np.sqrt(P.diagonal())
+    P *= D[:, None]
+    P *= D
+    # the squares of the pivots say how much of a unit diagonal is left: few digits where columns nearly cancel
+    L, failed = lapack.dpotrf(P, lower=1, clean=0, overwrite_a=1)
+    left = 0.0 if failed else float(np.square(L.diagonal().min()))
+    if left > _SAFE:
+        x = blas.dtrsv(L, rhs * D, lower=1, overwrite_x=1)
+        x += rng.standard_normal(len(x))
+        return D * blas.dtrsv(L, x, lower=1, trans=1, overwrite_x=1)
+    if left > _REFINABLE:
+        return D * _perturbed(factors, d, m, D, L, rng)
     return D * _orthogonal(factors, d, m, D, rng)
 
 
@@ -177,7 +200,6 @@ def _by_rows(
     """Draw for a design of few rows k, or of low rank k (Bhattacharya, Chakraborty and Mallick 2016): O(k²M).
 
     x = u + Bᵀ(I + BBᵀ)⁻¹(√τ y − Bu − δ) with u from the prior and δ ~ N(0, I): least change that explains y.
-    Where squaring B would cost too many digits the factor of I + BBᵀ is taken from a QR decomposition of (B, I)ᵀ.
     """
     likelihood, tau, y = factor
     R, Ut = likelihood.reduced
@@ -187,18 +209,31 @@ def _by_rows(
     B = R * (root * D)
     u = m / D + rng.standard_normal(size)
     gap = root * (y if Ut is None else Ut @ y) - B @ u - rng.standard_normal(k)
-    if float(np.einsum("ij,ij->i", B, B).max()) < _SAFE:
-        K = B @ B.T
-        K.ravel()[:: k + 1] += 1.0
-        L, _ = lapack.dpotrf(K.T, lower=1, clean=0, overwrite_a=1)
-        q, _ = lapack.dpotrs(L, gap, lower=1)
-    else:
-        stack = np.zeros((size + k, k), order="F")
-        stack[:size] = B.T
-        stack[np.arange(size, size + k), np.arange(k)] = 1.0
-        T = lapack.dgeqrf(stack, lwork=32 * k, overwrite_a=1)[0][:k]
-        q = blas.dtrsv(T, blas.dtrsv(T, gap, trans=1))
+    K = B @ B.T
+    K.ravel()[:: k + 1] += 1.0
+    E = 1.0 / np.sqrt(K.diagonal())
+    K *= E[:, None]
+    K *= E
+    L, failed = lapack.dpotrf(K.T, lower=1, clean=0, overwrite_a=1)
+    if failed or np.square(L.diagonal().min()) < _SAFE:
+        E, L = np.ones(k), _triangle(B)
+    q = E * lapack.dpotrs(L, E * gap, lower=1)[0]
+    for _ in range(3):
+        # in units of the noise: what the data determine may be a small difference of large weights
+        left = gap - q - B @ (q @ B)
+        if np.abs(left).max() < 1e-7:
+            break
+        q += E * lapack.dpotrs(L, E * left, lower=1)[0]
     return D * (u + q @ B)
+
+
+def _triangle(B: FloatArray) -> FloatArray:
+    """L of LLᵀ = I + BBᵀ from a QR decomposition of (B, I)ᵀ: nothing is squared."""
+    k, size = B.shape
+    stack = np.zeros((size + k, k), order="F")
+    stack[:size] = B.T
+    stack[np.arange(size, size + k), np.arange(k)] = 1.0
+    return np.asfortranarray(lapack.dgeqrf(stack, lwork=32 * k, overwrite_a=1)[0][:k].T)
 
 
 def _perturbed(

@@ -28,6 +28,7 @@ from pytensor.tensor.subtensor import (
     IncSubtensor,
     Subtensor,
 )
+from scipy import sparse
 
 from bayessel._check import FloatArray
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError
@@ -39,6 +40,10 @@ _UNARY = (ViewOp, DeepCopyOp, TensorFromScalar, ScalarFromTensor)
 _WRITES = (IncSubtensor, AdvancedIncSubtensor)
 #: Entries of one dense design; beyond, the memory is better spent by a gradient-based step.
 MAX_ENTRIES = 50_000_000
+#: Entries from which on it is worth looking for zeros.
+SPARSE_FROM = 2_000
+#: Share of non-zero entries below which a large design is kept as a sparse matrix.
+SPARSE_BELOW = 0.1
 
 
 class Affine(NamedTuple):
@@ -86,21 +91,35 @@ def design(
     shapes: Sequence[tuple[int, ...]],
     out: tuple[int, ...],
     env: dict[Variable, Any],
-) -> FloatArray:
-    """The matrix of a linear part, column by column: its value, broadcast to shape `out`, at each unit vector."""
+) -> Any:
+    """The matrix of a linear part, column by column: its value, broadcast to shape `out`, at each unit vector.
+
+    A large one with few entries comes back as a sparse matrix.
+    """
     unit = dict(env)
     unit.update({x: np.zeros(shape) for x, shape in zip(members, shapes, strict=True)})
-    A = np.empty((int(np.prod(out)), sum(int(np.prod(shape)) for shape in shapes)))
-    j = 0
+    rows, columns = int(np.prod(out)), sum(int(np.prod(shape)) for shape in shapes)
+    kept: list[FloatArray] = []
+    places: list[Any] = []
+    large = rows * columns >= SPARSE_FROM
     for x, shape in zip(members, shapes, strict=True):
         zero = unit[x]
         for place in np.ndindex(shape):
             unit[x] = np.zeros(shape)
             unit[x][place] = 1.0
-            A[:, j] = np.broadcast_to(program(unit)[0], out).ravel()
-            j += 1
+            column = np.broadcast_to(program(unit)[0], out).ravel()
+            if large:
+                nonzero = np.flatnonzero(column)
+                places.append(nonzero)
+                kept.append(column[nonzero])
+            else:
+                kept.append(column)
         unit[x] = zero
-    return A
+    if not large:
+        return np.column_stack(kept)
+    ends = np.concatenate([[0], np.cumsum([len(p) for p in places])])
+    A = sparse.csc_matrix((np.concatenate(kept), np.concatenate(places), ends), shape=(rows, columns))
+    return A if A.nnz < SPARSE_BELOW * rows * columns else A.toarray()
 
 
 class _Reader:

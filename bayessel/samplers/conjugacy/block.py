@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 from pytensor.graph.basic import Variable
+from scipy import sparse
 
 from bayessel._check import FloatArray
+from bayessel.samplers.arrow import Arrow
 from bayessel.samplers.conditionals import Likelihood, Spectrum, gaussian
 from bayessel.samplers.conjugacy.affine import MAX_ENTRIES, Affine, affine, check_line, check_moved, design
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, precision
@@ -94,7 +96,9 @@ class GaussianBlock:
                     self._moving.append((k, 3 * k))
         for factor in self.factors:
             factor.refresh(self, env, values, static)
-        self._spectrum = self._find_spectrum(values, static)
+        constant = all(factor.A is not None and factor.one_precision for factor in self.factors)
+        self._arrow = Arrow.of([factor.A.design for factor in self.factors if factor.A]) if constant else None
+        self._spectrum = None if self._arrow else self._find_spectrum(values, static)
 
     def _read_prior(self, k: int, values: list[Any]) -> None:
         place, shape = self.slices[k], self.shapes[k]
@@ -138,7 +142,11 @@ class GaussianBlock:
             for k, _ in self._moving:
                 self._read_prior(k, values)
             factors = [factor.current(self, env, values) for factor in self.factors]
-            X = gaussian(factors, self._d, self._m, rng)
+            arrow, X = self._arrow, None
+            if arrow is not None:
+                X = arrow.draw([f[1] for f in factors], [f[2] for f in factors], self._d, self._m, rng)
+            if X is None:
+                X = gaussian(factors, self._d, self._m, rng)
         if len(self.shapes) == 1:
             return [X.reshape(self.shapes[0])]
         return [X[place].reshape(shape) for place, shape in zip(self.slices, self.shapes, strict=True)]
@@ -188,11 +196,11 @@ class _Factor:
         """A, column by column: the linear part at each unit vector."""
         A = design(self.linear, block.members, block.shapes, self.shape, env)
         if self.inside:
-            A *= -1.0
             own = block.slices[block.members.index(self.child)]
-            A[:, own] += np.eye(own.stop - own.start)
+            unit = sparse.eye_array(own.stop - own.start, block.size, k=own.start, format="csc")
+            A = unit - A if sparse.issparse(A) else unit.toarray() - A
         if self.weight is not None:
-            A *= self.weight[:, None]
+            A = sparse.diags_array(self.weight) @ A
         return Likelihood(A, kept=self.constant_design)
 
     def _target(self, values: list[Any]) -> FloatArray:

@@ -16,10 +16,11 @@ from pymc.distributions.continuous import HalfCauchyRV, HalfStudentTRV, WeibullB
 from pymc.logprob.transforms import LogTransform
 from pytensor.graph.basic import Variable
 from pytensor.tensor.random.basic import ExponentialRV, GammaRV, HalfNormalRV, InvGammaRV, LogNormalRV
+from scipy import sparse
 
 from bayessel._check import FloatArray
 from bayessel.samplers import conditionals, log_scales
-from bayessel.samplers.conjugacy.affine import MAX_ENTRIES, affine, check_moved, design
+from bayessel.samplers.conjugacy.affine import affine, check_moved, design
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, distribution_name, precision
 from bayessel.samplers.conjugacy.monomial import monomial
 from bayessel.samplers.conjugacy.program import Program
@@ -37,6 +38,8 @@ PRIORS = (
 )
 #: Kinds of conditionals that are drawn without looking at the present value.
 EXACT = ("gamma", "exponential", "inverse gamma")
+#: Rows × columns² of a decomposition that is still worth its while.
+MAX_WORK = 1e9
 _POWER_NAMES = {-0.5: "a precision", 0.5: "a variance", 1.0: "a standard deviation"}
 
 
@@ -258,7 +261,7 @@ class _Reduced:
         zeros = {v: np.zeros(k) for v, k in zip(members, shapes, strict=True)}
         columns = sum(v.size for v in zeros.values())
         value, _, tau = child.program(env)
-        if 2 * columns > np.size(value) or np.size(value) * columns > MAX_ENTRIES:
+        if 2 * columns > np.size(value) or np.size(value) * columns**2 > MAX_WORK:
             return None
         child.linear.refresh()
         child.program.refresh({x: np.ones(shape), **zeros})
@@ -266,7 +269,10 @@ class _Reduced:
         child.program.refresh({x: np.ones(shape)})
         out = np.shape(value)
         weight = np.sqrt(np.broadcast_to(tau, out).ravel())
-        A = design(child.linear, members, shapes, out, env) * weight[:, None]
+        A = design(child.linear, members, shapes, out, env)
+        if sparse.issparse(A):
+            return None
+        A = A * weight[:, None]
         return cls(A, np.broadcast_to(value - offset, out).ravel() * weight, members)
 
     def sum_of_squares(self, env: dict[Variable, Any]) -> float:
