@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median_low
 from typing import Any
 
 import numpy as np
@@ -80,22 +81,27 @@ def worth(found: Mapping[str, Array]) -> Worth:
     """Rank-normalised bulk and tail effective sizes (the smaller of both) by ArviZ, of draws (chain, draw)."""
     import arviz as az
 
-    ess = {
-        name: min(float(az.ess(x, method="bulk")), float(az.ess(x, method="tail", prob=(0.05, 0.95))))
-        for name, x in found.items()
-    }
-    return Worth(
-        # draws that never move, or are not finite, have no effective size that ArviZ could tell
-        {name: value if math.isfinite(value) else 0.0 for name, value in ess.items()},
-        max((float(az.rhat(x)) for x in found.values()), key=lambda r: r if math.isfinite(r) else math.inf),
-        {name: float(np.mean(x)) for name, x in found.items()},
-        {name: float(az.mcse(x, method="mean")) for name, x in found.items()},
-    )
+    def least_size(x: Array) -> float:
+        size = min(float(az.ess(x, method="bulk")), float(az.ess(x, method="tail", prob=(0.05, 0.95))))
+        # draws that are not finite have no effective size that ArviZ could tell
+        return size if math.isfinite(size) else 0.0
+
+    def rhat(x: Array) -> float:
+        ratio = float(az.rhat(x))
+        return ratio if math.isfinite(ratio) else math.inf  # nothing moved
+
+    with np.errstate(all="ignore"):
+        return Worth(
+            {name: least_size(x) for name, x in found.items()},
+            max(rhat(x) for x in found.values()),
+            {name: float(np.mean(x)) for name, x in found.items()},
+            {name: float(az.mcse(x, method="mean")) for name, x in found.items()},
+        )
 
 
 def difference(one: Worth, other: Worth) -> float:
     """Largest difference of two means in its standard errors."""
-    gaps = [abs(one.mean[k] - other.mean[k]) / math.hypot(one.mcse[k], other.mcse[k]) for k in one.mean]
+    gaps = [abs(one.mean[k] - other.mean[k]) / (math.hypot(one.mcse[k], other.mcse[k]) or 1e-300) for k in one.mean]
     return max((gap if math.isfinite(gap) else math.inf) for gap in gaps)
 
 
@@ -170,8 +176,8 @@ def table(case: str, found: Mapping[str, Outcome], ours: str, per_gradient: bool
     for name, one in worths.items():
         run = found[name]
         speed[name] = one.ess[one.least] / (min(run.cpu) * len(run.cpu))
-        gap = difference(one, worths[_judge(name, ours, worths)])
-        sound = one.rhat <= LARGEST_RHAT and gap <= LARGEST_DIFFERENCE
+        gap = apart(name, worths)
+        sound = one.rhat <= LARGEST_RHAT and not gap > LARGEST_DIFFERENCE
         kept = run.setting.chains * run.setting.draws * len(run.seconds)
         row: dict[str, Any] = {"case": case, "contestant": name, "role": role(name)}
         row["time / ours"] = speed[ours] / speed[name] if sound else None
@@ -207,12 +213,17 @@ def pooled(draws: Iterable[Mapping[str, Array]]) -> dict[str, Array]:
     return {key: np.concatenate([one[key] for one in draws]) for key in draws[0]}
 
 
-def _judge(name: str, ours: str, worths: Mapping[str, Worth]) -> str:
-    """Return whose means to compare with: ours for a peer, for ours those of the peer that mixed best."""
-    peers = [other for other in worths if role(other) == "peer" and worths[other].rhat <= LARGEST_RHAT]
-    if role(name) == "peer" or not peers:
-        return ours
-    return max(peers, key=lambda other: worths[other].ess[worths[other].least])
+def apart(name: str, worths: Mapping[str, Worth]) -> float:
+    """Typical difference from those who converged, MCSE: the lower median, so that one who is wrong convicts nobody.
+
+    Ours are compared with peers alone: what they have in common could be wrong in common.
+    """
+    others = [
+        one
+        for other, one in worths.items()
+        if other != name and one.rhat <= LARGEST_RHAT and "peer" in (role(name), role(other))
+    ]
+    return median_low([difference(worths[name], one) for one in others]) if others else math.nan
 
 
 def best_peer(rows: Iterable[Mapping[str, Any]], by: str = "ESS / s") -> Mapping[str, Any] | None:

@@ -27,9 +27,9 @@ collapsed form of `rvm`, where a draw takes a tenth of a second. The time covers
 first call are apart ("compiling", with whatever the caches held). Seconds are those of processor, all threads together
 ("clock / cpu" is 1 on a machine to itself). Who takes less than 20 s has three turns with other seeds: their chains are
 pooled, and the best time counts for each. Effective draws are the smaller of ArviZ's rank-normalised bulk and tail
-sizes. "MCSE apart" is the largest difference between a contestant's means and those of `bs.sample` (for ours: those of
-the sound peer that mixes best) in Monte Carlo standard errors. R-hat above 1.1 or more than 4 MCSE: not sound, and
-without a time, for a fast wrong sampler is not fast."""
+sizes. "MCSE apart" is the largest difference between a contestant's means and another's in Monte Carlo standard
+errors: the lower median over all others that converged (for ours: over the peers). R-hat above 1.1 or more than 4 MCSE:
+not sound, and without a time, for a fast wrong sampler is not fast."""
 OURS = "bs.sample"
 GOAL = 5.0
 COLLAPSED_DRAWS = 200
