@@ -210,3 +210,21 @@ def test_a_derivative_of_the_wrong_sign_is_noticed(rng):
 def test_bad_input_is_refused(rng, log_density, arguments, text):
     with pytest.raises(ValueError, match=text):
         adaptive_rejection(log_density, 0.5, rng, **arguments)
+
+
+def test_a_value_above_the_hull_or_below_the_squeeze_is_never_let_through():
+    log_density, _, start, _, _ = LOG_CONCAVE["log of an exponential"]
+    sampler = AdaptiveRejection(log_density, [-1.0, start, 1.0])
+    hull, chord = sampler.hull(0.5), sampler.squeeze(0.5)
+    sampler._compare(0.5, log_density(0.5)[0], hull)
+    with pytest.raises(NotLogConcaveError, match=r"above a tangent$"):
+        sampler._compare(0.5, hull + 1e-6, hull)
+    with pytest.raises(NotLogConcaveError, match=r"below a chord$"):
+        sampler._compare(0.5, chord - 1e-6, hull)
+
+
+def test_a_full_hull_stays_closed_on_both_sides(rng):
+    # all but one of the points are on the falling side: the one that closes the other must not make room
+    sampler = AdaptiveRejection(LOG_CONCAVE["normal"][0], list(np.linspace(3.1, 4.0, 64)))
+    assert len(sampler._x) == 64 and sampler._slope[0] > 0.0
+    assert p_value([sampler.draw(rng) for _ in range(2_000)], LOG_CONCAVE["normal"][1]) > 1e-3
