@@ -187,7 +187,7 @@ def test_places_of_the_elements_are_found(name, model, rng):
     assert part.power == -0.5
     env = values_of(model, rng)
     at = compiled([expression], env)[0]
-    program = graph.program(list(part.index))
+    program = graph.program(list(part.places))
     program.refresh({model["r"]: np.arange(3.0)})
     for places in program(env):
         places = np.broadcast_to(places, at.shape).astype(int)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg import blas, lapack
 
@@ -33,7 +34,7 @@ class Arrow:
         The off-diagonal part (sparse) and that of the rest (dense).
     """
 
-    def __init__(self, designs: list[Any], out: FloatArray) -> None:
+    def __init__(self, designs: list[Any], out: npt.NDArray[np.bool_]) -> None:
         self.out = np.flatnonzero(out)
         self.rest = np.flatnonzero(~out)
         self.designs = designs
@@ -60,7 +61,7 @@ class Arrow:
         return cls(designs, out) if 2 * out.sum() >= len(out) else None
 
     def draw(
-        self, taus: list[float], ys: list[FloatArray], d: FloatArray, m: FloatArray, rng: np.random.Generator
+        self, taus: list[Any], ys: list[FloatArray], d: FloatArray, m: FloatArray, rng: np.random.Generator
     ) -> FloatArray | None:
         """One w ∝ exp(−½ Σ_f τ_f ‖A_f w − y_f‖² − ½ Σ d (w − m)²); None where too many digits would cancel."""
         pull = d * m

@@ -31,13 +31,18 @@ class State(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """How to move: step vector ε M^{-1/2}, L, W, a, and δ of the persistent uniform (None: a new uniform each time)."""
+    """How to move: step vector ε M^{-1/2}, L, W, a, and δ of the persistent uniform (None: a new uniform each time).
+
+    Each trajectory takes its own step size, up to the part `jitter` longer or shorter: a trajectory of fixed length may
+    be half a period of some direction, in which the chain would go to and fro without end.
+    """
 
     step: FloatArray
     n_leapfrog: int
     window: int
     persistence: float
     delta: float | None
+    jitter: float = 0.0
 
 
 class Info(NamedTuple):
@@ -59,7 +64,9 @@ def transition(
     state: State, log_density: LogDensity, settings: Settings, rng: np.random.Generator
 ) -> tuple[State, Info]:
     """One update; leaves exp(−H) dq dφ, times the uniform distribution of v, as it is."""
-    step, n_leapfrog, width, persistence, delta = settings
+    step, n_leapfrog, width, persistence, delta, jitter = settings
+    if jitter > 0.0:
+        step = step * (1.0 + jitter * acceptance.draw(rng))
     phase = state.phase
     v = acceptance.draw(rng) if delta is None else acceptance.advance(state.v, delta, rng)
     if width == 1:

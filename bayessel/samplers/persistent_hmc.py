@@ -27,6 +27,8 @@ from bayessel.samplers.tuning import DualAveraging, Tuning
 
 #: acceptance rate the step size is tuned to
 TARGET_ACCEPT = {"nonreversible": 0.9, "metropolis": 0.95}
+#: relative spread of the step sizes of trajectories of several steps
+JITTER = 0.2
 #: gradients per draw while the mass is still unknown and the number of updates is chosen automatically
 FIRST_GRADIENTS = 20
 
@@ -61,7 +63,7 @@ class PersistentHMC(BlockedStep):
     vars : sequence of variables or names, optional
         Which to sample; default all continuous variables of the model.
     n_leapfrog : int
-        L, leapfrog steps per update.
+        L, leapfrog steps per update. With L > 1 each trajectory takes a step size up to a fifth longer or shorter.
     step_size : float, optional
         ε, in units of the posterior standard deviations as the mass gives them. None: tuned to `target_accept`.
     persistence : float in [0, 1), optional
@@ -265,6 +267,7 @@ class PersistentHMC(BlockedStep):
             self.window,
             self.persistence,
             self.delta if self.accept == "nonreversible" else None,
+            JITTER if self.n_leapfrog > 1 else 0.0,
         )
 
     # --- one draw -----------------------------------------------------------------------------------------------

@@ -142,14 +142,17 @@ class GaussianBlock:
             for k, _ in self._moving:
                 self._read_prior(k, values)
             factors = [factor.current(self, env, values) for factor in self.factors]
-            arrow, X = self._arrow, None
-            if arrow is not None:
-                X = arrow.draw([f[1] for f in factors], [f[2] for f in factors], self._d, self._m, rng)
-            if X is None:
-                X = gaussian(factors, self._d, self._m, rng)
+            X = self._draw_arrow(factors, rng)
         if len(self.shapes) == 1:
             return [X.reshape(self.shapes[0])]
         return [X[place].reshape(shape) for place, shape in zip(self.slices, self.shapes, strict=True)]
+
+    def _draw_arrow(self, factors: list[Any], rng: np.random.Generator) -> FloatArray:
+        if self._arrow is not None:
+            X = self._arrow.draw([tau for _, tau, _ in factors], [y for *_, y in factors], self._d, self._m, rng)
+            if X is not None:
+                return X
+        return gaussian(factors, self._d, self._m, rng)
 
     def _draw_spectrum(self, values: list[Any], rng: np.random.Generator) -> FloatArray:
         spectrum, [factor] = self._spectrum, self.factors

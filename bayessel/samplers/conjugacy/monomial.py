@@ -21,11 +21,11 @@ from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError
 class Monomial(NamedTuple):
     """The power k, and expressions of the index j.
 
-    All index expressions must agree after broadcasting; each is written in the variable x, to be given 0, 1, 2, ….
+    All of them must agree after broadcasting; each is written in the variable x, to be given 0, 1, 2, ….
     """
 
     power: float
-    index: tuple[Variable, ...]
+    places: tuple[Variable, ...]
 
 
 def monomial(graph: ModelGraph, expression: Variable, x: Variable) -> Monomial:
@@ -54,7 +54,7 @@ def _read(graph: ModelGraph, v: Variable, x: Variable) -> Monomial:
         if graph.roots(node.inputs[1:]):
             raise NotConjugateError(f"the places at which {x.name} is read are random")
         part = _read(graph, node.inputs[0], x)
-        index = tuple(node.clone_with_new_inputs([i, *node.inputs[1:]]).outputs[0] for i in part.index)
+        index = tuple(node.clone_with_new_inputs([i, *node.inputs[1:]]).outputs[0] for i in part.places)
         return Monomial(part.power, index)
     raise NotConjugateError(f"a standard deviation depends on {x.name} through {type(op).__name__}")
 
@@ -66,14 +66,14 @@ def _elementwise(graph: ModelGraph, node: Any, x: Variable) -> Monomial:
     index = tuple(
         # a later view needs the places in the shape of the result
         i if i.type.broadcastable == out.type.broadcastable else pt.second(out, i)
-        for i in dict.fromkeys(i for part in parts for i in part.index)
+        for i in dict.fromkeys(i for part in parts for i in part.places)
     )
     powers = [part.power for part in parts]
     if isinstance(op, ps.Mul):
         power = sum(powers)
     elif isinstance(op, ps.TrueDiv):
         power = powers[0] - powers[1]
-    elif isinstance(op, ps.Pow) and not parts[1].index and _number(node.inputs[1]) is not None:
+    elif isinstance(op, ps.Pow) and not parts[1].places and _number(node.inputs[1]) is not None:
         power = powers[0] * float(_number(node.inputs[1]) or 0.0)
     elif isinstance(op, ps.Sqrt):
         power = 0.5 * powers[0]

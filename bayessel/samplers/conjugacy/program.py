@@ -68,7 +68,8 @@ class Program:
         """Read the data, and fix the inputs in `held` at the given values until the next refresh."""
         memory, known = self._memory, set()
         for place, leaf in self._leaves:
-            memory[place] = leaf.data if isinstance(leaf, Constant) else leaf.get_value(borrow=True)
+            data: Any = leaf
+            memory[place] = data.data if isinstance(leaf, Constant) else data.get_value(borrow=True)
             known.add(place)
         for variable, value in (held or {}).items():
             if variable in self._given:

@@ -76,7 +76,7 @@ class ScaleConditional:
             power = part.power
             if not power:
                 raise NotConjugateError(f"does not set the scale of {child.name}")
-            programs.append(_Child(graph, child, mean, sd, part.index))
+            programs.append(_Child(graph, child, mean, sd, part.places))
         self.power = power
         self.children = programs
         parameters = [v for v in op.dist_params(x.owner) if hasattr(v.type, "dtype")]
@@ -87,13 +87,13 @@ class ScaleConditional:
         reads = [v for program in (self.prior, *(c.program for c in programs)) for v in program.inputs]
         self.reads = list(dict.fromkeys([x, *reads]))  # to take in data and shapes
         self.needs = [v for v in self.reads if v is not x or self.kind not in EXACT]  # to draw
-        for child in programs:
-            if len(child.index.outputs) > 1:
+        for reader in programs:
+            if len(reader.index.outputs) > 1:
                 # several places where x is read must be the same element, which only the data can tell
                 initial = graph.initial
-                child.program.refresh()
-                child_shape = np.shape(child.program(initial)[0])
-                child.find_places(x, np.shape(initial[x]), child_shape, initial)
+                reader.program.refresh()
+                shape = np.shape(reader.program(initial)[0])
+                reader.find_places(x, np.shape(initial[x]), shape, initial)
         names = ", ".join(str(c.name) for c in children)
         role = _POWER_NAMES.get(power, f"a precision to the power {-0.5 / power:g}")
         self.says = f"{distribution_name(x)} prior of {role}; Normal in {names}"

@@ -118,12 +118,13 @@ def sample(
 
     Examples
     --------
-    >>> import pymc as pm, bayessel as bs
-    >>> with pm.Model():
-    ...     x = pm.Normal("x")
-    ...     trace = bs.sample(draws=10, tune=10, chains=2, step=pm.Slice([x]), random_seed=1)
-    >>> trace.posterior["x"].shape
-    (2, 10)
+    >>> import numpy as np, bayessel as bs
+    >>> model = bs.models.linear(np.eye(4), [0.1, 0.9, 2.1, 2.9])
+    >>> trace = bs.sample(model, draws=10, tune=10, chains=2, random_seed=1)
+    >>> trace.posterior["w"].shape
+    (2, 10, 4)
+    >>> trace.attrs["status"]
+    'complete'
     """
     began = perf_counter()
     model = as_model(model)

@@ -110,7 +110,8 @@ def _setting(value: Any) -> Any:
     if isinstance(value, float):
         return repr(value)  # NaN and infinity are equal to themselves as text
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-        return value.tolist() if value.size <= 8 else f"array {hashlib.sha256(value.tobytes()).hexdigest()[:16]}"
+        # as text: NaN is equal to itself there
+        return repr(value.tolist()) if value.size <= 8 else hashlib.sha256(value.tobytes()).hexdigest()[:16]
     if isinstance(value, list | tuple) and all(isinstance(one, bool | int | float | str) for one in value):
         return [repr(one) if isinstance(one, float) else one for one in value]
     return None

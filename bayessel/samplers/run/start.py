@@ -29,14 +29,32 @@ def initial_points(model: pm.Model, initvals: Any, rngs: Sequence[np.random.Gene
         rv for rv in model.free_RVs if rv.name not in exact and model.rvs_to_values[rv].type.dtype.startswith("float")
     }
     shared: Any = given[0] if all(one is given[0] for one in given) else given
-    plain = make_initial_point_fns_per_chain(model=model, overrides=shared, jitter_rvs=set(), chains=len(rngs))
-    moved = make_initial_point_fns_per_chain(model=model, overrides=shared, jitter_rvs=jittered, chains=len(rngs))
+
+    def points(jitter: set[Any]) -> list[Callable[[int], Point]]:
+        return list(
+            make_initial_point_fns_per_chain(model=model, overrides=shared, jitter_rvs=jitter, chains=len(rngs))
+        )
+
+    moved, centres = points(jittered), _Later(lambda: points(set()))
     # FAST_COMPILE: a few calls of plain Python are sooner done than machine code is made for them
     density = model.compile_logp(mode="FAST_COMPILE")
     return [
-        _finite_point(model, density, middle, at, rng, chain)
-        for chain, (middle, at, rng) in enumerate(zip(plain, moved, rngs, strict=True))
+        _finite_point(model, density, at, centres, rng, chain)
+        for chain, (at, rng) in enumerate(zip(moved, rngs, strict=True))
     ]
+
+
+class _Later:
+    """Something that is made when it is needed, once: most chains start where they were jittered to."""
+
+    def __init__(self, make: Callable[[], list[Callable[[int], Point]]]) -> None:
+        self._make = make
+        self._made: list[Callable[[int], Point]] | None = None
+
+    def __getitem__(self, chain: int) -> Callable[[int], Point]:
+        if self._made is None:
+            self._made = self._make()
+        return self._made[chain]
 
 
 def checked_initvals(model: pm.Model, initvals: Any, chains: int) -> list[Mapping[str, Any]]:
@@ -69,8 +87,8 @@ def _by_name(values: Mapping[Any, Any]) -> dict[str, Any]:
 def _finite_point(
     model: pm.Model,
     density: Callable[[Point], Any],
-    middle: Callable[[int], Point],
     moved: Callable[[int], Point],
+    centres: _Later,
     rng: np.random.Generator,
     chain: int,
 ) -> Point:
@@ -78,12 +96,12 @@ def _finite_point(
     point: Point = {}
     for attempt in range(TRIES):
         seed = int(rng.integers(2**30))
-        centre, far = middle(seed), moved(seed)
-        shrink = 1.0 if attempt % 2 == 0 else 0.5 ** ((attempt + 1) // 2)
-        for name in names:
-            value = np.asarray(far[name])
-            near = np.asarray(centre[name])
-            point[name] = value if value.dtype.kind != "f" else near + shrink * (value - near)
+        point = {name: np.asarray(value) for name, value in moved(seed).items()}
+        if attempt % 2:
+            shrink, centre = 0.5 ** ((attempt + 1) // 2), centres[chain](seed)
+            for name in names:
+                if point[name].dtype.kind == "f":
+                    point[name] = centre[name] + shrink * (point[name] - centre[name])
         if np.isfinite(density(point)):
             return point
     terms = {name: float(value) for name, value in model.point_logps(point).items()}
