@@ -121,7 +121,7 @@ def test_tuned_by_nobody_it_finds_the_skewed_target(skewed_model, settings, rng)
     step = PersistentHMC(model=skewed_model, compile_kwargs=PYTHON, **{"updates_per_draw": "auto", **settings})
     by_hand(step, targets.skewed(3).log_density, {"x": np.array([0.5, -1.0]), "y": np.array(0.2)})
     draws = chains_of(
-        step, skewed_model, 24, 150, rng, tune=150, point=lambda c: {"x": np.full(2, -3.0), "y": np.array(2.0)}
+        step, skewed_model, 20, 100, rng, tune=100, point=lambda c: {"x": np.full(2, -3.0), "y": np.array(2.0)}
     )
     q = np.concatenate([draws["x"], draws["y"][..., None]], axis=-1)
     target = targets.skewed(3)
