@@ -216,12 +216,34 @@ def test_statistics(trace):
     assert set(stats.data_vars) == {"n_steps", "walk_size", "diverging", "lp", "vector"}
 
 
+class Counts(Walk):
+    """Puts the number of the draw into every variable."""
+
+    def step(self, point):
+        _, stats = super().step(dict(point))
+        return {name: np.full(np.shape(value), float(self.accepted)) for name, value in point.items()}, stats
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_draws_and_statistics_belong_together(made, tmp_path, monkeypatch, cores):
+    """Tuning is left out of both, wherever the blocks end, and whether they come from a store or not."""
+    monkeypatch.setattr(schedule, "BLOCK", 1e-4)
+    with made:
+        step = Counts(made.free_RVs)
+    for draws in (7, 20):
+        trace = sample(made, step, draws=draws, tune=11, store=tmp_path, cores=cores)
+        number = np.broadcast_to(np.arange(12.0, 12.0 + draws), (3, draws))
+        assert np.array_equal(trace.posterior.x.values, np.stack([number] * 3, axis=-1))
+        assert np.array_equal(trace.unconstrained_posterior.s_log__, number)
+        assert np.array_equal(trace.sample_stats.lp, -number)
+
+
 def test_names_of_statistics_are_unique(mixed):
     made, steps = mixed
     stats = sample(made, steps, draws=3, tune=2, chains=1).sample_stats
     assert stats.diverging.dims == ("chain", "draw")  # the last step keeps the plain name
     assert {"nuts_diverging", "nuts_n_steps", "n_steps", "step_size", "energy", "lp"} <= set(stats)
-    assert "divergences" not in stats and "warning" not in stats
+    assert not {"divergences", "warning", "nuts_lp"} & set(stats)
     with made:
         slices = [pm.Slice([made["x"]]), pm.Slice([made["s"], made["z"]]), *steps[2:4]]
     stats = sample(made, slices, draws=3, tune=2, chains=1).sample_stats
@@ -305,12 +327,12 @@ def test_the_right_distribution():
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_a_run_ends_on_time_with_equal_chains(made, cores):
-    budget = 1.2
+    budget = 1.0  # no multiple of a block
     began = time.monotonic()
     trace = sample(made, walk(made, seconds=0.002), draws=100_000, tune=20, chains=4, cores=cores, time_budget=budget)
     outside = time.monotonic() - began
     assert trace.attrs["status"] == "time budget"
-    assert trace.attrs["sampling_time"] == pytest.approx(budget, rel=0.15)
+    assert trace.attrs["sampling_time"] == pytest.approx(budget, rel=0.1)
     assert trace.attrs["sampling_time"] < outside
     n = trace.attrs["draws"]
     assert trace.posterior.x.shape == (4, n, 3)

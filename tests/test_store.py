@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 from pymc.util import RandomGeneratorState
 
 from bayessel.errors import DataMismatchError, StoreWarning
+from bayessel.samplers.run.fingerprint import fingerprints
 from bayessel.samplers.run.kernel import Block, Kernel, Position
 from bayessel.samplers.run.state import StateError, dumps, from_tree, loads, to_tree
 from bayessel.samplers.run.store import Store
@@ -344,13 +347,15 @@ def test_records_of_any_shape(tmp_path, rng):
     """Integers, scalars, matrices, no draws at all: what is read is what was written."""
     point = {"a": np.array(1.5), "k": np.array([1, 2]), "m": rng.normal(size=(2, 3)), "none": np.empty((0,))}
     first = Position(0, 0, point, [{"@": "dict", "items": []}])
-    store = Store(tmp_path)
+    store = Store(tmp_path / "run")
     store.create({"chains": 1, "tune": 2, "versions": {}}, [first])
     draws = {name: rng.normal(size=(1, *value.shape)).astype(value.dtype) for name, value in point.items()}
     stats = {"f": rng.normal(size=3), "b": np.array([True, False, True]), "v": rng.normal(size=(3, 2))}
     store.append(Block(0, 0, 3, draws, stats, Position(0, 3, point, first.state), [0.1], 0.2, ("odd",)))
+    # a crash may come now: what was appended is on the disk
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
     store.close()
-    store = Store(tmp_path)
+    store = Store(tmp_path / "copy")
     (found,) = store.read(store.header(), point)
     store.close()
     (block,) = found.blocks
@@ -370,3 +375,50 @@ def test_kernel_gives_the_steps_back(made):
     assert dumps(to_tree(steps.sampling_state)) != before
     kernel.restore()
     assert dumps(to_tree(steps.sampling_state)) == before
+
+
+# --- names of models and data ---------------------------------------------------------------------------------------
+
+
+def described(shape=2.0, rows=6, seed=0, scale=1.0, sign=1.0, extra=False, design=None, link="exp"):
+    """A model with a bit of everything that a graph is made of."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(rows, 2)), rng.normal(size=rows)
+    with pm.Model() as made:
+        a = pm.Gamma("a", shape, 2.0)
+        w = pm.Normal("w", 0.0, scale / pm.math.sqrt(a), shape=2)
+        p = pm.Dirichlet("p", np.ones(3))
+        k = pm.Poisson("k", 3.0)
+        mean = pm.Data("X", X if design is None else design) @ w + X @ w
+        pm.CustomDist("c", a, logp=lambda value, a: -sign * a * value**2, observed=np.ones(2))
+        pm.Deterministic("d", getattr(pm.math, link)(w.sum()) + k + p[0])
+        pm.Potential("u", -(w[0] ** 2))
+        pm.Normal("y", mean, 1.0, observed=pm.Data("y_data", y))
+        if extra:
+            pm.Potential("v", w[1])
+    return made
+
+
+@pytest.mark.parametrize("change", [{"shape": 2.5}, {"scale": 3.0}, {"sign": 2.0}, {"extra": True}, {"link": "cos"}])
+def test_another_model_has_another_name(change):
+    model_name, data_name = fingerprints(described())
+    assert fingerprints(described()) == (model_name, data_name)
+    other, data = fingerprints(described(**change))
+    assert other != model_name and data == data_name
+
+
+def test_other_data_have_another_name():
+    model_name, data_name = fingerprints(described())
+    for change in ({"seed": 1}, {"rows": 7}, {"design": np.zeros((6, 2))}):
+        other, data = fingerprints(described(**change))
+        assert other == model_name and data != data_name
+    assert fingerprints(described(design=np.zeros((6, 2)))) == fingerprints(described(design=-np.zeros((6, 2))))
+
+
+@pytest.mark.slow
+def test_names_do_not_change_from_process_to_process():
+    code = "from tests.test_store import described, fingerprints; print(*fingerprints(described()))"
+    for seed in ("1", "2"):
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        assert tuple(said.stdout.split()) == fingerprints(described())
