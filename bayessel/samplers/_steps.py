@@ -181,19 +181,30 @@ def _group(graph: ModelGraph, candidates: list[Variable]) -> list[list[Variable]
     blocks: list[list[Variable]] = []
     left = list(candidates)
     while left:
-        block = [left.pop(0)]
-        grown = True
-        while grown:
-            grown = False
-            reach = set().union(*(near[x] for x in block))
-            for x in left:
+        coupled = _coupled(left[0], left, near)
+        if len(coupled) == 1 or _is_block(graph, coupled):
+            block = coupled
+        else:
+            block = coupled[:1]
+            for x in coupled[1:]:
+                reach = set().union(*(near[v] for v in block))
                 if near[x] & reach and _is_block(graph, [*block, x]):
                     block.append(x)
-                    left.remove(x)
-                    grown = True
-                    break
         blocks.append(block)
+        left = [x for x in left if x not in block]
     return blocks
+
+
+def _coupled(first: Variable, others: list[Variable], near: dict[Variable, set[Variable]]) -> list[Variable]:
+    """All that share a factor with `first`, directly or through others."""
+    found, reach, left = [first], set(near[first]), [x for x in others if x is not first]
+    while True:
+        step = [x for x in left if near[x] & reach]
+        if not step:
+            return sorted(found, key=others.index) if len(found) > 1 else found
+        found += step
+        reach = reach.union(*(near[x] for x in step))
+        left = [x for x in left if x not in step]
 
 
 def _is_block(graph: ModelGraph, members: list[Variable]) -> bool:

@@ -134,7 +134,8 @@ class ModelGraph:
 def precision(sd: Variable) -> Variable:
     """1/sd² as an expression; where PyMC made sd from a precision, that one."""
     given = _given_precision(sd)
-    return pt.reciprocal(pt.sqr(sd)) if given is None else given
+    # a whole number would be squared in single precision
+    return pt.reciprocal(pt.sqr(pt.cast(sd, "float64"))) if given is None else given
 
 
 def _given_precision(sd: Variable) -> Variable | None:

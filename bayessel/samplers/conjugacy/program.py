@@ -76,12 +76,13 @@ class Program:
                 memory[self._given[variable]] = np.asarray(value)
                 known.add(self._given[variable])
         self._live = []
-        for step in self._code:
-            if known.issuperset(step[1]):
-                _run(step, memory)
-                known.update(step[2])
-            else:
-                self._live.append(step)
+        with np.errstate(all="ignore"):
+            for step in self._code:
+                if known.issuperset(step[1]):
+                    _run(step, memory)
+                    known.update(step[2])
+                else:
+                    self._live.append(step)
         self._loaded = [self._given[v] for v in self.inputs if self._given[v] not in known]
         self.free_inputs = [v for v in self.inputs if self._given[v] not in known]
         self.static = [place in known for place in self._outputs]

@@ -38,6 +38,8 @@ PRIORS = (
 )
 #: Kinds of conditionals that are drawn without looking at the present value.
 EXACT = ("gamma", "exponential", "inverse gamma")
+#: Draws are kept inside: e^700 is the end of double precision, and priors such as Gamma(1e-6, 1e-6) reach beyond.
+LARGEST_LOG = 690.0
 #: Rows × columns² of a decomposition that is still worth its while.
 MAX_WORK = 1e9
 _POWER_NAMES = {-0.5: "a precision", 0.5: "a variance", 1.0: "a standard deviation"}
@@ -132,7 +134,9 @@ class ScaleConditional:
             S = S + child.sum_of_squares(env, self.shape)
         parameters = self._numbers(self.prior(env)) if self.parameters is None else self.parameters
         log_x = self._draw(parameters, S, env, rng)
-        return np.full(self.shape, log_x) if isinstance(self.n, float) else log_x
+        if isinstance(self.n, float):
+            return np.full(self.shape, min(max(log_x, -LARGEST_LOG), LARGEST_LOG))
+        return np.minimum(np.maximum(log_x, -LARGEST_LOG), LARGEST_LOG)
 
     def _draw(self, parameters: list[Any], S: Any, env: dict[Variable, Any], rng: np.random.Generator) -> Any:
         n = self.n
@@ -220,7 +224,8 @@ class _Child:
     ) -> npt.NDArray[np.intp]:
         """The element of x that each element of the child belongs to."""
         self.index.refresh({x: np.arange(np.prod(shape), dtype=np.float64).reshape(shape)})
-        found = [np.broadcast_to(i, child_shape) for i in self.index(env)]
+        with np.errstate(all="ignore"):
+            found = [np.broadcast_to(i, child_shape) for i in self.index(env)]
         if any(not np.array_equal(found[0], other) for other in found[1:]):
             raise NotConjugateError(f"elements of {self.name} depend on several elements of {x.name}")
         return found[0].astype(np.intp).ravel()
