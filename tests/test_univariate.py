@@ -8,6 +8,7 @@ import pytest
 from pymc.step_methods.compound import CompoundStep
 from scipy import stats
 
+import bayessel as bs
 from bayessel.samplers.univariate import AdaptiveRejectionStep, SliceStep
 
 
@@ -132,7 +133,7 @@ def test_nothing_is_learnt_after_tuning(compiled, hierarchy):
     for _ in range(5):
         point, _ = step.step(point)
     after = step.sampling_state
-    for name in ("centre", "width", "mean", "squares", "sliced"):
+    for name in ("centres", "spreads", "mean", "squares", "sliced"):
         np.testing.assert_array_equal(getattr(before, name), getattr(after, name))
 
 
@@ -154,6 +155,17 @@ def test_inside_pymc(hierarchy):
     assert trace.sample_stats["slice_evaluations"].dtype == np.int64
     assert list(trace.posterior.data_vars)  # key order kept, or variables would be swapped:
     assert (trace.posterior["mu"] > 0).all() and (trace.posterior["s"] < 0).any()
+
+
+def test_a_stored_run_goes_on_as_if_it_had_never_stopped(hierarchy, compiled, tmp_path):
+    steps = [compiled["ars"], compiled["ars, not concave"]]
+    run_ = {"model": hierarchy, "tune": 20, "chains": 2, "cores": 1, "random_seed": 1, "step": steps, "quiet": True}
+    whole = bs.sample(draws=30, **run_)
+    bs.sample(draws=10, store=tmp_path / "run", **run_)
+    resumed = bs.sample(draws=30, store=tmp_path / "run", **run_)
+    assert resumed.attrs["resumed_draws"] > 0
+    for name in ("mu", "tau", "s"):
+        np.testing.assert_array_equal(whole.posterior[name], resumed.posterior[name])
 
 
 def test_new_data_count_at_once(rng):

@@ -38,8 +38,8 @@ class UnivariateState(StepMethodState):
     tune: bool
     n_tune: int
     seen: int  # draws behind the running moments
-    centre: np.ndarray | None
-    width: np.ndarray | None
+    centres: np.ndarray | None
+    spreads: np.ndarray | None
     mean: np.ndarray | None
     squares: np.ndarray | None
     sliced: np.ndarray | None  # elements left to slice sampling
@@ -72,15 +72,15 @@ class _OneByOne(BlockedStep):
                 f"{type(self).__name__} needs continuous variables, got {', '.join(discrete)}; "
                 "leave those to one of PyMC's steps"
             )
-        self._first_width = 1.0 if width is None else as_positive(width, "width")
+        self.width = 1.0 if width is None else as_positive(width, "width")
         self._conditionals = [Conditional(model, v, self._derivative, compile_kwargs or {}) for v in self.vars]
         self.rng = get_random_generator(rng)
         self._reset(0)
 
     def _reset(self, tune: int) -> None:
         self.tune, self.n_tune, self.seen = tune > 0, int(tune), 0
-        self.centre: np.ndarray | None = None
-        self.width: np.ndarray | None = None
+        self.centres: np.ndarray | None = None
+        self.spreads: np.ndarray | None = None
         self.mean: np.ndarray | None = None
         self.squares: np.ndarray | None = None
         self.sliced: np.ndarray | None = None
@@ -96,7 +96,7 @@ class _OneByOne(BlockedStep):
     def step(self, point: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Update every element of the variables once, in order."""
         new = dict(point)
-        if self.centre is None:
+        if self.centres is None:
             self._settle_at(np.concatenate([np.ravel(new[c.name]) for c in self._conditionals]))
         evaluations = fallbacks = first = 0
         for conditional in self._conditionals:
@@ -130,7 +130,7 @@ class _OneByOne(BlockedStep):
 
     def _settle_at(self, values: FloatArray) -> None:
         """Take the first point of the chain as a start, until more is known."""
-        self.centre, self.width = values.astype(np.float64), np.full(values.size, self._first_width)
+        self.centres, self.spreads = values.astype(np.float64), np.full(values.size, self.width)
         self.mean, self.squares = np.zeros(values.size), np.zeros(values.size)
         self.sliced = np.zeros(values.size, dtype=bool)
 
@@ -147,8 +147,8 @@ class _OneByOne(BlockedStep):
         if self.seen >= _FEW:
             sd = np.sqrt(self.squares / (self.seen - 1))
             usable = np.isfinite(sd) & (sd > 0.0)
-            self.centre = np.where(usable, self.mean, np.asarray(self.centre))
-            self.width = np.where(usable, sd, np.asarray(self.width))
+            self.centres = np.where(usable, self.mean, np.asarray(self.centres))
+            self.spreads = np.where(usable, sd, np.asarray(self.spreads))
 
 
 class Conditional:
@@ -197,8 +197,8 @@ class SliceStep(_OneByOne):
     stats_dtypes_shapes: ClassVar[dict[str, Any]] = {"slice_evaluations": (np.int64, [])}
 
     def _move(self, h: Callable[[float], Any], x: float, k: int) -> tuple[float, int, int]:
-        assert self.width is not None
-        draw = slice_sample(lambda value: h(value)[0], x, self.rng, _WIDTH_IN_SD * self.width[k])
+        assert self.spreads is not None
+        draw = slice_sample(lambda value: h(value)[0], x, self.rng, _WIDTH_IN_SD * self.spreads[k])
         return draw.x, draw.evaluations, 0
 
     def _stats(self, evaluations: int, fallbacks: int) -> dict[str, Any]:
@@ -239,7 +239,7 @@ class AdaptiveRejectionStep(_OneByOne):
     _derivative = True
 
     def _move(self, h: Callable[[float], Any], x: float, k: int) -> tuple[float, int, int]:
-        assert self.centre is not None and self.width is not None and self.sliced is not None
+        assert self.centres is not None and self.spreads is not None and self.sliced is not None
         evaluations = 0
 
         def counted(value: float) -> tuple[float, float]:
@@ -248,7 +248,7 @@ class AdaptiveRejectionStep(_OneByOne):
             return h(value)
 
         if not self.sliced[k]:
-            centre, width = float(self.centre[k]), float(self.width[k])
+            centre, width = float(self.centres[k]), float(self.spreads[k])
             try:
                 sampler = AdaptiveRejection(counted, (centre, centre - width, centre + width), step=width)
                 new = sampler.draw(self.rng, squeeze=False)
@@ -261,7 +261,7 @@ class AdaptiveRejectionStep(_OneByOne):
                     return x, evaluations, 1
             if self.tune:
                 self.sliced = np.where(np.arange(self.sliced.size) == k, True, self.sliced)
-        draw = slice_sample(lambda value: counted(value)[0], x, self.rng, _WIDTH_IN_SD * self.width[k])
+        draw = slice_sample(lambda value: counted(value)[0], x, self.rng, _WIDTH_IN_SD * self.spreads[k])
         return draw.x, evaluations, 1
 
     def _stats(self, evaluations: int, fallbacks: int) -> dict[str, Any]:
