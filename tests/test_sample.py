@@ -65,7 +65,7 @@ def test_the_cores_do_not_matter(made, monkeypatch):
 
 def test_pymc_steps_carry_their_state(mixed, monkeypatch):
     made, steps = mixed
-    lengths = {"draws": 12, "tune": 8, "chains": 2}
+    lengths = {"draws": 6, "tune": 4, "chains": 2}
     one = sample(made, steps, **lengths)
     timing = {"perf_counter_diff", "perf_counter_start", "process_time_diff"}
     assert timing <= set(one.sample_stats)
@@ -298,6 +298,34 @@ def test_the_log_likelihood_can_be_left_out(made, trace, monkeypatch):
     assert "180 draws of 4 rows" in large.attrs["log_likelihood_note"]
 
 
+def test_what_knows_nothing_of_batches_is_computed_draw_by_draw(made, trace, monkeypatch):
+    def fails(*_):
+        raise NotImplementedError
+
+    monkeypatch.setattr("bayessel.samplers.run.result._for_many", fails)
+    slow = sample(made, walk(made), log_likelihood=True)
+    for group in ("posterior", "log_likelihood"):
+        for name in trace[group].data_vars:
+            assert np.allclose(slow[group][name], trace[group][name], rtol=1e-13)
+            assert slow[group][name].dims == trace[group][name].dims
+
+
+def test_memory_of_many_draws_is_bounded(made, trace, monkeypatch):
+    monkeypatch.setattr("bayessel.samplers.run.result.WORKING_MEMORY", 2000)
+    assert same(trace, sample(made, walk(made), log_likelihood=True))
+
+
+@pytest.mark.filterwarnings("ignore:Data in y contains missing values")
+def test_missing_values(tmp_path):
+    with plain_python(), pm.Model() as holes:
+        x = pm.Normal("x")
+        pm.Normal("y", x, 1.0, observed=np.array([0.5, np.nan, -0.5]))
+        result = sample(holes, walk(holes), log_likelihood=True)
+    assert {"x", "y", "y_unobserved"} <= set(result.posterior)
+    assert result.log_likelihood.y_observed.shape == (3, 60, 2)
+    result.to_netcdf(tmp_path / "t.nc")
+
+
 def test_a_model_without_data():
     with plain_python(), pm.Model() as prior:
         pm.Normal("a")
@@ -313,7 +341,7 @@ def test_the_right_distribution():
     with plain_python(), pm.Model() as normal:
         mu = pm.Normal("mu", 0.0, 2.0)
         pm.Normal("y", mu, 1.0, observed=pm.Data("y_data", y))
-        trace = sample(normal, pm.Slice([mu]), draws=600, tune=100, chains=4, cores=2)
+        trace = sample(normal, pm.Slice([mu]), draws=250, tune=50, chains=4, cores=2)
     precision = 0.25 + len(y)
     x = trace.posterior.mu
     for value, exact in ((x, y.sum() / precision), ((x - y.sum() / precision) ** 2, 1 / precision)):
@@ -383,6 +411,13 @@ def test_tuning_that_does_not_finish(made, tmp_path, with_store):
     assert trace.sample_stats.n_steps.shape == (3, 0) and trace.log_likelihood.y.shape == (3, 0, 4)
     trace.to_netcdf(tmp_path / "t.nc")
     assert az.from_netcdf(tmp_path / "t.nc").attrs["tuning_steps"] < 3000
+
+
+def test_no_draw_in_time(made):
+    """Without tuning nothing is unfinished; the result is as empty."""
+    with pytest.warns(SamplingWarning, match=r"after 0 of 60 draws per chain; to have the others give it a store"):
+        trace = sample(made, walk(made, seconds=0.1), tune=0, time_budget=0.05)
+    assert trace.attrs["status"] == "time budget" and trace.posterior.x.shape == (3, 0, 3)
 
 
 def test_a_run_can_go_on_for_another_while(made, tmp_path):
@@ -562,14 +597,14 @@ def bumps():
 def test_steps_are_found(bumps):
     """Exact blocks alone: nothing is compiled, and every group of the result is there."""
     linear = bs.models.linear(*bumps)
-    one, two = (sample(linear, None, chains=2, cores=cores, log_likelihood=True) for cores in (1, 2))
+    one = sample(linear, None, chains=2, log_likelihood=True)
+    two = sample(linear, bs.steps(linear), chains=2, log_likelihood=True, cores=2)
     assert same(one, two)
     assert {"gaussian_weights_gibbs[w]", "gamma_precision_gibbs[beta_log__, alpha_log__]"} == set(
         json.loads(one.attrs["step_seconds"])
     )
     assert np.array_equal(one.constant_data.Phi, bumps[0])
     assert one.posterior.w.dims == ("chain", "draw", "basis") and "lp" in one.sample_stats
-    assert same(one, sample(linear, bs.steps(linear), chains=2))
 
 
 def test_weights_are_drawn_in_their_own_coordinates(bumps):

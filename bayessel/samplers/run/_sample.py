@@ -104,8 +104,8 @@ def sample(
     Warns
     -----
     SamplingWarning
-        The run ended before tuning did: the result has no draws, since none would be from the posterior. With a
-        store the tuning is kept, and the next call goes on with it.
+        The run ended before tuning did, or with it: the result has no draws, since none would be from the posterior.
+        With a store the tuning is kept, and the next call goes on with it.
     StoreWarning
         The store was cut short by a crash, or written by other releases.
 
@@ -208,7 +208,7 @@ def sample(
         }
         attributes = {name: value for name, value in attributes.items() if value != ""}
         result = tree(finisher, arrays, stats, kernel.shared_statistics(), attributes)
-    if status == "tuning unfinished":
+    if made <= tune:
         warnings.warn(advice, SamplingWarning, stacklevel=2)
     return result
 
@@ -274,7 +274,7 @@ def _status(
         return "complete", ""
     cause = "it was interrupted" if outcome.interrupted else f"the time budget of {budget:g} s was over"
     go_on = "run it again with the same store" if folder is not None else "give it a store, and run it again with it"
-    if made <= tune:
+    if made < tune:
         return "tuning unfinished", (
             f"{cause} after {made} of {tune} draws of tuning: there are no draws of the posterior yet; "
             f"allow about {tune / max(made, 1):.0f} times as long for the tuning alone, pass a smaller tune, or {go_on}"

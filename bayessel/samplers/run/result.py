@@ -64,8 +64,10 @@ class Finisher:
         self._names = [str(one.name) for one in (*model.free_RVs, *model.deterministics)]
         self._observed = [str(rv.name) for rv in observed]
         outputs = [by_name[name] for name in self._names]
-        outputs += model.logp(vars=observed, sum=False) if observed else []
-        outputs += [model.logp()] if density else []
+        wanted = [*model.basic_RVs, *model.potentials] if density else observed
+        terms = dict(zip(wanted, model.logp(vars=wanted, sum=False), strict=True)) if wanted else {}
+        outputs += [terms[rv] for rv in observed]
+        outputs += [pt.add(*(pt.sum(term) for term in terms.values()))] if density else []
         self._inputs = [str(value.name) for value in model.value_vars]
         example = [point[name] for name in self._inputs]
         try:
@@ -173,7 +175,7 @@ def tree(
     }
     if likelihood:
         groups["/log_likelihood"] = dataset(likelihood)
-    observed = {name: np.ma.filled(value, np.nan) for name, value in find_observations(model).items()}
+    observed = {name: _filled(value) for name, value in find_observations(model).items()}
     if observed:
         groups["/observed_data"] = dataset(observed, sampled=False)
     if constants := find_constants(model):
@@ -187,3 +189,8 @@ def tree(
     for name in ("sampling_time", "tuning_steps"):  # where PyMC has them
         result["posterior"].attrs[name] = attributes[name]
     return result
+
+
+def _filled(value: Any) -> Array:
+    """Return observed values with NaN where they are missing."""
+    return np.ma.filled(value.astype(np.float64), np.nan) if np.ma.is_masked(value) else np.ma.getdata(value)
