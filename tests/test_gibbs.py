@@ -11,6 +11,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from numpy.testing import assert_allclose
+from pymc.exceptions import SamplingError
 from scipy import stats
 
 import bayessel as bs
@@ -467,3 +468,26 @@ def test_designs_that_fill_the_memory_are_declined(monkeypatch):
     model, _ = gibbs_models.linear_with_fixed_precisions()
     with pytest.raises(ValueError, match="12 × 3 entries"):
         bs.GaussianWeightsGibbs("w", model=model)
+
+
+def test_weights_beyond_double_precision_are_an_error_not_a_number():
+    model, _ = gibbs_models.precision_by_group()
+    step = prepared(bs.GaussianWeightsGibbs, "level", model)
+    with pytest.raises(SamplingError, match="the conditional of level has left double precision"):
+        step.step({**model.initial_point(), "alpha_log__": np.full(4, 1e4)})
+
+
+def test_precisions_of_priors_that_reach_far_stay_finite(rng):
+    with pm.Model() as model:
+        alpha = pm.Gamma("alpha", 1e-6, 1e-6, shape=3)
+        w = pm.Normal("w", 0.0, tau=alpha, shape=3)
+        pm.Normal("y", w[0], 1.0, observed=[0.3])
+    steps = bs.steps(model)
+    for step in steps:
+        step.setup_chain(rng, 0, 1)
+    point = model.initial_point()
+    with np.errstate(all="raise", under="ignore"):
+        for _ in range(2000):
+            for step in steps:
+                point, _ = step.step(point)
+                assert all(np.isfinite(value).all() for value in point.values())

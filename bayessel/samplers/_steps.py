@@ -121,9 +121,10 @@ def explain_steps(model: pm.Model | None = None, *, assigned: Any = ()) -> str:
         for value in step.vars:
             chosen[model.values_to_rvs[value]] = type(step).__name__
     for block in plan.blocks:
-        label = "GaussianWeightsGibbs"
-        if len(block) > 1:
-            label += f"[{', '.join(str(rv.name) for rv in block)}]"
+        members = [str(rv.name) for rv in block]
+        if len(members) > 5:
+            members = [*members[:2], "…", members[-1]]
+        label = f"GaussianWeightsGibbs[{', '.join(members)}]" if len(members) > 1 else "GaussianWeightsGibbs"
         chosen |= dict.fromkeys(block, label)
     chosen |= dict.fromkeys(plan.scales, "GammaPrecisionGibbs")
     chosen |= {rv: _pymc_choice(rv).__name__ for rv in plan.discrete}

@@ -120,6 +120,7 @@ class Spectrum:
         U, s, Vt = np.linalg.svd(A / c, full_matrices=m > n)
         self.s = np.zeros(m)
         self.s[: len(s)] = s
+        self.s2 = self.s**2
         self.U = np.ascontiguousarray(U[:, : min(n, m)].T)
         self.back = np.asfortranarray((Vt / c).T)  # w of the coordinates
         self.forth = np.ascontiguousarray(Vt * c)
@@ -134,7 +135,7 @@ class Spectrum:
         self, alpha: float, beta: float, z: FloatArray, centre: FloatArray | None, rng: np.random.Generator
     ) -> FloatArray:
         """One w; `z` is ``project(y)`` and `centre` the coordinates of the prior mean, None for zero."""
-        precision = alpha + beta * self.s**2
+        precision = alpha + beta * self.s2
         pull = beta * z if centre is None else beta * z + alpha * centre
         return self.back @ (pull / precision + rng.standard_normal(len(self.c)) / np.sqrt(precision))
 

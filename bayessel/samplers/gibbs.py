@@ -87,9 +87,9 @@ class GammaPrecisionGibbs(_GibbsStep):
     Parameters
     ----------
     vars : variable, name or list
-        Positive variables with Gamma, Exponential or chi-squared priors (of precisions), inverse-gamma priors (of
-        variances), half-Cauchy or half-Student priors (of standard deviations). All that depends on them must be
-        Normal variables, observed or not, whose standard deviations are powers of them, element by element.
+        Positive variables with Gamma, Exponential, chi-squared, inverse-gamma, half-Cauchy, half-Student, half-normal,
+        log-normal or Weibull priors. All that depends on them must be Normal variables, observed or not, whose
+        standard deviations are powers of them, element by element: precisions, variances, scales.
     model : pymc.Model, optional
         Default: the model on the stack.
     rng : int or numpy.random.Generator, optional
@@ -99,7 +99,9 @@ class GammaPrecisionGibbs(_GibbsStep):
     -----
     With n standardised residuals of sum of squares S to an element: τ | r ~ Gamma(a + n/2, b + S/2) for a Gamma(a, b)
     precision, v | r ~ InvGamma(a + n/2, b + S/2) for an InvGamma(a, b) variance. A half-Student scale is moved by its
-    auxiliary variable (`bayessel.samplers.conditionals.log_half_student_scale`), which is drawn and dropped.
+    auxiliary variable (`bayessel.samplers.conditionals.log_half_student_scale`), which is drawn and dropped. Under the
+    other priors, or where a prior does not go with the role, the conditional of log x is log-concave and drawn by
+    rejection, exactly too (`bayessel.samplers.log_scales`).
     """
 
     name = "gamma_precision_gibbs"

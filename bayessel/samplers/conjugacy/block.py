@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from pymc.exceptions import SamplingError
 from pytensor.graph.basic import Variable
 from scipy import sparse
 
@@ -143,6 +144,12 @@ class GaussianBlock:
                 self._read_prior(k, values)
             factors = [factor.current(self, env, values) for factor in self.factors]
             X = self._draw_arrow(factors, rng)
+        if not np.isfinite(X.sum()):
+            names = ", ".join(str(x.name) for x in self.members)
+            raise SamplingError(
+                f"the conditional of {names} has left double precision: prior precisions from {self._d.min():.3g} to "
+                f"{self._d.max():.3g}; narrow the priors of the scales, or rescale the data"
+            )
         if len(self.shapes) == 1:
             return [X.reshape(self.shapes[0])]
         return [X[place].reshape(shape) for place, shape in zip(self.slices, self.shapes, strict=True)]

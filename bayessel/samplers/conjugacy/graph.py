@@ -145,7 +145,9 @@ def _given_precision(sd: Variable) -> Variable | None:
         return None
     if isinstance(node.op, DimShuffle):
         inner = _given_precision(node.inputs[0])
-        return None if inner is None else node.clone_with_new_inputs([inner]).outputs[0]
+        if inner is None or inner.type.ndim == 0:
+            return inner  # one number for all needs no further dimensions
+        return node.clone_with_new_inputs([inner]).outputs[0]
     if not _is(node, ps.Mul) or len(node.inputs) != 2:
         return None
     power, sign = (v.owner for v in node.inputs)

@@ -153,7 +153,7 @@ class ScaleConditional:
             c, terms, rest = _log_prior(self.x.owner.op, parameters)
             k = self.power
             h = LogConcave(self.shape, c - k * n, [*terms, (0.5 * S, -2.0 * k)], **rest)
-            near = np.log(S / n) / (2.0 * k)
+            near = np.log(np.divide(S, n)) / (2.0 * k)
             x = log_scales.draw(h, np.where(np.isfinite(near), near, 0.0), log_now, rng)
             return x.item() if isinstance(n, float) else x
         df, A = (1.0, parameters[0]) if self.kind == "half-Cauchy" else parameters
