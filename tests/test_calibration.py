@@ -233,6 +233,17 @@ def test_wrong_samplers_do_not_leave_the_joint_distribution(normal, mistake):
         assert all(name.startswith("log likelihood") for name in result.failed)
 
 
+def test_an_interrupted_test_counts_its_finished_chains(normal):
+    class Impatient(Told):
+        def setup_chain(self, rng, tune, draws):
+            super().setup_chain(rng, tune, draws)
+            if self.setups > 3:
+                raise KeyboardInterrupt
+
+    assert joint_of(normal, factory(kind=Impatient), draws=50).successive.shape[0] == 3
+    assert_array_equal(normal["y_data"].get_value(), np.arange(float(N)))
+
+
 def test_pictures_of_the_joint_distribution(normal, tmp_path):
     result = joint_of(normal, factory("shifted"), draws=200)
     figure = result.plot()

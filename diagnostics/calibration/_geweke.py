@@ -91,7 +91,7 @@ class Geweke:
     @property
     def unresolved(self) -> list[str]:
         """Quantities with too few effective draws for a verdict."""
-        few = self.table[self.table["ess"] < _FEWEST]
+        few = self.table[~(self.table["ess"] >= _FEWEST)]
         return list(dict.fromkeys(few["quantity"]))
 
     @property
@@ -160,7 +160,7 @@ def geweke(
         they have tuned; others are set up anew for each data set, without tuning.
     draws, chains, thin : int
         Of the successive-conditional simulator: `draws` of each chain, `thin` transitions and new data sets apart.
-        Chains start at exact draws and so need no burn-in.
+        Chains start at exact draws and so need no burn-in. Interrupted (Ctrl-C), the finished ones count.
     tune : int
         Transitions, with changing data, in which steps may adapt; they start afterwards from new exact draws.
     marginal : int
@@ -190,7 +190,7 @@ def geweke(
     rng = np.random.default_rng(random_seed)
     joint = JointModel(model, rng, include, compile_kwargs)
     kernel = Kernel(model, make_steps)
-    before, began = joint.get_data(), time.perf_counter()
+    before, began, finished = joint.get_data(), time.perf_counter(), 0
     try:
         exact = np.array([_pair(joint) for _ in range(n_marginal)])
         found = np.empty((n_chains, n, exact.shape[1]))
@@ -208,6 +208,11 @@ def geweke(
             for k in ticks(n, f"Geweke's test, chain {c + 1} of {n_chains}", progressbar):
                 for _ in range(apart):
                     point, found[c, k] = _turn(joint, kernel, point, tuning=False)
+            finished = c + 1
+    except KeyboardInterrupt:
+        if finished < 2:
+            raise
+        found = found[:finished]
     finally:
         joint.set_data(before)
     half = len(exact) // 2

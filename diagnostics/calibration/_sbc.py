@@ -181,6 +181,16 @@ def sbc(
     -------
     SBC
         With ``.ok``, ``.text``, ``.table``, ``.ranks`` and ``.plot()``.
+
+    Examples
+    --------
+    >>> import numpy as np, pymc as pm, bayessel as bs
+    >>> with pm.Model() as model:
+    ...     mu = pm.Normal("mu", 0.0, 1.0)
+    ...     y = pm.Normal("y", mu, 1.0, observed=pm.Data("y_data", np.zeros(3)))
+    >>> result = sbc(model, bs.steps, 40, 15, random_seed=1, compile_kwargs={"mode": "FAST_COMPILE"})
+    >>> result.ok, result.ranks.shape, result.names
+    (True, (40, 3), ('mu', 'log prior', 'log likelihood'))
     """
     from bayessel.diagnostics.calibration._joint import JointModel, Kernel, ticks
 
