@@ -80,7 +80,7 @@ def as_folder(store: Any) -> Path | None:
         return None
     if not isinstance(store, str | os.PathLike) or not os.fspath(store):
         raise TypeError(f"store must be the name of a folder, got {store!r}")
-    return Path(os.fspath(store))  # type: ignore[arg-type]
+    return Path(os.fspath(store))
 
 
 def as_steps(step: Any, model: pm.Model) -> list[BlockedStep | CompoundStep]:

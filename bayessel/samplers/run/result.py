@@ -156,7 +156,9 @@ def tree(
 
     def dataset(values: Mapping[str, Array], sampled: bool = True, own: Mapping[str, Any] | None = None) -> xr.Dataset:
         # a coordinate that fits none of the variables would be an error, one that fits not all of them too
-        mine = {name: list(own[name]) if own and name in own else list(dims.get(name, ())) for name in values}
+        mine: dict[Any, Any] = {
+            name: list(own[name]) if own and name in own else list(dims.get(name, ())) for name in values
+        }
         found: xr.Dataset = arviz_base.dict_to_dataset(
             {name: np.asarray(value) for name, value in values.items()},
             attrs=library,

@@ -59,6 +59,7 @@ class _Later:
 
 def checked_initvals(model: pm.Model, initvals: Any, chains: int) -> list[Mapping[str, Any]]:
     """Return one mapping of names to values per chain, or say what is wrong with them."""
+    given: list[Mapping[str, Any]]
     if initvals is None or isinstance(initvals, Mapping):
         given = [_by_name(initvals or {})] * chains
     elif isinstance(initvals, Sequence) and not isinstance(initvals, str):

@@ -13,7 +13,7 @@ import binascii
 import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from pymc.util import RandomGeneratorState, get_state_from_generator, random_generator_from_state
@@ -88,7 +88,7 @@ def from_tree(tree: Tree, pattern: Any, path: str = "state") -> Any:
 
 
 def _dataclass(tree: Tree, pattern: Any, path: str) -> Any:
-    if not is_dataclass(pattern) or type(pattern).__name__ != tree["of"]:
+    if not is_dataclass(pattern) or isinstance(pattern, type) or type(pattern).__name__ != tree["of"]:
         raise ValueError(
             f"{path} was written as a {tree['of']}, but the step now has a {type(pattern).__name__} there; "
             "the step methods have changed since"
@@ -125,7 +125,7 @@ def loads(text: str | bytes) -> Tree:
 def _array(value: Any) -> Any:
     if not isinstance(value, np.ndarray):
         raise StateError(f"a {type(value).__name__} cannot be written down")
-    order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+    order: Literal["C", "F"] = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
     data = base64.b64encode(value.tobytes(order)).decode()
     return {_TAG: "array", "dtype": value.dtype.str, "shape": list(value.shape), "order": order, "data": data}
 

@@ -170,9 +170,12 @@ class Processes:
     def collect(self, timeout: float | None) -> list[Block]:
         """Return the blocks that are ready; at least one unless time is up."""
         blocks = []
-        for pipe in wait([pipe for pipe in self._pipes if pipe not in self._idle], timeout):
-            blocks.append(self._receive(pipe))
-            self._idle.append(pipe)
+        busy = [pipe for pipe in self._pipes if pipe not in self._idle]
+        ready = wait(busy, timeout)
+        for pipe in busy:
+            if pipe in ready:
+                blocks.append(self._receive(pipe))
+                self._idle.append(pipe)
         return blocks
 
     def stop(self) -> None:
