@@ -10,7 +10,7 @@ With windows of W > 1 states step 2 compares the two ends of the trajectory (see
 
 from __future__ import annotations
 
-from math import exp
+from math import exp, isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -75,10 +75,9 @@ def transition(
         while n_gradients < n_leapfrog:
             proposal = leapfrog(proposal, log_density, step)
             n_gradients += 1
-            if not -np.inf < proposal.logp < np.inf:
+            if not isfinite(proposal.logp):
                 break
         log_ratio = energy(phase) - energy(proposal)
-        rejected = phase
         diverging = not log_ratio >= -DIVERGENCE
     else:
         found = window.ends(phase, log_density, step, n_leapfrog, width, int(rng.integers(width)))
@@ -87,10 +86,11 @@ def transition(
     accepted = not (log_ratio < -DIVERGENCE) and acceptance.accepts(v, log_ratio)
     if accepted:
         new = proposal if width == 1 else window.pick(*found.accept, rng)
+        phi = new.momentum
         v = acceptance.rescale(v, log_ratio)
     else:
-        new = rejected if width == 1 else window.pick(*found.reject, rng)
-        new = new._replace(momentum=momentum.flip(new.momentum))
-    noise = momentum.fresh(rng, new.position.size)
-    new = new._replace(momentum=momentum.refresh(new.momentum, persistence, noise))
-    return State(new, v), Info(accepted, exp(min(log_ratio, 0.0)), diverging, n_gradients)
+        new = phase if width == 1 else window.pick(*found.reject, rng)
+        phi = momentum.flip(new.momentum)
+    phi = momentum.refresh(phi, persistence, momentum.fresh(rng, phi.size))
+    phase = Phase(new.position, phi, new.logp, new.gradient)
+    return State(phase, v), Info(accepted, exp(min(log_ratio, 0.0)), diverging, n_gradients)
