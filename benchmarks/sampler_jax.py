@@ -15,7 +15,7 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 
 from benchmarks.sampler_cases import Algebra, Target
-from benchmarks.sampler_run import Run, Setting
+from benchmarks.sampler_run import Run, Setting, timed
 
 jax.config.update("jax_enable_x64", True)
 JAX = Algebra(jnp, solve_triangular)
@@ -31,12 +31,18 @@ def _timed(target: Target, setting: Setting, chain_of: Callable[[Any, Setting], 
     starts = jnp.asarray(setting.starts(target.size))
     keys = jax.random.split(jax.random.key(setting.seed), setting.chains)
     compiled = jax.jit(chain).lower(keys[0], starts[0]).compile()
-    ready, cpu = time.perf_counter(), time.process_time()
-    found = [jax.block_until_ready(compiled(key, start)) for key, start in zip(keys, starts, strict=True)]
-    q, steps, diverging = (np.stack([np.asarray(one[j]) for one in found]) for j in range(3))
-    draws = target.finish(q, np.random.default_rng(setting.seed))
-    seconds, cpu = time.perf_counter() - ready, time.process_time() - cpu
-    return Run(draws, seconds, cpu, ready - before, int(steps.sum()), int(diverging.sum()))
+    compiling = time.perf_counter() - before
+
+    def sample(now: Setting) -> Any:
+        # compiled for one length, so that the short calls before a long one are none
+        if now != setting:
+            return None
+        found = [jax.block_until_ready(compiled(key, start)) for key, start in zip(keys, starts, strict=True)]
+        q, steps, diverging = (np.stack([np.asarray(one[j]) for one in found]) for j in range(3))
+        return target.finish(q, np.random.default_rng(setting.seed)), int(steps.sum()), int(diverging.sum())
+
+    (draws, gradients, divergent), seconds, cpu, _ = timed(sample, setting)
+    return Run(draws, seconds, cpu, compiling, gradients, divergent)
 
 
 def numpyro_nuts(target: Target, setting: Setting) -> Run:

@@ -16,7 +16,7 @@ from pytensor.graph.op import Op
 from pytensor.link.numba.dispatch.basic import numba_funcify, numba_njit
 
 from benchmarks.sampler_cases import Algebra, Target
-from benchmarks.sampler_run import Run, Setting
+from benchmarks.sampler_run import Run, Setting, timed
 
 PYTENSOR = Algebra(pt, pt.linalg.solve_triangular)
 QUIET: dict[str, Any] = {"progressbar": False, "quiet": True, "compute_convergence_checks": False, "cores": 1}
@@ -76,36 +76,34 @@ def declare(target: Target) -> pm.Model:
 
 
 def with_step(target: Target, setting: Setting, make: Callable[[], Any]) -> Run:
-    """PyMC's own loop with one step method: a few draws, then those that count, with the same compiled step."""
+    """PyMC's own loop with one step method, compiled once."""
     before = time.perf_counter()
     starts = [{"q": q} for q in setting.starts(target.size)]
     with declare(target):
         step = make()
-        pm.sample(2, tune=2, chains=1, step=step, initvals=starts[0], random_seed=0, **QUIET)
-        compiled, cpu = time.perf_counter(), time.process_time()
-        trace = pm.sample(
-            setting.draws,
-            tune=setting.tune,
-            chains=setting.chains,
-            step=step,
-            initvals=starts,
-            random_seed=setting.seed,
-            **QUIET,
-        )
-    whole, cpu = time.perf_counter() - compiled, time.process_time() - cpu
-    finishing = time.perf_counter()
-    draws = target.finish(trace["posterior"]["q"].values, np.random.default_rng(setting.seed))
-    finishing = time.perf_counter() - finishing
-    sampling = float(trace["posterior"].attrs["sampling_time"])  # the rest of the call compiles and converts
+        built = time.perf_counter() - before
+
+        def sample(now: Setting) -> Any:
+            trace = pm.sample(
+                now.draws,
+                tune=now.tune,
+                chains=now.chains,
+                step=step,
+                initvals=starts,
+                random_seed=now.seed,
+                **QUIET,
+            )
+            return trace, target.finish(trace["posterior"]["q"].values, np.random.default_rng(now.seed))
+
+        (trace, draws), seconds, cpu, first = timed(sample, setting)
+    return Run(draws, seconds, cpu, built + first, *counted(trace))
+
+
+def counted(trace: Any) -> tuple[int | None, int]:
+    """Gradients and divergences of the kept draws, where there are any to count."""
     stats = trace["sample_stats"]
-    return Run(
-        draws,
-        sampling + finishing,
-        cpu * sampling / whole + finishing,
-        compiled - before,
-        int(stats["n_steps"].sum()),
-        int(stats["diverging"].sum()),
-    )
+    gradients = int(stats["n_steps"].sum()) if "n_steps" in stats else None
+    return gradients, int(stats["diverging"].sum()) if "diverging" in stats else 0
 
 
 def pymc_nuts(target: Target, setting: Setting) -> Run:
@@ -119,13 +117,21 @@ def nutpie(target: Target, setting: Setting, adaptation: str = "diag") -> Run:
 
     before = time.perf_counter()
     compiled = package.compile_pymc_model(declare(target))
-    options: dict[str, Any] = {"cores": 1, "progress_bar": False, "adaptation": adaptation, "save_warmup": False}
-    package.sample(compiled, draws=2, tune=2, chains=1, seed=0, **options)
-    ready, cpu = time.perf_counter(), time.process_time()
-    trace = package.sample(
-        compiled, draws=setting.draws, tune=setting.tune, chains=setting.chains, seed=setting.seed, **options
-    )
-    draws = target.finish(trace["posterior"]["q"].values, np.random.default_rng(setting.seed))
-    seconds, cpu = time.perf_counter() - ready, time.process_time() - cpu
-    stats = trace["sample_stats"]
-    return Run(draws, seconds, cpu, ready - before, int(stats["n_steps"].sum()), int(stats["diverging"].sum()))
+    built = time.perf_counter() - before
+
+    def sample(now: Setting) -> Any:
+        trace = package.sample(
+            compiled,
+            draws=now.draws,
+            tune=now.tune,
+            chains=now.chains,
+            seed=now.seed,
+            cores=1,
+            progress_bar=False,
+            adaptation=adaptation,
+            save_warmup=False,
+        )
+        return trace, target.finish(trace["posterior"]["q"].values, np.random.default_rng(now.seed))
+
+    (trace, draws), seconds, cpu, first = timed(sample, setting)
+    return Run(draws, seconds, cpu, built + first, *counted(trace))

@@ -23,7 +23,7 @@ leapfrog steps between windows of two states. "Horowitz" is the 1996 setting: L 
 size, 50 updates per draw. Peers with their defaults; nutpie's mass of low rank too. Four chains one after the other on
 one core, 500 draws of tuning and 500 kept; gradients are those of the kept draws. All else as in `samplers`: the
 effective size is that of the worst parameter, seconds are of processor and include tuning, whoever takes less than 20 s
-has three turns, and whoever did not converge, or elsewhere, has no time."""
+has two turns, and whoever did not converge, or elsewhere, has no time."""
 OURS = "PersistentHMC"
 LEFT_OUT = {"gp": "Horowitz, ε = 0.01", "gaussian": "Horowitz, ε = 0.05", "rotated": "Horowitz, ε = 0.05"}
 
@@ -35,7 +35,7 @@ def cases(quick: bool) -> list[Case]:
         # the step size that is beyond the stability limit of the one, or far too short for the other
         names = [one for one in PERSISTENT | FIXED | PLAIN if one != LEFT_OUT[name.split()[0]]]
         racers = [Contestant(one, "ours" if role(one) == "ours" else "peer", lambda data: None) for one in names]
-        found.append(Case(name, lambda name=name: target(name), racers, rounds=1 if quick else 3))
+        found.append(Case(name, lambda name=name: target(name), racers, rounds=1 if quick else 2))
     return found
 
 
