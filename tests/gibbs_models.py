@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from pymc.distributions import transforms
 from pymc.exceptions import ImputationWarning
 
 import bayessel as bs
@@ -322,10 +323,42 @@ def positive_normals():
     # a Normal kept positive by its transform, and a Gamma kept below a bound
     _, y = regression()
     with pm.Model() as model:
-        m = pm.Normal("m", 0.0, 1.0, transform=pm.distributions.transforms.log)
-        tau = pm.Gamma("tau", 2.0, 1.0, transform=pm.distributions.transforms.Interval(0.0, 5.0))
+        m = pm.Normal("m", 0.0, 1.0, transform=transforms.log)
+        tau = pm.Gamma("tau", 2.0, 1.0, transform=transforms.Interval(0.0, 5.0))
         pm.Normal("y", m, tau=tau, observed=y)
     return model, {"m": H, "tau": H}
+
+
+def kept_normals():
+    # orderly or summing to zero: their transforms do not reach every value
+    _, y = regression()
+    with pm.Model() as model:
+        tau = pm.Gamma("tau", 2.0, 1.0)
+        up = pm.Normal("up", 0.0, 1.0, shape=3, transform=transforms.ordered, initval=[-1.0, 0.0, 1.0])
+        zero = pm.Normal("zero", 0.0, 1.0, shape=3, transform=transforms.ZeroSumTransform([-1]))
+        soft = pm.Normal("soft", 0.0, tau=tau, transform=transforms.log_exp_m1, initval=1.0)
+        pm.Normal("y", (up + zero)[GROUP % 3] + soft, 1.0, observed=y)
+    return model, {"tau": G, "up": H, "zero": H, "soft": H}
+
+
+def part_of_the_rows():
+    # the likelihood of a sample stands for that of all rows
+    _, y = regression()
+    with pm.Model() as model:
+        tau = pm.Gamma("tau", 2.0, 1.0)
+        m = pm.Normal("m", 0.0, 1.0)
+        pm.Normal("y", m, tau=tau, observed=y, total_size=120)
+    return model, {"tau": H, "m": H}
+
+
+def filled():
+    _, y = regression()
+    with pm.Model() as model:
+        tau = pm.Gamma("tau", 2.0, 1.0)
+        w = pm.Normal("w", 0.0, 1.0, shape=12)
+        m = pm.Normal("m", 0.0, 1.0)
+        pm.Normal("y", w + pt.full_like(w, m) - pt.ones_like(w), tau=pt.full_like(w, tau), observed=y)
+    return model, {"tau": G, "w": f"{W}[w, m]", "m": f"{W}[w, m]"}
 
 
 class Below(pm.logprob.transforms.Transform):
@@ -394,5 +427,8 @@ ALL = [
     other_likelihoods,
     positive_normals,
     support_moved_by_the_scale,
+    kept_normals,
+    part_of_the_rows,
+    filled,
     mixture_of_levels,
 ]

@@ -58,6 +58,7 @@ LINEAR = {
     "cast": lambda m: pt.cast(m["w"], "float64"),
     "tensordot": lambda m: pt.tensordot(X, m["C"], axes=1),
     "padded": lambda m: pt.expand_dims(m["w"], (0, 2)),
+    "filled": lambda m: pt.full_like(m["w"], m["a"]) + pt.zeros_like(m["a"]) + m["w"],
     "summed": lambda m: m["C"].sum(axis=0, keepdims=True) - m["C"],
     "copied": lambda m: m["w"].copy() * 2.0,
 }

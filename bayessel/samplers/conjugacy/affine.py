@@ -71,6 +71,8 @@ def check_line(graph: ModelGraph, x: Variable) -> None:
         return
     value, expression = graph.space.backward_expression(x)
     refusal = NotConjugateError(f"the transform {transform.name} of {x.name} is not affine")
+    if np.size(graph.model.initial_point()[value.name]) != np.size(graph.initial[x]):
+        raise refusal  # such as that of variables that sum to zero: affine, but not onto
     try:
         part = affine(graph.with_variable(value), expression, [value])
     except NotConjugateError as error:
@@ -146,7 +148,9 @@ class _Reader:
             names = ", ".join(sorted(str(x.name) for x in self.graph.roots([v]) & self.block))
             raise NotConjugateError(f"the mean is not linear in {names} (through {_label(node)})")
         dependent = [i for i in together if not self.free(node.inputs[i])]
-        stray = [i for i in range(len(node.inputs)) if i not in together and not self.free(node.inputs[i])]
+        fill = [0] if isinstance(getattr(node.op, "scalar_op", None), ps.Second) else []  # only its shape counts
+        others = [i for i in range(len(node.inputs)) if i not in (*together, *fill)]
+        stray = [i for i in others if not self.free(node.inputs[i])]
         if stray or (alone and len(dependent) > 1):
             involved = [node.inputs[i] for i in (*stray, *dependent)]
             names = ", ".join(sorted(str(x.name) for x in self.graph.roots(involved) & self.block))
@@ -160,7 +164,7 @@ class _Reader:
                 coefficients |= part.coefficients
             elif i in together and not alone:
                 inputs[i] = pt.zeros_like(argument)
-            else:
+            elif i not in fill:
                 coefficients |= self.graph.roots([argument])
         return Affine(node.clone_with_new_inputs(inputs).outputs[v.index or 0], frozenset(coefficients))
 

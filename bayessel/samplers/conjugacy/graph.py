@@ -64,7 +64,8 @@ class ModelGraph:
             if v in self._known:
                 found.add(v)
             elif v.owner is not None and (shapes or not isinstance(v.owner.op, Shape | Shape_i)):
-                stack.extend(v.owner.inputs)
+                # fill(a, b) is b in the shape of a
+                stack.extend(v.owner.inputs[1:] if not shapes and _is(v.owner, ps.Second) else v.owner.inputs)
         return frozenset(found)
 
     def has_stray_draw(self, expression: Variable) -> bool:

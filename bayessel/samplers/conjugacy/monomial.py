@@ -83,6 +83,8 @@ def _elementwise(graph: ModelGraph, node: Any, x: Variable) -> Monomial:
         power = -powers[0]
     elif isinstance(op, ps.Neg | ps.Abs | ps.Identity):
         power = powers[0]
+    elif isinstance(op, ps.Second):
+        power = powers[1]
     elif isinstance(op, ps.Sign):
         power = 0.0  # the sign of s·xᵏ is that of s
     elif isinstance(op, ps.Cast) and node.outputs[0].type.dtype == "float64":
