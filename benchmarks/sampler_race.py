@@ -59,6 +59,7 @@ class Outcome:
     gradients: list[int] = field(default_factory=list)
     diverging: int = 0
     draws: list[dict[str, Array]] = field(default_factory=list)
+    version: str = ""
     why: str | None = None
 
 
@@ -147,6 +148,7 @@ def one_turn(case: str, name: str, setting: Setting, found: Outcome) -> None:
         if said["gradients"] is not None:
             found.gradients.append(said["gradients"])
         found.diverging += said["diverging"]
+        found.version = f"{ENTRANTS[name].package} {said['version']}"
         with np.load(out) as draws:
             found.draws.append(dict(draws))
 
@@ -232,11 +234,16 @@ def best_peer(rows: Iterable[Mapping[str, Any]], by: str = "ESS / s") -> Mapping
     return max(sound, key=lambda row: row[by], default=None)
 
 
-def absent(found: Mapping[str, Mapping[str, Outcome]]) -> list[dict[str, Any]]:
-    """Who is not in the tables, and why: rows, one per contestant and reason."""
+def footnotes(found: Mapping[str, Mapping[str, Outcome]]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Titled tables: the packages' versions, and who is missing where, and why."""
+    outcomes = [(case, name, one) for case, group in found.items() for name, one in group.items()]
+    versions = sorted({one.version for *_, one in outcomes if one.version})
+    tables = [("", [{"versions": ", ".join(versions)}])]
     missing: dict[tuple[str, str], list[str]] = {}
-    for case, outcomes in found.items():
-        for name, one in outcomes.items():
-            if one.why is not None:
-                missing.setdefault((name, one.why), []).append(case)
-    return [{"contestant": name, "why": why, "cases": ", ".join(where)} for (name, why), where in missing.items()]
+    for case, name, one in outcomes:
+        if one.why is not None:
+            missing.setdefault((name, one.why), []).append(case)
+    if missing:
+        rows = [{"contestant": name, "why": why, "cases": ", ".join(where)} for (name, why), where in missing.items()]
+        tables.append(("Not in the tables:", rows))
+    return tables

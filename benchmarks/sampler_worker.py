@@ -14,6 +14,7 @@ import logging
 import sys
 import warnings
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -135,7 +136,7 @@ def main(argv: list[str]) -> int:
     np.savez(args.out, **run.draws)
     said = asdict(run)
     del said["draws"]
-    print(json.dumps(said))
+    print(json.dumps(said | {"version": version(entrant.package)}))
     return 0
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import gamma, multivariate_normal, norm
 
-from benchmarks import sampler_cases, sampler_race, sampler_worker
+from benchmarks import sampler_cases, sampler_race, sampler_run, sampler_worker
 from benchmarks.__main__ import main
 from benchmarks.reference import sparse_exact
 from benchmarks.sampler_cases import FORMS, NUMPY, RATE, SHAPE, Target, quantities, reduced, regression, target
@@ -137,9 +137,9 @@ def test_quantities_are_named_and_shaped(rng):
 # --- the table
 
 
-def outcome(values, cpu, gradients=1000):
+def outcome(values, cpu, gradients=1000, version=""):
     """One turn of four chains whose only quantity is given."""
-    one = sampler_race.Outcome(Setting(4, 100, values.shape[1], 1))
+    one = sampler_race.Outcome(Setting(4, 100, values.shape[1], 1), version=version)
     one.seconds, one.cpu, one.compiling, one.gradients = [2 * cpu], [cpu], [1.0], [gradients]
     one.draws = [{"x": values[..., None]}]
     return one
@@ -151,7 +151,7 @@ def found(rng):
     return {
         "PersistentHMC": outcome(good[0], 1.0),
         "PyMC NUTS": outcome(good[1], 2.0, 4000),
-        "nutpie": outcome(good[2] + 0.5, 0.01),  # fast, and elsewhere
+        "nutpie": outcome(good[2] + 0.5, 0.01, version="nutpie 1"),  # fast, and elsewhere
         "NumPyro NUTS": outcome(good[2] + np.arange(4)[:, None], 0.01),  # fast, and each chain elsewhere
         "BlackJAX NUTS": sampler_race.Outcome(Setting(4, 100, 500, 1), why="not installed (blackjax)"),
     }
@@ -169,9 +169,9 @@ def test_a_fast_wrong_sampler_is_not_fast(found):
     assert rows["nutpie"]["MCSE apart"] > 4 and rows["NumPyro NUTS"]["R-hat"] > 1.1
     assert "BlackJAX NUTS" not in rows
     assert sampler_race.best_peer(rows.values())["contestant"] == "PyMC NUTS"
-    assert sampler_race.absent({"gaussian 1": found}) == [
-        {"contestant": "BlackJAX NUTS", "why": "not installed (blackjax)", "cases": "gaussian 1"}
-    ]
+    (_, versions), (_, missing) = sampler_race.footnotes({"gaussian 1": found})
+    assert versions == [{"versions": "nutpie 1"}]
+    assert missing == [{"contestant": "BlackJAX NUTS", "why": "not installed (blackjax)", "cases": "gaussian 1"}]
 
 
 def test_a_chain_that_stands_still_is_worth_nothing(found, rng):
@@ -216,6 +216,23 @@ def test_promises_are_against_the_best_sound_peer():
     assert [v.value for v in samplers_gradient.verdicts("gp 20", rows)] == [2.0, 2.0, 10.0, 1.0]
 
 
+def test_what_a_call_costs_once_is_taken_off(monkeypatch):
+    now, calls = [0.0], []
+    for clock in ("perf_counter", "process_time"):
+        monkeypatch.setattr(sampler_run.time, clock, lambda: now[0])
+
+    def sample(setting):
+        calls.append(setting.draws)
+        now[0] += (50.0 if len(calls) == 1 else 0.0) + 0.25 + 0.001 * setting.chains * (setting.tune + setting.draws)
+        return setting.draws
+
+    found, seconds, cpu, compiling = sampler_run.timed(sample, Setting(4, 100, 100, 1))
+    assert found == 100 and calls == [1, 1, 100, 1, 100, 1, 100]  # short enough to be repeated
+    np.testing.assert_allclose([seconds, cpu, compiling], [0.792, 0.792, 50.258])
+    assert sampler_run.timed(sample, Setting(4, 10_000, 10_000, 1))[1] == pytest.approx(79.992)
+    assert calls[7:] == [1, 1, 10_000]
+
+
 def test_overhead_is_a_long_run_less_a_short_one(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(samplers_overhead.time, "process_time", lambda: now[0])
@@ -242,7 +259,14 @@ def test_a_worker_hands_back_draws_and_times(monkeypatch, tmp_path, capsys):
     out = tmp_path / "out.npz"
     assert sampler_worker.main(["linear 20 4", "nutpie, centred", str(out), "--draws", "3", "--chains", "2"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert said == {"seconds": 1.0, "cpu": 2.0, "compiling": 3.0, "gradients": 4, "diverging": 0}
+    assert said == {
+        "seconds": 1.0,
+        "cpu": 2.0,
+        "compiling": 3.0,
+        "gradients": 4,
+        "diverging": 0,
+        "version": np.__version__,
+    }
     with np.load(out) as draws:
         assert draws["w"].shape == (2, 3, 4) and draws["log_beta"].shape == (2, 3)
 

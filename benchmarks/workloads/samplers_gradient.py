@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.harness import Case, Contestant, Report, Verdict
 from benchmarks.sampler_cases import target
-from benchmarks.sampler_race import absent, best_peer, role, table, turns
+from benchmarks.sampler_race import best_peer, footnotes, role, table, turns
 from benchmarks.sampler_run import Setting
 from benchmarks.sampler_worker import FIXED, PERSISTENT, PLAIN
 
@@ -49,8 +49,7 @@ def run(quick: bool, memory: Callable[..., Any]) -> Report:
         report.tables.append(("", rows))
         report.seconds[case.name] = {name: one.seconds for name, one in found[case.name].items()}
         report.verdicts += verdicts(case.name, rows)
-    if missing := absent(found):
-        report.tables.append(("Not in the tables:", missing))
+    report.tables += footnotes(found)
     return report
 
 
