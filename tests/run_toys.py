@@ -4,12 +4,14 @@ import os
 import signal
 import time
 import traceback
+import warnings
 from contextlib import contextmanager
 from typing import ClassVar
 
 import numpy as np
 import pymc as pm
 import pytensor
+import pytest
 from pymc.step_methods.compound import BlockedStep, StepMethodState
 from pymc.step_methods.state import dataclass_state
 from pymc.util import get_random_generator, get_value_vars_from_user_vars
@@ -144,8 +146,8 @@ def sample(made, step, **kwargs):
 @contextmanager
 def process(function):
     """Run a function in a forked process of its own group; yields its id. It is gone afterwards."""
-    import warnings
-
+    if not hasattr(os, "fork"):
+        pytest.skip("needs fork")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
