@@ -24,7 +24,7 @@ from bayessel.errors import SamplingWarning
 from bayessel.result import fingerprint
 from bayessel.samplers.run.book import Book
 from bayessel.samplers.run.door import as_cores, as_folder, as_model, as_seconds, as_seed, as_steps
-from bayessel.samplers.run.identity import check_same, identity, versions
+from bayessel.samplers.run.identity import check_same, identity
 from bayessel.samplers.run.kernel import Block, Kernel, Position
 from bayessel.samplers.run.progress import Progress
 from bayessel.samplers.run.result import Finisher, tree
@@ -154,21 +154,15 @@ def sample(
         density = "lp" not in kernel.statistics
         finisher = Finisher(model, positions[0].point, chains * draws, log_likelihood, density)
         book = Book(past, positions)
-        outcome = Outcome(positions)
-        compiled = perf_counter() - began
+        outcome, compiled = Outcome(positions), perf_counter()
         if any(position.done < tune + draws for position in positions):
             kernel.rehearse(positions[0])
             kernel.restore()
-            workers: Workers = (
-                Inline(kernel)
-                if cores == 1
-                else Processes(kernel, cores, positions[0], not_theirs=kept.descriptors if kept else ())
-            )
+            workers = _workers(kernel, cores, positions[0], kept)
             stack.callback(workers.close)
-            compiled = perf_counter() - began
-            with Progress(
-                progressbar and not quiet, chains, tune, tune + draws, [one.done for one in positions]
-            ) as progress:
+            compiled = perf_counter()
+            done = [position.done for position in positions]
+            with Progress(progressbar and not quiet, chains, tune, tune + draws, done) as progress:
 
                 def record(block: Block) -> None:
                     if kept is not None:
@@ -180,7 +174,7 @@ def sample(
         made = min(min(one.done for one in outcome.positions), tune + draws)
         status, advice = _status(outcome, made, tune, draws, budget, folder)
         arrays, stats = book.arrays(tune, made)
-        attributes: dict[str, Any] = {
+        attributes = {
             "status": status,
             "advice": advice,
             "draws": max(0, made - tune),
@@ -189,23 +183,14 @@ def sample(
             "tune_asked": tune,
             "chains": chains,
             "cores": cores,
-            "random_seed": _for_netcdf(header["seed"]),
             "sampling_time": outcome.seconds,
-            "compile_time": compiled,
+            "compile_time": compiled - began,
             "resumed_draws": sum(position.done for position in positions),
-            "n_gradient_evaluations": book.gradients,
-            "n_gradient_evaluations_now": book.gradients - book.gradients_before,
-            "step_seconds": json.dumps(book.seconds(kernel)),
             "log_likelihood_note": finisher.likelihood_note,
-            "statistics_dropped": ", ".join(book.dropped),
-            "model_fingerprint": header["model"],
-            "data_fingerprint": header["data"],
-            "target_fingerprint": _target(model),
-            "versions": json.dumps(versions()),
-            "inference_library": "bayessel",
-            "inference_library_version": versions().get("bayessel", "unknown"),
-            "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            **_counted(book, kernel),
+            **_origin(header, model),
         }
+        # netCDF has no empty text
         attributes = {name: value for name, value in attributes.items() if value != ""}
         result = tree(finisher, arrays, stats, kernel.shared_statistics(), attributes)
     if made <= tune:
@@ -266,6 +251,12 @@ def _beginning(
     return header, [one.blocks for one in whole], [one.position for one in whole]
 
 
+def _workers(kernel: Kernel, cores: int, start: Position, store: Store | None) -> Workers:
+    if cores == 1:
+        return Inline(kernel)
+    return Processes(kernel, cores, start, not_theirs=store.descriptors if store is not None else ())
+
+
 def _status(
     outcome: Outcome, made: int, tune: int, draws: int, budget: float | None, folder: Path | None
 ) -> tuple[str, str]:
@@ -283,11 +274,32 @@ def _status(
     return ("interrupted" if outcome.interrupted else "time budget"), advice
 
 
+def _counted(book: Book, kernel: Kernel) -> dict[str, Any]:
+    """Return what the draws cost."""
+    return {
+        "n_gradient_evaluations": book.gradients,
+        "n_gradient_evaluations_now": book.gradients - book.gradients_before,
+        "step_seconds": json.dumps(book.seconds(kernel)),
+        "statistics_dropped": ", ".join(book.dropped),
+    }
+
+
+def _origin(header: Mapping[str, Any], model: pm.Model) -> dict[str, Any]:
+    """Return what the draws belong to and come from."""
+    seed = header["seed"]
+    return {
+        "random_seed": seed if isinstance(seed, int) and seed < 2**63 else str(seed),
+        "model_fingerprint": header["model"],
+        "data_fingerprint": header["data"],
+        "target_fingerprint": _target(model),
+        "versions": json.dumps(header["versions"]),
+        "inference_library": "bayessel",
+        "inference_library_version": header["versions"].get("bayessel", "unknown"),
+        "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
 def _target(model: pm.Model) -> str:
     """Return the name of the observed values, as engines and estimators have it; empty where they are no numbers."""
     observed = [np.ma.filled(np.ma.asarray(value, dtype=float), np.nan) for value in find_observations(model).values()]
     return fingerprint(*observed) if observed else ""
-
-
-def _for_netcdf(seed: Any) -> int | str:
-    return seed if isinstance(seed, int) and seed < 2**63 else str(seed)
