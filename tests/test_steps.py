@@ -188,9 +188,9 @@ AGAINST_NUTS = [
 @pytest.mark.parametrize("make", AGAINST_NUTS, ids=lambda make: make.__name__)
 def test_the_chosen_steps_and_nuts_sample_the_same_distribution(make):
     model, _ = make()
-    ours = sample(model, bs.steps(model), 4000, chains=4, tune=1000, seed=1).posterior
+    ours = sample(model, bs.steps(model), 3000, chains=4, tune=1000, seed=1).posterior
     theirs = pm.sample(
-        4000, tune=2000, chains=4, cores=1, model=model, random_seed=2, progressbar=False, quiet=True,
+        2000, tune=1000, chains=4, cores=1, model=model, random_seed=2, progressbar=False, quiet=True,
         nuts_sampler="pymc", nuts={"target_accept": 0.98}, compute_convergence_checks=False,
     ).posterior  # fmt: skip
     far, blind = {}, 0.0
