@@ -16,18 +16,19 @@ from benchmarks.harness import Report, Verdict
 
 INTRO = """# Benchmarks
 
-`make bench` runs everything below (about an hour, most of it slow peers of `rvm`) and writes this page; after that
-`make bench ARGS="--only tall"` renews one section. Peers that are no dependency come with `pip install -e '.[bench]'`,
-or live in an interpreter of their own that the environment variable `PEERS_PYTHON` names; missing ones are skipped.
-`make bench ARGS="--quick"` is a rehearsal on tiny problems that leaves the page alone.
+`make bench` runs everything below (about two hours, most of them slow peers of `rvm` and `samplers`) and writes this
+page; after that `make bench ARGS="--only tall"` renews one section. Peers that are no dependency come with
+`pip install -e '.[bench]'`, or live in an interpreter of their own that the environment variable `PEERS_PYTHON` names;
+missing ones are skipped. `make bench ARGS="--quick"` is a rehearsal on tiny problems that leaves the page alone.
 
 How it is measured: the contestants of a case take turns (A B C, B C A, ...) in one process, after one lap that does not
-count; the best of all rounds is compared, so only **ratios** are shown. Every contestant has the same number of BLAS
-threads; each section says how many, when it ran and how busy the machine was. "limit" is bare BLAS or LAPACK doing the
-arithmetic that no method of the kind can avoid: nobody can be much below 1 there. Memory is the high-water mark of a
-fresh process, minus what it held after building the data. A "median ratio" is that over the rounds, "cpu / ours"
-compares processor time, all threads together: where they differ from the ratio of the best times, the machine was busy
-or the threads waited for each other.
+count; the best of all rounds is compared, so only **ratios** are shown (and for samplers, each in a process of its own,
+effective draws per second, which is what they are known by). Every contestant has the same number of BLAS threads; each
+section says how many, when it ran and how busy the machine was. "limit" is bare BLAS or LAPACK doing the arithmetic
+that no method of the kind can avoid: nobody can be much below 1 there. Memory is the high-water mark of a fresh
+process, minus what it held after building the data. A "median ratio" is that over the rounds, "cpu / ours" compares
+processor time, all threads together: where they differ from the ratio of the best times, the machine was busy or the
+threads waited for each other.
 """
 
 
