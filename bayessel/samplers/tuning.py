@@ -12,7 +12,7 @@ persistence a
 pace δ of the persistent uniform
     (1 − a²)/2, which lets v go once around in about the time the momentum is kept.
 updates per draw
-    As many as take the time √λ: draws further apart are thrown away, closer ones are nearly copies.
+    As many as take the time 1.5 √λ: draws further apart waste gradients, closer ones are nearly copies.
 
 Everything here is a value: what is observed goes in, the next `Tuning` comes out.
 """
@@ -30,7 +30,7 @@ from bayessel.samplers.leapfrog import LogDensity, Phase, energy, leapfrog
 
 #: γ√λ of the rule for the persistence
 FRICTION = 0.5
-#: the time √λ, times this, between draws
+#: time between draws, in units of √λ
 SPACING = 1.5
 #: no draw takes more gradients than this by itself
 MOST_GRADIENTS = 1000
@@ -224,6 +224,6 @@ def pace(persistence: float) -> float:
 
 
 def updates_per_draw(step_size: float, n_leapfrog: int, relaxation: float) -> int:
-    """Updates that take the time √λ, at most `MOST_GRADIENTS` gradients."""
+    """Updates that take the time 1.5 √λ, at most `MOST_GRADIENTS` gradients."""
     wanted = ceil(SPACING * relaxation / (step_size * n_leapfrog))
     return max(1, min(wanted, MOST_GRADIENTS // n_leapfrog))
