@@ -19,6 +19,17 @@ def test_dual_averaging_finds_the_rate_it_is_asked_for(rng):
     assert state.seen == 2000
 
 
+@pytest.mark.parametrize("rate", [0.0, 1.0])
+def test_step_sizes_stay_numbers_when_every_step_ends_alike(rate):
+    state = tuning.averaging_from(1.0)
+    for _ in range(200_000):
+        state = tuning.average(state, 0.9 - rate)
+    step_size = np.exp(state.mean)
+    assert 0.0 < step_size < np.inf
+    assert tuning.updates_per_draw(step_size, 1, 1.0) == (1 if rate else tuning.MOST_GRADIENTS)
+    tuning.averaging_from(step_size)
+
+
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e5])
 @pytest.mark.parametrize("guess", [1e-9, 1.0, 1e9])
 def test_first_step_size_is_within_a_factor_of_what_is_stable(scale, guess, rng):

@@ -79,7 +79,8 @@ def average(state: DualAveraging, error: float) -> DualAveraging:
     count = state.seen + 1
     weight = 1.0 / (count + 10.0)
     accumulated = (1.0 - weight) * state.error + weight * error
-    current = state.anchor - accumulated * sqrt(count) / 0.05
+    # within what a float can hold, whatever happens: a density that is flat accepts steps of any size
+    current = min(max(state.anchor - accumulated * sqrt(count) / 0.05, -300.0), 300.0)
     keep = count**-0.75
     return DualAveraging(current, keep * current + (1.0 - keep) * state.mean, accumulated, state.anchor, count)
 
