@@ -79,6 +79,12 @@ def test_a_window_that_did_not_move_changes_nothing():
     assert closed.relaxation == 1.0
 
 
+def test_drift_is_not_taken_for_slowness(rng):
+    draws = np.linspace(0.0, 1e6, 40)[:, None] + rng.standard_normal((40, 3))
+    closed, _ = tuning.close_window(filled(draws, -rng.standard_normal((40, 3)), 1000), np.ones(3))
+    assert closed.relaxation <= np.sqrt(3.0)
+
+
 @pytest.mark.parametrize("size", [2, 100])
 def test_slowest_variance(size, rng):
     along = rng.standard_normal(size)

@@ -182,12 +182,13 @@ def close_window(tuning: Tuning, scale: FloatArray) -> tuple[Tuning, FloatArray]
         with np.errstate(all="ignore"):
             variance = np.sqrt(variance / (tuning.gradient_spread / max(count - 1, 1)))
     usable = np.isfinite(variance) & (variance > 0.0)
-    # a few draws of weight for what was believed before, so that no coordinate collapses after a stuck window
+    # one draw's weight for what was believed before: a coordinate that hardly moved in a window does not collapse
     with np.errstate(all="ignore"):
-        renewed = np.exp((count * np.log(variance) + 5.0 * np.log(scale**2)) / (count + 5.0) / 2.0)
+        renewed = np.exp((count * np.log(variance) + np.log(scale**2)) / (count + 1.0) / 2.0)
     scale = np.where(usable, renewed, scale)
     zero = np.zeros_like(scale)
-    relaxation = sqrt(max(slowest_variance(np.array(tuning.kept) / scale), 1.0))
+    # variances along all directions add up to the number of coordinates; more is drift on the way in
+    relaxation = sqrt(min(max(slowest_variance(np.array(tuning.kept) / scale), 1.0), scale.size))
     return tuning._replace(
         relaxation=relaxation, seen=0, mean=zero, spread=zero, gradient_mean=zero, gradient_spread=zero, kept=()
     ), scale
