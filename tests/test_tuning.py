@@ -79,6 +79,12 @@ def test_a_window_that_did_not_move_changes_nothing():
     assert closed.relaxation == 1.0
 
 
+def test_a_constant_gradient_leaves_the_draws_to_say_the_scale(rng):
+    draws = 1e-3 * rng.exponential(size=(40, 2))
+    _, scale = tuning.close_window(filled(draws, np.full((40, 2), -1e3), 1000), np.ones(2))
+    assert_allclose(scale, 1e-3, rtol=0.8)
+
+
 def test_drift_is_not_taken_for_slowness(rng):
     draws = np.linspace(0.0, 1e6, 40)[:, None] + rng.standard_normal((40, 3))
     closed, _ = tuning.close_window(filled(draws, -rng.standard_normal((40, 3)), 1000), np.ones(3))

@@ -180,7 +180,9 @@ def close_window(tuning: Tuning, scale: FloatArray) -> tuple[Tuning, FloatArray]
     variance = tuning.spread / max(count - 1, 1)
     if count < SHORT:
         with np.errstate(all="ignore"):
-            variance = np.sqrt(variance / (tuning.gradient_spread / max(count - 1, 1)))
+            both = np.sqrt(variance / (tuning.gradient_spread / max(count - 1, 1)))
+        # a gradient that never changes, as of an exponential density, says nothing of the scale
+        variance = np.where(np.isfinite(both), both, variance)
     usable = np.isfinite(variance) & (variance > 0.0)
     # one draw's weight for what was believed before: a coordinate that hardly moved in a window does not collapse
     with np.errstate(all="ignore"):
