@@ -179,10 +179,12 @@ def close_window(tuning: Tuning, scale: FloatArray) -> tuple[Tuning, FloatArray]
     count = tuning.seen
     variance = tuning.spread / max(count - 1, 1)
     if count < SHORT:
+        gradient_variance = tuning.gradient_spread / max(count - 1, 1)
         with np.errstate(all="ignore"):
-            both = np.sqrt(variance / (tuning.gradient_spread / max(count - 1, 1)))
+            both = np.sqrt(variance / gradient_variance)
         # a gradient that never changes, as of an exponential density, says nothing of the scale
-        variance = np.where(np.isfinite(both), both, variance)
+        changes = gradient_variance > 1e-16 * tuning.gradient_mean**2
+        variance = np.where(changes & np.isfinite(both), both, variance)
     usable = np.isfinite(variance) & (variance > 0.0)
     # one draw's weight for what was believed before: a coordinate that hardly moved in a window does not collapse
     with np.errstate(all="ignore"):
