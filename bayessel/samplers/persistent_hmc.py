@@ -145,7 +145,7 @@ class PersistentHMC(BlockedStep):
         self._step_size = None if step_size is None else as_positive(step_size, "step_size")
         self._persistence = None if persistence is None else _fraction(persistence, "persistence", zero=True)
         self._delta = None if delta is None else _fraction(delta, "delta", one=True)
-        self._updates = None if updates_per_draw == "auto" else as_count(updates_per_draw, "updates_per_draw")
+        self.updates_per_draw = "auto" if updates_per_draw == "auto" else as_count(updates_per_draw, "updates_per_draw")
         self.target_accept = (
             TARGET_ACCEPT[self.accept] if target_accept is None else _fraction(target_accept, "target_accept")
         )
@@ -171,10 +171,10 @@ class PersistentHMC(BlockedStep):
             end += value.size
         self.size = end
         if isinstance(mass, str):
-            self._mass = one_of(mass, "mass", ("diag", "unit"))
+            self.mass = one_of(mass, "mass", ("diag", "unit"))
             self._scale = np.ones(end)
         else:
-            self._mass = "given"
+            self.mass = "given"
             self._scale = as_positive_vector(mass, "mass", end) ** -0.5
 
         compiled = model.logp_dlogp_function(
@@ -253,9 +253,9 @@ class PersistentHMC(BlockedStep):
     @property
     def updates(self) -> int:
         """Updates in the next draw."""
-        if self._updates is not None:
-            return self._updates
-        if self._tuning is not None and self._mass == "diag" and tuning.in_first_window(self._tuning):
+        if isinstance(self.updates_per_draw, int):
+            return self.updates_per_draw
+        if self._tuning is not None and self.mass == "diag" and tuning.in_first_window(self._tuning):
             return max(1, FIRST_GRADIENTS // self.n_leapfrog)
         return tuning.updates_per_draw(self.step_size or 1.0, self.n_leapfrog, self.relaxation)
 
@@ -305,7 +305,7 @@ class PersistentHMC(BlockedStep):
                 "flips": flips,
                 "v": self.v,
             }
-            if self._tuning is not None and self._mass == "diag":
+            if self._tuning is not None and self.mass == "diag":
                 n_gradients += self._adapt()
             stats["n_steps"] = n_gradients
         new = dict(point)
