@@ -9,7 +9,7 @@ import bayessel as bs
 @pytest.mark.parametrize(
     "other",
     [{"updates_per_draw": 3}, {"mass": "unit"}, {"persistence": 0.8}, {"delta": 0.2}],
-    ids=lambda one: [*one][0],
+    ids=lambda one: next(iter(one)),
 )
 def test_a_stored_run_is_not_gone_on_with_by_other_settings(tmp_path, other):
     with pm.Model() as model:
