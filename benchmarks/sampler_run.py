@@ -61,7 +61,7 @@ def timed(sample: Callable[[Setting], Any], setting: Setting) -> tuple[Any, floa
     The first call is short and compiles. What further short calls take is taken off the long one: it is what a call
     costs once, such as a function for the trace that is compiled anew. The least time of a few counts, of both.
     """
-    short = replace(setting, tune=1, draws=1)
+    short = replace(setting, tune=1, draws=setting.chains)  # ArviZ takes more chains than draws for a mistake
     _, first = _once(sample, short)
     once, long = [], []
     while not long or (len(long) < REPEATS and np.sum(long, axis=0)[0] < ENOUGH):

@@ -227,10 +227,10 @@ def test_what_a_call_costs_once_is_taken_off(monkeypatch):
         return setting.draws
 
     found, seconds, cpu, compiling = sampler_run.timed(sample, Setting(4, 100, 100, 1))
-    assert found == 100 and calls == [1, 1, 100, 1, 100, 1, 100]  # short enough to be repeated
-    np.testing.assert_allclose([seconds, cpu, compiling], [0.792, 0.792, 50.258])
-    assert sampler_run.timed(sample, Setting(4, 10_000, 10_000, 1))[1] == pytest.approx(79.992)
-    assert calls[7:] == [1, 1, 10_000]
+    assert found == 100 and calls == [4, 4, 100, 4, 100, 4, 100]  # short enough to be repeated
+    np.testing.assert_allclose([seconds, cpu, compiling], [0.78, 0.78, 50.27])
+    assert sampler_run.timed(sample, Setting(4, 10_000, 10_000, 1))[1] == pytest.approx(79.98)
+    assert calls[7:] == [4, 4, 10_000]
 
 
 def test_overhead_is_a_long_run_less_a_short_one(monkeypatch):

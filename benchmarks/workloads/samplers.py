@@ -25,7 +25,7 @@ on JAX an automatic one.
 Everybody has four chains, one after the other on one core, of as many tuning draws as kept ones: 500, and 150 for the
 collapsed form of `rvm`, where a draw takes a tenth of a second (and without the JAX samplers, whose automatic gradient
 takes three times as long). The time covers tuning and draws; compilation and a first call are apart ("compiling", with
-whatever the caches held), and so is what a call of two draws takes. Seconds are those of processor, all threads
+whatever the caches held), and so is what a call of a few draws takes. Seconds are those of processor, all threads
 together ("clock / cpu" is 1 on a machine to itself). Who takes less than 20 s has a second turn with another seed: all
 chains are pooled, and the best time counts for both. Effective draws are the smaller of ArviZ's rank-normalised bulk
 and tail sizes. "MCSE apart" is the largest difference between a contestant's means and another's in Monte Carlo
