@@ -4,6 +4,8 @@ import io
 import json
 import multiprocessing
 import os
+import signal
+import sys
 import time
 import warnings
 
@@ -15,7 +17,7 @@ import scipy.stats
 
 import bayessel as bs
 from bayessel.errors import SamplingWarning
-from bayessel.samplers.run import schedule
+from bayessel.samplers.run import schedule, workers
 from bayessel.samplers.run.door import as_seconds
 from bayessel.samplers.run.kernel import Kernel
 from bayessel.samplers.run.workers import Processes, Task
@@ -112,6 +114,30 @@ def test_spawned_workers_draw_the_same(made):
             workers.close()
     assert all(np.array_equal(here.draws[name], there.draws[name]) for name in here.draws)
     assert there.count == 15
+
+
+def test_a_worker_that_cannot_start_is_reported(made, monkeypatch):
+    # as in a script without `if __name__ == "__main__":`, or one that was read from a pipe
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", "/nowhere/script.py", raising=False)
+    monkeypatch.setattr(workers, "start_method", lambda: "spawn")
+
+    def late(number, frame):
+        raise TimeoutError("the worker is still waited for")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(20)
+    try:
+        with plain_python():
+            step = walk(made)
+            step.ballast = np.zeros(100_000)  # more than a pipe holds
+            kernel = Kernel([step], 5, 10)
+            start = kernel.begin(0, made.initial_point(0), np.random.default_rng(3))
+            with pytest.raises(RuntimeError, match=r"ended by itself \(exit code 1\).*cores=1.*__main__"):
+                Processes(kernel, 2, start)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_inside_a_worker_no_workers_are_started(made, monkeypatch):

@@ -16,6 +16,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
@@ -128,13 +129,15 @@ class Processes:
         self._pipes: dict[Connection, Any] = {}
         self._idle: list[Connection] = []
         forked = method == "fork"
-        work: Any = kernel if forked else _pickled(kernel)
+        # through our own pipe, not among the arguments: Python would wait forever for a process that died in starting
+        parcel = b"" if forked else _pickled(kernel, rehearsal)
+        work = kernel if forked else None
         try:
             for k in range(count):
                 ours, theirs = multiprocessing.Pipe()
                 close = [*self._pipes, ours] if forked else []
-                first, locks = (None, tuple(not_theirs)) if forked else (rehearsal, ())
-                arguments = (theirs, work, first, self._flag, close, locks)
+                locks = tuple(not_theirs) if forked else ()
+                arguments = (theirs, work, self._flag, close, locks)
                 process = context.Process(target=_serve, args=arguments, name=f"chains-{k}", daemon=True)
                 with warnings.catch_warnings():
                     # whoever uses threads is warned of fork; ours does not touch them: BLAS takes care of its own
@@ -142,6 +145,10 @@ class Processes:
                     process.start()
                 theirs.close()
                 self._pipes[ours] = process
+            for pipe in self._pipes:
+                if parcel:
+                    with suppress(OSError):  # what became of it is asked next
+                        pipe.send_bytes(parcel)
             for pipe in self._pipes:
                 self._receive(pipe)
                 self._idle.append(pipe)
@@ -206,9 +213,11 @@ class Processes:
             process = self._pipes[pipe]
             process.join(1.0)
             code = process.exitcode
+            hint = "try fewer cores, or cores=1 to see where it happens"
+            if start_method() != "fork":
+                hint += '; a script that starts processes must do so below `if __name__ == "__main__":`'
             raise RuntimeError(
-                f"a worker process ended by itself (exit code {code}{', out of memory?' if code == -9 else ''}); "
-                "try fewer cores, or cores=1 to see where it happens"
+                f"a worker process ended by itself (exit code {code}{', out of memory?' if code == -9 else ''}); {hint}"
             ) from None
         if what == "error":
             error, text = value
@@ -225,11 +234,11 @@ def start_method() -> str:
     return "fork" if "fork" in available and sys.platform != "darwin" else "spawn"
 
 
-def _pickled(kernel: Kernel) -> bytes:
+def _pickled(kernel: Kernel, rehearsal: Position) -> bytes:
     import cloudpickle
 
     try:
-        return bytes(cloudpickle.dumps(kernel))
+        return bytes(cloudpickle.dumps((kernel, rehearsal)))
     except Exception as error:
         raise ValueError(
             f"the step methods cannot be sent to another process ({error}); use cores=1, or steps without references "
@@ -239,13 +248,12 @@ def _pickled(kernel: Kernel) -> bytes:
 
 def _serve(
     pipe: Connection,
-    work: Kernel | bytes,
-    rehearsal: Position | None,
+    work: Kernel | None,
     flag: Any,
     close: Sequence[Connection],
     not_theirs: Sequence[int],
 ) -> None:
-    """Run tasks until the pipe closes."""
+    """Run tasks until the pipe closes; a worker without work gets its steps as the first message."""
     if hasattr(signal, "SIGINT"):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     for descriptor in not_theirs:
@@ -254,7 +262,10 @@ def _serve(
     for other in close:
         other.close()
     with threadpool_limits(limits=1):
-        kernel, answer = _prepared(work, rehearsal)
+        try:
+            kernel, answer = _prepared(pipe.recv_bytes()) if work is None else (work, ("ready", None))
+        except (EOFError, OSError):
+            return
         while True:
             try:
                 pipe.send(answer)
@@ -267,11 +278,10 @@ def _serve(
                 answer = _complaint(error)
 
 
-def _prepared(work: Kernel | bytes, rehearsal: Position | None) -> tuple[Any, tuple[str, Any]]:
+def _prepared(parcel: bytes) -> tuple[Any, tuple[str, Any]]:
     try:
-        kernel = pickle.loads(work) if isinstance(work, bytes) else work
-        if rehearsal is not None:
-            kernel.rehearse(rehearsal)
+        kernel, rehearsal = pickle.loads(parcel)
+        kernel.rehearse(rehearsal)
     except Exception as error:
         return None, _complaint(error)
     return kernel, ("ready", None)
