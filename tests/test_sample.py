@@ -6,20 +6,25 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import arviz as az
 import numpy as np
 import pymc as pm
 import pytest
 import scipy.stats
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import bayessel as bs
 from bayessel.errors import SamplingWarning
-from bayessel.samplers.run import schedule, workers
+from bayessel.samplers.run import _sample, schedule, workers
 from bayessel.samplers.run.door import as_seconds
 from bayessel.samplers.run.kernel import Kernel
+from bayessel.samplers.run.together import one_blas_thread
 from bayessel.samplers.run.workers import Processes, Task
 from tests.run_toys import Leaky, Walk, model, plain_python, same, sample, walk
 
@@ -143,6 +148,44 @@ def test_a_worker_that_cannot_start_is_reported(made, monkeypatch):
 def test_inside_a_worker_no_workers_are_started(made, monkeypatch):
     monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
     assert sample(made, walk(made), cores=2).attrs["cores"] == 1
+
+
+def test_runs_in_threads_compile_one_after_the_other(made, monkeypatch):
+    inside, most, together = [], [], threading.Barrier(2)
+
+    class Slow(_sample.Finisher):
+        def __init__(self, *arguments):
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(0.2)
+            super().__init__(*arguments)
+            inside.pop()
+
+    monkeypatch.setattr(_sample, "Finisher", Slow)
+
+    def run(_):
+        together.wait()
+        return sample(made, walk(made))
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(run, range(2))
+    assert max(most) == 1
+    assert same(first, second)
+
+
+def test_blas_is_let_go_when_the_last_run_is_over():
+    def threads():
+        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+    with threadpool_limits(limits=2):
+        before = threads()
+        with ExitStack() as first, ExitStack() as second:
+            first.enter_context(one_blas_thread())
+            second.enter_context(one_blas_thread())
+            first.close()
+            assert threads() == {1}
+            second.close()
+        assert threads() == before
 
 
 # --- errors in steps ------------------------------------------------------------------------------------------------

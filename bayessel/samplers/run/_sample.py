@@ -17,7 +17,6 @@ import pymc as pm
 import xarray as xr
 from pymc.backends.arviz import find_observations
 from pymc.step_methods.compound import BlockedStep, CompoundStep
-from threadpoolctl import threadpool_limits
 
 from bayessel._check import as_count, as_flag
 from bayessel.errors import SamplingWarning
@@ -31,6 +30,7 @@ from bayessel.samplers.run.result import Finisher, tree
 from bayessel.samplers.run.schedule import Outcome, run
 from bayessel.samplers.run.start import checked_initvals, initial_points
 from bayessel.samplers.run.store import Found, Store
+from bayessel.samplers.run.together import compiler, one_blas_thread
 from bayessel.samplers.run.workers import Inline, Processes, Workers
 
 
@@ -128,11 +128,6 @@ def sample(
     """
     began = perf_counter()
     model = as_model(model)
-    if step is None:
-        # coordinates that suit gradients only would be paid for by every exact draw
-        from bayessel.samplers.coupled import without_coupled_transforms
-
-        model = without_coupled_transforms(model)
     draws, tune, chains = as_count(draws, "draws"), as_count(tune, "tune", 0), as_count(chains, "chains")
     cores = as_cores(cores, chains)
     seed = as_seed(random_seed)
@@ -140,24 +135,33 @@ def sample(
     folder = as_folder(store)
     resume, log_likelihood = as_flag(resume, "resume"), as_flag(log_likelihood, "log_likelihood")
     progressbar, quiet = as_flag(progressbar, "progressbar"), as_flag(quiet, "quiet")
+    if step is None:
+        # coordinates that suit gradients only would be paid for by every exact draw
+        from bayessel.samplers.coupled import without_coupled_transforms
+
+        with compiler:
+            model = without_coupled_transforms(model)
 
     with ExitStack() as stack:
         # one thread from here on, also in this process: the order of a threaded sum is in the last bits of a draw
-        stack.enter_context(threadpool_limits(limits=1))
+        stack.enter_context(one_blas_thread())
         stack.enter_context(model)
         kept = None
         if folder is not None:
             kept = Store(folder)
             stack.callback(kept.close)
-        kernel = Kernel(as_steps(step, model), tune, draws)
-        header, past, positions = _beginning(model, kernel, kept, seed, chains, draws, initvals, resume)
-        density = "lp" not in kernel.statistics
-        finisher = Finisher(model, positions[0].point, chains * draws, log_likelihood, density)
+        with compiler:
+            kernel = Kernel(as_steps(step, model), tune, draws)
+            header, past, positions = _beginning(model, kernel, kept, seed, chains, draws, initvals, resume)
+            density = "lp" not in kernel.statistics
+            finisher = Finisher(model, positions[0].point, chains * draws, log_likelihood, density)
+            unfinished = any(position.done < tune + draws for position in positions)
+            if unfinished:
+                kernel.rehearse(positions[0])
+                kernel.restore()
         book = Book(past, positions)
         outcome, compiled = Outcome(positions), perf_counter()
-        if any(position.done < tune + draws for position in positions):
-            kernel.rehearse(positions[0])
-            kernel.restore()
+        if unfinished:
             workers = _workers(kernel, cores, positions[0], kept)
             stack.callback(workers.close)
             compiled = perf_counter()
