@@ -492,3 +492,13 @@ def test_precisions_of_priors_that_reach_far_stay_finite(rng):
             for step in steps:
                 point, _ = step.step(point)
                 assert all(np.isfinite(value).all() for value in point.values())
+
+
+@pytest.mark.parametrize("prior", [pm.Gamma, pm.InverseGamma, pm.LogNormal])
+def test_no_elements_at_all(prior):
+    with pm.Model() as model:
+        none = prior("none", 2.0, 1.0, shape=0)
+        pm.Normal("w", 0.0, none, shape=0)
+        pm.Normal("y", 0.0, 1.0, observed=[1.0])
+    step = prepared(bs.GammaPrecisionGibbs, "none", model)
+    assert step.step(model.initial_point())[0][step.vars[0].name].shape == (0,)

@@ -129,6 +129,8 @@ class ScaleConditional:
 
     def draw(self, env: dict[Variable, Any], rng: np.random.Generator) -> FloatArray:
         """Log of the next x."""
+        if not np.size(self.n):
+            return np.zeros(self.shape)
         S = self.children[0].sum_of_squares(env, self.shape)
         for child in self.children[1:]:
             S = S + child.sum_of_squares(env, self.shape)
