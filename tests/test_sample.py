@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import bayessel as bs
 from bayessel.errors import SamplingWarning
 from bayessel.samplers.run import _sample, schedule, workers
-from bayessel.samplers.run.door import as_seconds
+from bayessel.samplers.run.door import as_seconds, as_seed
 from bayessel.samplers.run.kernel import Kernel
 from bayessel.samplers.run.together import one_blas_thread
 from bayessel.samplers.run.workers import Processes, Task
@@ -557,6 +557,9 @@ def test_initvals(made):
         starts(made, initvals={"w": 1.0})
     with pytest.raises(ValueError, match="there are 3 chains and 2 dictionaries"):
         starts(made, initvals=[{}, {}])
+    for short in (1.0, [1.0, 2.0]):
+        with pytest.raises(ValueError, match=r"x of shape \(2?,?\), and the model \(3,\)"):
+            starts(made, initvals={"x": short})
     with pytest.raises(TypeError, match="initvals must be a dictionary"):
         starts(made, initvals=3.0)
 
@@ -624,6 +627,7 @@ def test_bad_models_and_steps(made):
 
 
 def test_seeds(made):
+    assert as_seed(np.array(5)) == 5
     assert same(sample(made, walk(made), random_seed=[1, 2]), sample(made, walk(made), random_seed=(1, 2)))
     a, b = (sample(made, walk(made), random_seed=np.random.default_rng(4)) for _ in range(2))
     assert same(a, b)

@@ -305,6 +305,7 @@ def test_nothing_is_overwritten(made, store, tmp_path):
     (tmp_path / "thesis" / "chapter.tex").write_text("It was a dark and stormy night.")
     with pytest.raises(ValueError, match=r"other files \(chapter\.tex\)"):
         sample(made, walk(made), store=tmp_path / "thesis")
+    assert [path.name for path in (tmp_path / "thesis").iterdir()] == ["chapter.tex"]
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match="must be a folder"):
         sample(made, walk(made), store=tmp_path / "file")

@@ -67,6 +67,8 @@ def as_seed(seed: Any) -> int | list[int] | None:
         if seed < 0:
             raise ValueError(f"random_seed must not be negative, got {seed}; pass None for a random one")
         return int(seed)
+    if isinstance(seed, np.ndarray) and seed.ndim == 0:
+        return as_seed(seed[()])
     if isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str) and len(seed):
         numbers = [as_seed(one) for one in seed]
         if all(isinstance(one, int) for one in numbers):
@@ -80,7 +82,7 @@ def as_folder(store: Any) -> Path | None:
         return None
     if not isinstance(store, str | os.PathLike) or not os.fspath(store):
         raise TypeError(f"store must be the name of a folder, got {store!r}")
-    return Path(os.fspath(store))
+    return Path(os.fspath(store)).expanduser()
 
 
 def as_steps(step: Any, model: pm.Model) -> list[BlockedStep | CompoundStep]:

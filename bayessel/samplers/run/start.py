@@ -9,6 +9,7 @@ import numpy as np
 import pymc as pm
 from pymc.initial_point import make_initial_point_fns_per_chain
 from pymc.util import get_untransformed_name, is_transformed_name
+from pytensor.graph.basic import Variable
 
 from bayessel.samplers.run.kernel import Point
 
@@ -78,7 +79,23 @@ def checked_initvals(model: pm.Model, initvals: Any, chains: int) -> list[Mappin
             f"initvals names {', '.join(unknown)}, which the model does not sample; "
             f"it samples {', '.join(rv.name for rv in model.free_RVs)}"
         )
+    if any(given):
+        shapes = model.eval_rv_shapes()
+        for one in given:
+            _check_shapes(one, shapes)
     return given
+
+
+def _check_shapes(values: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    for name, value in values.items():
+        if isinstance(value, str | Variable):
+            continue  # a strategy of PyMC, or an expression
+        found, needed = np.shape(value), tuple(int(n) for n in shapes[name])
+        if found != needed:
+            raise ValueError(
+                f"initvals has {name} of shape {found}, and the model {needed}; give one value for each element, for "
+                f"instance np.full({needed}, …)"
+            )
 
 
 def _by_name(values: Mapping[Any, Any]) -> dict[str, Any]:

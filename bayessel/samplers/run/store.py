@@ -62,6 +62,8 @@ class Store:
             raise ValueError(f"store must be a folder, and {self.folder} is a file; give another name")
         self._files: dict[int, BinaryIO] = {}
         self.folder.mkdir(parents=True, exist_ok=True)
+        if not self.begun:
+            self._check_alone()
         self._lock = _Lock(self.folder / "lock")
 
     @property
@@ -74,14 +76,17 @@ class Store:
         """Whether there is a run in the folder."""
         return (self.folder / "header.json").exists()
 
-    def create(self, header: Mapping[str, Any], positions: list[Position]) -> None:
-        """Begin a run: write its header, and where each chain starts."""
+    def _check_alone(self) -> None:
+        """Refuse a folder of somebody else's, before anything is written there."""
         strangers = sorted(path.name for path in self.folder.iterdir() if not _ours(path.name))
         if strangers:
             raise ValueError(
                 f"the folder {self.folder} holds other files ({', '.join(strangers[:3])}"
                 f"{', …' * (len(strangers) > 3)}) and no run; give the store a folder of its own"
             )
+
+    def create(self, header: Mapping[str, Any], positions: list[Position]) -> None:
+        """Begin a run: write its header, and where each chain starts."""
         for path in sorted(self.folder.glob("chain-*.log")):
             if path.stat().st_size > _NAME.size:  # records are written after the header only: it was there once
                 raise ValueError(
@@ -320,7 +325,7 @@ def _lock(descriptor: int) -> None:
 
 
 def _ours(name: str) -> bool:
-    return name in ("lock", "header.json.new") or (name.startswith("chain-") and name.endswith(".log"))
+    return name in ("lock", "header.json", "header.json.new") or (name.startswith("chain-") and name.endswith(".log"))
 
 
 def _whose(data: bytes) -> str:
