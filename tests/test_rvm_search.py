@@ -10,6 +10,7 @@ from bayessel.basis import LazyDesign
 from bayessel.linear.sparse import coarse, starts
 from bayessel.linear.sparse.columns import Columns, as_columns
 from bayessel.linear.sparse.compress import compress
+from bayessel.linear.sparse.copies import merged
 from bayessel.linear.sparse.forms import choose_form, thin
 from bayessel.linear.sparse.gram import GramForm
 from bayessel.linear.sparse.kicks import kick
@@ -21,6 +22,7 @@ from bayessel.linear.sparse.orthogonal import OrthogonalForm
 from bayessel.linear.sparse.problem import Problem
 from bayessel.linear.sparse.reestimation import Contest
 from bayessel.linear.sparse.skeleton import skeleton
+from tests.rvm_reference import exact_evidence
 
 
 def unit(F):
@@ -254,3 +256,28 @@ def test_restarts_only_help(rng, restarts):
     t = np.sin(5 * x[:, 0]) + x[:, 1] + 0.1 * rng.normal(size=150)
     plain = bs.linear.fit_rvm(F, t, restarts=0)
     assert bs.linear.fit_rvm(F, t, restarts=restarts).log_evidence >= plain.log_evidence - 1e-6
+
+
+def test_columns_of_which_the_length_is_nearly_one_are_not_copies(rng):
+    # lengths measured in compressed coordinates are right to 1e-10 only
+    F = unit(rng.normal(size=(50, 6))) * (1.0 - np.array([0.0, 1e-10, 1e-11, 3e-10, 0.0, 1e-12]))
+    a = rng.normal(size=6)
+    kept, together = merged(F, a, 1.0 - 1e-13)
+    np.testing.assert_array_equal(np.sort(kept), np.arange(6))
+    np.testing.assert_allclose(together, a[kept], rtol=1e-12)
+    # and copies are, whatever their lengths
+    kept, together = merged(np.column_stack([F, F[:, 0] * (1.0 - 1e-10)]), np.append(a, 9.0), 1.0 - 1e-13)
+    np.testing.assert_array_equal(np.sort(kept), np.arange(6))
+    np.testing.assert_allclose(together[kept == 0], -np.log(np.exp(-a[0]) + np.exp(-9.0)), rtol=1e-12)
+
+
+def test_neighbours_whose_difference_is_needed_stay_two(rng):
+    x = np.linspace(-3.0, 3.0, 200)
+    bump = np.exp(-((x[:, None] - [0.0, 1e-7]) ** 2))
+    t = -2.0 * x * bump[:, 0] + 0.05 * rng.normal(size=200)
+    fit = bs.linear.fit_rvm(bump, t)
+    # a derivative fits, one bump does not; the number is that of the model returned
+    assert fit.n_basis == 2
+    np.testing.assert_allclose(fit.log_evidence, float(exact_evidence(fit.design, t, fit.alpha, fit.beta)), rtol=1e-8)
+    assert fit.log_evidence > bs.linear.fit_rvm(bump[:, :1], t).log_evidence + 100.0
+    assert fit.status is bs.Status.ILL_CONDITIONED

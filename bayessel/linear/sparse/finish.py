@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayessel._check import FloatArray
 from bayessel.linear.posterior import Posterior, weigh
 from bayessel.linear.sparse.copies import merged
 from bayessel.linear.sparse.exact import evaluate
@@ -18,6 +19,8 @@ from bayessel.result import Status, worst
 
 #: how far the cosine of two columns that are called the same may be from one: rounding
 SAME = 1e-13
+#: nats by which columns that are called the same must be better as two to stay two
+LEAST_DIFFERENCE = 1e-6
 #: beta/alpha (for a column of unit length) beyond which digits are lost
 FRAGILE = 1e16
 
@@ -27,15 +30,23 @@ def polish(problem: Problem, state: State, search: Search) -> tuple[IntArray, St
     order = np.argsort(state.active)
     basis, a = state.active[order], state.a[order]
     columns = problem.columns.take(basis)
+
+    def climbed(which: IntArray, a: FloatArray) -> State:
+        form = thin(columns[:, which], problem.t / problem.spread)
+        own = form.solve(np.arange(len(which)), a, state.b)
+        return ascend(form, own, learn_noise=problem.learn_noise, steps=20, tol=1e-9, b_max=problem.b_max)
+
     kept, together = merged(columns, a, 1.0 - SAME)
     if len(kept) < len(a):
         search.collinear = True
         order = np.argsort(kept)
-        kept, a = kept[order], together[order]
-        basis, columns = basis[kept], columns[:, kept]
-    form = thin(columns, problem.t / problem.spread)
-    own = form.solve(np.arange(len(basis)), a, state.b)
-    own = ascend(form, own, learn_noise=problem.learn_noise, steps=20, tol=1e-9, b_max=problem.b_max)
+        kept, together = kept[order], together[order]
+        as_one, apart = climbed(kept, together), climbed(np.arange(len(a)), a)
+        # copies are one function; but neighbours of which the model needs the difference, a derivative, are two
+        if not as_one.log_evidence < apart.log_evidence - LEAST_DIFFERENCE:
+            return basis[kept[as_one.active]], as_one
+        return basis[apart.active], apart
+    own = climbed(np.arange(len(a)), a)
     return basis[own.active], own
 
 
