@@ -379,6 +379,19 @@ def test_what_knows_nothing_of_batches_is_computed_draw_by_draw(made, trace, mon
             assert slow[group][name].dims == trace[group][name].dims
 
 
+def test_what_depends_on_the_draw_in_its_shape_is_computed_draw_by_draw():
+    with plain_python(), pm.Model() as model:
+        x = pm.Normal("x", 0.0, 1.0, shape=3)
+        A = pm.Normal("A", 0.0, 1.0, shape=(3, 3))
+        pm.Deterministic("chosen", A[x > 0.0].sum())
+        found = sample(model, walk(model)).posterior
+    want = [
+        [values[mask].sum() for mask, values in zip(*one, strict=True)]
+        for one in zip(found.x.values > 0.0, found.A.values, strict=True)
+    ]
+    assert np.allclose(found.chosen, want)
+
+
 def test_memory_of_many_draws_is_bounded(made, trace, monkeypatch):
     monkeypatch.setattr("bayessel.samplers.run.result.WORKING_MEMORY", 2000)
     assert same(trace, sample(made, walk(made), log_likelihood=True))

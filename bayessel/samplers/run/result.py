@@ -15,6 +15,7 @@ from pytensor.graph.replace import vectorize_graph
 from pytensor.link.basic import PerformLinker
 
 from bayessel.samplers.run.kernel import Array, Point
+from bayessel.samplers.run.together import compiler
 
 #: Pointwise log likelihoods kept at most: draws × rows, 400 MB of them.
 LARGEST_LIKELIHOOD = 5e7
@@ -74,7 +75,8 @@ class Finisher:
             self._function, self._ranks, per_draw = _for_many(model, outputs, example)
             self._chunk = max(1, int(WORKING_MEMORY / max(per_draw, 1)))
         except Exception:  # whatever an operation may raise that knows nothing of batches
-            self._function, self._ranks, self._chunk = _one_by_one(model, outputs), [], 0
+            self._one_by_one(outputs)
+        self._outputs = outputs
         # shapes and dtypes, for the case without any draw
         self._example = self._call([value[None] for value in example])
 
@@ -83,16 +85,30 @@ class Finisher:
         chains, length = next(iter(draws.values())).shape[:2]
         found = [np.empty((chains * length, *one.shape[1:]), dtype=one.dtype) for one in self._example]
         columns = [draws[name].reshape(chains * length, *draws[name].shape[2:]) for name in self._inputs]
-        chunk = self._chunk or 1
-        for begin in range(0, chains * length, chunk):
-            part = slice(begin, begin + chunk)
-            for array, values in zip(found, self._call([column[part] for column in columns]), strict=True):
-                array[part] = values
+        try:
+            self._fill(found, columns)
+        except Exception:  # what some draws bring with them, such as masks that choose another number of elements
+            if not self._chunk:
+                raise
+            self._one_by_one(self._outputs)
+            self._fill(found, columns)
         found = [array.reshape(chains, length, *array.shape[1:]) for array in found]
         n, m = len(self._names), len(self._names) + len(self._observed)
         parts = (self._names, found[:n]), (self._observed, found[n:m]), (["lp"] * (len(found) - m), found[m:])
         posterior, likelihood, density = (dict(zip(*part, strict=True)) for part in parts)
         return posterior, likelihood, density
+
+    def _fill(self, found: list[Array], columns: list[Array]) -> None:
+        chunk, count = self._chunk or 1, len(columns[0])
+        for begin in range(0, count, chunk):
+            part = slice(begin, begin + chunk)
+            for array, values in zip(found, self._call([column[part] for column in columns]), strict=True):
+                array[part] = values
+
+    def _one_by_one(self, outputs: Sequence[Any]) -> None:
+        """Compute draw by draw from here on."""
+        with compiler:
+            self._function, self._ranks, self._chunk = _one_by_one(self.model, outputs), [], 0
 
     def _call(self, columns: list[Array]) -> list[Array]:
         """Return the outputs of some draws, the draw first; what does not depend on the draw is repeated."""
