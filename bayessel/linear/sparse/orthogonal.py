@@ -8,8 +8,10 @@ a Gram matrix leaves nothing.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dtrtri, dtrtrs
+from scipy.linalg.lapack import dgeqrf, dpotrf, dtrtri, dtrtrs
 
 from bayessel._check import FloatArray
 from bayessel.linear.sparse.copies import merged
@@ -22,6 +24,14 @@ LEAST_SHARE = 1e-26
 SAFE = 1e11
 #: trace of X^T X up to which I + X^T X may be formed
 WELL_CONDITIONED = 1e7
+#: columns that LAPACK's QR factorisation may take at a time
+BLOCK = 32
+
+
+@lru_cache(maxsize=64)
+def upper(k: int) -> FloatArray:
+    """Ones on and above the diagonal."""
+    return np.asfortranarray(np.triu(np.ones((k, k))))
 
 
 class OrthogonalForm:
@@ -84,10 +94,10 @@ class OrthogonalForm:
             R, info = dpotrf(H, clean=1)
             if info == 0:
                 return np.asarray(R)
-        stacked = np.zeros((r + k, k))
+        stacked = np.zeros((r + k, k), order="F")  # LAPACK's order, so that it works in place
         stacked[:r] = X
-        stacked[r:].flat[:: k + 1] = 1.0
-        R = np.linalg.qr(stacked, mode="r")
+        stacked[r:][np.arange(k), np.arange(k)] = 1.0
+        R = dgeqrf(stacked, lwork=BLOCK * k, overwrite_a=1)[0][:k] * upper(k)
         return np.asarray(R * np.where(np.diagonal(R) < 0.0, -1.0, 1.0)[:, None])
 
     def score(self, state: State) -> Scores:
