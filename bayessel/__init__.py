@@ -1,4 +1,4 @@
-"""Bayesian model selection around PyMC: evidence, ridge and kernel-width comparison.
+"""Bayesian model selection and sampling around PyMC: evidence, kernel-width comparison, Gibbs and Hamiltonian steps.
 
 The names below are loaded on first use, so that ``import bayessel`` and the pure layers (`bayessel.linear`,
 `bayessel.basis`) stay free of PyMC, PyTensor, ArviZ and matplotlib.

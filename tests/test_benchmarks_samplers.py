@@ -279,7 +279,6 @@ def test_a_peer_that_is_not_installed_is_named(monkeypatch, capsys):
 
 
 def test_our_models_are_the_posterior_of_the_peers(rng):
-    pytest.importorskip("pymc")
     from benchmarks.sampler_ours import our_model, plain_model
 
     problem = regression("linear 20 4")

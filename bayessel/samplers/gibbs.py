@@ -7,6 +7,7 @@ computed anew, so that it stays where it was.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,9 @@ class _GibbsStep(BlockedStep):
         self._moved = self.space.moved_by(self.targets)
         self._fresh = False
 
+    @abstractmethod
     def _find(self) -> None:
-        raise NotImplementedError
+        """Read the conjugate structure, or refuse."""
 
     def _refuse(self, rv: Variable, reason: Exception) -> ValueError:
         return ValueError(
@@ -74,11 +76,13 @@ class _GibbsStep(BlockedStep):
                 self.space.write(rv, new, env)
         return new, [{}]
 
+    @abstractmethod
     def _refresh(self, point: dict[str, Any], env: dict[Variable, Any]) -> None:
-        raise NotImplementedError
+        """Compute what depends on data and shapes alone."""
 
+    @abstractmethod
     def _draw(self, point: dict[str, Any], env: dict[Variable, Any], new: dict[str, Any]) -> None:
-        raise NotImplementedError
+        """Draw into `env` and `new`."""
 
 
 class GammaPrecisionGibbs(_GibbsStep):
