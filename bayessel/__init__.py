@@ -1,7 +1,7 @@
 """Bayesian model selection and sampling around PyMC: evidence, kernel-width comparison, Gibbs and Hamiltonian steps.
 
 The names below are loaded on first use, so that ``import bayessel`` and the pure layers (`bayessel.linear`,
-`bayessel.basis`) stay free of PyMC, PyTensor, ArviZ and matplotlib.
+`bayessel.gp`, `bayessel.basis`, `bayessel.covariance`) stay free of PyMC, PyTensor, ArviZ and matplotlib.
 """
 
 from importlib import import_module
@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bayessel import basis, diagnostics, errors, linear, models
+    from bayessel import basis, covariance, diagnostics, errors, gp, linear, models
     from bayessel.basis import RBFDictionary, width
     from bayessel.estimators import EvidenceRegressor, RidgeRBFRegressor, RVMRegressor
     from bayessel.result import Status
@@ -37,7 +37,7 @@ _DEFINED_IN = {
     "steps": "bayessel.samplers._steps",
     "width": "bayessel.basis",
 }
-_MODULES = ("basis", "diagnostics", "errors", "linear", "models")
+_MODULES = ("basis", "covariance", "diagnostics", "errors", "gp", "linear", "models")
 
 __all__ = [
     "EvidenceRegressor",
@@ -51,9 +51,11 @@ __all__ = [
     "__version__",
     "basis",
     "compare_widths",
+    "covariance",
     "diagnostics",
     "errors",
     "explain_steps",
+    "gp",
     "linear",
     "models",
     "sample",

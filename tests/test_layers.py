@@ -19,22 +19,26 @@ TABLES = GROUND | {"_tables"}
 BASIS = TABLES | {"basis"}
 RESULT = BASIS | {"result"}
 LINEAR = RESULT | {"linear"}
+PROCESS = RESULT | {"covariance", "gp"}
+ENGINES = LINEAR | PROCESS
 MAY_IMPORT = {
     **dict.fromkeys(GROUND, GROUND),
     "_tables": GROUND,
     "basis": TABLES,
     "result": BASIS,
+    "covariance": TABLES,
     "linear": RESULT,
-    "models": {"errors", "_check", "basis"},
+    "gp": PROCESS - {"gp"},
+    "models": {"errors", "_check", "basis", "covariance", "gp"},
     "samplers": RESULT,
-    "estimators": LINEAR | {"models", "samplers"},
+    "estimators": ENGINES | {"models", "samplers"},
     "diagnostics": RESULT,
-    "widths": LINEAR | {"estimators", "models", "samplers", "diagnostics"},
-    "cli": LINEAR | {"estimators", "models", "samplers", "diagnostics", "widths"},
+    "widths": ENGINES | {"estimators", "models", "samplers", "diagnostics"},
+    "cli": ENGINES | {"estimators", "models", "samplers", "diagnostics", "widths"},
     "__main__": {"cli"},
 }
 # Layers that load, and are tested, without the big frameworks: this is all they may use, even inside a function.
-PURE = LINEAR
+PURE = ENGINES
 # One class, imported when it is raised: the warning that scikit-learn's users already filter by.
 GRANTED = {("bayessel._check", "sklearn.exceptions.DataConversionWarning")}
 LIGHT = {"numpy", "scipy", "pandas", "pyarrow", "joblib", "threadpoolctl"} | sys.stdlib_module_names

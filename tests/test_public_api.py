@@ -21,16 +21,18 @@ NAMES = {
     "__version__",
     "basis",
     "compare_widths",
+    "covariance",
     "diagnostics",
     "errors",
     "explain_steps",
+    "gp",
     "linear",
     "models",
     "sample",
     "steps",
     "width",
 }
-MODULES = {"basis", "diagnostics", "errors", "linear", "models"}
+MODULES = {"basis", "covariance", "diagnostics", "errors", "gp", "linear", "models"}
 HEAVY = ("pymc", "pytensor", "arviz", "matplotlib")
 
 
@@ -84,7 +86,10 @@ def loaded_by(statement: str) -> set[str]:
 
 
 def test_pure_layers_load_without_the_frameworks():
-    assert loaded_by("import bayessel, bayessel.linear, bayessel.basis, bayessel.result, bayessel.errors") == set()
+    assert (
+        loaded_by("import bayessel, bayessel.linear, bayessel.gp, bayessel.basis, bayessel.result, bayessel.errors")
+        == set()
+    )
 
 
 def test_looking_at_the_top_level_loads_nothing():
