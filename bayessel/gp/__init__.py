@@ -1,5 +1,8 @@
 """Gaussian-process regression on plain arrays: the marginal likelihood with its gradient, and what is built on it."""
 
+from bayessel.gp.loo import leave_one_out
 from bayessel.gp.marginal import Factor, Marginal, log_marginal
+from bayessel.gp.mixture import Mixture
+from bayessel.gp.predict import Predictor
 
-__all__ = ["Factor", "Marginal", "log_marginal"]
+__all__ = ["Factor", "Marginal", "Mixture", "Predictor", "leave_one_out", "log_marginal"]
