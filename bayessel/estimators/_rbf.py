@@ -4,47 +4,29 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from importlib.metadata import version
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from bayessel._check import FloatArray, as_float_array, as_matrix, as_positive_vector, check_magnitude, one_of
+from bayessel._check import FloatArray, as_matrix, as_positive_vector, one_of
 from bayessel.basis import KINDS, RBFDictionary
-from bayessel.errors import NumericalWarning, VersionWarning
+from bayessel.errors import NumericalWarning
+from bayessel.estimators._door import WARN_ABOUT, Regressor, validated
 from bayessel.linear import LinearFit, RidgeFit, RidgeState, Spectrum
-from bayessel.result import Status, fingerprint
+from bayessel.result import fingerprint
 
 #: one kernel per row beyond this would need more than 3 GB for the design alone
 MAX_OWN_CENTRES = 20_000
-#: numbers that deserve a second look come with a warning, not only with a status
-WARN_ABOUT = (Status.ILL_CONDITIONED, Status.NOISE_AT_FLOOR, Status.STEP_LIMIT)
 
 
-def _validated(estimator: Any, *data: Any, **options: Any) -> Any:
-    """scikit-learn's validation; where it lets a bare conversion error through, the remedy is added."""
-    try:
-        return validate_data(estimator, *data, dtype=np.float64, **options)
-    except ValueError as error:
-        text = str(error)
-        if "could not convert" in text:
-            raise ValueError(f"X and y must be numeric: {text}; encode or drop such columns first") from error
-        if "setting an array element" in text:
-            raise ValueError(f"X and y must be rectangular arrays of numbers, rows of one length: {text}") from error
-        raise
-
-
-class RadialRegressor(RegressorMixin, BaseEstimator):
-    """Base of every regressor on a radial dictionary: the door, and what a prediction is worth."""
+class RadialRegressor(Regressor):
+    """Base of every regressor on a radial dictionary."""
 
     width: Any
     centers: Any
     kind: str
     bias: bool
-    predict: Any
-    _several_outputs = True
 
     def _centres_for(self, X: FloatArray) -> FloatArray:
         """Centres of the dictionary: those given, or the rows."""
@@ -62,40 +44,6 @@ class RadialRegressor(RegressorMixin, BaseEstimator):
         r = as_positive_vector(chosen, "width", centers.shape[1])
         self.width_ = float(r[0]) if np.ndim(chosen) == 0 else r
         self.dictionary_ = RBFDictionary(centers, self.width_, kind=self.kind, bias=bool(self.bias))
-
-    def _validate(self, X: Any, y: Any, *, reset: bool) -> tuple[FloatArray, FloatArray]:
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        X, y = _validated(self, X, y, multi_output=self._several_outputs, y_numeric=True, reset=reset)
-        y = as_float_array(y, "y")
-        check_magnitude(y, "y")
-        if y.ndim == 2 and y.shape[1] == 1:
-            y = column_or_1d(y, warn=True)
-        return np.asarray(X, dtype=np.float64), y
-
-    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
-        """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
-        check_is_fitted(self)
-        X, y = self._validate(X, y, reset=False)
-        mean, std = self.predict(X, return_std=True)
-        if y.shape != mean.shape:
-            raise ValueError(f"y must have the shape of the training target, {mean.shape}; got {y.shape}")
-        return np.asarray(-0.5 * np.log(2.0 * np.pi) - np.log(std) - 0.5 * ((y - mean) / std) ** 2)
-
-    def _remember_version(self) -> None:
-        self.version_ = version("bayessel")
-
-    def __setstate__(self, state: Any) -> None:
-        """Restore a pickled estimator; a fit made by another version is used with a warning, as scikit-learn does."""
-        super().__setstate__(state)
-        made_by, here = getattr(self, "version_", None), version("bayessel")
-        if made_by is not None and made_by != here:
-            warnings.warn(
-                f"this {type(self).__name__} was fitted by bayessel {made_by} and is loaded by {here}; "
-                "its numbers may mean something else there: fit it again",
-                VersionWarning,
-                stacklevel=2,
-            )
 
 
 class RBFRegressor(RadialRegressor):
@@ -178,7 +126,7 @@ class RBFRegressor(RadialRegressor):
         Returns (N,) arrays, or (N, K) for K outputs.
         """
         check_is_fitted(self)
-        X = np.asarray(_validated(self, X, reset=False), dtype=np.float64)
+        X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
         body = self._body(X)
         design = np.hstack([body, np.ones((len(X), 1))]) if self.bias else body
         mean = design[:, self.basis_] @ self.coef_.T

@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from bayessel._check import FloatArray, as_positive, one_of
 from bayessel.basis import LazyDesign, radial, scaled_distances
 from bayessel.errors import NumericalWarning
-from bayessel.estimators._rbf import WARN_ABOUT, RadialRegressor, _validated
+from bayessel.estimators._door import WARN_ABOUT, validated
+from bayessel.estimators._rbf import RadialRegressor
 from bayessel.linear import fit_evidence, fit_rvm
 from bayessel.linear.healing import Healing, KernelFeatures
 from bayessel.linear.rvm_width import STORED, fit_rvm_width
@@ -157,7 +158,7 @@ class RVMRegressor(RadialRegressor):
         with.
         """
         check_is_fitted(self)
-        X = np.asarray(_validated(self, X, reset=False), dtype=np.float64)
+        X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
         design = self._in_use(X)
         kind = self._augment(self.augment if augment is None else augment)
         if kind is None:

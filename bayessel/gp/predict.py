@@ -1,7 +1,8 @@
-"""Predictions of a Gaussian process: with k the covariances of a test point with the rows, and Q = LLᵀ,
+"""Predictions of a Gaussian process at many test points, from one state of the hyperparameters or many.
 
-mean kᵀQ⁻¹t, variance C(x, x) − ‖L⁻¹k‖² (+ r² for an observation): per test point and state O(n) and O(n²) operations,
-done for blocks of test points at the speed of matrix products (Rasmussen 1996, section 4.2).
+With k the covariances of a test point with the rows and Q = LLᵀ: mean kᵀQ⁻¹t, variance C(x, x) − ‖L⁻¹k‖² (+ r² for an
+observation). Per test point and state that is O(n) and O(n²) operations, done for blocks of test points at the speed of
+matrix products (Rasmussen 1996, section 4.2).
 """
 
 from __future__ import annotations
