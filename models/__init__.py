@@ -1,6 +1,7 @@
 """PyMC models: each function declares a ``pm.Model`` and never infers."""
 
+from bayessel.models._gp import gp
 from bayessel.models._linear import linear
 from bayessel.models._rvm import draw_weights, rvm
 
-__all__ = ["draw_weights", "linear", "rvm"]
+__all__ = ["draw_weights", "gp", "linear", "rvm"]

@@ -1,0 +1,123 @@
+"""The log marginal likelihood of a Gaussian process as one PyTensor node, fused with its gradient.
+
+All numbers come from `bayessel.gp.Marginal`; the node makes them known to whoever compiles a graph: PyMC's own
+samplers, nutpie, `pm.find_MAP` and our steps. Where the gradient is not asked for, only the value is computed.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numba
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.gradient import DisconnectedType, disconnected_type
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+from pytensor.graph.rewriting.basic import node_rewriter
+from pytensor.link.numba.dispatch.basic import numba_funcify, numba_njit
+from pytensor.tensor.rewriting.basic import register_canonicalize
+
+from bayessel._check import FloatArray
+from bayessel.covariance import Covariance
+from bayessel.gp import Marginal
+
+
+class Workspace(threading.local):
+    """A `Marginal` for the data seen last, one per thread: samplers may run chains in threads, and it is written to."""
+
+    def __init__(self, covariance: Covariance) -> None:
+        self.covariance = covariance
+        self.marginal: Marginal | None = None
+        self.X = self.t = np.empty(0)
+
+    def at(self, X: FloatArray, t: FloatArray) -> Marginal:
+        """The marginal likelihood for these data, made anew when they change (`pm.set_data`)."""
+        # by value: compiled code hands over the same data in new arrays, and may change an old one in place
+        if self.marginal is None or not (np.array_equal(X, self.X) and np.array_equal(t, self.t)):
+            self.X, self.t = np.array(X), np.array(t)
+            self.marginal = Marginal(self.X, self.t, self.covariance)
+        return self.marginal
+
+
+class LogMarginal(Op):
+    """(θ, X, t) -> log p(t|θ), and with `gradient` its derivatives in θ too; −∞ where Q is not positive definite."""
+
+    __props__ = ("covariance", "gradient")
+
+    def __init__(self, covariance: Covariance, gradient: bool = True) -> None:
+        self.covariance, self.gradient = covariance, gradient
+        self.workspace = Workspace(covariance)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The description alone: workspaces stay in their threads."""
+        return {"covariance": self.covariance, "gradient": self.gradient}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+    def make_node(self, theta: Any, X: Any, t: Any) -> Apply:
+        """One node for both, so that the gradient costs no second factorisation."""
+        outputs = [pt.dscalar(), pt.dvector()] if self.gradient else [pt.dscalar()]
+        return Apply(self, [pt.as_tensor_variable(x) for x in (theta, X, t)], outputs)
+
+    def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
+        """NumPy at run time."""
+        if self.gradient:
+            value, outputs[1][0] = self.both(*inputs)
+        else:
+            value = self.value(*inputs)
+        outputs[0][0] = np.asarray(value)
+
+    def value(self, theta: FloatArray, X: FloatArray, t: FloatArray) -> float:
+        """log p(t|θ); −∞ also at a θ that is not finite, where an integrator may arrive."""
+        return self.workspace.at(X, t).value(theta) if np.isfinite(theta).all() else -np.inf
+
+    def both(self, theta: FloatArray, X: FloatArray, t: FloatArray) -> tuple[float, FloatArray]:
+        """The same and its derivatives in θ."""
+        if not np.isfinite(theta).all():
+            return -np.inf, np.zeros(len(theta))
+        return self.workspace.at(X, t).value_and_gradient(theta)
+
+    def connection_pattern(self, node: Any) -> Any:
+        """Nothing may be differentiated in X and t: they are data."""
+        return [[k == 0] * len(node.outputs) for k in range(3)]
+
+    def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> Any:
+        """The derivatives are there already."""
+        if not all(isinstance(g.type, DisconnectedType) for g in cotangents[1:]):
+            raise NotImplementedError("the marginal likelihood of a Gaussian process has first derivatives only")
+        by_theta = outputs[1] if self.gradient else LogMarginal(self.covariance)(*inputs)[1]
+        return [cotangents[0] * by_theta, disconnected_type(), disconnected_type()]
+
+
+@register_canonicalize
+@node_rewriter([LogMarginal])
+def value_alone(fgraph: Any, node: Any) -> Any:
+    """Leave the gradient out where nobody asks for it: it is two thirds of the work."""
+    if not node.op.gradient or fgraph.clients[node.outputs[1]]:
+        return None
+    return {node.outputs[0]: LogMarginal(node.op.covariance, gradient=False)(*node.inputs)}
+
+
+@numba_funcify.register(LogMarginal)
+def _numba_log_marginal(op: LogMarginal, node: Any, **kwargs: Any) -> Any:
+    """Numba calls back into Python for this one node; the call itself costs a few microseconds."""
+    if not op.gradient:
+
+        @numba_njit
+        def log_marginal(theta: Any, X: Any, t: Any) -> Any:
+            with numba.objmode(value="float64"):
+                value = float(op.value(theta, X, t))
+            return np.asarray(value)
+
+        return log_marginal
+
+    @numba_njit
+    def log_marginal_and_gradient(theta: Any, X: Any, t: Any) -> Any:
+        with numba.objmode(value="float64", gradient="float64[::1]"):
+            value, gradient = op.both(theta, X, t)
+        return np.asarray(value), gradient
+
+    return log_marginal_and_gradient
