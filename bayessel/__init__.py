@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bayessel import basis, covariance, diagnostics, errors, gp, linear, models
     from bayessel.basis import RBFDictionary, width
-    from bayessel.estimators import EvidenceRegressor, RidgeRBFRegressor, RVMRegressor
+    from bayessel.estimators import EvidenceRegressor, GPRegressor, RidgeRBFRegressor, RVMRegressor
     from bayessel.result import Status
     from bayessel.samplers._steps import explain_steps, steps
     from bayessel.samplers.gibbs import GammaPrecisionGibbs, GaussianWeightsGibbs
@@ -24,6 +24,7 @@ __version__ = version("bayessel")
 # Public name -> module that defines it; a module is its own value.
 _DEFINED_IN = {
     "EvidenceRegressor": "bayessel.estimators",
+    "GPRegressor": "bayessel.estimators",
     "GammaPrecisionGibbs": "bayessel.samplers.gibbs",
     "GaussianWeightsGibbs": "bayessel.samplers.gibbs",
     "PersistentHMC": "bayessel.samplers.persistent_hmc",
@@ -41,6 +42,7 @@ _MODULES = ("basis", "covariance", "diagnostics", "errors", "gp", "linear", "mod
 
 __all__ = [
     "EvidenceRegressor",
+    "GPRegressor",
     "GammaPrecisionGibbs",
     "GaussianWeightsGibbs",
     "PersistentHMC",

@@ -52,6 +52,14 @@ class Status(Enum):
         "the sums of squares of this stream lost digits (ill-conditioned columns, means that drift far, or a target "
         "without noise); pass a callable or a file, so that a second pass is possible, or arithmetic='qr'"
     )
+    CHAINS_DISAGREE = (
+        "the chains have not mixed (R-hat above 1.05, or fewer than 50 effective draws of a parameter); go on with "
+        "them, or tune for longer: until then treat the predictions as those of a few states"
+    )
+    TIME_BUDGET = (
+        "the time budget was over before the run was complete; this is what there is (the mode, if there is no draw "
+        "yet), and it can be gone on with"
+    )
     INTERRUPTED = "interrupted by the user; this is the best seen until then"
 
     @property

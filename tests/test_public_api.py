@@ -11,6 +11,7 @@ import bayessel as bs
 # A name added or taken away is a decision: change it here and in CHANGELOG.md.
 NAMES = {
     "EvidenceRegressor",
+    "GPRegressor",
     "GammaPrecisionGibbs",
     "GaussianWeightsGibbs",
     "PersistentHMC",

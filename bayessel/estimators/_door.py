@@ -15,7 +15,7 @@ from bayessel.errors import VersionWarning
 from bayessel.result import Status
 
 #: numbers that deserve a second look come with a warning, not only with a status
-WARN_ABOUT = (Status.ILL_CONDITIONED, Status.NOISE_AT_FLOOR, Status.STEP_LIMIT)
+WARN_ABOUT = (Status.ILL_CONDITIONED, Status.NOISE_AT_FLOOR, Status.STEP_LIMIT, Status.CHAINS_DISAGREE)
 
 
 def validated(estimator: Any, *data: Any, **options: Any) -> Any:

@@ -1,0 +1,457 @@
+"""Gaussian-process regression with scikit-learn's face: hyperparameters at their mode, or sampled."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from bayessel._check import FloatArray, as_count, as_flag, as_float_array, one_of
+from bayessel._numerics import few_threads
+from bayessel.covariance import Covariance
+from bayessel.errors import NumericalWarning
+from bayessel.estimators import _chains
+from bayessel.estimators._door import WARN_ABOUT, Regressor, validated
+from bayessel.estimators.standardise import Standardisation
+from bayessel.gp import Mixture, Predictor
+from bayessel.result import Status, fingerprint, worst
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: an exact fit holds 24 n² bytes: 10 GB here
+MOST_ROWS = 20_000
+#: test points worked on at a time; what is kept of all of them is what was asked for
+CHUNK = 4096
+#: operations from which on a prediction shows how far it is
+LONG = 3e10
+#: chains that differ by more, or tell less, get a status
+LARGEST_RHAT, LEAST_ESS = 1.05, 50.0
+
+
+class GPRegressor(Regressor):
+    r"""Gaussian-process regression: gp-map and gp-mc of Rasmussen (1996).
+
+    The function has the covariance :math:`C(x,x') = a_0 + a_1 x\cdot x' + v_0 \exp(-\frac12 \sum_i w_i (x_i-x_i')^2)`,
+    the noise the variance r². With ``inference="map"`` these hyperparameters are at the maximum of their posterior
+    density; with ``"mc"`` they are sampled, and predictions are mixtures over them. Distrust it where the noise varies
+    with the input or has heavy tails.
+
+    Parameters
+    ----------
+    inference : {"map", "mc"}
+        Mode, or Hamiltonian Monte Carlo. On few rows (about 20 per input or fewer) "mc" predicts better.
+    covariance : bayessel.covariance.Covariance or None
+        None: `bayessel.covariance.Standard`, the one above. To one without a noise term `Noise()` is added.
+    time_budget : seconds or text such as "2m", or None
+        "mc": sampling ends then; what there is is used, `continue_fit` goes on. The mode, and compiling, do not count.
+    random_state : int, Generator, RandomState or None
+        Seed of starts and chains.
+    standardise : bool
+        Give every real column, y too, median 0 and mean absolute deviation 1 inside, and inputs with two values the
+        values 0 and 1: the priors are made for that. False takes the numbers as they are.
+    draws, tune, chains : int
+        "mc": draws per chain after so many of tuning.
+    n_states : int
+        "mc": draws that predictions use, evenly spread over all; a test point costs O(n²) for each.
+    cores : int or None
+        "mc": processes; None: one per chain, as many as the machine has.
+    progressbar : bool
+        Show how far long work is; never in pipes.
+
+    Attributes
+    ----------
+    fit_ : bayessel.gp.GPFit
+        The mode, in standardised units: ``theta``, ``hessian``, ``optima`` and the rest.
+    covariance_ : Covariance
+        In use, with its noise term.
+    theta_ : (k,) or (S, k) array
+        Natural logarithms of the hyperparameters in use, standardised units: the mode, or the states kept.
+    relevance_ : pandas.DataFrame or None
+        Per input the length :math:`w_i^{-1/2}` in units of the input with a 95 % interval, and without units. Short
+        lengths mean relevant inputs.
+    width_ : (m,) array or None
+        The same lengths as r of exp(-d²/r²), r = √2 length.
+    noise_std_ : float
+        Standard deviation of the noise, in units of y.
+    log_evidence_, model_evidence_ : float
+        log p(y | mode), and with the hyperparameters integrated out by Laplace's approximation; in nats, in units of y.
+    trace_ : xarray.DataTree
+        "mc": all draws, as ArviZ reads them. None for "map".
+    status_ : Status
+        How the fit ended, with advice.
+    history_ : list of dict
+        The steps of the optimiser.
+    fingerprint_, version_ : str
+        Name of the training data; version of bayessel that fitted.
+
+    References
+    ----------
+    Rasmussen (1996), Evaluation of Gaussian Processes and other Methods for Non-linear Regression, ch. 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, size=(60, 2))
+    >>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=60)
+    >>> model = GPRegressor().fit(X, y)
+    >>> bool(model.relevance_["length"][0] < model.relevance_["length"][1])
+    True
+    >>> mean, std = model.predict([[0.5, 0.0], [9.0, 0.0]], return_std=True)
+    >>> bool(abs(mean[0] - np.sin(0.5)) < 0.1), bool(std[1] > 3 * std[0])
+    (True, True)
+    """
+
+    _several_outputs = False
+
+    def __init__(
+        self,
+        inference: str = "map",
+        covariance: Covariance | None = None,
+        time_budget: float | str | None = None,
+        random_state: Any = None,
+        standardise: bool = True,
+        draws: int = 250,
+        tune: int = 250,
+        chains: int = 2,
+        n_states: int = 100,
+        cores: int | None = None,
+        progressbar: bool = True,
+    ) -> None:
+        self.inference = inference
+        self.covariance = covariance
+        self.time_budget = time_budget
+        self.random_state = random_state
+        self.standardise = standardise
+        self.draws = draws
+        self.tune = tune
+        self.chains = chains
+        self.n_states = n_states
+        self.cores = cores
+        self.progressbar = progressbar
+
+    # ---- fitting
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to inputs (N, D) and a target (N,)."""
+        X, y = self._validate(X, y, reset=True)
+        self._check_parameters(len(X))
+        self._units = Standardisation.of(X, y) if self.standardise else Standardisation.none(X.shape[1])
+        self._rows = self._units.inputs(X), self._units.targets(y)
+        self._seed = as_seed(self.random_state)
+        self.fingerprint_ = fingerprint(X, y)
+        self._remember_version()
+        began = perf_counter()
+        with few_threads(len(X) ** 2):
+            self.fit_ = _mode(*self._rows, self.covariance, self._seed)
+        self.covariance_ = self.fit_.covariance
+        self.history_ = [dict(step) for step in self.fit_.history]
+        self.log_evidence_ = float(self.fit_.log_evidence) - len(y) * self._units.log_scale
+        self.model_evidence_ = float(self.fit_.model_evidence) - len(y) * self._units.log_scale
+        self.trace_: Any = None
+        self._archive: bytes | None = None
+        if self.inference == "mc":
+            self._sample(self.draws, self.time_budget)
+        else:
+            self._use(self.fit_.theta[None], [])
+        self.fit_seconds_ = perf_counter() - began
+        return self
+
+    def continue_fit(self, draws: int | None = None, time_budget: float | str | None = None) -> Self:
+        """Go on with the chains of a fit with ``inference="mc"``, also one that was pickled.
+
+        Parameters
+        ----------
+        draws
+            Draws per chain in the end, those there are included. None: as many as the estimator was made for.
+        time_budget
+            For this call. None: until all are drawn.
+
+        Notes
+        -----
+        However often it was stopped, a run has the draws of one that never was.
+        """
+        check_is_fitted(self)
+        if self._archive is None:
+            raise ValueError("continue_fit goes on with chains; this fit has none: use inference='mc'")
+        self._sample(self.draws if draws is None else as_count(draws, "draws"), time_budget)
+        return self
+
+    def _check_parameters(self, n: int) -> None:
+        one_of(self.inference, "inference", ("map", "mc"))
+        if self.covariance is not None and not isinstance(self.covariance, Covariance):
+            raise TypeError(
+                "covariance must be a bayessel.covariance.Covariance, such as bayessel.covariance.Standard(), or None, "
+                f"got {self.covariance!r}"
+            )
+        as_flag(self.standardise, "standardise")
+        as_flag(self.progressbar, "progressbar")
+        for name in ("draws", "chains", "n_states"):
+            as_count(getattr(self, name), name)
+        as_count(self.tune, "tune", 0)
+        if self.cores is not None:
+            as_count(self.cores, "cores")
+        if self.time_budget is not None:
+            from bayessel.samplers.run.door import as_seconds
+
+            as_seconds(self.time_budget)
+        if n > MOST_ROWS:
+            raise ValueError(
+                f"an exact Gaussian process on {n} rows needs {24e-9 * n**2:.0f} GB; take a sample of at most "
+                f"{MOST_ROWS} rows"
+            )
+
+    def _sample(self, draws: int, time_budget: Any) -> None:
+        """Run the chains, or go on with them, and use what they have."""
+        with warnings.catch_warnings():
+            if self._archive is not None:  # the model is the same: what was said at the fit was said
+                warnings.simplefilter("ignore", NumericalWarning)
+            self.trace_, self._archive = _chains.run(
+                self._archive,
+                self.to_pymc(),
+                draws=draws,
+                tune=self.tune,
+                chains=self.chains,
+                cores=self.cores,
+                random_seed=self._seed,
+                time_budget=time_budget,
+                initvals={"theta": self.fit_.theta},
+                log_likelihood=False,
+                progressbar=self.progressbar,
+            )
+        theta = self.trace_["posterior"]["theta"].values
+        if not theta.shape[1]:
+            # no draw of the posterior yet: the mode stands in
+            self._use(self.fit_.theta[None], [Status.TIME_BUDGET])
+            return
+        notes = []
+        if self.trace_.attrs["status"] != "complete":
+            stopped = self.trace_.attrs["status"] == "interrupted"
+            notes.append(Status.INTERRUPTED if stopped else Status.TIME_BUDGET)
+        rhat, size = _chains.agreement(theta)
+        if rhat > LARGEST_RHAT or size < LEAST_ESS:
+            notes.append(Status.CHAINS_DISAGREE)
+        kept = _chains.kept_draws(theta.shape[1], theta.shape[0], self.n_states)
+        self._use(theta[:, kept].reshape(-1, theta.shape[2]), notes)
+
+    def _use(self, thetas: FloatArray, notes: list[Status]) -> None:
+        """Predict from these states from now on."""
+        self.theta_ = thetas[0] if self.trace_ is None else thetas
+        self._predictor = Predictor(*self._rows, self.covariance_, thetas)
+        m = self._rows[0].shape[1]
+        noise = np.mean([self.covariance_.noise(theta, m) for theta in thetas])
+        self.noise_std_ = float(np.sqrt(noise)) * self._units.target_scale
+        self.relevance_ = self._relevance()
+        self.width_ = None if self.relevance_ is None else np.sqrt(2.0) * self.relevance_["length"].to_numpy()
+        if np.ptp(self._rows[1]) == 0.0:
+            notes = [*notes, Status.CONSTANT_TARGET]
+        self.status_ = worst([self.fit_.status, *notes])
+        if self.status_ in WARN_ABOUT:
+            warnings.warn(f"{self.status_.name}: {self.status_.value}", NumericalWarning, stacklevel=4)
+
+    def _relevance(self) -> pd.DataFrame | None:
+        """Lengths of the inputs, shortest first as read from the draws or from Laplace's approximation at the mode."""
+        import pandas as pd
+
+        m, theta = self._rows[0].shape[1], self.fit_.theta
+        if self.covariance_.relevance(theta, m) is None:
+            return None
+
+        def lengths(states: FloatArray) -> FloatArray:
+            return np.array([self.covariance_.relevance(state, m) for state in states]) ** -0.5
+
+        if self.trace_ is not None and self.trace_["posterior"].sizes["draw"]:
+            states = self.trace_["posterior"]["theta"].values.reshape(-1, len(theta))
+            lower, length, upper = np.quantile(lengths(states), [0.025, 0.5, 0.975], axis=0)
+        else:
+            length = lengths(theta[None])[0]
+            # log lengths are linear in theta nearly everywhere: one step gives their derivatives
+            steps = np.log(lengths(theta + 1e-4 * np.eye(len(theta)))) - np.log(length)
+            sd = np.sqrt(np.einsum("ki,kl,li->i", steps, np.linalg.pinv(self.fit_.hessian), steps).clip(0)) / 1e-4
+            lower, upper = length * np.exp(-1.96 * sd), length * np.exp(1.96 * sd)
+        scale = self._units.input_scale
+        names = getattr(self, "feature_names_in_", None)
+        index = pd.RangeIndex(m) if names is None else pd.Index(names)
+        return pd.DataFrame(
+            {"length": length * scale, "lower": lower * scale, "upper": upper * scale, "standardised": length},
+            index=index.rename("input"),
+        )
+
+    # ---- predicting
+
+    def predict(self, X: Any, return_std: bool = False, return_quantiles: Any = None) -> Any:
+        """Mean at new inputs, (N,): the best guess under squared loss.
+
+        Parameters
+        ----------
+        X : (N, D) array
+        return_std : bool
+            Also the standard deviation of a new observation there, (N,).
+        return_quantiles : sequence of probabilities, optional
+            Also these quantiles of a new observation, (len(return_quantiles), N), after the others.
+        """
+        check_is_fitted(self)
+        X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
+        wanted: list[Callable[[Mixture], FloatArray]] = [lambda mixture: mixture.mean]
+        if as_flag(return_std, "return_std"):
+            wanted.append(lambda mixture: mixture.std)
+        if return_quantiles is not None:
+            levels = np.atleast_1d(as_float_array(return_quantiles, "return_quantiles"))
+            Mixture(np.zeros((1, 1)), np.ones((1, 1))).quantiles(levels)  # bad levels are better known before the work
+            wanted.append(lambda mixture: mixture.quantiles(levels))
+        found = self._over(X, wanted, variance=len(wanted) > 1)
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def predict_median(self, X: Any) -> FloatArray:
+        """Median of a new observation at new inputs, (N,): the best guess under absolute loss; computed, exact."""
+        check_is_fitted(self)
+        X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
+        return self._over(X, [lambda mixture: mixture.median], variance=len(self._predictor) > 1)[0]
+
+    def predictive(self, X: Any, noise: bool = True) -> Mixture:
+        """Whole predictive distributions at new inputs: of observations, or with ``noise=False`` of the function."""
+        check_is_fitted(self)
+        X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
+        noise = as_flag(noise, "noise")
+        return self._mixture(X, noise=noise)
+
+    def log_predictive_density(self, X: Any, y: Any, widen: bool = False) -> FloatArray:
+        """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need.
+
+        `widen` widens mixtures that would be a row of separate peaks, as the 1996 program did: it saves a run with few
+        states from ridiculous densities between them.
+        """
+        check_is_fitted(self)
+        X, y = self._validate(X, y, reset=False)
+        widen = as_flag(widen, "widen")
+
+        def density(mixture: Mixture, part: slice) -> FloatArray:
+            return (mixture.widened() if widen else mixture).log_density(y[part])
+
+        return self._over(X, [density], parts=True)[0]
+
+    def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
+        """Errors of each training row predicted from all others, and the variances of those predictions.
+
+        Noise included, in units of y. Exact for the mode (its hyperparameters stay). "mc": the hyperparameters too are
+        those without the row, by importance weights, Pareto-smoothed.
+        """
+        mixture = self._left_out()
+        return self._units.target_scale * (self._rows[1] - mixture.mean), self._units.target_scale**2 * mixture.variance
+
+    def log_leave_one_out(self) -> FloatArray:
+        """log p(y_n | x_n, all other rows) of each training row, in nats and in units of y."""
+        return self._left_out().log_density(self._rows[1]) - self._units.log_scale
+
+    def to_pymc(self) -> Any:
+        """The model in standardised units as a `pymc.Model`, RV ``theta``, for samplers of your own."""
+        from bayessel.models import gp
+
+        check_is_fitted(self, "covariance_")
+        return gp(*self._rows, self.covariance_)
+
+    def _left_out(self) -> Mixture:
+        check_is_fitted(self)
+        with few_threads(len(self._rows[1]) ** 2), self._progress(len(self._predictor), len(self._rows[1])) as progress:
+            mixture = self._predictor.leave_one_out(progress)
+        if self.trace_ is None or len(mixture.means) < 5:
+            return mixture
+        from arviz_stats.base import array_stats
+
+        t = self._rows[1]
+        each = -0.5 * (np.log(2.0 * np.pi * mixture.variances) + (t - mixture.means) ** 2 / mixture.variances)
+        log_weights, self.pareto_k_ = array_stats.psislw(each, axis=0)
+        return Mixture(mixture.means, mixture.variances, np.ascontiguousarray(log_weights.T))
+
+    def _mixture(self, X: FloatArray, noise: bool = True, variance: bool = True, progress: Any = None) -> Mixture:
+        with few_threads(len(self._rows[1]) ** 2):
+            found = self._predictor(self._units.inputs(X), noise, variance, progress)
+        return found.scaled(self._units.target_shift, self._units.target_scale)
+
+    def _over(self, X: FloatArray, wanted: list[Any], variance: bool = True, parts: bool = False) -> list[FloatArray]:
+        """What is wanted of the predictive distributions, in pieces that fit into memory."""
+        n = len(self._rows[1])
+        rows = max(CHUNK, 4 * n)  # the factors of a large problem are computed once per piece
+        found: list[list[FloatArray]] = [[] for _ in wanted]
+        with self._progress(len(self._predictor) * len(X), n if variance else 1) as progress:
+            for begin in range(0, len(X), rows):
+                part = slice(begin, begin + rows)
+
+                def told(done: int, total: int, begin: int = begin) -> None:
+                    if progress is not None:
+                        progress(begin * len(self._predictor) + done, total)
+
+                mixture = self._mixture(X[part], variance=variance, progress=told)
+                for values, function in zip(found, wanted, strict=True):
+                    values.append(function(mixture, part) if parts else function(mixture))
+        return [np.concatenate(values, axis=-1) for values in found]
+
+    @contextmanager
+    def _progress(self, points: int, n: int) -> Iterator[Callable[[int, int], None] | None]:
+        """A bar for work that takes a while."""
+        rows = len(self._rows[1])
+        if not self.progressbar or float(points) * rows * n < LONG:
+            yield None
+            return
+        from rich.console import Console
+        from rich.progress import Progress
+
+        console = Console(stderr=True)
+        shown = console.is_terminal or console.is_jupyter
+        with Progress(console=console, transient=True, disable=not shown) as bar:
+            task = bar.add_task("predicting", total=points)
+            yield lambda done, total: bar.update(task, completed=done)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        return tags
+
+
+def as_seed(random_state: Any) -> int:
+    """One number from whatever scikit-learn's and NumPy's users pass; a generator moves on."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**62))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**62))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    return as_count(random_state, "random_state", 0)
+
+
+def _mode(X: FloatArray, t: FloatArray, covariance: Covariance | None, seed: int) -> Any:
+    from bayessel import gp
+
+    if hasattr(gp, "fit_map"):
+        return gp.fit_map(X, t, covariance, random_state=seed)
+    return _stand_in(X, t, covariance)
+
+
+def _stand_in(X: FloatArray, t: FloatArray, covariance: Covariance | None) -> Any:
+    from types import SimpleNamespace
+
+    from scipy.optimize import minimize
+
+    from bayessel.gp import Marginal
+
+    marginal = Marginal(X, t, covariance)
+    m = X.shape[1]
+    prior = marginal.covariance.prior(m)
+
+    def f(theta):
+        v, g = marginal.value_and_gradient(theta)
+        if not np.isfinite(v):
+            return 1e10, np.zeros(len(theta))
+        return -v - prior.log_density(theta), -g - prior.gradient(theta)
+
+    r = minimize(f, marginal.covariance.start(m), jac=True, method="L-BFGS-B", bounds=[(-20, 20)] * marginal.size)
+    return SimpleNamespace(
+        theta=r.x, covariance=marginal.covariance, log_evidence=marginal.value(r.x), model_evidence=np.nan,
+        hessian=np.linalg.inv(r.hess_inv.todense()), status=Status.CONVERGED, history=[],
+    )  # fmt: skip

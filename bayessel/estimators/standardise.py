@@ -1,0 +1,64 @@
+"""Robust standardisation of a data set, as DELVE encodes it by default (Rasmussen 1996, section 3.2).
+
+Real columns get median 0 and mean absolute deviation 1 from it; inputs with two values become 0 and 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from bayessel._check import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Standardisation:
+    """X → (X − input_shift)/input_scale and y → (y − target_shift)/target_scale."""
+
+    input_shift: FloatArray
+    input_scale: FloatArray
+    target_shift: float
+    target_scale: float
+
+    @classmethod
+    def of(cls, X: FloatArray, y: FloatArray) -> Self:
+        """Found in the training data; a column that does not vary is shifted and not scaled."""
+        shift, scale = _robust(X)
+        low, high = X.min(axis=0), X.max(axis=0)
+        two = ((X == low) | (X == high)).all(axis=0) & (low < high)
+        target_shift, target_scale = _robust(y[:, None])
+        return cls(
+            np.where(two, low, shift),
+            np.where(two, high - low, scale),
+            float(target_shift[0]),
+            float(target_scale[0]),
+        )
+
+    @classmethod
+    def none(cls, m: int) -> Self:
+        """Leave everything as it is."""
+        return cls(np.zeros(m), np.ones(m), 0.0, 1.0)
+
+    def inputs(self, X: FloatArray) -> FloatArray:
+        """Inputs in the units of the model."""
+        return (X - self.input_shift) / self.input_scale
+
+    def targets(self, y: FloatArray) -> FloatArray:
+        """Targets in the units of the model."""
+        return (y - self.target_shift) / self.target_scale
+
+    @property
+    def log_scale(self) -> float:
+        """What one density in the model's units loses in those of the user: log p(y) = log p(t) − log scale."""
+        return float(np.log(self.target_scale))
+
+
+def _robust(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Median and mean absolute deviation from it of each column; 1 where it does not vary."""
+    median = np.median(columns, axis=0)
+    deviation = np.abs(columns - median).mean(axis=0)
+    # rounding in the median of equal numbers is no variation
+    varies = deviation > 4.0 * np.finfo(float).eps * np.abs(median)
+    return median, np.where(varies, deviation, 1.0)
