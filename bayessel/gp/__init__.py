@@ -1,8 +1,10 @@
 """Gaussian-process regression on plain arrays: the marginal likelihood with its gradient, and what is built on it."""
 
+from bayessel.gp._fit_map import fit_map
 from bayessel.gp.loo import leave_one_out
+from bayessel.gp.map_result import GPFit
 from bayessel.gp.marginal import Factor, Marginal, log_marginal
 from bayessel.gp.mixture import Mixture
 from bayessel.gp.predict import Predictor
 
-__all__ = ["Factor", "Marginal", "Mixture", "Predictor", "leave_one_out", "log_marginal"]
+__all__ = ["Factor", "GPFit", "Marginal", "Mixture", "Predictor", "fit_map", "leave_one_out", "log_marginal"]

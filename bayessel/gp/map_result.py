@@ -1,0 +1,175 @@
+"""What a fit of the hyperparameters hands back: the point, its evidence, error bars, relevance of the inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from bayessel._check import FloatArray
+from bayessel.covariance import Covariance, Prior
+from bayessel.gp.laplace import covariance_of, hessian_of, log_volume
+from bayessel.gp.loo import leave_one_out
+from bayessel.gp.marginal import Marginal
+from bayessel.gp.predict import Predictor
+from bayessel.result import Status, fingerprint
+
+#: standard deviations to the ends of a central 95 % interval
+_CENTRAL = 1.959963984540054
+
+
+class Optimum(NamedTuple):
+    """A local maximum: its θ, log p(t|θ), and the objective there (the first plus the log prior, if there is one)."""
+
+    theta: FloatArray
+    log_evidence: float
+    log_posterior: float
+
+
+@dataclass(frozen=True, eq=False)
+class GPFit:
+    """A Gaussian process whose hyperparameters were chosen by maximum a posteriori, or by maximum likelihood.
+
+    Attributes
+    ----------
+    theta : (k,) array
+        The best θ found; natural logarithms, in the order of `names`.
+    names : tuple of str
+    covariance : Covariance
+        With the noise that was added, if it had none.
+    prior : Prior or None
+        Of all parameters; None: maximum likelihood.
+    free : (k,) array of bool
+        Parameters that were fitted; the others were given.
+    log_evidence : float
+        log p(t|θ), in nats, every constant included (``kind`` "type2").
+    log_posterior : float
+        log p(t|θ) p(θ_free), what was maximised; the log evidence itself without a prior.
+    optima : tuple of Optimum
+        All different local maxima that the starts led to, best first.
+    status, notes
+        The most serious remark, and all of them.
+    history : tuple of dict
+        One entry per evaluation: rows used, number of the start, objective, what was still expected.
+    n_evaluations : int
+        Evaluations of the likelihood on all rows; the many on fewer rows are in the history.
+    """
+
+    theta: FloatArray
+    names: tuple[str, ...]
+    covariance: Covariance
+    prior: Prior | None
+    free: npt.NDArray[np.bool_]
+    X: FloatArray = field(repr=False)
+    t: FloatArray = field(repr=False)
+    log_evidence: float
+    log_posterior: float
+    optima: tuple[Optimum, ...] = field(repr=False)
+    status: Status
+    notes: tuple[Status, ...]
+    history: tuple[dict[str, float], ...] = field(repr=False)
+    n_evaluations: int
+    kind: str = "type2"
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.t)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Name of the data."""
+        return fingerprint(self.X, self.t)
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation r of the noise."""
+        return float(np.sqrt(self.covariance.noise(self.theta, self.X.shape[1])))
+
+    @cached_property
+    def _hessian_free(self) -> FloatArray:
+        marginal = Marginal(self.X, self.t, self.covariance)
+
+        def downhill(theta: FloatArray) -> FloatArray:
+            return -marginal.value_and_gradient(theta)[1]
+
+        H = hessian_of(downhill, self.theta, self.free)
+        if self.prior is not None:
+            # the prior's is known, and some priors bend too sharply for differences
+            H = H - np.diag(self.prior.hessian_diagonal(self.theta)[self.free])
+        return H
+
+    @property
+    def hessian(self) -> FloatArray:
+        """Hessian of −log_posterior, (k, k), nil for parameters that were not fitted.
+
+        Computed when first asked for: two gradients per parameter, about twice what the fit itself took.
+        """
+        H = np.zeros((len(self.theta), len(self.theta)))
+        H[np.ix_(self.free, self.free)] = self._hessian_free
+        return H
+
+    @property
+    def theta_std(self) -> FloatArray:
+        """Standard deviations of θ by Laplace's approximation; 0 where given, NaN where the fit is not at a peak."""
+        std = np.zeros(len(self.theta))
+        with np.errstate(invalid="ignore"):
+            std[self.free] = np.sqrt(np.diag(covariance_of(self._hessian_free)))
+        return std
+
+    @property
+    def model_evidence(self) -> float:
+        """Third-level evidence log p(t), the fitted parameters integrated out by Laplace's approximation.
+
+        Conditional on the parameters that were given. NaN without a prior, or where the fit is not at a peak.
+        """
+        if self.prior is None:
+            return float("nan")
+        return self.log_posterior + log_volume(self._hessian_free)
+
+    @property
+    def relevance(self) -> pd.DataFrame:
+        """Lengths w_i^{−1/2} of the inputs, the distance over which the function changes: short means relevant.
+
+        Columns ``weight`` (w_i), ``length``, ``lower`` and ``upper`` (central 95 % of the length by Laplace's
+        approximation of log w_i), ``std`` (of the log length). Empty where the covariance has no weights.
+        """
+        m = self.X.shape[1]
+        weights = self.covariance.relevance(self.theta, m)
+        if weights is None:
+            return pd.DataFrame(columns=["weight", "length", "lower", "upper", "std"], dtype=float)
+        slopes = np.zeros((len(weights), len(self.theta)))
+        step = 1e-6
+        for j in np.flatnonzero(self.free):
+            move = np.zeros(len(self.theta))
+            move[j] = step
+            up, down = (self.covariance.relevance(self.theta + sign * move, m) for sign in (1.0, -1.0))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                slopes[:, j] = np.log(np.asarray(up) / np.asarray(down)) / (2.0 * step)
+        S, J = covariance_of(self._hessian_free), slopes[:, self.free]
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            std = 0.5 * np.sqrt(np.einsum("ij,jk,ik->i", J, S, J))
+            length = weights**-0.5
+            low, high = length * np.exp(-_CENTRAL * std), length * np.exp(_CENTRAL * std)
+        columns = {"weight": weights, "length": length, "lower": low, "upper": high, "std": std}
+        return pd.DataFrame(columns, index=pd.RangeIndex(m, name="input"))
+
+    @cached_property
+    def _predictor(self) -> Predictor:
+        return Predictor(self.X, self.t, self.covariance, self.theta)
+
+    def predict(self, Xnew: Any) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of the function (noise not included) at new inputs, (N,) each."""
+        mixture = self._predictor(Xnew, noise=False)
+        return mixture.mean, mixture.variance
+
+    def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
+        """Errors of predicting each row from all others, and the variances of those predictions, noise included.
+
+        Exact, without refitting; the hyperparameters stay those of all rows.
+        """
+        return leave_one_out(self._predictor.factor(0))
