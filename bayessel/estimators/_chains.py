@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import io
 import tarfile
+import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
 from bayessel._check import FloatArray
+from bayessel.errors import SamplingWarning
+
+#: of fewer draws per chain nothing can be said
+FEWEST = 4
 
 
 def run(archive: bytes | None, model: Any, **options: Any) -> tuple[Any, bytes]:
@@ -20,7 +27,10 @@ def run(archive: bytes | None, model: Any, **options: Any) -> tuple[Any, bytes]:
         if archive is not None:
             with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
                 tar.extractall(folder, filter="data")
-        trace = sample(model, store=folder, **options)
+        with warnings.catch_warnings():
+            # that there is no draw yet is said by the estimator, which knows what stands in for them
+            warnings.simplefilter("ignore", SamplingWarning)
+            trace = sample(model, store=folder, **options)
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as tar:
             tar.add(folder, arcname=".")
@@ -38,15 +48,11 @@ def kept_draws(draws: int, chains: int, states: int) -> list[int]:
 
 def agreement(theta: FloatArray) -> tuple[float, float]:
     """Largest R-hat and least effective sample size over the parameters, of draws (chains, draws, k)."""
-    import arviz_stats
-    import numpy as np
-
-    if theta.shape[1] < 4:
-        return np.inf, 0.0
-    by_name = {"theta": np.asarray(theta)}
     import arviz_base
+    import arviz_stats
 
-    data = arviz_base.dict_to_dataset(by_name)
-    rhat = np.asarray(arviz_stats.rhat(data)["theta"])
-    size = np.asarray(arviz_stats.ess(data)["theta"])
+    if theta.shape[1] < FEWEST:
+        return np.inf, 0.0
+    data = arviz_base.dict_to_dataset({"theta": theta})
+    rhat, size = arviz_stats.rhat(data)["theta"], arviz_stats.ess(data)["theta"]
     return float(rhat.max()), float(size.min())

@@ -12,13 +12,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_count, as_flag, as_float_array, one_of
+from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
 from bayessel.covariance import Covariance
-from bayessel.errors import NumericalWarning
+from bayessel.errors import NumericalWarning, SamplingWarning
 from bayessel.estimators import _chains
 from bayessel.estimators._door import WARN_ABOUT, Regressor, validated
 from bayessel.estimators.standardise import Standardisation
-from bayessel.gp import Mixture, Predictor
+from bayessel.gp import Mixture, Predictor, fit_map
 from bayessel.result import Status, fingerprint, worst
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ CHUNK = 4096
 LONG = 3e10
 #: chains that differ by more, or tell less, get a status
 LARGEST_RHAT, LEAST_ESS = 1.05, 50.0
+#: importance weights are smoothed from so many draws on; their tails may be so heavy (Vehtari et al. 2024)
+_FEW_DRAWS, _LARGEST_SHAPE = 20, 0.7
+#: seconds that sampling gets when finding the mode has taken all
+_AT_LEAST = 1e-3
 
 
 class GPRegressor(Regressor):
@@ -49,7 +54,8 @@ class GPRegressor(Regressor):
     covariance : bayessel.covariance.Covariance or None
         None: `bayessel.covariance.Standard`, the one above. To one without a noise term `Noise()` is added.
     time_budget : seconds or text such as "2m", or None
-        "mc": sampling ends then; what there is is used, `continue_fit` goes on. The mode, and compiling, do not count.
+        "mc": sampling ends then, and what there is is used; `continue_fit` goes on. Finding the mode, where the chains
+        begin, counts but is not cut short; compiling does not count.
     random_state : int, Generator, RandomState or None
         Seed of starts and chains.
     standardise : bool
@@ -73,8 +79,9 @@ class GPRegressor(Regressor):
     theta_ : (k,) or (S, k) array
         Natural logarithms of the hyperparameters in use, standardised units: the mode, or the states kept.
     relevance_ : pandas.DataFrame or None
-        Per input the length :math:`w_i^{-1/2}` in units of the input with a 95 % interval, and without units. Short
-        lengths mean relevant inputs.
+        Per input the length :math:`w_i^{-1/2}` with a 95 % interval (``length``, ``lower``, ``upper``) in units of the
+        input, the length without units (``standardised``: short means relevant), w_i (``weight``), and the standard
+        deviation of the log length (``std``). Computed when asked for. None where the covariance has no such weights.
     width_ : (m,) array or None
         The same lengths as r of exp(-d²/r²), r = √2 length.
     noise_std_ : float
@@ -149,18 +156,16 @@ class GPRegressor(Regressor):
         self._remember_version()
         began = perf_counter()
         with few_threads(len(X) ** 2):
-            self.fit_ = _mode(*self._rows, self.covariance, self._seed)
+            self.fit_ = fit_map(*self._rows, self.covariance, random_state=self._seed)
         self.covariance_ = self.fit_.covariance
         self.history_ = [dict(step) for step in self.fit_.history]
         self.log_evidence_ = float(self.fit_.log_evidence) - len(y) * self._units.log_scale
-        self.model_evidence_ = float(self.fit_.model_evidence) - len(y) * self._units.log_scale
         self.trace_: Any = None
         self._archive: bytes | None = None
         if self.inference == "mc":
-            self._sample(self.draws, self.time_budget)
-        else:
-            self._use(self.fit_.theta[None], [])
-        self.fit_seconds_ = perf_counter() - began
+            seconds = None if self.time_budget is None else as_seconds(self.time_budget) - (perf_counter() - began)
+            self._sample(self.draws, None if seconds is None else max(seconds, _AT_LEAST))
+        self._finish()
         return self
 
     def continue_fit(self, draws: int | None = None, time_budget: float | str | None = None) -> Self:
@@ -180,7 +185,9 @@ class GPRegressor(Regressor):
         check_is_fitted(self)
         if self._archive is None:
             raise ValueError("continue_fit goes on with chains; this fit has none: use inference='mc'")
-        self._sample(self.draws if draws is None else as_count(draws, "draws"), time_budget)
+        seconds = None if time_budget is None else as_seconds(time_budget)
+        self._sample(self.draws if draws is None else as_count(draws, "draws"), seconds)
+        self._finish()
         return self
 
     def _check_parameters(self, n: int) -> None:
@@ -198,8 +205,6 @@ class GPRegressor(Regressor):
         if self.cores is not None:
             as_count(self.cores, "cores")
         if self.time_budget is not None:
-            from bayessel.samplers.run.door import as_seconds
-
             as_seconds(self.time_budget)
         if n > MOST_ROWS:
             raise ValueError(
@@ -207,81 +212,92 @@ class GPRegressor(Regressor):
                 f"{MOST_ROWS} rows"
             )
 
-    def _sample(self, draws: int, time_budget: Any) -> None:
-        """Run the chains, or go on with them, and use what they have."""
-        with warnings.catch_warnings():
-            if self._archive is not None:  # the model is the same: what was said at the fit was said
-                warnings.simplefilter("ignore", NumericalWarning)
-            self.trace_, self._archive = _chains.run(
-                self._archive,
-                self.to_pymc(),
-                draws=draws,
-                tune=self.tune,
-                chains=self.chains,
-                cores=self.cores,
-                random_seed=self._seed,
-                time_budget=time_budget,
-                initvals={"theta": self.fit_.theta},
-                log_likelihood=False,
-                progressbar=self.progressbar,
-            )
-        theta = self.trace_["posterior"]["theta"].values
-        if not theta.shape[1]:
-            # no draw of the posterior yet: the mode stands in
-            self._use(self.fit_.theta[None], [Status.TIME_BUDGET])
-            return
-        notes = []
-        if self.trace_.attrs["status"] != "complete":
-            stopped = self.trace_.attrs["status"] == "interrupted"
-            notes.append(Status.INTERRUPTED if stopped else Status.TIME_BUDGET)
-        rhat, size = _chains.agreement(theta)
-        if rhat > LARGEST_RHAT or size < LEAST_ESS:
-            notes.append(Status.CHAINS_DISAGREE)
-        kept = _chains.kept_draws(theta.shape[1], theta.shape[0], self.n_states)
-        self._use(theta[:, kept].reshape(-1, theta.shape[2]), notes)
+    def _sample(self, draws: int, seconds: float | None) -> None:
+        """Run the chains, or go on with them."""
+        self.trace_, self._archive = _chains.run(
+            self._archive,
+            self.to_pymc(),
+            draws=draws,
+            tune=self.tune,
+            chains=self.chains,
+            cores=self.cores,
+            random_seed=self._seed,
+            time_budget=seconds,
+            initvals={"theta": self.fit_.theta},
+            log_likelihood=False,
+            progressbar=self.progressbar,
+        )
 
-    def _use(self, thetas: FloatArray, notes: list[Status]) -> None:
-        """Predict from these states from now on."""
+    def _finish(self) -> None:
+        """Choose the states that predict, and say how it went."""
+        thetas, notes = self.fit_.theta[None], [self.fit_.status]
+        if self.trace_ is not None:
+            theta, how = self.trace_["posterior"]["theta"].values, self.trace_.attrs["status"]
+            if how != "complete":
+                notes.append(Status.INTERRUPTED if how == "interrupted" else Status.TIME_BUDGET)
+            if theta.shape[1]:
+                rhat, size = _chains.agreement(theta)
+                if rhat > LARGEST_RHAT or size < LEAST_ESS:
+                    notes.append(Status.CHAINS_DISAGREE)
+                kept = _chains.kept_draws(theta.shape[1], theta.shape[0], self.n_states)
+                thetas = theta[:, kept].reshape(-1, theta.shape[2])
+            else:
+                said = f"{self.trace_.attrs['advice']}; until then predictions are those of the mode"
+                warnings.warn(said, SamplingWarning, stacklevel=3)
         self.theta_ = thetas[0] if self.trace_ is None else thetas
         self._predictor = Predictor(*self._rows, self.covariance_, thetas)
+        self._every: Predictor | None = None
         m = self._rows[0].shape[1]
         noise = np.mean([self.covariance_.noise(theta, m) for theta in thetas])
         self.noise_std_ = float(np.sqrt(noise)) * self._units.target_scale
-        self.relevance_ = self._relevance()
-        self.width_ = None if self.relevance_ is None else np.sqrt(2.0) * self.relevance_["length"].to_numpy()
-        if np.ptp(self._rows[1]) == 0.0:
-            notes = [*notes, Status.CONSTANT_TARGET]
-        self.status_ = worst([self.fit_.status, *notes])
+        weights = self.covariance_.relevance(self._middle(), m)
+        with np.errstate(divide="ignore"):
+            self.width_ = None if weights is None else np.sqrt(2.0 / weights) * self._units.input_scale
+        self.status_ = worst(notes)
         if self.status_ in WARN_ABOUT:
-            warnings.warn(f"{self.status_.name}: {self.status_.value}", NumericalWarning, stacklevel=4)
+            warnings.warn(f"{self.status_.name}: {self.status_.value}", NumericalWarning, stacklevel=3)
 
-    def _relevance(self) -> pd.DataFrame | None:
-        """Lengths of the inputs, shortest first as read from the draws or from Laplace's approximation at the mode."""
+    def _draws(self) -> FloatArray | None:
+        """All draws, (S, k); None where there are none."""
+        if self.trace_ is None or not self.trace_["posterior"].sizes["draw"]:
+            return None
+        theta = self.trace_["posterior"]["theta"].values
+        return np.asarray(theta.reshape(-1, theta.shape[2]))
+
+    def _middle(self) -> FloatArray:
+        """One state to stand for all: the mode, or the medians of the draws."""
+        draws = self._draws()
+        return self.fit_.theta if draws is None else np.median(draws, axis=0)
+
+    @property
+    def model_evidence_(self) -> float:
+        """log p(y), the hyperparameters integrated out by Laplace's approximation; computed when first asked for."""
+        check_is_fitted(self)
+        return float(self.fit_.model_evidence) - len(self._rows[1]) * self._units.log_scale
+
+    @property
+    def relevance_(self) -> pd.DataFrame | None:
+        """Lengths of the inputs with central 95 % intervals, of the draws or by Laplace's approximation at the mode."""
         import pandas as pd
 
-        m, theta = self._rows[0].shape[1], self.fit_.theta
-        if self.covariance_.relevance(theta, m) is None:
+        check_is_fitted(self)
+        m, draws = self._rows[0].shape[1], self._draws()
+        if self.width_ is None:
             return None
-
-        def lengths(states: FloatArray) -> FloatArray:
-            return np.array([self.covariance_.relevance(state, m) for state in states]) ** -0.5
-
-        if self.trace_ is not None and self.trace_["posterior"].sizes["draw"]:
-            states = self.trace_["posterior"]["theta"].values.reshape(-1, len(theta))
-            lower, length, upper = np.quantile(lengths(states), [0.025, 0.5, 0.975], axis=0)
+        if draws is None:
+            table = self.fit_.relevance.copy()
         else:
-            length = lengths(theta[None])[0]
-            # log lengths are linear in theta nearly everywhere: one step gives their derivatives
-            steps = np.log(lengths(theta + 1e-4 * np.eye(len(theta)))) - np.log(length)
-            sd = np.sqrt(np.einsum("ki,kl,li->i", steps, np.linalg.pinv(self.fit_.hessian), steps).clip(0)) / 1e-4
-            lower, upper = length * np.exp(-1.96 * sd), length * np.exp(1.96 * sd)
-        scale = self._units.input_scale
+            with np.errstate(divide="ignore"):
+                lengths = np.array([self.covariance_.relevance(theta, m) for theta in draws]) ** -0.5
+            lower, length, upper = np.quantile(lengths, [0.025, 0.5, 0.975], axis=0)
+            spread = {"lower": lower, "upper": upper, "std": np.log(lengths).std(axis=0)}
+            table = pd.DataFrame({"weight": length**-2.0, "length": length, **spread})
+        table["standardised"] = table["length"]
+        for name in ("length", "lower", "upper"):
+            table[name] *= self._units.input_scale
         names = getattr(self, "feature_names_in_", None)
-        index = pd.RangeIndex(m) if names is None else pd.Index(names)
-        return pd.DataFrame(
-            {"length": length * scale, "lower": lower * scale, "upper": upper * scale, "standardised": length},
-            index=index.rename("input"),
-        )
+        table.index = pd.Index(range(m) if names is None else names, name="input")
+        return table[["length", "lower", "upper", "standardised", "weight", "std"]]
 
     # ---- predicting
 
@@ -357,17 +373,40 @@ class GPRegressor(Regressor):
         return gp(*self._rows, self.covariance_)
 
     def _left_out(self) -> Mixture:
+        """Predictions of each row from the others, standardised units: of all draws, where there are some."""
         check_is_fitted(self)
-        with few_threads(len(self._rows[1]) ** 2), self._progress(len(self._predictor), len(self._rows[1])) as progress:
-            mixture = self._predictor.leave_one_out(progress)
-        if self.trace_ is None or len(mixture.means) < 5:
+        draws, n = self._draws(), len(self._rows[1])
+        if self._every is None:
+            self._every = self._predictor if draws is None else Predictor(*self._rows, self.covariance_, draws)
+        with few_threads(n**2), self._progress(len(self._every), n**2, "leaving out") as progress:
+            mixture = self._every.leave_one_out(progress)
+        if draws is None or len(draws) < _FEW_DRAWS:
             return mixture
         from arviz_stats.base import array_stats
 
-        t = self._rows[1]
-        each = -0.5 * (np.log(2.0 * np.pi * mixture.variances) + (t - mixture.means) ** 2 / mixture.variances)
-        log_weights, self.pareto_k_ = array_stats.psislw(each, axis=0)
+        each = log_normal(self._rows[1] - mixture.means, mixture.variances)
+        log_weights, shape = array_stats.psislw(each, axis=0)
+        self.pareto_k_ = np.asarray(shape)
+        limit = min(_LARGEST_SHAPE, 1.0 - 1.0 / np.log10(len(draws)))
+        if (self.pareto_k_ > limit).any():
+            warnings.warn(
+                f"{(self.pareto_k_ > limit).sum()} of {n} rows change the posterior so much that their leave-one-out "
+                f"predictions are unsure (Pareto shape above {limit:.2f}, see pareto_k_); more draws help",
+                NumericalWarning,
+                stacklevel=3,
+            )
+        if "log_likelihood" not in self.trace_:
+            self._tell_arviz(each)
         return Mixture(mixture.means, mixture.variances, np.ascontiguousarray(log_weights.T))
+
+    def _tell_arviz(self, each: FloatArray) -> None:
+        """Put log p(y_n | other rows, θ) of every draw into the trace, where `arviz.loo` looks for it."""
+        import arviz_base
+        import xarray as xr
+
+        sizes = self.trace_["posterior"].sizes
+        values = (each - self._units.log_scale).reshape(sizes["chain"], sizes["draw"], -1)
+        self.trace_["log_likelihood"] = xr.DataTree(arviz_base.dict_to_dataset({"t": values}, dims={"t": ["row"]}))
 
     def _mixture(self, X: FloatArray, noise: bool = True, variance: bool = True, progress: Any = None) -> Mixture:
         with few_threads(len(self._rows[1]) ** 2):
@@ -393,10 +432,11 @@ class GPRegressor(Regressor):
         return [np.concatenate(values, axis=-1) for values in found]
 
     @contextmanager
-    def _progress(self, points: int, n: int) -> Iterator[Callable[[int, int], None] | None]:
-        """A bar for work that takes a while."""
-        rows = len(self._rows[1])
-        if not self.progressbar or float(points) * rows * n < LONG:
+    def _progress(
+        self, points: int, each: int, what: str = "predicting"
+    ) -> Iterator[Callable[[int, int], None] | None]:
+        """A bar for work that takes a while: so many points, each so many times the number of rows."""
+        if not self.progressbar or float(points) * each * len(self._rows[1]) < LONG:
             yield None
             return
         from rich.console import Console
@@ -405,7 +445,7 @@ class GPRegressor(Regressor):
         console = Console(stderr=True)
         shown = console.is_terminal or console.is_jupyter
         with Progress(console=console, transient=True, disable=not shown) as bar:
-            task = bar.add_task("predicting", total=points)
+            task = bar.add_task(what, total=points)
             yield lambda done, total: bar.update(task, completed=done)
 
     def __sklearn_tags__(self) -> Any:
@@ -425,33 +465,10 @@ def as_seed(random_state: Any) -> int:
     return as_count(random_state, "random_state", 0)
 
 
-def _mode(X: FloatArray, t: FloatArray, covariance: Covariance | None, seed: int) -> Any:
-    from bayessel import gp
+def as_seconds(time_budget: Any) -> float:
+    """Seconds from a number or from text such as "2m"."""
+    from bayessel.samplers.run.door import as_seconds as read
 
-    if hasattr(gp, "fit_map"):
-        return gp.fit_map(X, t, covariance, random_state=seed)
-    return _stand_in(X, t, covariance)
-
-
-def _stand_in(X: FloatArray, t: FloatArray, covariance: Covariance | None) -> Any:
-    from types import SimpleNamespace
-
-    from scipy.optimize import minimize
-
-    from bayessel.gp import Marginal
-
-    marginal = Marginal(X, t, covariance)
-    m = X.shape[1]
-    prior = marginal.covariance.prior(m)
-
-    def f(theta):
-        v, g = marginal.value_and_gradient(theta)
-        if not np.isfinite(v):
-            return 1e10, np.zeros(len(theta))
-        return -v - prior.log_density(theta), -g - prior.gradient(theta)
-
-    r = minimize(f, marginal.covariance.start(m), jac=True, method="L-BFGS-B", bounds=[(-20, 20)] * marginal.size)
-    return SimpleNamespace(
-        theta=r.x, covariance=marginal.covariance, log_evidence=marginal.value(r.x), model_evidence=np.nan,
-        hessian=np.linalg.inv(r.hess_inv.todense()), status=Status.CONVERGED, history=[],
-    )  # fmt: skip
+    seconds = read(time_budget)
+    assert seconds is not None
+    return seconds

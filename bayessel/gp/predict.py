@@ -51,9 +51,10 @@ class Predictor:
                 f"thetas must be states of {self.marginal.size} parameters each, got shape {np.shape(thetas)}"
             )
         self._factors: dict[int, Factor] = {}
+        self._left_out: Mixture | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_factors": {}}
+        return self.__dict__ | {"_factors": {}, "_left_out": None}
 
     def __len__(self) -> int:
         return len(self.thetas)
@@ -115,13 +116,16 @@ class Predictor:
 
         The posterior of the hyperparameters is that of all rows; weights ∝ 1 / density make it that without the row.
         """
-        rows = []
-        for state in range(len(self)):
-            rows.append(leave_one_out(self.factor(state)))
-            if progress is not None:
-                progress(state + 1, len(self))
-        errors, variances = (np.array(part) for part in zip(*rows, strict=True))
-        return Mixture(self.marginal.t - errors, variances)
+        if self._left_out is None:
+            rows = []
+            for state, theta in enumerate(self.thetas):
+                # each factor is needed once: none is kept for this
+                rows.append(leave_one_out(self._factors.get(state) or self.marginal.factor(theta)))
+                if progress is not None:
+                    progress(state + 1, len(self))
+            errors, variances = (np.array(part) for part in zip(*rows, strict=True))
+            self._left_out = Mixture(self.marginal.t - errors, variances)
+        return self._left_out
 
 
 def explained(L: FloatArray, across: FloatArray) -> FloatArray:
