@@ -1,7 +1,25 @@
 """Covariance functions of Gaussian processes: descriptions without data, with gradients for every parameter."""
 
-from bayessel.covariance._base import Covariance
+from bayessel.covariance._base import Covariance, Evaluation
+from bayessel.covariance.affine import Bias, Linear, Noise
+from bayessel.covariance.algebra import Product, Sum
 from bayessel.covariance.prior import Prior
 from bayessel.covariance.standard import Standard
+from bayessel.covariance.stationary import Matern12, Matern32, Matern52, RationalQuadratic, SquaredExponential
 
-__all__ = ["Covariance", "Prior", "Standard"]
+__all__ = [
+    "Bias",
+    "Covariance",
+    "Evaluation",
+    "Linear",
+    "Matern12",
+    "Matern32",
+    "Matern52",
+    "Noise",
+    "Prior",
+    "Product",
+    "RationalQuadratic",
+    "SquaredExponential",
+    "Standard",
+    "Sum",
+]

@@ -1,35 +1,111 @@
-"""What every covariance function says of itself: names, start, priors, values; and its turn in the fused gradient."""
+"""What every covariance function says of itself, and the contract by which it takes part in the fused gradient.
+
+A `Covariance` is a description without data. Bound to inputs it is an `Evaluation`, which moves from θ to θ and is
+worked through in panels, blocks of rows that stay in the cache: the n×n array is filled panel by panel, factored and
+inverted in place, and then every panel of W = Q⁻¹ − aaᵀ is handed back to be multiplied with ∂K/∂θ and summed. No
+derivative is ever an n×n array.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self, override
 
-from bayessel._check import FloatArray
+import numpy as np
+
+from bayessel._check import FloatArray, as_count
 from bayessel.covariance.prior import Prior
+
+if TYPE_CHECKING:
+    from bayessel.covariance.algebra import Product, Sum
+
+#: rows of a panel: so few that what is done to it stays in the cache, so many that a call into NumPy is worth it
+PANEL = 64
+
+
+class Scratch:
+    """Room for one panel, of any shape, allocated once."""
+
+    def __init__(self) -> None:
+        self._room = np.empty(0)
+
+    def __call__(self, rows: slice, cols: slice) -> FloatArray:
+        """An array for K[rows, cols]; whatever was there is overwritten."""
+        shape = (rows.stop - rows.start, cols.stop - cols.start)
+        size = shape[0] * shape[1]
+        if self._room.size < size:
+            self._room = np.empty(size)
+        return self._room[:size].reshape(shape)
 
 
 class Evaluation(ABC):
-    """A covariance at one θ and one set of inputs, worked through in panels of the lower triangle.
+    """A covariance between the n rows of X, at one θ after the other.
 
-    A panel is rows [i0, i1) by columns [0, i1). First every panel is filled; later, when W = aaᵀ − Q⁻¹ is known, every
-    panel is pulled with H = W weighted 1 below the diagonal, ½ on it and 0 above: Σ H∘∂K/∂θ is then the gradient.
+    Attributes
+    ----------
+    noise
+        Variance r² of the noise; it is on the diagonal of Q, and in nothing below.
+    finite
+        False where the numbers leave double precision at this θ; then nothing else may be asked.
+
+    Notes
+    -----
+    Slices have start and stop. `pull` takes any H, symmetric or not, on any block; of a symmetric matrix the lower
+    triangle with half its diagonal will do.
     """
 
+    noise: float = 0.0
+    finite: bool = True
+
     @abstractmethod
+    def at(self, theta: FloatArray) -> Self:
+        """Move to θ and forget what was pulled."""
+
+    @abstractmethod
+    def values(self, rows: slice, cols: slice) -> FloatArray:
+        """K[rows, cols]; to be read before the next call, and not to be written to."""
+
+    def again(self, rows: slice, cols: slice) -> FloatArray:
+        """`values` of a panel that has been asked for at this θ before: an evaluation may have kept it."""
+        return self.values(rows, cols)
+
     def fill(self, rows: slice, cols: slice, out: FloatArray) -> None:
-        """Write K[rows, cols], noise on the diagonal included, into `out`."""
+        """Write K[rows, cols] into `out`."""
+        np.copyto(out, self.values(rows, cols))
+
+    @abstractmethod
+    def diagonal(self) -> FloatArray:
+        """k(x_i, x_i), (n,); exact where `values` rounds."""
 
     @abstractmethod
     def pull(self, rows: slice, cols: slice, H: FloatArray) -> None:
         """Add Σ H∘∂K[rows, cols]/∂θ to the gradient."""
 
     @abstractmethod
+    def pull_diagonal(self, h: FloatArray) -> None:
+        """Add Σ h_i ∂k(x_i, x_i)/∂θ to the gradient."""
+
+    def pull_noise(self, h: float) -> None:
+        """Add h ∂r²/∂θ to the gradient."""
+        return
+
+    @abstractmethod
+    def pull_inputs(self, rows: slice, cols: slice, H: FloatArray) -> FloatArray:
+        """Σ_i H_ij ∂k(x_i, x_j)/∂x_j over i in rows, for j in cols: (columns, m). The rows are held fixed."""
+
+    @abstractmethod
     def gradient(self) -> FloatArray:
-        """The gradient gathered so far, (k,)."""
+        """What was pulled since `at`, (k,)."""
 
 
 class Covariance(ABC):
-    """A covariance function without data; θ are natural logarithms of its positive parameters."""
+    """A covariance function without data; θ are natural logarithms of its positive parameters.
+
+    ``a + b`` and ``a * b`` are covariances, and ``a.on([0, 2])`` is the same function of some of the inputs. Two with
+    the same description are equal.
+    """
 
     @abstractmethod
     def names(self, m: int) -> tuple[str, ...]:
@@ -44,25 +120,109 @@ class Covariance(ABC):
         """Default priors of θ, for standardised data."""
 
     @abstractmethod
+    def evaluation(self, X: FloatArray, keep: bool = False) -> Evaluation:
+        """Bind to inputs; with `keep`, a term may keep its panels between `values` and `again`, n×n numbers."""
+
+    @abstractmethod
+    def on(self, columns: Iterable[int]) -> Covariance:
+        """The same function of some of the inputs, given by their numbers."""
+
+    @property
+    def noisy(self) -> bool:
+        """Whether there is a noise term."""
+        return False
+
     def noise(self, theta: FloatArray, m: int) -> float:
         """Variance r² of the noise, 0 where the covariance has none."""
-
-    @abstractmethod
-    def matrix(self, theta: FloatArray, X: FloatArray, Z: FloatArray | None = None) -> FloatArray:
-        """Covariances of the noise-free function between rows of X and of Z (default X)."""
-
-    @abstractmethod
-    def diagonal(self, theta: FloatArray, X: FloatArray) -> FloatArray:
-        """Variances of the noise-free function at the rows of X."""
-
-    @abstractmethod
-    def at(self, theta: FloatArray, X: FloatArray) -> Evaluation:
-        """Begin an evaluation at θ."""
+        return 0.0
 
     def relevance(self, theta: FloatArray, m: int) -> FloatArray | None:
-        """Weights w_i of the inputs; None where the covariance has none."""
+        """Weights w_i of the inputs, the largest where several terms have one; None where no term has."""
         return None
 
     def size(self, m: int) -> int:
         """Number of parameters for m inputs."""
         return len(self.names(m))
+
+    def at(self, theta: FloatArray, X: FloatArray) -> Evaluation:
+        """An evaluation of these inputs at θ."""
+        return self.evaluation(X).at(theta)
+
+    def matrix(self, theta: FloatArray, X: FloatArray, Z: FloatArray | None = None) -> FloatArray:
+        """Covariances of the noise-free function between rows of X and of Z (default X)."""
+        n = len(X)
+        first, k = (0, n) if Z is None else (n, len(Z))
+        evaluation = self.at(theta, X if Z is None else np.concatenate([X, Z]))
+        if not evaluation.finite:
+            return np.full((n, k), np.nan)
+        K = np.empty((n, k))
+        for i in range(0, n, PANEL):
+            rows = slice(i, min(i + PANEL, n))
+            evaluation.fill(rows, slice(first, first + k), K[rows])
+        if Z is None:
+            np.fill_diagonal(K, evaluation.diagonal())
+        return K
+
+    def diagonal(self, theta: FloatArray, X: FloatArray) -> FloatArray:
+        """Variances of the noise-free function at the rows of X."""
+        return self.at(theta, X).diagonal()
+
+    def __add__(self, other: Covariance) -> Sum:
+        from bayessel.covariance.algebra import Sum
+
+        return Sum(self, other) if isinstance(other, Covariance) else NotImplemented
+
+    def __mul__(self, other: Covariance) -> Product:
+        from bayessel.covariance.algebra import Product
+
+        return Product(self, other) if isinstance(other, Covariance) else NotImplemented
+
+
+@dataclass(frozen=True)
+class Leaf(Covariance):
+    """A covariance that is no sum or product; it may look at some of the inputs only.
+
+    Parameters
+    ----------
+    columns : tuple of int, optional
+        The inputs it looks at; default all of them. See `Covariance.on`.
+    """
+
+    columns: tuple[int, ...] | None = field(default=None, kw_only=True)
+
+    def used(self, m: int) -> tuple[int, ...]:
+        """Numbers of the inputs in use, out of m."""
+        if self.columns is None:
+            return tuple(range(m))
+        if max(self.columns) >= m:
+            raise ValueError(f"a covariance looks at input {max(self.columns)}, but there are {m} (counted from 0)")
+        return self.columns
+
+    @override
+    def on(self, columns: Iterable[int]) -> Self:
+        chosen = tuple(as_count(c, "an entry of columns", 0) for c in columns)
+        if not chosen or len(set(chosen)) < len(chosen):
+            raise ValueError(f"columns must be different numbers of inputs, at least one, got {list(chosen)}")
+        if self.columns is not None:
+            if max(chosen) >= len(self.columns):
+                raise ValueError(f"columns must be among the {len(self.columns)} in use, got {list(chosen)}")
+            chosen = tuple(self.columns[c] for c in chosen)
+        return replace(self, columns=chosen)
+
+    def inputs(self, X: FloatArray) -> FloatArray:
+        """The columns in use, C-ordered."""
+        chosen = X if self.columns is None else X[:, self.used(X.shape[1])]
+        return np.ascontiguousarray(chosen, dtype=np.float64)
+
+    def scatter(self, part: FloatArray, m: int) -> FloatArray:
+        """Columns of derivatives with respect to the inputs in use -> with respect to all m."""
+        if self.columns is None:
+            return part
+        whole = np.zeros((len(part), m))
+        whole[:, self.used(m)] = part
+        return whole
+
+
+def named(kind: str, columns: Iterable[int]) -> list[Any]:
+    """Names such as 'log w[3]'."""
+    return [f"log {kind}[{i}]" for i in columns]

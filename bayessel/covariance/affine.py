@@ -1,0 +1,183 @@
+"""Covariances of functions with few parameters: a constant, a plane; and the noise.
+
+Bias a₀,  Linear a₁ Σ x_i x'_i,  Noise r² δ (Rasmussen 1996, eq. 4.12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self, override
+
+import numpy as np
+
+from bayessel._check import FloatArray
+from bayessel.covariance._base import Evaluation, Leaf, Scratch
+from bayessel.covariance.prior import Prior
+
+
+@dataclass(frozen=True)
+class Bias(Leaf):
+    """a₀: a constant with prior N(0, a₀); θ = (log a0)."""
+
+    @override
+    def names(self, m: int) -> tuple[str, ...]:
+        return ("log a0",)
+
+    @override
+    def start(self, m: int) -> FloatArray:
+        return np.array([-2.0])
+
+    @override
+    def prior(self, m: int) -> Prior:
+        return Prior.normal(-3.0, 3.0)
+
+    @override
+    def evaluation(self, X: FloatArray, keep: bool = False) -> Evaluation:
+        return FeatureEvaluation(np.ones((len(X), 1)), [0], np.zeros((X.shape[1], 1)))
+
+
+@dataclass(frozen=True)
+class Linear(Leaf):
+    """a₁ Σ x_i x'_i: a plane through the origin, each slope N(0, a₁); θ = (log a1)."""
+
+    @override
+    def names(self, m: int) -> tuple[str, ...]:
+        return ("log a1",)
+
+    @override
+    def start(self, m: int) -> FloatArray:
+        return np.array([-2.0])
+
+    @override
+    def prior(self, m: int) -> Prior:
+        return Prior.normal(-3.0, 3.0)
+
+    @override
+    def evaluation(self, X: FloatArray, keep: bool = False) -> Evaluation:
+        k = len(self.used(X.shape[1]))
+        return FeatureEvaluation(self.inputs(X), [0] * k, self.scatter(np.eye(k), X.shape[1]).T)
+
+
+class FeatureEvaluation(Evaluation):
+    """K = Φ diag(v) Φᵀ with features Φ that are known and variances v = exp(θ)[parameter].
+
+    Parameters
+    ----------
+    features : (n, f) array
+    parameter
+        Which entry of θ is the logarithm of a feature's variance, one for each.
+    slopes : (m, f) array
+        ∂φ_j/∂x_i: constant, for the features are affine in the inputs.
+    """
+
+    def __init__(self, features: FloatArray, parameter: Sequence[int], slopes: FloatArray) -> None:
+        self.features, self.squares, self.by_input = features, features * features, slopes
+        self.belongs = np.eye(max(parameter) + 1)[:, list(parameter)]
+        self.left = np.empty_like(features)
+        self.panel = Scratch()
+
+    @override
+    def at(self, theta: FloatArray) -> Self:
+        self.v = np.exp(theta) @ self.belongs
+        np.multiply(self.features, self.v, out=self.left)
+        self.variance = self.squares @ self.v
+        self.finite = bool(np.isfinite(self.variance.sum()))
+        self.total = np.zeros(len(self.v))
+        return self
+
+    @override
+    def values(self, rows: slice, cols: slice) -> FloatArray:
+        return np.matmul(self.left[rows], self.features[cols].T, out=self.panel(rows, cols))
+
+    @override
+    def diagonal(self) -> FloatArray:
+        return self.variance
+
+    @override
+    def pull(self, rows: slice, cols: slice, H: FloatArray) -> None:
+        self.total += np.einsum("pi,pi->i", self.features[rows], H @ self.features[cols])
+
+    @override
+    def pull_diagonal(self, h: FloatArray) -> None:
+        self.total += h @ self.squares
+
+    @override
+    def pull_inputs(self, rows: slice, cols: slice, H: FloatArray) -> FloatArray:
+        return np.asarray((H.T @ self.left[rows]) @ self.by_input.T)
+
+    @override
+    def gradient(self) -> FloatArray:
+        return np.asarray(self.belongs @ (self.v * self.total))
+
+
+@dataclass(frozen=True)
+class Noise(Leaf):
+    """r² on the diagonal of the observations' covariance, and in nothing else; θ = (log r2)."""
+
+    @override
+    def names(self, m: int) -> tuple[str, ...]:
+        return ("log r2",)
+
+    @override
+    def start(self, m: int) -> FloatArray:
+        return np.array([-2.0])
+
+    @override
+    def prior(self, m: int) -> Prior:
+        return Prior.normal(-3.0, 3.0)
+
+    @property
+    @override
+    def noisy(self) -> bool:
+        return True
+
+    @override
+    def noise(self, theta: FloatArray, m: int) -> float:
+        return float(np.exp(theta[0]))
+
+    @override
+    def evaluation(self, X: FloatArray, keep: bool = False) -> Evaluation:
+        return NoiseEvaluation(*X.shape)
+
+
+class NoiseEvaluation(Evaluation):
+    """Nothing but noise: the function is nil."""
+
+    def __init__(self, n: int, m: int) -> None:
+        self.n, self.m = n, m
+
+    @override
+    def at(self, theta: FloatArray) -> Self:
+        self.noise = float(np.exp(theta[0]))
+        self.finite = bool(np.isfinite(self.noise))
+        self.total = 0.0
+        return self
+
+    @override
+    def values(self, rows: slice, cols: slice) -> FloatArray:
+        return np.zeros((rows.stop - rows.start, cols.stop - cols.start))
+
+    @override
+    def diagonal(self) -> FloatArray:
+        return np.zeros(self.n)
+
+    @override
+    def pull(self, rows: slice, cols: slice, H: FloatArray) -> None:
+        return
+
+    @override
+    def pull_diagonal(self, h: FloatArray) -> None:
+        return
+
+    @override
+    def pull_noise(self, h: float) -> None:
+        self.total += self.noise * h
+
+    @override
+    def pull_inputs(self, rows: slice, cols: slice, H: FloatArray) -> FloatArray:
+        return np.zeros((cols.stop - cols.start, self.m))
+
+    @override
+    def gradient(self) -> FloatArray:
+        return np.array([self.total])
