@@ -3,11 +3,14 @@
 from bayessel.covariance._base import Covariance, Evaluation
 from bayessel.covariance.affine import Bias, Linear, Noise
 from bayessel.covariance.algebra import Product, Sum
+from bayessel.covariance.arcsin import Arcsin
+from bayessel.covariance.periodic import Periodic
 from bayessel.covariance.prior import Prior
 from bayessel.covariance.standard import Standard
 from bayessel.covariance.stationary import Matern12, Matern32, Matern52, RationalQuadratic, SquaredExponential
 
 __all__ = [
+    "Arcsin",
     "Bias",
     "Covariance",
     "Evaluation",
@@ -16,6 +19,7 @@ __all__ = [
     "Matern32",
     "Matern52",
     "Noise",
+    "Periodic",
     "Prior",
     "Product",
     "RationalQuadratic",

@@ -22,8 +22,11 @@ class StationaryEvaluation(Evaluation):
         self.covariance, self.m = covariance, X.shape[1]
         F = covariance.inputs(X)
         self.n, self.k = F.shape
-        self.squares = Squares(F)
+        self.squares = self._squares(F)
         self.panel = Scratch()
+
+    def _squares(self, F: FloatArray) -> Squares:
+        return Squares(F)
 
     def _take(self, theta: FloatArray) -> FloatArray:
         """Variance and weights; returns what is left of θ, exponentiated."""
@@ -85,8 +88,11 @@ class ExponentialEvaluation(StationaryEvaluation):
 
     @override
     def gradient(self) -> FloatArray:
-        weights = -0.5 * self.w * self.squares.gathered()
-        found = self._together(weights, np.empty(0))
+        return self._together(-0.5 * self.w * self.squares.gathered(), np.empty(0))
+
+    @override
+    def _together(self, by_weight: FloatArray, by_shape: FloatArray) -> FloatArray:
+        found = super()._together(by_weight, by_shape)
         if self.covariance.amplitude:
             found[0] += self.squares.total()
         return found

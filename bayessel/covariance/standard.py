@@ -34,7 +34,7 @@ class Standard(Leaf):
 
     @override
     def prior(self, m: int) -> Prior:
-        """log v₀ ~ N(−1, 1); log a₀, log a₁, log r² ~ N(−3, 3²); 1/w_i ~ Gamma(½, 1/(2m²))."""
+        """log v₀ ~ N(−1, 1); log a₀, log a₁, log r² ~ N(−3, 3²); 1/w_i ~ Gamma(½, 1/(2m²)) (eq. 4.18)."""
         k = len(self.used(m))
         weak = Prior.normal(-3.0, 3.0)
         return Prior.join(Prior.normal(-1.0, 1.0), weak, Prior.inverse_gamma(0.5, 0.5 / k**2, k), weak, weak)

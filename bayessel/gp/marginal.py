@@ -2,7 +2,7 @@
 
 log p(t|θ) = −½ log|Q| − ½ tᵀQ⁻¹t − n/2 log 2π,   ∂/∂θ_i = −½ Σ W∘∂Q/∂θ_i,   W = Q⁻¹ − aaᵀ,   a = Q⁻¹t
 
-(Rasmussen 1996, eqs 4.14 and 4.15). Q, its factor, its inverse and W share the lower triangle of one n×n array, which
+(Rasmussen 1996, eqs 4.15 and 4.16). Q, its factor, its inverse and W share the lower triangle of one n×n array, which
 is the upper triangle of its transpose: LAPACK works on it in place, at powers of two faster than on the other.
 """
 

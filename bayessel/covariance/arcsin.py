@@ -1,0 +1,122 @@
+"""The covariance of a neural network with infinitely many hidden units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self, override
+
+import numpy as np
+
+from bayessel._check import FloatArray
+from bayessel.covariance._base import Evaluation, Leaf, Scratch, named
+from bayessel.covariance.prior import Prior
+
+
+@dataclass(frozen=True)
+class Arcsin(Leaf):
+    """v₀ (2/π) arcsin(2 x̃ᵀΣx̃' / √((1 + 2 x̃ᵀΣx̃)(1 + 2 x̃'ᵀΣx̃'))), x̃ = (1, x), Σ = diag(b, w).
+
+    θ = (log v0, log b, log w[0], ...): variances of the output weights, of the hidden biases, and of the weights from
+    each input, for hidden units erf(√2 uᵀx̃) (Williams 1998, eq. 11; Rasmussen and Williams 2006, eq. 4.29).
+    """
+
+    @override
+    def names(self, m: int) -> tuple[str, ...]:
+        return ("log v0", "log b", *named("w", self.used(m)))
+
+    @override
+    def start(self, m: int) -> FloatArray:
+        k = len(self.used(m))
+        return np.concatenate([[0.0, 0.0], np.full(k, -np.log(k))])
+
+    @override
+    def prior(self, m: int) -> Prior:
+        k = len(self.used(m))
+        return Prior.join(Prior.normal(-1.0, 1.0), Prior.normal(0.0, 1.5), Prior.inverse_gamma(0.5, 0.5 / k**2, k))
+
+    @override
+    def relevance(self, theta: FloatArray, m: int) -> FloatArray:
+        weights = np.zeros(m)
+        weights[list(self.used(m))] = np.exp(theta[2:])
+        return weights
+
+    @override
+    def evaluation(self, X: FloatArray, keep: bool = False) -> Evaluation:
+        return ArcsinEvaluation(self, X)
+
+
+class ArcsinEvaluation(Evaluation):
+    """ρ = A Bᵀ of scaled features; ∂ρ/∂log σ_i = 2σ_i x_i x'_i/√(dd') − ρ σ_i (x_i²/d + x'_i²/d'), d = 1 + 2 x̃ᵀΣx̃."""
+
+    def __init__(self, covariance: Arcsin, X: FloatArray) -> None:
+        self.covariance, self.m = covariance, X.shape[1]
+        self.features = np.column_stack([np.ones(len(X)), covariance.inputs(X)])
+        self.F2 = self.features**2
+        self.panel, self.pulled = Scratch(), Scratch()
+
+    @override
+    def at(self, theta: FloatArray) -> Self:
+        self.v0, self.sigma = float(np.exp(theta[0])), np.exp(theta[1:])
+        self.scale = self.v0 * (2.0 / np.pi)
+        self.d = 1.0 + 2.0 * (self.F2 @ self.sigma)
+        # beyond, ρ of a row with itself would round to one, where the slope is infinite
+        self.finite = bool(np.isfinite(self.v0) and self.d.max() < 1e15)
+        self.right = self.features / np.sqrt(self.d)[:, None]
+        self.left = self.right * (2.0 * self.sigma)
+        self.own = 1.0 - 1.0 / self.d
+        self.total = np.zeros(len(self.sigma))
+        self.by_v0 = 0.0
+        return self
+
+    def _correlations(self, rows: slice, cols: slice) -> FloatArray:
+        return np.matmul(self.left[rows], self.right[cols].T, out=self.panel(rows, cols))
+
+    @override
+    def values(self, rows: slice, cols: slice) -> FloatArray:
+        rho = self._correlations(rows, cols)
+        np.arcsin(rho, out=rho)
+        rho *= self.scale
+        return rho
+
+    @override
+    def diagonal(self) -> FloatArray:
+        return self.scale * np.arcsin(self.own)
+
+    def _slopes(self, rho: FloatArray, H: FloatArray, out: FloatArray) -> FloatArray:
+        """H∘∂K/∂ρ."""
+        np.multiply(rho, rho, out=out)
+        np.subtract(1.0, out, out=out)
+        np.sqrt(out, out=out)
+        np.divide(H, out, out=out)
+        out *= self.scale
+        return out
+
+    @override
+    def pull(self, rows: slice, cols: slice, H: FloatArray) -> None:
+        rho = self._correlations(rows, cols)
+        G = self._slopes(rho, H, self.pulled(rows, cols))
+        self.total += np.einsum("pi,pi->i", self.left[rows], G @ self.right[cols])
+        self.by_v0 += self.scale * float(np.einsum("pq,pq->", H, np.arcsin(rho)))
+        G *= rho
+        shares = G.sum(axis=1) / self.d[rows] @ self.F2[rows] + G.sum(axis=0) / self.d[cols] @ self.F2[cols]
+        self.total -= self.sigma * shares
+
+    @override
+    def pull_diagonal(self, h: FloatArray) -> None:
+        self.by_v0 += float(h @ self.diagonal())
+        # ∂ρ/∂σ_i = 2 x_i²/d², and 1 − ρ² = (1 − ρ)(1 + ρ) = (1 + ρ)/d
+        slope = self.scale * np.sqrt(self.d / (1.0 + self.own))
+        self.total += self.sigma * (2.0 * (h * slope / self.d**2) @ self.F2)
+
+    @override
+    def pull_inputs(self, rows: slice, cols: slice, H: FloatArray) -> FloatArray:
+        rho = self._correlations(rows, cols)
+        G = self._slopes(rho, H, self.pulled(rows, cols))
+        across = (G.T @ self.left[rows]) / np.sqrt(self.d[cols])[:, None]
+        G *= rho
+        across -= (2.0 * G.sum(axis=0) / self.d[cols])[:, None] * self.sigma * self.features[cols]
+        return self.covariance.scatter(across[:, 1:], self.m)
+
+    @override
+    def gradient(self) -> FloatArray:
+        return np.concatenate([[self.by_v0], self.total])

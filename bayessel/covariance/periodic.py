@@ -1,0 +1,78 @@
+"""A periodic covariance: the squared exponential of points on circles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self, override
+
+import numpy as np
+
+from bayessel._check import FloatArray
+from bayessel.covariance._base import Evaluation, named
+from bayessel.covariance._squares import Squares
+from bayessel.covariance._stationary import ExponentialEvaluation
+from bayessel.covariance.prior import Prior
+from bayessel.covariance.stationary import Stationary
+
+
+@dataclass(frozen=True)
+class Periodic(Stationary):
+    """v₀ exp(−2 Σ w_i sin²(π (x_i − x'_i) / p_i)); θ = (log v0, log w[0], ..., log p[0], ...).
+
+    That is v₀ exp(−½ Σ w_i |u − u'|²) with u = (cos, sin)(2π x_i / p_i) (MacKay 1998; Rasmussen and Williams 2006,
+    eq. 4.31). The period is in the units of the input.
+    """
+
+    @override
+    def _shape_names(self, m: int) -> list[str]:
+        return named("p", self.used(m))
+
+    @override
+    def _shape_start(self, k: int) -> FloatArray:
+        return np.zeros(k)
+
+    @override
+    def _shape_prior(self, k: int) -> list[Prior]:
+        return [Prior.normal(0.0, 1.0, k)]
+
+    @override
+    def evaluation(self, X: FloatArray, keep: bool = False) -> Evaluation:
+        return PeriodicEvaluation(self, X, keep)
+
+
+class PeriodicEvaluation(ExponentialEvaluation):
+    """Features move with the periods; their derivatives in log p_i take part in the products of `gather`."""
+
+    def _squares(self, F: FloatArray) -> Squares:
+        self.X = F - F.mean(axis=0)
+        return Squares(np.zeros((self.n, 2 * self.k)), extra=2 * self.k)
+
+    @override
+    def at(self, theta: FloatArray) -> Self:
+        self.periods = self._take(theta)
+        u = self.X * (2.0 * np.pi / self.periods)
+        sound = bool(np.isfinite(self.v0) and np.isfinite(u.sum()) and np.isfinite(self.periods).all())
+        c, s = np.cos(u), np.sin(u)
+        self.circle = np.hstack([c, s])
+        # d(cos u, sin u)/d log p = u (sin u, −cos u)
+        self.turning = np.hstack([u * s, -u * c])
+        self.squares.place(self.circle, self.turning)
+        self.finite = self.squares.move(np.concatenate([self.w, self.w]), self.log_v0) and sound
+        return self
+
+    @override
+    def pull_inputs(self, rows: slice, cols: slice, H: FloatArray) -> FloatArray:
+        G = np.multiply(H, self.again(rows, cols), out=self.pulled(rows, cols))
+        by_cos, by_sin = np.hsplit(-0.5 * self.squares.slopes(rows, cols, G), 2)
+        c, s = np.hsplit(self.circle[cols], 2)
+        return self.covariance.scatter((by_sin * c - by_cos * s) * (2.0 * np.pi / self.periods), self.m)
+
+    @override
+    def gradient(self) -> FloatArray:
+        k, products = self.k, self.squares.products
+        found = self.squares.gathered()
+        # Σ G ∂s/∂log p = 2 w Σ G (φ_p − φ_q)·(φ̇_p − φ̇_q), and φ·φ̇ = 0
+        cross = np.einsum("pi,pi->i", self.circle, products[:, 2 * k + 1 :])
+        cross += np.einsum("pi,pi->i", self.turning, products[:, : 2 * k])
+        by_period = self.w * (cross[:k] + cross[k:])
+        return self._together(-0.5 * self.w * (found[:k] + found[k:]), by_period)
