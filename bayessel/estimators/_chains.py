@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 
 from bayessel._check import FloatArray
 from bayessel.errors import SamplingWarning
@@ -48,11 +49,29 @@ def kept_draws(draws: int, chains: int, states: int) -> list[int]:
 
 def agreement(theta: FloatArray) -> tuple[float, float]:
     """Largest R-hat and least effective sample size over the parameters, of draws (chains, draws, k)."""
-    import arviz_base
-    import arviz_stats
+    from arviz_stats.base.array import array_stats
 
     if theta.shape[1] < FEWEST:
         return np.inf, 0.0
-    data = arviz_base.dict_to_dataset({"theta": theta})
-    rhat, size = arviz_stats.rhat(data)["theta"], arviz_stats.ess(data)["theta"]
-    return float(rhat.max()), float(size.min())
+    with np.errstate(divide="ignore", invalid="ignore"):  # chains that never moved
+        rhat, size = (measure(theta, chain_axis=0, draw_axis=1) for measure in (array_stats.rhat, array_stats.ess))
+    return (float(np.max(rhat)), float(np.min(size))) if np.isfinite(rhat).all() else (np.inf, 0.0)
+
+
+def left_out_weights(log_densities: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Log weights (S, n) that turn draws from the posterior of all rows into draws without each row.
+
+    They are ∝ 1/p(t_i | t_{−i}, θ), Pareto-smoothed; with them the shapes of their tails, (n,), infinite where nothing
+    can be fitted to one.
+    """
+    from arviz_stats.base.array import array_stats
+
+    weights, shapes = np.empty_like(log_densities), np.full(log_densities.shape[1], np.inf)
+    for i, column in enumerate(log_densities.T):
+        weights[:, i] = -column - logsumexp(-column)
+        if np.ptp(column) > 0.0:
+            try:
+                weights[:, i], shapes[i] = array_stats.psislw(column)
+            except ValueError:  # the largest are all equal: the chains moved too rarely
+                continue
+    return weights, shapes

@@ -382,11 +382,8 @@ class GPRegressor(Regressor):
             mixture = self._every.leave_one_out(progress)
         if draws is None or len(draws) < _FEW_DRAWS:
             return mixture
-        from arviz_stats.base import array_stats
-
         each = log_normal(self._rows[1] - mixture.means, mixture.variances)
-        log_weights, shape = array_stats.psislw(each, axis=0)
-        self.pareto_k_ = np.asarray(shape)
+        log_weights, self.pareto_k_ = _chains.left_out_weights(each)
         limit = min(_LARGEST_SHAPE, 1.0 - 1.0 / np.log10(len(draws)))
         if (self.pareto_k_ > limit).any():
             warnings.warn(
@@ -397,7 +394,7 @@ class GPRegressor(Regressor):
             )
         if "log_likelihood" not in self.trace_:
             self._tell_arviz(each)
-        return Mixture(mixture.means, mixture.variances, np.ascontiguousarray(log_weights.T))
+        return Mixture(mixture.means, mixture.variances, log_weights)
 
     def _tell_arviz(self, each: FloatArray) -> None:
         """Put log p(y_n | other rows, θ) of every draw into the trace, where `arviz.loo` looks for it."""
