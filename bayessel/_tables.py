@@ -58,6 +58,43 @@ def read_table(
     return X, y, columns.names
 
 
+def read_inputs(path: str | Path, names: Sequence[str]) -> FloatArray:
+    """Read the columns of a table that `read_table` called so, (N, D); the table needs no target.
+
+    In a ``.npz`` file ``x[0]``, ``x[1]``, ... are the columns of the array ``x``, all of them in order.
+    """
+    file = _existing(path)
+    form = _form(file)
+    if form == ".npz":
+        arrays = list(dict.fromkeys(name.partition("[")[0] if name.endswith("]") else name for name in names))
+        header = _npz_header(file)
+        for name in arrays:
+            _refuse_unknown(file, name, list(header), "input")
+        shapes = {header[name][:1] for name in arrays}
+        if len(shapes) != 1 or shapes == {()}:
+            raise ValueError(
+                f"{file.name}: the arrays {', '.join(arrays)} must have one row each per row of the others"
+            )
+        columns = _Columns(file, form, arrays[-1], tuple(arrays), tuple(names))
+        with ExitStack() as stack:
+            archive = stack.enter_context(zipfile.ZipFile(file))
+            X = np.column_stack([next(_rows_of(archive, name, None, stack)) for name in arrays])
+        if X.shape[1] != len(names):
+            raise ValueError(f"{file.name} must have the columns {', '.join(names)}, it has {X.shape[1]}")
+    else:
+        header = {".csv": _csv_header, ".parquet": _parquet_header}[form](file)
+        for name in names:
+            _refuse_unknown(file, name, list(header), "input")
+        columns = _Columns(file, form, names[-1], tuple(names[:-1]), tuple(names[:-1]))
+        reader = {".csv": _csv_frames, ".parquet": _parquet_frames}[form]
+        parts = [np.column_stack(pair) for pair in _frame_pairs(columns, reader(columns, None))]
+        X = np.concatenate(parts)
+    _refuse_missing(columns, X[:, :-1], X[:, -1], 1)
+    if not len(X):
+        raise ValueError(f"{file.name} has column names but no rows")
+    return X
+
+
 def iter_blocks(
     path: str | Path, target: str, inputs: Sequence[str] | None = None, rows: int = 65536
 ) -> Iterator[tuple[FloatArray, FloatArray]]:

@@ -20,7 +20,7 @@ from bayessel.gp.marginal import Factor, Marginal
 from bayessel.gp.mixture import Mixture
 
 #: bytes of the block of covariances that is worked on
-BLOCK = 3.2e7
+BLOCK = 8e6
 #: bytes of factors that are kept between calls
 KEPT = 4e8
 

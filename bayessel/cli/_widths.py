@@ -1,19 +1,15 @@
-"""The command line: ``bayessel widths FILE --target y`` compares kernel widths and writes a report.
-
-Exit codes: 0 done, 2 the input cannot be used (one line says why), 130 interrupted (what was finished is written).
-"""
+"""``bayessel widths FILE --target y``: compare kernel widths and write a report."""
 
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel.cli import _words as words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,43 +24,9 @@ _TELLING = tuple("mdl-w mdl-alpha evidence holdout gcv loo bic model-evidence el
 _GRID_HELP = "low:high:count (evenly on the logarithm) or a comma list, in r of exp(-d²/r²)"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return the exit code."""
-    arguments = _parser().parse_args(_attached(sys.argv[1:] if argv is None else argv))
-    try:
-        return int(arguments.run(arguments))
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        if arguments.debug:
-            raise
-        _say_error(f"bayessel: {' '.join(str(error).split())}")
-        return 2
-    except KeyboardInterrupt:
-        _say_error("bayessel: interrupted before the first width was finished; nothing was written")
-        return 130
-
-
-def _attached(words: Sequence[str]) -> list[str]:
-    """Write ``--widths -1,1`` as ``--widths=-1,1``: argparse would take the number for an option."""
-    joined: list[str] = []
-    for word in words:
-        if joined and joined[-1] == "--widths" and word[:1] == "-" and word[1:2] in tuple("0123456789."):
-            joined[-1] = f"--widths={word}"
-        else:
-            joined.append(word)
-    return joined
-
-
-def _parser() -> argparse.ArgumentParser:
-    from bayessel import __version__
-
-    parser = argparse.ArgumentParser(
-        prog="bayessel",
-        description="Bayesian model selection: which kernel width do the data prefer?",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="version", version=f"bayessel {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    widths = commands.add_parser(
+def add(commands: Any) -> argparse.ArgumentParser:
+    """The command's options."""
+    widths: argparse.ArgumentParser = commands.add_parser(
         "widths",
         help="compare kernel widths and write a report",
         description="Compare kernel widths on a table and write report.html, result.nc and widths.png.",
@@ -117,9 +79,7 @@ def _parser() -> argparse.ArgumentParser:
         help="divide each input by its standard deviation, so that one width fits all",
     )
     widths.add_argument("--out", default="report", metavar="FOLDER", help="folder for the report; default: report")
-    widths.add_argument("--quiet", action="store_true", help="no progress bar, and no table on the terminal")
-    widths.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
-    return parser
+    return widths
 
 
 def _widths(arguments: argparse.Namespace) -> int:
@@ -127,13 +87,13 @@ def _widths(arguments: argparse.Namespace) -> int:
     from bayessel._tables import read_table
     from bayessel.widths import _door, compare_widths
 
-    console = _console()
+    console = words.console()
     # slips are better known before anything is read, made or announced
     _door.check_model(arguments.model)
-    _door.check_criteria(arguments.model, _split(arguments.criteria), held=arguments.holdout is not None)
+    _door.check_criteria(arguments.model, words.split(arguments.criteria), held=arguments.holdout is not None)
     grid = None if arguments.widths is None else parse_grid(arguments.widths, 13 if arguments.search else 25)
-    folder = _folder(arguments.out)
-    X, y, names = read_table(arguments.file, arguments.target, _split(arguments.inputs))
+    folder = words.folder(arguments.out)
+    X, y, names = read_table(arguments.file, arguments.target, words.split(arguments.inputs))
     X, names = _scaled(X, names, arguments.standardise, console)
     if grid is None:
         grid = _suggested(X, console)
@@ -142,18 +102,18 @@ def _widths(arguments: argparse.Namespace) -> int:
         y,
         grid,
         model=arguments.model,
-        criteria=_split(arguments.criteria),
-        kind=_split(arguments.kind) or "",
+        criteria=words.split(arguments.criteria),
+        kind=words.split(arguments.kind) or "",
         centers=_centers(arguments.centers, len(X), console),
         bias=not arguments.no_bias,
         progressbar=not arguments.quiet,
         names=names,
         target=arguments.target,
         search=arguments.search,
-        budget=_number(arguments.budget, "--budget", int),
-        holdout=None if arguments.holdout is None else _number(arguments.holdout, "--holdout", float),
-        random_state=_number(arguments.seed, "--seed", int),
-        n_jobs=None if arguments.jobs is None else _number(arguments.jobs, "--jobs", int),
+        budget=words.number(arguments.budget, "--budget", int),
+        holdout=None if arguments.holdout is None else words.number(arguments.holdout, "--holdout", float),
+        random_state=words.number(arguments.seed, "--seed", int),
+        n_jobs=None if arguments.jobs is None else words.number(arguments.jobs, "--jobs", int),
     )
     if not arguments.quiet:
         _show(comparison, console)
@@ -184,29 +144,6 @@ def parse_grid(text: str, usual: int = 25) -> FloatArray:
     if count > MAX_WIDTHS:
         raise ValueError(f"{needed}: count may be at most {MAX_WIDTHS}")
     return np.geomspace(low, high, count)
-
-
-def _split(text: str | None) -> list[str] | None:
-    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _number(text: str, option: str, of: type) -> Any:
-    try:
-        return of(text)
-    except ValueError:
-        raise ValueError(f"{option} needs a {'whole ' if of is int else ''}number, got {text!r}") from None
-
-
-def _folder(name: str) -> Path:
-    """Make the report's folder before the work starts: a folder that cannot be written is better known now."""
-    folder = Path(name)
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"--out {name} is a file: give a folder for the report")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"--out {name}: the folder cannot be made ({error.strerror})") from error
-    return folder
 
 
 def _centers(text: str | None, rows: int, console: Console) -> int | None:
@@ -314,17 +251,3 @@ def _terminal_table(comparison: WidthComparison, width: int) -> tuple[Table, lis
     for i, label in enumerate(frame.index):
         table.add_row(*(columns[name][i] for name in kept), style="bold" if label in chosen else None)
     return table, [name for name in wanted if name not in kept], "+" in marks.values()
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console(highlight=False, markup=False)
-
-
-def _say_error(text: str) -> None:
-    sys.stderr.write(text + "\n")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,41 @@
+"""What the commands share: words of the command line into numbers and folders, and the terminal they speak to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def split(text: str | None) -> list[str] | None:
+    """Words of a comma list."""
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def number(text: str, option: str, of: type) -> Any:
+    """The number an option needs."""
+    try:
+        return of(text)
+    except ValueError:
+        raise ValueError(f"{option} needs a {'whole ' if of is int else ''}number, got {text!r}") from None
+
+
+def folder(name: str) -> Path:
+    """Make the report's folder before the work starts: a folder that cannot be written is better known now."""
+    path = Path(name)
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"--out {name} is a file: give a folder for the report")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"--out {name}: the folder cannot be made ({error.strerror})") from error
+    return path
+
+
+def console() -> Console:
+    """The terminal, or the pipe; text is shown as it is."""
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False)

@@ -1,0 +1,130 @@
+"""One fitted model as an HTML page: what it is, how well it predicts rows it has not seen, which inputs matter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from bayessel._check import FloatArray
+from bayessel.diagnostics._curves import number
+from bayessel.diagnostics._plots import INK, LINE, SOFT
+from bayessel.diagnostics._report import _STYLE, _embed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: inputs beyond the first so many, shortest lengths first, are left out of the picture
+_SHOWN = 30
+
+
+def plot_left_out(y: FloatArray, errors: FloatArray, variances: FloatArray, target: str) -> Figure:
+    """Draw each row over its prediction from all other rows, with bars of two standard deviations.
+
+    Parameters
+    ----------
+    y, errors, variances
+        Targets, their distances from the predictions, and the variances of those; (N,) each.
+    target
+        What to call y.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.0, 4.0))
+    axes = figure.add_subplot()
+    seen = np.isfinite(errors) & np.isfinite(variances)
+    mean, std = (y - errors)[seen], np.sqrt(variances[seen])
+    axes.errorbar(mean, y[seen], xerr=2 * std, fmt="o", ms=3, color=LINE, ecolor=SOFT, elinewidth=0.8, zorder=2)
+    ends = [min(mean.min(), y.min()), max(mean.max(), y.max())] if seen.any() else [0.0, 1.0]
+    axes.plot(ends, ends, color=INK, lw=0.8, zorder=3)
+    axes.set_xlabel(f"{target}, predicted from the other rows")
+    axes.set_ylabel(f"{target}, seen")
+    axes.set_title("Every row left out once", fontsize=10)
+    return figure
+
+
+def plot_lengths(relevance: pd.DataFrame) -> Figure:
+    """Draw the inputs by how far one may go before the function changes: 1 / length, long bars matter."""
+    from matplotlib.figure import Figure
+
+    table = relevance.sort_values("standardised").head(_SHOWN)[::-1]
+    ratio = (table["standardised"] / table["length"]).to_numpy()
+    # of lower and upper ends of lengths, without their units
+    low, high = (1.0 / (table[name].to_numpy() * ratio) for name in ("upper", "lower"))
+    height = 1.0 / table["standardised"].to_numpy()
+    figure = Figure(figsize=(5.0, max(2.5, 0.9 + 0.25 * len(table))))
+    axes = figure.add_subplot()
+    place = np.arange(len(table))
+    axes.barh(place, height, color=SOFT)
+    known = np.isfinite(low) & np.isfinite(high)
+    axes.hlines(place[known], low[known], high[known], color=INK, lw=1.2)
+    axes.set_yticks(place, [str(name) for name in table.index])
+    axes.set_xlabel("1 / length of the standardised input, with 95 %")
+    axes.set_title("Relevance of the inputs", fontsize=10)
+    return figure
+
+
+def fit_report(
+    target: str,
+    facts: str,
+    sentences: Sequence[str],
+    numbers: Mapping[str, str],
+    relevance: pd.DataFrame | None,
+    figures: Sequence[tuple[Figure, str]],
+    foot: Mapping[str, str],
+) -> str:
+    """Return the page as one string of HTML that needs no other file and no network.
+
+    Parameters
+    ----------
+    target, facts
+        The title, and a line that says what was fitted to what.
+    sentences
+        What to know first.
+    numbers
+        Names and values for a table.
+    relevance
+        One row per input, or None.
+    figures
+        Pictures and their descriptions.
+    foot
+        Fingerprint, versions and the like.
+    """
+    rows = "".join(f"<tr><th class=word>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in numbers.items())
+    parts = [
+        f"<h1>A model of {escape(target)}</h1>",
+        f'<p class="facts">{escape(facts)}</p>',
+        '<div class="verdict">' + "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences) + "</div>",
+        '<div class="panels wide">' + "\n".join(_embed(*figure) for figure in figures) + "</div>",
+        "<h2>The numbers</h2>",
+        f'<div class="scroll"><table><tbody>{rows}</tbody></table></div>',
+        "" if relevance is None else _relevance(relevance),
+        "<footer>" + "".join(f"<p>{escape(k)}: {escape(v)}</p>" for k, v in foot.items()) + "</footer>",
+    ]
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>A model of {escape(target)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        + "\n".join(part for part in parts if part)
+        + "\n</body>\n</html>\n"
+    )
+
+
+def _relevance(table: pd.DataFrame) -> str:
+    columns = ("length", "lower", "upper", "standardised")
+    head = "".join(f"<th>{name}</th>" for name in ("input", *columns))
+    rows = "".join(
+        f"<tr><th class=word>{escape(str(name))}</th>"
+        + "".join(f"<td>{escape(number(float(row[column])))}</td>" for column in columns)
+        + "</tr>"
+        for name, row in table.sort_values("standardised").iterrows()
+    )
+    return (
+        "<h2>Relevance of the inputs</h2>"
+        "<p>The length is how far an input has to move before the function changes much, with a 95 % interval, in the "
+        "units of the input; standardised, in units in which all inputs vary alike. Short lengths first.</p>"
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    )
