@@ -160,7 +160,8 @@ def test_exact_posterior_of_a_linear_gaussian_model(rng):
     assert_means(exact.features(trace.posterior["w"].values), exact.expected)
     found = trace.sample_stats
     assert set(found.data_vars) == {
-        "acceptance_rate", "diverging", "step_size", "energy", "n_steps", "persistence", "window", "flips", "v", "lp"
+        "acceptance_rate", "diverging", "step_size", "energy", "n_steps", "persistence", "window", "flips", "v", "lp",
+        "n_jumps", "jumps_accepted",
     }  # fmt: skip
     assert not found.diverging.any() and abs(float(found.acceptance_rate.mean()) - 0.9) < 0.05
     # lp is the density at the draw

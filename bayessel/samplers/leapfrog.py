@@ -1,8 +1,9 @@
 """Hamiltonian motion: one leapfrog step, and trajectories of several.
 
 Momenta are kept whitened, φ ~ N(0, I): with mass M the momentum of the textbooks is M^{1/2} φ, and a step of size ε
-moves the position by (ε M^{-1/2}) φ. So a step size and a mass come as one vector, `step` = ε M^{-1/2}, and the energy
-is H = φᵀφ/2 − log p(q) whatever the mass. A negative step goes back in time.
+moves the position by (ε M^{-1/2}) φ. So a step size and a mass come as one, `step` = ε M^{-1/2}: a vector where the
+mass is diagonal, any square matrix S with SSᵀ = ε²M⁻¹ where it is dense. The energy is H = φᵀφ/2 − log p(q) whatever
+the mass. A negative step goes back in time.
 """
 
 from __future__ import annotations
@@ -35,10 +36,15 @@ def energy(phase: Phase) -> float:
 def leapfrog(phase: Phase, log_density: LogDensity, step: FloatArray) -> Phase:
     """Half a kick, a drift, half a kick (Neal 2011, equations 5.18-5.20); reversible and volume-preserving."""
     half = 0.5 * step
-    momentum = phase.momentum + half * phase.gradient
-    position = phase.position + step * momentum
+    if step.ndim == 1:
+        momentum = phase.momentum + half * phase.gradient
+        position = phase.position + step * momentum
+        logp, gradient = log_density(position)
+        return Phase(position, momentum + half * gradient, float(logp), gradient)
+    momentum = phase.momentum + phase.gradient @ half
+    position = phase.position + step @ momentum
     logp, gradient = log_density(position)
-    return Phase(position, momentum + half * gradient, float(logp), gradient)
+    return Phase(position, momentum + gradient @ half, float(logp), gradient)
 
 
 def trajectory(

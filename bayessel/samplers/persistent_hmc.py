@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import exp, isfinite
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,9 @@ from pymc.step_methods.compound import BlockedStep, Competence, StepMethodState
 from pymc.step_methods.state import dataclass_state
 from pymc.util import get_random_generator, get_value_vars_from_user_vars
 
-from bayessel._check import FloatArray, as_count, as_flag, as_positive, as_positive_vector, one_of
-from bayessel.samplers import acceptance, horowitz, momentum, tuning
+from bayessel._check import FloatArray, as_count, as_flag, as_positive, one_of
+from bayessel.samplers import acceptance, horowitz, jumps, metric, momentum, tuning
+from bayessel.samplers.density import Density
 from bayessel.samplers.horowitz import Settings, State
 from bayessel.samplers.leapfrog import Phase, energy
 from bayessel.samplers.tuning import DualAveraging, Tuning
@@ -41,6 +42,8 @@ class PersistentHMCState(StepMethodState):
     tune: bool
     step_size: float | None
     scale: FloatArray
+    location: FloatArray | None
+    jump_rate: float
     relaxation: float
     momentum: FloatArray | None
     v: float
@@ -80,16 +83,22 @@ class PersistentHMC(BlockedStep):
         Mean acceptance rate to tune ε to. None: 0.9, and 0.95 with ``accept="metropolis"``.
     tune : bool
         Tune what was left None. False: ε is found by doubling and halving at the first point, the mass stays 1.
-    mass : {"diag", "unit"} or array
-        Diagonal of the mass matrix. "diag": inverse variances, from the draws while tuning. "unit": 1. An array, one
-        positive number per coordinate in the order of `vars`: fixed.
+    mass : {"diag", "dense", "unit"} or array
+        The mass matrix. "diag": inverse variances, from the draws while tuning. "dense": an inverse covariance matrix,
+        from draws and gradients while tuning; for correlated parameters, up to some hundreds. "unit": 1. An array,
+        one positive number per coordinate in the order of `vars`, or a positive definite matrix such as the Hessian of
+        −log p at the mode: fixed.
+    jumps : bool
+        Try jumps to independent points too, drawn from a Student t that tuning fits, at the price of one density and no
+        gradient each; where enough of them are accepted they do most of the work. Needs ``mass="dense"``.
     model, rng, initial_point, compile_kwargs, blocked
         As for PyMC's own steps.
 
     Notes
     -----
     Statistics of a draw: ``lp``, ``acceptance_rate`` (mean over its updates), ``diverging``, ``step_size``,
-    ``energy``, ``n_steps`` (gradients evaluated), ``persistence``, ``window``, ``flips`` (rejections), ``v``.
+    ``energy``, ``n_steps`` (gradients evaluated), ``persistence``, ``window``, ``flips`` (rejections), ``v``,
+    ``n_jumps`` (densities evaluated without gradient), ``jumps_accepted``.
 
     References
     ----------
@@ -111,6 +120,8 @@ class PersistentHMC(BlockedStep):
         "window": (np.int64, []),
         "flips": (np.int64, []),
         "v": (np.float64, []),
+        "n_jumps": (np.int64, []),
+        "jumps_accepted": (np.int64, []),
     }
 
     def __init__(
@@ -127,6 +138,7 @@ class PersistentHMC(BlockedStep):
         target_accept: float | None = None,
         tune: bool = True,
         mass: str | npt.ArrayLike = "diag",
+        jumps: bool = False,
         model: Model | None = None,
         rng: Any = None,
         initial_point: PointType | None = None,
@@ -159,33 +171,21 @@ class PersistentHMC(BlockedStep):
         discrete = [var.name for var in free if np.dtype(var.dtype).kind != "f"]
         if discrete:
             raise TypeError(f"vars must be continuous, got {', '.join(discrete)}; give those to another step method")
-        if initial_point is None:
-            initial_point = model.initial_point()
         self.vars = list(free)
         self.rng = get_random_generator(rng)
-        self._layout: list[tuple[str, slice, tuple[int, ...]]] = []
-        end = 0
-        for variable in self.vars:
-            value = np.asarray(initial_point[variable.name])
-            self._layout.append((variable.name, slice(end, end + value.size), value.shape))
-            end += value.size
-        self.size = end
+        self.jumps = as_flag(jumps, "jumps")
+        self.density = Density(model, self.vars, initial_point, compile_kwargs or {}, value_alone=self.jumps)
+        self.size = self.density.size
         if isinstance(mass, str):
-            self.mass = one_of(mass, "mass", ("diag", "unit"))
-            self._scale = np.ones(end)
+            self.mass = one_of(mass, "mass", ("diag", "dense", "unit"))
+            self._scale = np.eye(self.size) if mass == "dense" else np.ones(self.size)
         else:
             self.mass = "given"
-            self._scale = as_positive_vector(mass, "mass", end) ** -0.5
-
-        compiled = model.logp_dlogp_function(
-            self.vars, ravel_inputs=True, initial_point=initial_point, **(compile_kwargs or {})
-        )
-        self._function = compiled._pytensor_function
-        self._function.trust_input = True
-        self._shared = compiled._extra_vars_shared
-        ours = {id(shared) for shared in self._shared.values()}
-        self._data = [shared for shared in self._function.get_shared() if id(shared) not in ours]
-        self._data_seen = self._data_now()
+            self._scale = metric.scale_of(mass, self.size)
+        if self.jumps and self.mass != "dense":
+            raise ValueError(f'jumps need mass="dense", which says how far to jump; got mass={mass!r}')
+        self._function, self._shared = self.density.both, self.density.shared
+        self._data_seen = self.density.data()
         self._reset(1000)
 
     # --- one chain ----------------------------------------------------------------------------------------------
@@ -196,6 +196,8 @@ class PersistentHMC(BlockedStep):
         self.tune = self.adapt and n_tune > 0
         self.step_size = self._step_size
         self.scale = self._scale
+        self.location: FloatArray | None = None
+        self.jump_rate = 0.0
         self.relaxation = 1.0
         self.momentum: FloatArray | None = None
         self.v = 0.0
@@ -209,8 +211,10 @@ class PersistentHMC(BlockedStep):
 
     def stop_tuning(self) -> None:
         """Freeze all settings for the rest of the chain."""
-        if self._tuning is not None and self._step_size is None:
-            self.step_size = exp(self._tuning.averaging.mean)
+        if self._tuning is not None:
+            self.jump_rate = tuning.jump_rate(self._tuning, self.jump_rate)
+            if self._step_size is None:
+                self.step_size = exp(self._tuning.averaging.mean)
         self._tuning = None
         self.tune = False
 
@@ -255,9 +259,23 @@ class PersistentHMC(BlockedStep):
         """Updates in the next draw."""
         if isinstance(self.updates_per_draw, int):
             return self.updates_per_draw
-        if self._tuning is not None and self.mass == "diag" and tuning.in_first_window(self._tuning):
+        if self._tuning is not None and self._adapts_mass and tuning.in_first_window(self._tuning):
             return max(1, FIRST_GRADIENTS // self.n_leapfrog)
         return tuning.updates_per_draw(self.step_size or 1.0, self.n_leapfrog, self.relaxation)
+
+    @property
+    def _adapts_mass(self) -> bool:
+        return self.mass in ("diag", "dense")
+
+    def _plan(self) -> tuple[int, int]:
+        """Jumps and Hamiltonian updates in the next draw."""
+        if self.location is None or (self._tuning is None and self.jump_rate < tuning.LEAST_JUMPS):
+            return 0, self.updates
+        if self._tuning is not None:
+            return (2, 1) if self.jump_rate >= tuning.LEAST_JUMPS else (1, self.updates)
+        automatic = self.updates_per_draw == "auto"
+        n_jumps = tuning.jumps_per_draw(self.jump_rate) if automatic else int(self.updates_per_draw)
+        return n_jumps, int(self.rng.random() * tuning.RARELY < 1.0)
 
     def _settings(self) -> Settings:
         assert self.step_size is not None
@@ -279,10 +297,14 @@ class PersistentHMC(BlockedStep):
             n_gradients = self._arrive(point)
             if self.momentum is None:
                 n_gradients += self._begin()
+            n_jumps, updates = self._plan()
+            rates, jumped = self._jump(n_jumps) if n_jumps else (0.0, 0)
+            if updates and self.gradient is None:
+                self.gradient = self._function(self.position)[1]
+                n_gradients += 1
             state = State(self._phase(), self.v)
-            updates = self.updates
             settings = self._settings()
-            rates, flips, diverging = 0.0, 0, False
+            flips, diverging = 0, False
             for _ in range(updates):
                 state, info = horowitz.transition(state, self._function, settings, self.rng)
                 rates += info.acceptance_rate
@@ -296,7 +318,7 @@ class PersistentHMC(BlockedStep):
             (self.position, self.momentum, self.logp, self.gradient), self.v = state
             stats = {
                 "model_logp": self.logp,
-                "acceptance_rate": rates / updates,
+                "acceptance_rate": rates / (n_jumps + updates),
                 "diverging": diverging,
                 "step_size": self.step_size,
                 "energy": energy(state.phase),
@@ -304,18 +326,34 @@ class PersistentHMC(BlockedStep):
                 "window": self.window,
                 "flips": flips,
                 "v": self.v,
+                "n_jumps": n_jumps,
+                "jumps_accepted": jumped,
             }
-            if self._tuning is not None and self.mass == "diag":
+            if self._tuning is not None and self._adapts_mass:
                 n_gradients += self._adapt()
             stats["n_steps"] = n_gradients
-        new = dict(point)
-        for name, place, shape in self._layout:
-            new[name] = self.position[place].reshape(shape).copy()
-        return new, [stats]
+        return self.density.point(self.position, point), [stats]
+
+    def _jump(self, n_jumps: int) -> tuple[float, int]:
+        """Jump some times; summed acceptance rates, and how many were accepted. The gradient is left for later."""
+        assert self.position is not None and self.location is not None
+        proposal = jumps.proposal(self.location, self.scale)
+        rates, accepted = 0.0, 0
+        for _ in range(n_jumps):
+            self.position, self.logp, info = jumps.jump(
+                self.position, self.logp, self.density.value, proposal, self.rng
+            )
+            rates += info.acceptance_rate
+            accepted += info.accepted
+            if self._tuning is not None:
+                self._tuning = tuning.observe_jump(self._tuning, info.acceptance_rate)
+        if accepted:
+            self.gradient = None
+        return rates, accepted
 
     def _arrive(self, point: PointType) -> int:
         """Take over the point; evaluate density and gradient if anything moved since they were last known."""
-        position = np.concatenate([point[name].ravel() for name, _, _ in self._layout])
+        position = self.density.vector(point)
         others = [point[name] for name in self._shared]
         for shared, value in zip(self._shared.values(), others, strict=True):
             shared.set_value(value, borrow=True)
@@ -324,14 +362,14 @@ class PersistentHMC(BlockedStep):
         logp, gradient = self._function(position)
         if not isfinite(logp) or (self.momentum is None and not np.isfinite(gradient).all()):
             where = "log density" if not isfinite(logp) else "gradient of the log density"
+            values = {name: point[name] for name, _, _ in self.density.layout}
             raise SamplingError(
                 f"the {where} must be finite where sampling starts, got {logp if not isfinite(logp) else gradient} at "
-                f"{ {name: point[name] for name, _, _ in self._layout} }; pass other initvals, or find the variable to "
-                "blame with model.debug()"
+                f"{values}; pass other initvals, or find the variable to blame with model.debug()"
             )
         self.position, self.logp, self.gradient = position, float(logp), gradient
         self.others = [np.array(value) for value in others]
-        self._data_seen = self._data_now()
+        self._data_seen = self.density.data()
         return 1
 
     def _is_known(self, position: FloatArray, others: list[np.ndarray]) -> bool:
@@ -340,12 +378,8 @@ class PersistentHMC(BlockedStep):
             self.position is not None
             and np.array_equal(position, self.position)
             and all(np.array_equal(new, old) for new, old in zip(others, self.others, strict=True))
-            and all(new is old for new, old in zip(self._data_now(), self._data_seen, strict=True))
+            and all(new is old for new, old in zip(self.density.data(), self._data_seen, strict=True))
         )
-
-    def _data_now(self) -> list[Any]:
-        """The arrays behind `pm.Data`; `pm.set_data` puts others in their place."""
-        return [shared.get_value(borrow=True) for shared in self._data]
 
     def _begin(self) -> int:
         """Before the first update of a chain: momentum, uniform, a first step size, and the tuning."""
@@ -356,12 +390,15 @@ class PersistentHMC(BlockedStep):
             n_gradients = self._search_step_size(1.0)
         assert self.step_size is not None
         if self.tune and self.adapt:
-            self._tuning = tuning.begin(self.n_tune, self.size, self.target_accept, self.step_size)
+            self._tuning = tuning.begin(
+                self.n_tune, self.size, self.target_accept, self.step_size, self.mass == "dense"
+            )
         return n_gradients
 
     def _phase(self) -> Phase:
-        assert self.position is not None and self.momentum is not None and self.gradient is not None
-        return Phase(self.position, self.momentum, self.logp, self.gradient)
+        assert self.position is not None and self.momentum is not None
+        # after a jump nobody knows the gradient, and where no trajectory follows nobody needs it
+        return Phase(self.position, self.momentum, self.logp, cast(FloatArray, self.gradient))
 
     def _search_step_size(self, guess: float) -> int:
         self.step_size, n_gradients = tuning.reasonable_step_size(self._phase(), self._function, self.scale, guess)
@@ -371,11 +408,14 @@ class PersistentHMC(BlockedStep):
         """After a draw while tuning: watch it, and at the end of a window renew the mass and what hangs on it."""
         assert self._tuning is not None and self.step_size is not None
         phase = self._phase()
-        self._tuning = tuning.record(self._tuning, phase.position, phase.gradient)
-        if not tuning.ends_window(self._tuning):
+        full = self._tuning = tuning.record(self._tuning, phase.position, phase.gradient)
+        if not tuning.ends_window(full):
             return 0
-        self._tuning, self.scale = tuning.close_window(self._tuning, self.scale)
+        self._tuning, self.scale = tuning.close_window(full, self.scale)
         self.relaxation = self._tuning.relaxation
+        if self.jumps and full.seen >= 2 * self.size:
+            self.location = tuning.centre(full, self.scale)
+            self.jump_rate = tuning.jump_rate(full, self.jump_rate)
         # the old momentum is along the path of another metric
         self.momentum = momentum.fresh(self.rng, self.size)
         if self._step_size is not None:

@@ -4,7 +4,8 @@ step size ε
     Dual averaging of the acceptance rate, one observation per update (Hoffman & Gelman 2014, section 3.2).
 mass
     Variances over windows of draws that double in length; the momentum is redrawn and the step size sought anew after
-    each. Short early windows use √(var q / var ∇), which is right for a Gaussian already on the way to it.
+    each. Short early windows use √(var q / var ∇), which is right for a Gaussian already on the way to it. A dense
+    mass is the geometric mean of the covariances of draws and gradients (see `metric`).
 persistence a
     In coordinates of unit variance the slowest direction has variance λ ≥ 1 and needs the time √λ. The persistence of
     a trajectory of time εL is a = exp(−γεL) with γ = 0.5/√λ: between the friction that serves means best (small)
@@ -13,6 +14,9 @@ pace δ of the persistent uniform
     (1 − a²)/2, which lets v go once around in about the time the momentum is kept.
 updates per draw
     As many as take the time 1.5 √λ: draws further apart waste gradients, closer ones are nearly copies.
+jumps (see `jumps`)
+    Tried once per draw when a window has given them a proposal; when those of a window are accepted often enough, they
+    take over, and each draw is followed by a Hamiltonian update in tuning, by one in `RARELY` afterwards.
 
 Everything here is a value: what is observed goes in, the next `Tuning` comes out.
 """
@@ -26,6 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel.samplers import metric
 from bayessel.samplers.leapfrog import LogDensity, Phase, energy, leapfrog
 
 #: γ√λ of the rule for the persistence
@@ -38,6 +43,10 @@ MOST_GRADIENTS = 1000
 KEPT = 128
 #: windows of fewer draws use the gradients as well
 SHORT = 60
+#: jumps that are accepted less often are left to others
+LEAST_JUMPS = 0.25
+#: after tuning, one draw in so many that are made of jumps has a Hamiltonian update as well
+RARELY = 5
 
 
 class DualAveraging(NamedTuple):
@@ -51,7 +60,7 @@ class DualAveraging(NamedTuple):
 
 
 class Tuning(NamedTuple):
-    """Where the tuning of one chain is."""
+    """Where the tuning of one chain is; `spread` and `gradient_spread` are vectors, or matrices for a dense mass."""
 
     n_tune: int
     draw: int
@@ -64,6 +73,8 @@ class Tuning(NamedTuple):
     gradient_mean: FloatArray
     gradient_spread: FloatArray
     kept: tuple[FloatArray, ...]
+    jumps: int = 0
+    jump_rates: float = 0.0
 
 
 # --- step size --------------------------------------------------------------------------------------------------
@@ -120,10 +131,10 @@ def window_ends(n_tune: int) -> tuple[int, ...]:
     return tuple(ends)
 
 
-def begin(n_tune: int, size: int, target: float, step_size: float) -> Tuning:
+def begin(n_tune: int, size: int, target: float, step_size: float, dense: bool = False) -> Tuning:
     """Before the first draw."""
-    zero = np.zeros(size)
-    return Tuning(n_tune, 0, target, averaging_from(step_size), 1.0, 0, zero, zero, zero, zero, ())
+    zero, square = np.zeros(size), np.zeros((size, size) if dense else size)
+    return Tuning(n_tune, 0, target, averaging_from(step_size), 1.0, 0, zero, square, zero, square, ())
 
 
 def observe(tuning: Tuning, acceptance_rate: float) -> Tuning:
@@ -146,11 +157,27 @@ def record(tuning: Tuning, position: FloatArray, gradient: FloatArray) -> Tuning
         draw=tuning.draw + 1,
         seen=count,
         mean=mean,
-        spread=tuning.spread + step * (position - mean),
+        spread=tuning.spread + _product(step, position - mean, tuning.spread),
         gradient_mean=gradient_mean,
-        gradient_spread=tuning.gradient_spread + gradient_step * (gradient - gradient_mean),
+        gradient_spread=tuning.gradient_spread
+        + _product(gradient_step, gradient - gradient_mean, tuning.gradient_spread),
         kept=kept,
     )
+
+
+def _product(one: FloatArray, other: FloatArray, like: FloatArray) -> FloatArray:
+    """Of all pairs of coordinates where a matrix is gathered, of each with itself where a vector is."""
+    return one[:, None] * other if like.ndim == 2 else one * other
+
+
+def observe_jump(tuning: Tuning, acceptance_rate: float) -> Tuning:
+    """After one jump."""
+    return tuning._replace(jumps=tuning.jumps + 1, jump_rates=tuning.jump_rates + acceptance_rate)
+
+
+def jump_rate(tuning: Tuning, before: float) -> float:
+    """Mean acceptance of the jumps since the last window; what it was `before` where there are too few to say."""
+    return tuning.jump_rates / tuning.jumps if tuning.jumps >= 10 else before
 
 
 def _length(tuning: Tuning) -> int:
@@ -177,9 +204,12 @@ def in_first_window(tuning: Tuning) -> bool:
 def close_window(tuning: Tuning, scale: FloatArray) -> tuple[Tuning, FloatArray]:
     """New scales M^{-1/2} and relaxation time √λ from the window; the next window starts empty."""
     count = tuning.seen
-    variance = tuning.spread / max(count - 1, 1)
-    if count < SHORT:
-        gradient_variance = tuning.gradient_spread / max(count - 1, 1)
+    dense = tuning.spread.ndim == 2
+    diagonal = np.sqrt(np.einsum("ij,ij->i", scale, scale)) if scale.ndim == 2 else scale
+    variances = np.diagonal if dense else np.asarray
+    variance = variances(tuning.spread) / max(count - 1, 1)
+    if count < SHORT or dense:
+        gradient_variance = variances(tuning.gradient_spread) / max(count - 1, 1)
         with np.errstate(all="ignore"):
             both = np.sqrt(variance / gradient_variance)
         # a gradient that never changes, as of an exponential density, says nothing of the scale
@@ -188,14 +218,36 @@ def close_window(tuning: Tuning, scale: FloatArray) -> tuple[Tuning, FloatArray]
     usable = np.isfinite(variance) & (variance > 0.0)
     # one draw's weight for what was believed before: a coordinate that hardly moved in a window does not collapse
     with np.errstate(all="ignore"):
-        renewed = np.exp((count * np.log(variance) + np.log(scale**2)) / (count + 1.0) / 2.0)
-    scale = np.where(usable, renewed, scale)
-    zero = np.zeros_like(scale)
+        renewed = np.exp((count * np.log(variance) + np.log(diagonal**2)) / (count + 1.0) / 2.0)
+    renewed = np.where(usable, renewed, diagonal)
+    kept = np.array(tuning.kept)
+    if dense:
+        less = max(count - 1, 1)
+        found = metric.dense_scale(tuning.spread / less, tuning.gradient_spread / less, count, renewed)
+        scale = np.diag(renewed) if found is None else found
+        white = np.linalg.solve(scale, kept.T).T
+    else:
+        scale = renewed
+        white = kept / scale
     # variances along all directions add up to the number of coordinates; more is drift on the way in
-    relaxation = sqrt(min(max(slowest_variance(np.array(tuning.kept) / scale), 1.0), scale.size))
+    relaxation = sqrt(min(max(slowest_variance(white), 1.0), len(scale)))
+    square, zero = np.zeros_like(tuning.spread), np.zeros_like(tuning.mean)
     return tuning._replace(
-        relaxation=relaxation, seen=0, mean=zero, spread=zero, gradient_mean=zero, gradient_spread=zero, kept=()
+        relaxation=relaxation,
+        seen=0,
+        mean=zero,
+        spread=square,
+        gradient_mean=zero,
+        gradient_spread=square,
+        kept=(),
+        jumps=0,
+        jump_rates=0.0,
     ), scale
+
+
+def centre(tuning: Tuning, scale: FloatArray) -> FloatArray:
+    """Where the gradient would be nil if the posterior were a Gaussian of that scale: mean q + Σ mean ∇."""
+    return tuning.mean + scale @ (tuning.gradient_mean @ scale)
 
 
 def slowest_variance(draws: FloatArray) -> float:
@@ -233,3 +285,8 @@ def updates_per_draw(step_size: float, n_leapfrog: int, relaxation: float) -> in
     """Updates that take the time 1.5 √λ, at most `MOST_GRADIENTS` gradients."""
     wanted = ceil(SPACING * relaxation / (step_size * n_leapfrog))
     return max(1, min(wanted, MOST_GRADIENTS // n_leapfrog))
+
+
+def jumps_per_draw(rate: float) -> int:
+    """Jumps that leave little of where the draw began: 1.5 (2/rate − 1), with the rate at which they are accepted."""
+    return max(1, ceil(SPACING * (2.0 / rate - 1.0)))

@@ -1,0 +1,74 @@
+"""The log density of some variables of a PyMC model as functions of one vector, and points as vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from pymc.blocking import PointType
+from pymc.model import Model
+from pymc.pytensorf import compile as compile_pymc
+from pymc.pytensorf import join_nonshared_inputs
+
+from bayessel._check import FloatArray
+
+
+class Density:
+    """Compiled density of `variables`, the others in shared variables.
+
+    Attributes
+    ----------
+    both : callable
+        q -> (log density, gradient).
+    value : callable or None
+        q -> log density, compiled only where `value_alone` asks for it.
+    shared : dict
+        Name of another variable -> where its value is put before a call.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        variables: Sequence[Any],
+        initial_point: PointType | None,
+        compile_kwargs: dict[str, Any],
+        value_alone: bool = False,
+    ) -> None:
+        start = model.initial_point() if initial_point is None else initial_point
+        self.layout: list[tuple[str, slice, tuple[int, ...]]] = []
+        end = 0
+        for variable in variables:
+            array = np.asarray(start[variable.name])
+            self.layout.append((variable.name, slice(end, end + array.size), array.shape))
+            end += array.size
+        self.size = end
+        compiled = model.logp_dlogp_function(list(variables), ravel_inputs=True, initial_point=start, **compile_kwargs)
+        self.both = compiled._pytensor_function
+        self.both.trust_input = True
+        self.shared: dict[str, Any] = compiled._extra_vars_shared
+        ours = {id(shared) for shared in self.shared.values()}
+        self._data = [shared for shared in self.both.get_shared() if id(shared) not in ours]
+        self.value: Any = None
+        if value_alone:
+            named = {variable.name: variable for variable in model.value_vars}
+            [logp], joined = join_nonshared_inputs(
+                start, [model.logp()], list(variables), {named[name]: shared for name, shared in self.shared.items()}
+            )
+            self.value = compile_pymc([joined], logp, **compile_kwargs)
+            self.value.trust_input = True
+
+    def data(self) -> list[Any]:
+        """The arrays behind `pm.Data`; `pm.set_data` puts others in their place."""
+        return [shared.get_value(borrow=True) for shared in self._data]
+
+    def vector(self, point: PointType) -> FloatArray:
+        """The variables' values, one after the other."""
+        return np.concatenate([point[name].ravel() for name, _, _ in self.layout])
+
+    def point(self, vector: FloatArray, others: PointType) -> PointType:
+        """The point with the vector's values in it; keys keep their order."""
+        new = dict(others)
+        for name, place, shape in self.layout:
+            new[name] = vector[place].reshape(shape).copy()
+        return new
