@@ -6,5 +6,17 @@ from bayessel.gp.map_result import GPFit
 from bayessel.gp.marginal import Factor, Marginal, log_marginal
 from bayessel.gp.mixture import Mixture
 from bayessel.gp.predict import Predictor
+from bayessel.gp.sparse import SparseFit, fit_sparse
 
-__all__ = ["Factor", "GPFit", "Marginal", "Mixture", "Predictor", "fit_map", "leave_one_out", "log_marginal"]
+__all__ = [
+    "Factor",
+    "GPFit",
+    "Marginal",
+    "Mixture",
+    "Predictor",
+    "SparseFit",
+    "fit_map",
+    "fit_sparse",
+    "leave_one_out",
+    "log_marginal",
+]
