@@ -65,6 +65,7 @@ def read_inputs(path: str | Path, names: Sequence[str]) -> FloatArray:
     """
     file = _existing(path)
     form = _form(file)
+    columns = _Columns(file, form, names[-1], tuple(names[:-1]), tuple(names[:-1]))
     if form == ".npz":
         arrays = list(dict.fromkeys(name.partition("[")[0] if name.endswith("]") else name for name in names))
         header = _npz_header(file)
@@ -72,10 +73,9 @@ def read_inputs(path: str | Path, names: Sequence[str]) -> FloatArray:
             _refuse_unknown(file, name, list(header), "input")
         shapes = {header[name][:1] for name in arrays}
         if len(shapes) != 1 or shapes == {()}:
-            raise ValueError(
-                f"{file.name}: the arrays {', '.join(arrays)} must have one row each per row of the others"
-            )
-        columns = _Columns(file, form, arrays[-1], tuple(arrays), tuple(names))
+            raise ValueError(f"{file.name}: the arrays {', '.join(arrays)} must have equally many rows")
+        if shapes == {(0,)}:
+            raise ValueError(f"{file.name} has arrays but no rows")
         with ExitStack() as stack:
             archive = stack.enter_context(zipfile.ZipFile(file))
             X = np.column_stack([next(_rows_of(archive, name, None, stack)) for name in arrays])
@@ -85,7 +85,6 @@ def read_inputs(path: str | Path, names: Sequence[str]) -> FloatArray:
         header = {".csv": _csv_header, ".parquet": _parquet_header}[form](file)
         for name in names:
             _refuse_unknown(file, name, list(header), "input")
-        columns = _Columns(file, form, names[-1], tuple(names[:-1]), tuple(names[:-1]))
         reader = {".csv": _csv_frames, ".parquet": _parquet_frames}[form]
         parts = [np.column_stack(pair) for pair in _frame_pairs(columns, reader(columns, None))]
         X = np.concatenate(parts)

@@ -60,8 +60,10 @@ def plot_lengths(relevance: pd.DataFrame) -> Figure:
     place = np.arange(len(table))
     axes.barh(place, height, color=SOFT)
     known = np.isfinite(low) & np.isfinite(high)
-    axes.hlines(place[known], low[known], high[known], color=INK, lw=1.2)
-    axes.set_yticks(place, [str(name) for name in table.index])
+    axes.hlines(place[known] - 0.3, low[known], high[known], color=LINE, lw=1.5)
+    axes.set_yticks([])
+    for where, name in zip(place, table.index, strict=True):  # inside the picture: names may be long
+        axes.annotate(str(name), (0.0, where), (4, 0), textcoords="offset points", va="center", color=INK)
     axes.set_xlabel("1 / length of the standardised input, with 95 %")
     axes.set_title("Relevance of the inputs", fontsize=10)
     return figure

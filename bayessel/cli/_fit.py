@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,10 +81,13 @@ def _fit(arguments: argparse.Namespace) -> int:
     folder = words.folder(arguments.out)
     X, y, names = read_table(arguments.file, arguments.target, words.split(arguments.inputs))
     new = None if arguments.predict is None else read_inputs(arguments.predict, names)
-    estimator.fit(pd.DataFrame(X, columns=list(names)), y)
-    errors, variances = estimator.leave_one_out()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        estimator.fit(pd.DataFrame(X, columns=list(names)), y)
+        errors, variances = _left_out(estimator)
+        numbers = _numbers(estimator, y, errors, variances)
     facts = _facts(arguments, estimator, X, names)
-    sentences, numbers = _sentences(estimator), _numbers(estimator, y, errors, variances)
+    sentences = _sentences(estimator, caught)
     if not arguments.quiet:
         _show(console, facts, numbers, _relevance(estimator))
     for sentence in sentences:
@@ -157,14 +161,21 @@ def _facts(arguments: argparse.Namespace, estimator: Any, X: FloatArray, names: 
     return f"{arguments.target} from {len(names)} inputs ({few}), {len(X)} rows; {what}"
 
 
-def _sentences(estimator: Any) -> list[str]:
+def _left_out(estimator: Any) -> tuple[FloatArray, FloatArray]:
+    errors, variances = (estimator if hasattr(estimator, "leave_one_out") else estimator.fit_).leave_one_out()
+    return errors, variances
+
+
+def _sentences(estimator: Any, caught: list[warnings.WarningMessage]) -> list[str]:
+    """How it went, what matters most, and what else was warned of, each once."""
     status = estimator.status_
     said = [f"{status.name}: {status.value}." if status.name != "CONVERGED" else "The fit converged."]
     table = _relevance(estimator)
     if table is not None and len(table) > 1:
         first = table["standardised"].idxmin()
         said.append(f"The function changes fastest along {first}.")
-    return said
+    texts = dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))
+    return said + [f"Note: {text}." for text in texts if not text.startswith(f"{status.name}:")]
 
 
 def _numbers(estimator: Any, y: FloatArray, errors: FloatArray, variances: FloatArray) -> dict[str, str]:
@@ -199,6 +210,7 @@ def _show(console: Console, facts: str, numbers: dict[str, str], relevance: Any)
     for name, value in numbers.items():
         table.add_row(name, value)
     console.print(table)
+    console.print()
     if relevance is not None:
         columns = ("length", "lower", "upper", "standardised")
         table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)

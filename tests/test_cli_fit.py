@@ -1,0 +1,200 @@
+"""`bayessel fit`: what it writes equals the Python call; bad input is one line and code 2."""
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import bayessel as bs
+from bayessel import covariance
+from bayessel._tables import read_inputs, read_table
+from bayessel.cli import _fit, main
+from bayessel.diagnostics._fit_report import plot_left_out, plot_lengths
+
+
+@pytest.fixture
+def table(rng, tmp_path, monkeypatch):
+    X = rng.uniform(0, 6, (30, 2))
+    frame = pd.DataFrame({"x": X[:, 0], "junk": X[:, 1], "y": 40 + np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=30)})
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    frame.drop(columns="y").head(4).to_csv(tmp_path / "new.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    return frame
+
+
+def run(*words):
+    return main(["fit", "data.csv", "--target", "y", *(str(word) for word in words)])
+
+
+def test_it_writes_what_python_computes(table, tmp_path, capsys):
+    assert run("--predict", "new.csv", "--seed", "3", "--out", "deep/r") == 0
+    folder = tmp_path / "deep" / "r"
+    written = sorted(file.name for file in folder.iterdir())
+    assert written == ["model.joblib", "predictions.csv", "report.html", "result.nc"]
+    expected = bs.GPRegressor(random_state=3).fit(table[["x", "junk"]], table["y"])
+    found = joblib.load(folder / "model.joblib")
+    np.testing.assert_array_equal(found.theta_, expected.theta_)
+    mean, std, (low, median, high) = expected.predict(
+        table[["x", "junk"]].head(4), return_std=True, return_quantiles=[0.05, 0.5, 0.95]
+    )
+    predicted = pd.read_csv(folder / "predictions.csv")
+    assert list(predicted) == ["x", "junk", "mean", "std", "median", "q05", "q95"]
+    np.testing.assert_allclose(predicted[["mean", "std", "q05", "median", "q95"]].T, (mean, std, low, median, high))
+    result = xr.open_datatree(folder / "result.nc")
+    assert result.attrs["log_evidence"] == pytest.approx(expected.log_evidence_)
+    assert result.attrs["data"] == expected.fingerprint_ and result.attrs["status_of_fit"] == "CONVERGED"
+    np.testing.assert_allclose(result["leave_one_out"]["error"], expected.leave_one_out()[0])
+    np.testing.assert_allclose(result["mode"]["theta"], expected.theta_)
+    assert list(result["relevance"]["input"].values) == ["x", "junk"]
+    result.close()
+    said = " ".join(capsys.readouterr().out.split())
+    assert "y from 2 inputs (x, junk), 30 rows; Gaussian process, hyperparameters at their mode." in said
+    assert "The fit converged. The function changes fastest along x." in said and "deep/r/report.html" in said
+    page = (folder / "report.html").read_text()
+    assert page.startswith("<!doctype html>") and page.count("data:image/svg+xml") == 2 and "fastest along x" in page
+
+
+def test_a_sampled_fit_keeps_its_draws_and_can_be_gone_on_with(table, tmp_path, capsys):
+    words = ("--inference", "mc", "--draws", "6", "--tune", "6", "--chains", "1", "--inputs", "x", "--quiet")
+    assert run(*words, "--covariance", "se + noise", "--time-budget", "1h") == 0
+    model = joblib.load(tmp_path / "report" / "model.joblib")
+    assert model.covariance_ == covariance.SquaredExponential() + covariance.Noise()
+    trace = xr.open_datatree(tmp_path / "report" / "result.nc")
+    np.testing.assert_array_equal(trace["posterior"]["theta"], model.trace_["posterior"]["theta"])
+    assert trace["posterior"].sizes["draw"] == 6 and "leave_one_out" in trace
+    trace.close()
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.startswith("CHAINS_DISAGREE") and "log evidence" not in said and said.count("CHAINS_DISAGREE") == 1
+    with pytest.warns(bs.errors.NumericalWarning):
+        model.continue_fit(draws=8)
+    assert model.trace_["posterior"].sizes["draw"] == 8
+
+
+@pytest.mark.parametrize(("model", "make"), [("rvm", bs.RVMRegressor), ("evidence", bs.EvidenceRegressor)])
+def test_other_models(table, tmp_path, capsys, model, make):
+    assert run("--model", model, "--width", "1.5", "--predict", "new.csv") == 0
+    expected = make(width=1.5).fit(table[["x", "junk"]], table["y"])
+    predicted = pd.read_csv(tmp_path / "report" / "predictions.csv")
+    np.testing.assert_allclose(predicted["mean"], expected.predict(table[["x", "junk"]].head(4)), rtol=1e-9)
+    said = capsys.readouterr().out
+    assert f"{expected.n_basis_}" in said and "functions in use" in said
+    assert (tmp_path / "report" / "report.html").read_text().count("data:image/svg+xml") == 1
+
+
+def test_what_is_predicted_gets_other_names_where_the_inputs_have_them(table, tmp_path):
+    table.rename(columns={"x": "mean"}).to_csv("data.csv", index=False)
+    table.rename(columns={"x": "mean"}).to_csv("new.csv", index=False)
+    assert run("--predict", "new.csv") == 0
+    predicted = pd.read_csv(tmp_path / "report" / "predictions.csv")
+    assert list(predicted) == ["mean", "junk", "predicted mean", "std", "median", "q05", "q95"]
+
+
+BAD = {
+    "no file": (["--inputs", "q"], "no input 'q'"),
+    "model": (["--model", "svm"], "--model must be one of 'gp', 'rvm', 'evidence'"),
+    "inference": (["--inference", "vi"], "--inference must be one of 'map', 'mc'"),
+    "covariance": (["--covariance", "rbf+linear"], "--covariance knows standard, se, .*got 'rbf'"),
+    "empty covariance": (["--covariance", "se+"], "--covariance knows .*got ''"),
+    "draws of a mode": (["--draws", "5"], "--draws is for --inference mc"),
+    "draws in words": (["--inference", "mc", "--draws", "many"], "--draws needs a whole number, got 'many'"),
+    "budget": (["--inference", "mc", "--time-budget", "soon"], "time_budget must be seconds, or text"),
+    "of another model": (["--width", "1"], "--width is not an option of --model gp"),
+    "of another model too": (["--model", "rvm", "--chains", "2"], "--chains is not an option of --model rvm"),
+    "width in words": (["--model", "rvm", "--width", "wide"], "--width needs a number, got 'wide'"),
+    "seed": (["--seed", "one"], "--seed needs a whole number, got 'one'"),
+    "nothing to predict": (["--predict", "none.csv"], "there is no file none.csv"),
+    "out is a file": (["--out", "data.csv"], "is a file: give a folder"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_code_two(case, table, tmp_path, capsys):
+    import re
+
+    words, message = BAD[case]
+    assert run(*words) == 2
+    said = capsys.readouterr()
+    assert re.search(message, said.err) and said.err.startswith("bayessel: ") and said.err.count("\n") == 1
+    assert not (tmp_path / "report" / "report.html").exists()
+
+
+def test_a_table_without_an_input_is_refused_before_the_fit(table, monkeypatch, capsys):
+    table[["x"]].to_csv("new.csv", index=False)
+    monkeypatch.setattr(bs.GPRegressor, "fit", lambda *_: pytest.fail("fitted"))
+    assert run("--predict", "new.csv") == 2
+    assert "new.csv has no input 'junk'" in capsys.readouterr().err
+
+
+def test_covariances_are_read_products_first():
+    S, L, P = covariance.SquaredExponential(), covariance.Linear(), covariance.Periodic()
+    assert _fit.parse_covariance("linear + SE*periodic") == L + S * P
+    assert _fit.parse_covariance("standard") == covariance.Standard()
+    for name in _fit.COVARIANCES:
+        assert isinstance(_fit.parse_covariance(name), covariance.Covariance)
+
+
+def test_inputs_alone_are_read_from_every_kind_of_table(rng, tmp_path):
+    X = rng.normal(size=(5, 3))
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    np.testing.assert_allclose(read_inputs(tmp_path / "d.csv", ("c", "a")), X[:, [2, 0]])
+    np.testing.assert_allclose(read_inputs(tmp_path / "d.csv", ("b",)), X[:, [1]])
+    pytest.importorskip("pyarrow")
+    frame.to_parquet(tmp_path / "d.parquet")
+    np.testing.assert_allclose(read_inputs(tmp_path / "d.parquet", ("c", "a", "b")), X[:, [2, 0, 1]])
+    np.savez(tmp_path / "d.npz", X=X, z=X[:, 0], y=X[:, 1])
+    names = read_table(tmp_path / "d.npz", "y")[2]
+    assert names == ("X[0]", "X[1]", "X[2]", "z")
+    np.testing.assert_allclose(read_inputs(tmp_path / "d.npz", names), np.c_[X, X[:, 0]])
+
+
+@pytest.mark.parametrize(
+    ("arrays", "names", "text"),
+    [
+        ({"X": np.ones((2, 2))}, ("X[0]", "X[1]", "z"), "no input 'z'"),
+        ({"X": np.ones((2, 3))}, ("X[0]", "X[1]"), "must have the columns"),
+        ({"X": np.ones((2, 2)), "z": np.ones(3)}, ("X[0]", "X[1]", "z"), "equally many rows"),
+        ({"z": np.array([1.0, np.nan])}, ("z",), r"missing values in 1 row\(s\) \(2;"),
+        ({"z": np.empty(0)}, ("z",), "no rows"),
+    ],
+)
+def test_bad_tables_of_inputs(tmp_path, arrays, names, text):
+    np.savez(tmp_path / "d.npz", **arrays)
+    with pytest.raises(ValueError, match=text):
+        read_inputs(tmp_path / "d.npz", names)
+
+
+def test_a_table_of_inputs_without_rows_or_with_words(tmp_path):
+    (tmp_path / "d.csv").write_text("a,b\n")
+    with pytest.raises(ValueError, match="no rows"):
+        read_inputs(tmp_path / "d.csv", ("a", "b"))
+    (tmp_path / "d.csv").write_text("a,b\n1,x\n")
+    with pytest.raises(TypeError, match="not numeric: b"):
+        read_inputs(tmp_path / "d.csv", ("a", "b"))
+
+
+def test_pictures_show_every_row_and_every_length(rng):
+    y, errors = rng.normal(size=12), rng.normal(size=12)
+    axes = plot_left_out(y, errors, np.full(12, 0.25), "height").axes[0]
+    seen = axes.containers[0].lines[0]
+    np.testing.assert_allclose(seen.get_xdata(), y - errors)
+    np.testing.assert_allclose(seen.get_ydata(), y)
+    table = pd.DataFrame(
+        {"length": [20.0, 3.0], "lower": [10.0, 2.0], "upper": [40.0, 6.0], "standardised": [2.0, 0.5]},
+        index=["a", "b"],
+    )
+    axes = plot_lengths(table).axes[0]
+    assert [bar.get_width() for bar in axes.patches] == [0.5, 2.0]
+    assert [text.get_text() for text in axes.texts] == ["a", "b"]
+    ends = [segment[:, 0].tolist() for segment in axes.collections[0].get_segments()]
+    np.testing.assert_allclose(ends, [[0.25, 1.0], [1.0, 3.0]])
+
+
+def test_an_interrupted_fit_writes_nothing(table, tmp_path, monkeypatch, capsys):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bs.GPRegressor, "fit", stop)
+    assert run() == 130
+    assert "nothing was written" in capsys.readouterr().err and not (tmp_path / "report" / "report.html").exists()
