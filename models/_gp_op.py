@@ -17,7 +17,7 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.link.numba.dispatch.basic import numba_funcify, numba_njit
-from pytensor.tensor.rewriting.basic import register_canonicalize
+from pytensor.tensor.rewriting.basic import register_canonicalize, register_specialize
 
 from bayessel._check import FloatArray
 from bayessel.covariance import Covariance
@@ -92,13 +92,21 @@ class LogMarginal(Op):
         return [cotangents[0] * by_theta, disconnected_type(), disconnected_type()]
 
 
+@register_specialize("fast_compile")
 @register_canonicalize
 @node_rewriter([LogMarginal])
-def value_alone(fgraph: Any, node: Any) -> Any:
-    """Leave the gradient out where nobody asks for it: it is two thirds of the work."""
-    if not node.op.gradient or fgraph.clients[node.outputs[1]]:
-        return None
-    return {node.outputs[0]: LogMarginal(node.op.covariance, gradient=False)(*node.inputs)}
+def one_node(fgraph: Any, node: Any) -> Any:
+    """Leave the gradient, two thirds of the work, out where nobody asks for it; have no second node where one does."""
+    if node.op.gradient:
+        if fgraph.clients[node.outputs[1]]:
+            return None
+        return {node.outputs[0]: LogMarginal(node.op.covariance, gradient=False)(*node.inputs)}
+    # PyMC simplifies a density before it differentiates it, and then has the value alone and the gradient
+    for client, _ in fgraph.clients[node.inputs[0]]:
+        same = isinstance(client.op, LogMarginal) and client.op.covariance == node.op.covariance
+        if same and client.op.gradient and client.inputs == node.inputs and fgraph.clients[client.outputs[1]]:
+            return [client.outputs[0]]
+    return None
 
 
 @numba_funcify.register(LogMarginal)

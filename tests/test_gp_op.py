@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
 
+import bayessel as bs
 from bayessel.covariance import Standard
 from bayessel.models._gp_op import LogMarginal
 
@@ -80,6 +81,14 @@ def test_the_gradient_is_left_out_where_nobody_asks_for_it(compiled):
         assert flags(both) == [True]  # one node, not two
 
 
+@pytest.mark.parametrize("mode", [{}, PYTHON])
+def test_one_node_in_what_samplers_call(mode, rng):
+    # PyMC simplifies the density before it differentiates it: the value alone, and then the gradient beside it
+    model = bs.models.gp(*problem(rng))
+    assert flags(model.logp_dlogp_function(ravel_inputs=True, **mode)._pytensor_function) == [True]
+    assert flags(model.compile_logp(**mode).f) == [False]
+
+
 def test_the_value_alone_can_be_differentiated_too(rng):
     theta, (X, t) = pt.dvector("theta"), problem(rng)
     value = LogMarginal(Standard(), gradient=False)(theta, X, t)
@@ -97,7 +106,7 @@ def test_no_second_derivatives(rng):
 
 
 @pytest.mark.parametrize("mode", ["numba", "python"])
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 800.0])
 def test_where_there_is_no_density_it_is_nil(compiled, mode, bad, rng):
     value, both = compiled[mode]
     X, t = problem(rng)
