@@ -271,10 +271,12 @@ class PersistentHMC(BlockedStep):
         """Jumps and Hamiltonian updates in the next draw."""
         if self.location is None or (self._tuning is None and self.jump_rate < tuning.LEAST_JUMPS):
             return 0, self.updates
-        if self._tuning is not None:
-            return (2, 1) if self.jump_rate >= tuning.LEAST_JUMPS else (1, self.updates)
-        automatic = self.updates_per_draw == "auto"
-        n_jumps = tuning.jumps_per_draw(self.jump_rate) if automatic else int(self.updates_per_draw)
+        if self._tuning is not None and self.jump_rate < tuning.LEAST_JUMPS:
+            return 1, self.updates
+        if isinstance(self.updates_per_draw, int):
+            n_jumps = self.updates_per_draw
+        else:
+            n_jumps = 2 if self._tuning is not None else tuning.jumps_per_draw(self.jump_rate)
         return n_jumps, int(self.rng.random() * tuning.RARELY < 1.0)
 
     def _settings(self) -> Settings:
@@ -299,9 +301,8 @@ class PersistentHMC(BlockedStep):
                 n_gradients += self._begin()
             n_jumps, updates = self._plan()
             rates, jumped = self._jump(n_jumps) if n_jumps else (0.0, 0)
-            if updates and self.gradient is None:
-                self.gradient = self._function(self.position)[1]
-                n_gradients += 1
+            if updates:
+                n_gradients += self._know_gradient()
             state = State(self._phase(), self.v)
             settings = self._settings()
             flips, diverging = 0, False
@@ -348,7 +349,7 @@ class PersistentHMC(BlockedStep):
             if self._tuning is not None:
                 self._tuning = tuning.observe_jump(self._tuning, info.acceptance_rate)
         if accepted:
-            self.gradient = None
+            self.gradient = None  # `_know_gradient` finds it again when a trajectory needs it
         return rates, accepted
 
     def _arrive(self, point: PointType) -> int:
@@ -400,6 +401,13 @@ class PersistentHMC(BlockedStep):
         # after a jump nobody knows the gradient, and where no trajectory follows nobody needs it
         return Phase(self.position, self.momentum, self.logp, cast(FloatArray, self.gradient))
 
+    def _know_gradient(self) -> int:
+        """Evaluate it unless it is known; the number of evaluations."""
+        if self.gradient is not None:
+            return 0
+        self.gradient = self._function(self.position)[1]
+        return 1
+
     def _search_step_size(self, guess: float) -> int:
         self.step_size, n_gradients = tuning.reasonable_step_size(self._phase(), self._function, self.scale, guess)
         return n_gradients
@@ -420,7 +428,7 @@ class PersistentHMC(BlockedStep):
         self.momentum = momentum.fresh(self.rng, self.size)
         if self._step_size is not None:
             return 0
-        n_gradients = self._search_step_size(self.step_size)
+        n_gradients = self._know_gradient() + self._search_step_size(self.step_size)
         self._tuning = self._tuning._replace(averaging=tuning.averaging_from(self.step_size))
         return n_gradients
 

@@ -16,7 +16,7 @@ updates per draw
     As many as take the time 1.5 √λ: draws further apart waste gradients, closer ones are nearly copies.
 jumps (see `jumps`)
     Tried once per draw when a window has given them a proposal; when those of a window are accepted often enough, they
-    take over, and each draw is followed by a Hamiltonian update in tuning, by one in `RARELY` afterwards.
+    take over, and one draw in `RARELY` has a Hamiltonian update as well.
 
 Everything here is a value: what is observed goes in, the next `Tuning` comes out.
 """
@@ -45,7 +45,7 @@ KEPT = 128
 SHORT = 60
 #: jumps that are accepted less often are left to others
 LEAST_JUMPS = 0.25
-#: after tuning, one draw in so many that are made of jumps has a Hamiltonian update as well
+#: one draw in so many that are made of jumps has a Hamiltonian update as well
 RARELY = 5
 
 
@@ -143,8 +143,13 @@ def observe(tuning: Tuning, acceptance_rate: float) -> Tuning:
     return tuning._replace(averaging=average(tuning.averaging, tuning.target - rate))
 
 
-def record(tuning: Tuning, position: FloatArray, gradient: FloatArray) -> Tuning:
-    """After one draw: Welford's means and squared deviations, and every so often the draw itself."""
+def record(tuning: Tuning, position: FloatArray, gradient: FloatArray | None) -> Tuning:
+    """After one draw: Welford's means and squared deviations, and every so often the draw itself.
+
+    Where nobody knows the gradient the draw is only counted.
+    """
+    if gradient is None:
+        return tuning._replace(draw=tuning.draw + 1)
     count = tuning.seen + 1
     step = position - tuning.mean
     mean = tuning.mean + step / count
