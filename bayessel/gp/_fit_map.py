@@ -22,7 +22,9 @@ from bayessel.gp.optimise import Minimum, Roots, Terms, minimise
 from bayessel.result import Status, worst
 
 #: fewest rows that a search begins with: fewer save little and may miss what is there
-_FEWEST = 256
+_FEWEST = 128
+#: so many rows cost so little that a second search needs no excuse
+_CHEAP = 512
 #: rows per parameter that a search begins with at least
 _PER_PARAMETER = 6
 #: the curvature of the likelihood grows with the number of rows to about this power: that of the noise in proportion,
@@ -36,6 +38,8 @@ _ROUGH = 0.01
 _HOPELESS = 10.0
 #: odds of 20 to 1: optima that differ by less are of similar worth
 _SIMILAR = float(np.log(20.0))
+#: where the logarithmic coordinate turns into a root, without a prior: this share of the start
+_SMALL = 1e-4
 #: θ may move this far from the covariance's start: a factor of 10¹³
 _RANGE = 30.0
 #: least noise variance in units of the mean square of t: below, rounding is what is fitted
@@ -150,7 +154,7 @@ class _Problem:
         if noise is not None:
             power = float(np.mean(marginal.t**2))
             low[noise] = np.log(_LEAST_NOISE * power) if power > 0.0 else low[noise]
-        roots = Roots(start + np.log(1e-2)) if part is None else None
+        roots = Roots(start + np.log(_SMALL)) if part is None else None
         return cls(marginal, chosen, part, free, template, roots, noise, low, high)
 
     def full(self, x: FloatArray) -> FloatArray:

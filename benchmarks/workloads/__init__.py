@@ -20,6 +20,7 @@ NAMES = (
     "samplers",
     "samplers_gradient",
     "samplers_overhead",
+    "gp_map",
 )
 
 
