@@ -210,16 +210,14 @@ class Leaf(Covariance):
         return replace(self, columns=chosen)
 
     def inputs(self, X: FloatArray) -> FloatArray:
-        """The columns in use, C-ordered."""
+        """The inputs in use as rows, (inputs, n)."""
         chosen = X if self.columns is None else X[:, self.used(X.shape[1])]
-        return np.ascontiguousarray(chosen, dtype=np.float64)
+        return np.ascontiguousarray(chosen.T, dtype=np.float64)
 
     def scatter(self, part: FloatArray, m: int) -> FloatArray:
-        """Columns of derivatives with respect to the inputs in use -> with respect to all m."""
-        if self.columns is None:
-            return part
-        whole = np.zeros((len(part), m))
-        whole[:, self.used(m)] = part
+        """Derivatives with respect to the inputs in use, as rows -> with respect to all m, as columns."""
+        whole = np.zeros((part.shape[1], m))
+        whole[:, self.used(m)] = part.T
         return whole
 
 

@@ -21,7 +21,7 @@ class StationaryEvaluation(Evaluation):
     def __init__(self, covariance: Stationary, X: FloatArray) -> None:
         self.covariance, self.m = covariance, X.shape[1]
         F = covariance.inputs(X)
-        self.n, self.k = F.shape
+        self.k, self.n = F.shape
         self.squares = self._squares(F)
         self.panel = Scratch()
 
@@ -120,7 +120,7 @@ class ProfileEvaluation(StationaryEvaluation):
         if not self.sharp:
             return e, None
         where, d = self.squares.near(rows, cols, e)
-        e.reshape(-1)[where] = -0.5 * (d * d) @ self.w
+        e.reshape(-1)[where] = -0.5 * self.w @ (d * d)
         return e, Close(where, d)
 
     @override
@@ -148,7 +148,7 @@ class ProfileEvaluation(StationaryEvaluation):
         G, apart, close = self._slopes(rows, cols, H)
         self.squares.gather(rows, cols, G)
         if close is not None:
-            self.squares.direct += apart @ close.differences**2
+            self.squares.direct += close.differences**2 @ apart
         self.by_v0 += self.v0 * float(np.einsum("pq,pq->", H, self.K(rows, cols)))
         for i in range(len(self.shape)):
             self.by_shape[i] += self.v0 * float(np.einsum("pq,pq->", H, self.T(rows, cols)))
@@ -159,7 +159,7 @@ class ProfileEvaluation(StationaryEvaluation):
         found = self.squares.slopes(rows, cols, G)
         if close is not None:
             q = close.where % (cols.stop - cols.start)
-            np.add.at(found, q, -2.0 * self.w * apart[:, None] * close.differences)
+            np.add.at(found.T, q, (-2.0 * apart * self.w[:, None] * close.differences).T)
         return self.covariance.scatter(found, self.m)
 
     @override
@@ -168,7 +168,7 @@ class ProfileEvaluation(StationaryEvaluation):
 
 
 class Close(NamedTuple):
-    """Pairs of rows close to each other: flat positions in a panel, and differences of their features."""
+    """Pairs of rows close to each other: flat positions in a panel, and differences of their features, (f, pairs)."""
 
     where: npt.NDArray[np.intp]
     differences: FloatArray

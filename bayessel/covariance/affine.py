@@ -34,7 +34,7 @@ class Bias(Leaf):
 
     @override
     def evaluation(self, X: FloatArray, keep: bool = False) -> Evaluation:
-        return FeatureEvaluation(np.ones((len(X), 1)), [0], np.zeros((X.shape[1], 1)))
+        return FeatureEvaluation(np.ones((1, len(X))), [0], np.zeros((X.shape[1], 1)))
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ class Linear(Leaf):
 
 
 class FeatureEvaluation(Evaluation):
-    """K = Φ diag(v) Φᵀ with features Φ that are known and variances v = exp(θ)[parameter].
+    """K = Φᵀ diag(v) Φ with features Φ that are known and variances v = exp(θ)[parameter].
 
     Parameters
     ----------
-    features : (n, f) array
+    features : (f, n) array
     parameter
         Which entry of θ is the logarithm of a feature's variance, one for each.
     slopes : (m, f) array
@@ -80,15 +80,15 @@ class FeatureEvaluation(Evaluation):
     @override
     def at(self, theta: FloatArray) -> Self:
         self.v = np.exp(theta) @ self.belongs
-        np.multiply(self.features, self.v, out=self.left)
-        self.variance = self.squares @ self.v
+        np.multiply(self.features, self.v[:, None], out=self.left)
+        self.variance = np.dot(self.v, self.squares)
         self.finite = bool(np.isfinite(self.variance.sum()))
         self.total = np.zeros(len(self.v))
         return self
 
     @override
     def values(self, rows: slice, cols: slice) -> FloatArray:
-        return np.matmul(self.left[rows], self.features[cols].T, out=self.panel(rows, cols))
+        return np.matmul(self.left[:, rows].T, self.features[:, cols], out=self.panel(rows, cols))
 
     @override
     def diagonal(self) -> FloatArray:
@@ -96,15 +96,15 @@ class FeatureEvaluation(Evaluation):
 
     @override
     def pull(self, rows: slice, cols: slice, H: FloatArray) -> None:
-        self.total += np.einsum("pi,pi->i", self.features[rows], H @ self.features[cols])
+        self.total += np.einsum("ip,ip->i", self.features[:, rows], np.matmul(self.features[:, cols], H.T))
 
     @override
     def pull_diagonal(self, h: FloatArray) -> None:
-        self.total += h @ self.squares
+        self.total += self.squares @ h
 
     @override
     def pull_inputs(self, rows: slice, cols: slice, H: FloatArray) -> FloatArray:
-        return np.asarray((H.T @ self.left[rows]) @ self.by_input.T)
+        return np.asarray((self.by_input @ (self.left[:, rows] @ H)).T)
 
     @override
     def gradient(self) -> FloatArray:

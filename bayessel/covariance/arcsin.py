@@ -50,7 +50,7 @@ class ArcsinEvaluation(Evaluation):
 
     def __init__(self, covariance: Arcsin, X: FloatArray) -> None:
         self.covariance, self.m = covariance, X.shape[1]
-        self.features = np.column_stack([np.ones(len(X)), covariance.inputs(X)])
+        self.features = np.vstack([np.ones(len(X)), covariance.inputs(X)])
         self.F2 = self.features**2
         self.panel, self.pulled = Scratch(), Scratch()
 
@@ -58,18 +58,18 @@ class ArcsinEvaluation(Evaluation):
     def at(self, theta: FloatArray) -> Self:
         self.v0, self.sigma = float(np.exp(theta[0])), np.exp(theta[1:])
         self.scale = self.v0 * (2.0 / np.pi)
-        self.d = 1.0 + 2.0 * (self.F2 @ self.sigma)
+        self.d = 1.0 + 2.0 * (self.sigma @ self.F2)
         # beyond, ρ of a row with itself would round to one, where the slope is infinite
         self.finite = bool(np.isfinite(self.v0) and self.d.max() < 1e15)
-        self.right = self.features / np.sqrt(self.d)[:, None]
-        self.left = self.right * (2.0 * self.sigma)
+        self.right = self.features / np.sqrt(self.d)
+        self.left = self.right * (2.0 * self.sigma)[:, None]
         self.own = 1.0 - 1.0 / self.d
         self.total = np.zeros(len(self.sigma))
         self.by_v0 = 0.0
         return self
 
     def _correlations(self, rows: slice, cols: slice) -> FloatArray:
-        return np.matmul(self.left[rows], self.right[cols].T, out=self.panel(rows, cols))
+        return np.matmul(self.left[:, rows].T, self.right[:, cols], out=self.panel(rows, cols))
 
     @override
     def values(self, rows: slice, cols: slice) -> FloatArray:
@@ -95,10 +95,10 @@ class ArcsinEvaluation(Evaluation):
     def pull(self, rows: slice, cols: slice, H: FloatArray) -> None:
         rho = self._correlations(rows, cols)
         G = self._slopes(rho, H, self.pulled(rows, cols))
-        self.total += np.einsum("pi,pi->i", self.left[rows], G @ self.right[cols])
+        self.total += np.einsum("ip,ip->i", self.left[:, rows], self.right[:, cols] @ G.T)
         self.by_v0 += self.scale * float(np.einsum("pq,pq->", H, np.arcsin(rho)))
         G *= rho
-        shares = G.sum(axis=1) / self.d[rows] @ self.F2[rows] + G.sum(axis=0) / self.d[cols] @ self.F2[cols]
+        shares = self.F2[:, rows] @ (G.sum(axis=1) / self.d[rows]) + self.F2[:, cols] @ (G.sum(axis=0) / self.d[cols])
         self.total -= self.sigma * shares
 
     @override
@@ -106,16 +106,16 @@ class ArcsinEvaluation(Evaluation):
         self.by_v0 += float(h @ self.diagonal())
         # ∂ρ/∂σ_i = 2 x_i²/d², and 1 − ρ² = (1 − ρ)(1 + ρ) = (1 + ρ)/d
         slope = self.scale * np.sqrt(self.d / (1.0 + self.own))
-        self.total += self.sigma * (2.0 * (h * slope / self.d**2) @ self.F2)
+        self.total += self.sigma * (self.F2 @ (2.0 * h * slope / self.d**2))
 
     @override
     def pull_inputs(self, rows: slice, cols: slice, H: FloatArray) -> FloatArray:
         rho = self._correlations(rows, cols)
         G = self._slopes(rho, H, self.pulled(rows, cols))
-        across = (G.T @ self.left[rows]) / np.sqrt(self.d[cols])[:, None]
+        across = (self.left[:, rows] @ G) / np.sqrt(self.d[cols])
         G *= rho
-        across -= (2.0 * G.sum(axis=0) / self.d[cols])[:, None] * self.sigma * self.features[cols]
-        return self.covariance.scatter(across[:, 1:], self.m)
+        across -= (2.0 * G.sum(axis=0) / self.d[cols]) * self.sigma[:, None] * self.features[:, cols]
+        return self.covariance.scatter(across[1:], self.m)
 
     @override
     def gradient(self) -> FloatArray:

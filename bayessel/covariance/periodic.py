@@ -44,18 +44,18 @@ class PeriodicEvaluation(ExponentialEvaluation):
     """Features move with the periods; their derivatives in log p_i take part in the products of `gather`."""
 
     def _squares(self, F: FloatArray) -> Squares:
-        self.X = F - F.mean(axis=0)
-        return Squares(np.zeros((self.n, 2 * self.k)), extra=2 * self.k)
+        self.X = F - F.mean(axis=1, keepdims=True)
+        return Squares(np.zeros((2 * self.k, self.n)), extra=2 * self.k)
 
     @override
     def at(self, theta: FloatArray) -> Self:
         self.periods = self._take(theta)
-        u = self.X * (2.0 * np.pi / self.periods)
+        u = self.X * (2.0 * np.pi / self.periods)[:, None]
         sound = bool(np.isfinite(self.v0) and np.isfinite(u.sum()) and np.isfinite(self.periods).all())
         c, s = np.cos(u), np.sin(u)
-        self.circle = np.hstack([c, s])
+        self.circle = np.vstack([c, s])
         # d(cos u, sin u)/d log p = u (sin u, −cos u)
-        self.turning = np.hstack([u * s, -u * c])
+        self.turning = np.vstack([u * s, -u * c])
         self.squares.place(self.circle, self.turning)
         self.finite = self.squares.move(np.concatenate([self.w, self.w]), self.log_v0) and sound
         return self
@@ -63,16 +63,16 @@ class PeriodicEvaluation(ExponentialEvaluation):
     @override
     def pull_inputs(self, rows: slice, cols: slice, H: FloatArray) -> FloatArray:
         G = np.multiply(H, self.again(rows, cols), out=self.pulled(rows, cols))
-        by_cos, by_sin = np.hsplit(-0.5 * self.squares.slopes(rows, cols, G), 2)
-        c, s = np.hsplit(self.circle[cols], 2)
-        return self.covariance.scatter((by_sin * c - by_cos * s) * (2.0 * np.pi / self.periods), self.m)
+        by_cos, by_sin = np.vsplit(-0.5 * self.squares.slopes(rows, cols, G), 2)
+        c, s = np.vsplit(self.circle[:, cols], 2)
+        return self.covariance.scatter((by_sin * c - by_cos * s) * (2.0 * np.pi / self.periods)[:, None], self.m)
 
     @override
     def gradient(self) -> FloatArray:
         k, products = self.k, self.squares.products
         found = self.squares.gathered()
         # Σ G ∂s/∂log p = 2 w Σ G (φ_p − φ_q)·(φ̇_p − φ̇_q), and φ·φ̇ = 0
-        cross = np.einsum("pi,pi->i", self.circle, products[:, 2 * k + 1 :])
-        cross += np.einsum("pi,pi->i", self.turning, products[:, : 2 * k])
+        cross = np.einsum("ip,ip->i", self.circle, products[2 * k + 1 :])
+        cross += np.einsum("ip,ip->i", self.turning, products[: 2 * k])
         by_period = self.w * (cross[:k] + cross[k:])
         return self._together(-0.5 * self.w * (found[:k] + found[k:]), by_period)

@@ -62,7 +62,7 @@ class Standard(Leaf):
         # bias and plane are one product of matrices: [1, x] with variances (a0, a1, ..., a1)
         slopes = self.scatter(np.eye(k), m).T
         plane = FeatureEvaluation(
-            np.column_stack([np.ones(n), self.inputs(X)]),
+            np.vstack([np.ones(n), self.inputs(X)]),
             [0] + [1] * k,
             np.column_stack([np.zeros(m), slopes]),
         )

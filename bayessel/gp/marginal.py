@@ -16,6 +16,7 @@ from scipy.linalg import blas, lapack
 from bayessel._check import FloatArray, as_flag, as_float_array, as_matrix, as_target, check_finite
 from bayessel.covariance import Covariance, Evaluation, Standard
 from bayessel.covariance._base import PANEL
+from bayessel.gp._inverse import invert
 from bayessel.result import Status
 
 #: up to so many rows the exponentials are kept for the gradient: beyond, making them again costs no more than memory
@@ -122,8 +123,10 @@ class _Workspace:
         self.Q = np.empty((n, n))
         self.diagonal = self.Q.reshape(-1)[:: n + 1]
         self.evaluation: Evaluation = covariance.evaluation(X, keep=n <= KEEP)
-        self.panels = [(slice(i, min(i + PANEL, n)), slice(0, min(i + PANEL, n))) for i in range(0, n, PANEL)]
-        self.half = np.tril(np.ones((PANEL, PANEL))) - 0.5 * np.eye(PANEL)
+        # two panels while they fit into the cache: each costs some 50 calls
+        height = max(PANEL, (n + 1) // 2) if n <= 4 * PANEL else PANEL
+        self.panels = [(slice(i, min(i + height, n)), slice(0, min(i + height, n))) for i in range(0, n, height)]
+        self.half = np.tril(np.ones((height, height))) - 0.5 * np.eye(height)
 
     def factorise(self, theta: FloatArray) -> bool:
         """Q at θ, then its factor L; False where the numbers overflow or Q is not positive definite."""
@@ -155,7 +158,7 @@ class _Workspace:
     def gradient(self, a: FloatArray) -> FloatArray:
         """Derivatives of log p(t|θ); the factor is lost."""
         Q, evaluation = self.Q, self.evaluation
-        lapack.dpotri(Q.T, lower=0, overwrite_c=1)
+        invert(Q.T)
         blas.dsyr(-1.0, a, lower=0, a=Q.T, overwrite_a=1)
         evaluation.pull_noise(0.5 * float(self.diagonal.sum()))
         for rows, cols in self.panels:
