@@ -71,6 +71,14 @@ def test_a_sampled_fit_keeps_its_draws_and_can_be_gone_on_with(table, tmp_path, 
     assert model.trace_["posterior"].sizes["draw"] == 8
 
 
+def test_many_rows_through_inducing_inputs(table, tmp_path, capsys):
+    assert run("--inducing", "6", "--inputs", "x", "--seed", "1") == 0
+    model = joblib.load(tmp_path / "report" / "model.joblib")
+    assert model.kind_ == "bound" and len(model.fit_.inducing) <= 6
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"Gaussian process through {len(model.fit_.inducing)} inducing inputs" in said and "(lower bound)" in said
+
+
 @pytest.mark.parametrize(("model", "make"), [("rvm", bs.RVMRegressor), ("evidence", bs.EvidenceRegressor)])
 def test_other_models(table, tmp_path, capsys, model, make):
     assert run("--model", model, "--width", "1.5", "--predict", "new.csv") == 0
@@ -102,6 +110,8 @@ BAD = {
     "of another model": (["--width", "1"], "--width is not an option of --model gp"),
     "of another model too": (["--model", "rvm", "--chains", "2"], "--chains is not an option of --model rvm"),
     "width in words": (["--model", "rvm", "--width", "wide"], "--width needs a number, got 'wide'"),
+    "inducing of a run": (["--inference", "mc", "--inducing", "5"], "inducing is for inference='map'"),
+    "inducing in words": (["--inducing", "few"], "--inducing needs a whole number, got 'few'"),
     "seed": (["--seed", "one"], "--seed needs a whole number, got 'one'"),
     "nothing to predict": (["--predict", "none.csv"], "there is no file none.csv"),
     "out is a file": (["--out", "data.csv"], "is a file: give a folder"),

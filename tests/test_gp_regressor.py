@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import bayessel as bs
 from bayessel.covariance import Standard
 from bayessel.errors import NumericalWarning, SamplingWarning, VersionWarning
-from bayessel.estimators import _chains
+from bayessel.estimators import _bar, _chains, _left_out
 from bayessel.estimators import gp as module
 from bayessel.estimators.standardise import Standardisation
 from bayessel.gp import Mixture, Predictor
@@ -31,7 +31,12 @@ from bayessel.result import fingerprint
 ROOT = Path(__file__).resolve().parents[1]
 G = bs.GPRegressor
 SHORT = {"inference": "mc", "draws": 12, "tune": 12, "cores": 1, "n_states": 10, "random_state": 0}
-CHECKED = {"map": G(random_state=0), "map, as it is": G(standardise=False), "mc": G(**SHORT)}
+CHECKED = {
+    "map": G(random_state=0),
+    "map, inducing": G(inducing=8),
+    "map, as it is": G(standardise=False),
+    "mc": G(**SHORT),
+}
 NEW = np.array([[-2.0, 0.5], [0.0, 0.0], [0.31, 0.9], [0.9, 0.2], [8.0, 0.5]])
 
 
@@ -276,7 +281,7 @@ def test_a_long_prediction_shows_a_bar_on_a_terminal_only(sampled, monkeypatch):
     monkeypatch.setattr(rich.progress, "Progress", Bar)
     model.predict(NEW, return_std=True)
     assert not seen
-    monkeypatch.setattr(module, "LONG", 0.0)
+    monkeypatch.setattr(_bar, "LONG", 0.0)
     model.predict(NEW, return_std=True)
     assert seen[0] is True and seen[-1] == 26 * len(NEW)
     seen.clear()
@@ -327,10 +332,10 @@ def test_leave_one_out_of_a_run_weights_the_draws_and_is_what_arviz_finds(sample
 
 def test_weights_where_nothing_can_be_smoothed():
     """Equal draws have equal weights; two values repeated have plain ones and an infinite shape."""
-    flat = _chains.left_out_weights(np.full((50, 1), -1.3))
+    flat = _left_out.weights(np.full((50, 1), -1.3))
     np.testing.assert_allclose(np.exp(flat[0]), 1 / 50)
     stuck = np.repeat([[-1.0], [-3.0]], 40, axis=0)
-    weights, shape = _chains.left_out_weights(stuck)
+    weights, shape = _left_out.weights(stuck)
     assert np.isinf(shape[0])
     np.testing.assert_allclose(np.exp(weights[:, 0]), np.repeat([np.e, np.e**3], 40) / (40 * (np.e + np.e**3)))
 
@@ -433,10 +438,55 @@ def test_the_same_seed_gives_the_same_draws_on_one_core_and_on_two(sampled):
     whole, X, y = sampled
     two = G(**whole.get_params() | {"cores": 2}).fit(X, y)
     assert_same_run(two, whole)
-    as_generator = module.as_seed(np.random.default_rng(1))
-    assert as_generator == module.as_seed(np.random.default_rng(1)) != module.as_seed(None)
-    assert module.as_seed(np.random.RandomState(1)) == module.as_seed(np.random.RandomState(1))
-    assert module.as_seed(7) == 7
+    as_generator = _chains.as_seed(np.random.default_rng(1))
+    assert as_generator == _chains.as_seed(np.random.default_rng(1)) != _chains.as_seed(None)
+    assert _chains.as_seed(np.random.RandomState(1)) == _chains.as_seed(np.random.RandomState(1))
+    assert _chains.as_seed(7) == 7
+
+
+@pytest.mark.filterwarnings("ignore:CHAINS_DISAGREE")
+def test_the_settings_of_the_thesis(sampled):
+    _, X, y = sampled
+    model = G("mc", sampler="1996", draws=4, tune=2, chains=1, cores=1, random_state=0).fit(X, y)
+    stats = model.trace_["sample_stats"]
+    np.testing.assert_allclose(stats["step_size"], 0.5 * len(y) ** -0.5)
+    np.testing.assert_allclose(stats["persistence"], 0.95)
+    assert (stats["n_steps"] >= 10).all() and model.theta_.shape == (4, 6)
+
+
+# --- inducing inputs -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:STEP_LIMIT")
+def test_many_rows_through_inducing_inputs(rng):
+    X, y = wave(rng, 150, d=1)
+    exact = G(random_state=0).fit(X, y)
+    model = G(inducing=25, random_state=0).fit(X, y)
+    assert (model.kind_, exact.kind_) == ("bound", "type2") and len(model.fit_.inducing) <= 25
+    # a bound at its own hyperparameters, and a close one
+    there, _ = dense(model, X, y, model.theta_)
+    assert there - 0.5 < model.log_evidence_ <= there + 1e-6
+    assert model.log_evidence_ == pytest.approx(exact.log_evidence_, abs=1.0)
+    new = np.linspace(-0.2, 1.2, 9)[:, None]
+    mean, std, (low,) = model.predict(new, return_std=True, return_quantiles=[0.1])
+    expected = dense(model, X, y, model.theta_)[1](new)
+    np.testing.assert_allclose(mean, expected[0], atol=0.02 * y.std())
+    np.testing.assert_allclose(std, expected[1], rtol=0.02)
+    np.testing.assert_allclose(low, scipy.stats.norm.ppf(0.1, mean, std), rtol=1e-9)
+    np.testing.assert_array_equal(model.predict(new), mean)
+    values = mean + std
+    expected = scipy.stats.norm.logpdf(values, mean, std)
+    np.testing.assert_allclose(model.log_predictive_density(new, values), expected, rtol=1e-9)
+    function = model.predictive(new, noise=False)
+    np.testing.assert_allclose(std**2 - function.variance, model.noise_std_**2, rtol=1e-9)
+    errors, variances = model.leave_one_out()
+    np.testing.assert_allclose(errors, exact.leave_one_out()[0], atol=0.05 * y.std())
+    np.testing.assert_allclose(variances, exact.leave_one_out()[1], rtol=0.1)
+    back = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(back.predict(new, return_std=True), (mean, std))
+    scaled = clone(model).fit(X, 4.0 * y)
+    assert scaled.log_evidence_ == pytest.approx(model.log_evidence_ - 150 * np.log(4.0), abs=1e-6)
+    assert model.relevance_["length"][0] == pytest.approx(exact.relevance_["length"][0], rel=0.2)
 
 
 def test_the_pymc_model_is_that_of_the_fit(sampled):
@@ -518,6 +568,9 @@ def test_a_pickle_is_of_the_size_of_the_data(rng):
         ({"chains": 2.0}, TypeError, "chains must be an integer"),
         ({"n_states": 0}, ValueError, "n_states must be at least 1"),
         ({"cores": 0}, ValueError, "cores must be at least 1"),
+        ({"sampler": "nuts"}, ValueError, "sampler must be one of 'tuned', '1996'"),
+        ({"inducing": 0}, ValueError, "inducing must be at least 1"),
+        ({"inducing": 5, "inference": "mc"}, ValueError, "inducing is for inference='map'"),
     ],
 )
 def test_bad_parameters_are_refused_at_the_door(rng, arguments, error, text):
@@ -539,7 +592,12 @@ def test_bad_parameters_are_refused_at_the_door(rng, arguments, error, text):
         ([[0.0], [1.0]], None, ValueError, "requires y"),
         ([[0.0], [1.0]], [1e200, 0.0], ValueError, "rescale"),
         ([[0.0], [1.0]], [1j, 0.0], ValueError, "Complex data not supported"),
-        (np.zeros((module.MOST_ROWS + 1, 1)), np.zeros(module.MOST_ROWS + 1), ValueError, "needs 10 GB"),
+        (
+            np.zeros((module.MOST_ROWS + 1, 1)),
+            np.zeros(module.MOST_ROWS + 1),
+            ValueError,
+            "needs 10 GB; pass inducing=500",
+        ),
     ],
 )
 def test_bad_data_is_refused_at_the_door(X, y, error, text):

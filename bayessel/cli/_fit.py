@@ -59,6 +59,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         help=f"gp: {', '.join(COVARIANCES)}, also sums and products of them, such as linear+se*periodic; default: "
         "standard, bias + linear + se + noise with a length per input",
     )
+    fit.add_argument("--inducing", metavar="M", help="gp with map: approximate through M inducing inputs; many rows")
     fit.add_argument("--time-budget", metavar="TIME", help="gp with mc: stop sampling after this long, such as 2m")
     fit.add_argument("--draws", metavar="N", help="gp with mc: draws per chain")
     fit.add_argument("--tune", metavar="N", help="gp with mc: draws of tuning before")
@@ -104,8 +105,8 @@ def _estimator(arguments: argparse.Namespace) -> Any:
     """The estimator the options describe; an option of another model is refused."""
     model = one_of(arguments.model, "--model", MODELS)
     sampled = ("time_budget", "draws", "tune", "chains")
-    of = {"gp": ("inference", "covariance", *sampled), "rvm": ("width",), "evidence": ("width",)}
-    for name in {"inference", "covariance", "width", *sampled} - set(of[model]):
+    of = {"gp": ("inference", "covariance", "inducing", *sampled), "rvm": ("width",), "evidence": ("width",)}
+    for name in sorted({*of["gp"], "width"} - set(of[model])):
         if getattr(arguments, name) is not None:
             raise ValueError(f"--{name.replace('_', '-')} is not an option of --model {model}")
     if model != "gp":
@@ -124,6 +125,8 @@ def _estimator(arguments: argparse.Namespace) -> Any:
             raise ValueError(f"--{name.replace('_', '-')} is for --inference mc: the mode is not sampled")
         if text is not None:
             options[name] = text if name == "time_budget" else words.number(text, f"--{name}", int)
+    if arguments.inducing is not None:
+        options["inducing"] = words.number(arguments.inducing, "--inducing", int)
     covariance = None if arguments.covariance is None else parse_covariance(arguments.covariance)
     seed = words.number(arguments.seed, "--seed", int)
     return GPRegressor(inference, covariance, random_state=seed, **options)
@@ -157,6 +160,8 @@ def _facts(arguments: argparse.Namespace, estimator: Any, X: FloatArray, names: 
     }[arguments.model]
     if arguments.inference == "mc":
         what = f"Gaussian process, a mixture over {len(estimator.theta_)} states of the hyperparameters"
+    if arguments.inducing is not None:
+        what = f"Gaussian process through {len(estimator.fit_.inducing)} inducing inputs, hyperparameters at their mode"
     few = ", ".join(names) if len(names) <= 6 else f"{names[0]} … {names[-1]}"
     return f"{arguments.target} from {len(names)} inputs ({few}), {len(X)} rows; {what}"
 
@@ -183,8 +188,9 @@ def _numbers(estimator: Any, y: FloatArray, errors: FloatArray, variances: Float
     from bayessel._formulas import log_normal
     from bayessel.diagnostics._curves import number
 
+    bound = getattr(estimator, "kind_", "type2") == "bound"
     found = {
-        "log evidence at the mode (type II)": number(float(estimator.log_evidence_)),
+        f"log evidence at the mode ({'lower bound' if bound else 'type II'})": number(float(estimator.log_evidence_)),
         "noise, standard deviation": number(float(estimator.noise_std_)),
     }
     if hasattr(estimator, "n_basis_"):

@@ -10,13 +10,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
-from bayessel._check import FloatArray
+from bayessel._check import FloatArray, as_count
 from bayessel.errors import SamplingWarning
 
 #: of fewer draws per chain nothing can be said
 FEWEST = 4
+#: rows up to which a draw is a good many updates, whatever the tuning says
+FEW_ROWS = 100
 
 
 def run(archive: bytes | None, model: Any, **options: Any) -> tuple[Any, bytes]:
@@ -41,6 +42,26 @@ def run(archive: bytes | None, model: Any, **options: Any) -> tuple[Any, bytes]:
     return trace, packed.getvalue()
 
 
+def step(model: Any, n: int, sampler: str) -> Any:
+    """The step method of a Gaussian process's model on n rows."""
+    from bayessel.samplers.persistent_hmc import PersistentHMC
+
+    with model:
+        if sampler == "1996":
+            # Rasmussen (1996), section 4.4; ten updates a draw, neighbours among single updates hardly differ
+            return PersistentHMC(
+                n_leapfrog=1,
+                step_size=0.5 * n**-0.5,
+                persistence=0.95,
+                accept="metropolis",
+                mass="unit",
+                tune=False,
+                updates_per_draw=10,
+            )
+        # the posterior of few rows is wide and bent, and gradients cost next to nothing
+        return PersistentHMC(mass="dense", updates_per_draw=20 if n <= FEW_ROWS else "auto")
+
+
 def kept_draws(draws: int, chains: int, states: int) -> list[int]:
     """Numbers of the draws of each chain that stand for all: evenly spread, the last among them."""
     each = min(draws, -(-states // chains))
@@ -58,20 +79,21 @@ def agreement(theta: FloatArray) -> tuple[float, float]:
     return (float(np.max(rhat)), float(np.min(size))) if np.isfinite(rhat).all() else (np.inf, 0.0)
 
 
-def left_out_weights(log_densities: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Log weights (S, n) that turn draws from the posterior of all rows into draws without each row.
+def as_seed(random_state: Any) -> int:
+    """One number from whatever scikit-learn's and NumPy's users pass; a generator moves on."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**62))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**62))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    return as_count(random_state, "random_state", 0)
 
-    They are ∝ 1/p(t_i | t_{−i}, θ), Pareto-smoothed; with them the shapes of their tails, (n,), infinite where nothing
-    can be fitted to one.
-    """
-    from arviz_stats.base.array import array_stats
 
-    weights, shapes = np.empty_like(log_densities), np.full(log_densities.shape[1], np.inf)
-    for i, column in enumerate(log_densities.T):
-        weights[:, i] = -column - logsumexp(-column)
-        if np.ptp(column) > 0.0:
-            try:
-                weights[:, i], shapes[i] = array_stats.psislw(column)
-            except ValueError:  # the largest are all equal: the chains moved too rarely
-                continue
-    return weights, shapes
+def as_seconds(time_budget: Any) -> float:
+    """Seconds from a number or from text such as "2m"."""
+    from bayessel.samplers.run.door import as_seconds as read
+
+    seconds = read(time_budget)
+    assert seconds is not None
+    return seconds

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,14 +11,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_count, as_flag, as_float_array, one_of
-from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
 from bayessel.covariance import Covariance
 from bayessel.errors import NumericalWarning, SamplingWarning
-from bayessel.estimators import _chains
+from bayessel.estimators import _chains, _left_out
+from bayessel.estimators._bar import progress
 from bayessel.estimators._door import WARN_ABOUT, Regressor, validated
+from bayessel.estimators._sparse_predictor import SparsePredictor
 from bayessel.estimators.standardise import Standardisation
-from bayessel.gp import Mixture, Predictor, fit_map
+from bayessel.gp import Mixture, Predictor, fit_map, fit_sparse
 from bayessel.result import Status, fingerprint, worst
 
 if TYPE_CHECKING:
@@ -29,12 +29,8 @@ if TYPE_CHECKING:
 MOST_ROWS = 20_000
 #: test points worked on at a time; what is kept of all of them is what was asked for
 CHUNK = 4096
-#: operations from which on a prediction shows how far it is
-LONG = 3e10
 #: chains that differ by more, or tell less, get a status
 LARGEST_RHAT, LEAST_ESS = 1.05, 50.0
-#: importance weights are smoothed from so many draws on; their tails may be so heavy (Vehtari et al. 2024)
-_FEW_DRAWS, _LARGEST_SHAPE = 20, 0.7
 #: seconds that sampling gets when finding the mode has taken all
 _AT_LEAST = 1e-3
 
@@ -65,6 +61,12 @@ class GPRegressor(Regressor):
         "mc": draws per chain after so many of tuning.
     n_states : int
         "mc": draws that predictions use, evenly spread over all; a test point costs O(n²) for each.
+    sampler : {"tuned", "1996"}
+        "mc": `bayessel.PersistentHMC` with everything tuned, or with the settings of the thesis (one leapfrog step of
+        0.5 n^-1/2, persistence 0.95).
+    inducing : int or None
+        "map": number of inducing inputs of a variational approximation (Titsias 2009), for thousands of rows and more;
+        `log_evidence_` is then a lower bound. None: exact.
     cores : int or None
         "mc": processes; None: one per chain, as many as the machine has.
     progressbar : bool
@@ -72,7 +74,7 @@ class GPRegressor(Regressor):
 
     Attributes
     ----------
-    fit_ : bayessel.gp.GPFit
+    fit_ : bayessel.gp.GPFit, or with inducing inputs bayessel.gp.SparseFit
         The mode, in standardised units: ``theta``, ``hessian``, ``optima`` and the rest.
     covariance_ : Covariance
         In use, with its noise term.
@@ -88,6 +90,8 @@ class GPRegressor(Regressor):
         Standard deviation of the noise, in units of y.
     log_evidence_, model_evidence_ : float
         log p(y | mode), and with the hyperparameters integrated out by Laplace's approximation; in nats, in units of y.
+    kind_ : str
+        What ``log_evidence_`` is: "type2" (exact), or "bound" with inducing inputs.
     trace_ : xarray.DataTree
         "mc": all draws, as ArviZ reads them. None for "map".
     status_ : Status
@@ -128,6 +132,8 @@ class GPRegressor(Regressor):
         tune: int = 250,
         chains: int = 2,
         n_states: int = 100,
+        sampler: str = "tuned",
+        inducing: int | None = None,
         cores: int | None = None,
         progressbar: bool = True,
     ) -> None:
@@ -140,6 +146,8 @@ class GPRegressor(Regressor):
         self.tune = tune
         self.chains = chains
         self.n_states = n_states
+        self.sampler = sampler
+        self.inducing = inducing
         self.cores = cores
         self.progressbar = progressbar
 
@@ -151,19 +159,25 @@ class GPRegressor(Regressor):
         self._check_parameters(len(X))
         self._units = Standardisation.of(X, y) if self.standardise else Standardisation.none(X.shape[1])
         self._rows = self._units.inputs(X), self._units.targets(y)
-        self._seed = as_seed(self.random_state)
+        self._seed = _chains.as_seed(self.random_state)
         self.fingerprint_ = fingerprint(X, y)
         self._remember_version()
         began = perf_counter()
         with few_threads(len(X) ** 2):
-            self.fit_ = fit_map(*self._rows, self.covariance, random_state=self._seed)
+            if self.inducing is None:
+                self.fit_ = fit_map(*self._rows, self.covariance, random_state=self._seed)
+            else:
+                self.fit_ = fit_sparse(*self._rows, self.covariance, n_inducing=self.inducing, random_state=self._seed)
         self.covariance_ = self.fit_.covariance
         self.history_ = [dict(step) for step in self.fit_.history]
+        self.kind_ = self.fit_.kind
         self.log_evidence_ = float(self.fit_.log_evidence) - len(y) * self._units.log_scale
         self.trace_: Any = None
         self._archive: bytes | None = None
         if self.inference == "mc":
-            seconds = None if self.time_budget is None else as_seconds(self.time_budget) - (perf_counter() - began)
+            seconds = (
+                None if self.time_budget is None else _chains.as_seconds(self.time_budget) - (perf_counter() - began)
+            )
             self._sample(self.draws, None if seconds is None else max(seconds, _AT_LEAST))
         self._finish()
         return self
@@ -185,7 +199,7 @@ class GPRegressor(Regressor):
         check_is_fitted(self)
         if self._archive is None:
             raise ValueError("continue_fit goes on with chains; this fit has none: use inference='mc'")
-        seconds = None if time_budget is None else as_seconds(time_budget)
+        seconds = None if time_budget is None else _chains.as_seconds(time_budget)
         self._sample(self.draws if draws is None else as_count(draws, "draws"), seconds)
         self._finish()
         return self
@@ -205,18 +219,25 @@ class GPRegressor(Regressor):
         if self.cores is not None:
             as_count(self.cores, "cores")
         if self.time_budget is not None:
-            as_seconds(self.time_budget)
-        if n > MOST_ROWS:
+            _chains.as_seconds(self.time_budget)
+        one_of(self.sampler, "sampler", ("tuned", "1996"))
+        if self.inducing is not None:
+            as_count(self.inducing, "inducing")
+            if self.inference == "mc":
+                raise ValueError("inducing is for inference='map': the bound of a sparse process is not sampled")
+        elif n > MOST_ROWS:
             raise ValueError(
-                f"an exact Gaussian process on {n} rows needs {24e-9 * n**2:.0f} GB; take a sample of at most "
-                f"{MOST_ROWS} rows"
+                f"an exact Gaussian process on {n} rows needs {24e-9 * n**2:.0f} GB; pass inducing=500, or take a "
+                f"sample of at most {MOST_ROWS} rows"
             )
 
     def _sample(self, draws: int, seconds: float | None) -> None:
         """Run the chains, or go on with them."""
+        model = self.to_pymc()
         self.trace_, self._archive = _chains.run(
             self._archive,
-            self.to_pymc(),
+            model,
+            step=_chains.step(model, len(self._rows[1]), self.sampler),
             draws=draws,
             tune=self.tune,
             chains=self.chains,
@@ -245,8 +266,10 @@ class GPRegressor(Regressor):
                 said = f"{self.trace_.attrs['advice']}; until then predictions are those of the mode"
                 warnings.warn(said, SamplingWarning, stacklevel=3)
         self.theta_ = thetas[0] if self.trace_ is None else thetas
-        self._predictor = Predictor(*self._rows, self.covariance_, thetas)
-        self._every: Predictor | None = None
+        self._predictor: Any = Predictor(*self._rows, self.covariance_, thetas)
+        if self.inducing is not None:
+            self._predictor = SparsePredictor(self.fit_)
+        self._every: Any = None
         m = self._rows[0].shape[1]
         noise = np.mean([self.covariance_.noise(theta, m) for theta in thetas])
         self.noise_std_ = float(np.sqrt(noise)) * self._units.target_scale
@@ -378,36 +401,21 @@ class GPRegressor(Regressor):
         draws, n = self._draws(), len(self._rows[1])
         if self._every is None:
             self._every = self._predictor if draws is None else Predictor(*self._rows, self.covariance_, draws)
-        with few_threads(n**2), self._progress(len(self._every), n**2, "leaving out") as progress:
-            mixture = self._every.leave_one_out(progress)
-        if draws is None or len(draws) < _FEW_DRAWS:
+        states = len(self._every)
+        with few_threads(n**2), progress(self.progressbar, states, float(states) * n**3, "leaving out") as tell:
+            mixture = self._every.leave_one_out(tell)
+        if draws is None or len(draws) < _left_out.FEW_DRAWS:
             return mixture
-        each = log_normal(self._rows[1] - mixture.means, mixture.variances)
-        log_weights, self.pareto_k_ = _chains.left_out_weights(each)
-        limit = min(_LARGEST_SHAPE, 1.0 - 1.0 / np.log10(len(draws)))
-        if (self.pareto_k_ > limit).any():
-            warnings.warn(
-                f"{(self.pareto_k_ > limit).sum()} of {n} rows change the posterior so much that their leave-one-out "
-                f"predictions are unsure (Pareto shape above {limit:.2f}, see pareto_k_); more draws help",
-                NumericalWarning,
-                stacklevel=3,
-            )
+        found, densities, self.pareto_k_ = _left_out.weighted(mixture, self._rows[1])
+        if said := _left_out.doubts(self.pareto_k_, len(draws)):
+            warnings.warn(said, NumericalWarning, stacklevel=3)
         if "log_likelihood" not in self.trace_:
-            self._tell_arviz(each)
-        return Mixture(mixture.means, mixture.variances, log_weights)
+            _left_out.tell_arviz(self.trace_, densities - self._units.log_scale)
+        return found
 
-    def _tell_arviz(self, each: FloatArray) -> None:
-        """Put log p(y_n | other rows, θ) of every draw into the trace, where `arviz.loo` looks for it."""
-        import arviz_base
-        import xarray as xr
-
-        sizes = self.trace_["posterior"].sizes
-        values = (each - self._units.log_scale).reshape(sizes["chain"], sizes["draw"], -1)
-        self.trace_["log_likelihood"] = xr.DataTree(arviz_base.dict_to_dataset({"t": values}, dims={"t": ["row"]}))
-
-    def _mixture(self, X: FloatArray, noise: bool = True, variance: bool = True, progress: Any = None) -> Mixture:
+    def _mixture(self, X: FloatArray, noise: bool = True, variance: bool = True, tell: Any = None) -> Mixture:
         with few_threads(len(self._rows[1]) ** 2):
-            found = self._predictor(self._units.inputs(X), noise, variance, progress)
+            found = self._predictor(self._units.inputs(X), noise, variance, tell)
         return found.scaled(self._units.target_shift, self._units.target_scale)
 
     def _over(self, X: FloatArray, wanted: list[Any], variance: bool = True, parts: bool = False) -> list[FloatArray]:
@@ -415,57 +423,21 @@ class GPRegressor(Regressor):
         n = len(self._rows[1])
         rows = max(CHUNK, 4 * n)  # the factors of a large problem are computed once per piece
         found: list[list[FloatArray]] = [[] for _ in wanted]
-        with self._progress(len(self._predictor) * len(X), n if variance else 1) as progress:
+        points = len(self._predictor) * len(X)
+        with progress(self.progressbar, points, float(points) * n * (n if variance else 1)) as tell:
             for begin in range(0, len(X), rows):
                 part = slice(begin, begin + rows)
 
                 def told(done: int, total: int, begin: int = begin) -> None:
-                    if progress is not None:
-                        progress(begin * len(self._predictor) + done, total)
+                    if tell is not None:
+                        tell(begin * len(self._predictor) + done, total)
 
-                mixture = self._mixture(X[part], variance=variance, progress=told)
+                mixture = self._mixture(X[part], variance=variance, tell=told)
                 for values, function in zip(found, wanted, strict=True):
                     values.append(function(mixture, part) if parts else function(mixture))
         return [np.concatenate(values, axis=-1) for values in found]
-
-    @contextmanager
-    def _progress(
-        self, points: int, each: int, what: str = "predicting"
-    ) -> Iterator[Callable[[int, int], None] | None]:
-        """A bar for work that takes a while: so many points, each so many times the number of rows."""
-        if not self.progressbar or float(points) * each * len(self._rows[1]) < LONG:
-            yield None
-            return
-        from rich.console import Console
-        from rich.progress import Progress
-
-        console = Console(stderr=True)
-        shown = console.is_terminal or console.is_jupyter
-        with Progress(console=console, transient=True, disable=not shown) as bar:
-            task = bar.add_task(what, total=points)
-            yield lambda done, total: bar.update(task, completed=done)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = False
         return tags
-
-
-def as_seed(random_state: Any) -> int:
-    """One number from whatever scikit-learn's and NumPy's users pass; a generator moves on."""
-    if random_state is None:
-        return int(np.random.default_rng().integers(2**62))
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**62))
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31))
-    return as_count(random_state, "random_state", 0)
-
-
-def as_seconds(time_budget: Any) -> float:
-    """Seconds from a number or from text such as "2m"."""
-    from bayessel.samplers.run.door import as_seconds as read
-
-    seconds = read(time_budget)
-    assert seconds is not None
-    return seconds

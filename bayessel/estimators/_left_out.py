@@ -1,0 +1,69 @@
+"""Leave-one-out predictions from draws of the hyperparameters given all rows, by importance weights.
+
+Given θ they are exact; p(θ|t_{−i}) ∝ p(θ|t)/p(t_i|t_{−i}, θ), so each draw weighs 1/p(t_i|t_{−i}, θ) for row i. The
+largest weights are smoothed by a Pareto distribution (Vehtari, Simpson, Gelman, Yao and Gabry 2024).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from bayessel._check import FloatArray
+from bayessel._formulas import log_normal
+from bayessel.gp import Mixture
+
+#: weights are not looked at with fewer draws
+FEW_DRAWS = 20
+#: shapes of Pareto tails up to which weighted means can be relied on, with many draws
+LARGEST_SHAPE = 0.7
+
+
+def weighted(mixture: Mixture, t: FloatArray) -> tuple[Mixture, FloatArray, FloatArray]:
+    """The mixture with its weights; log p(t_i|t_{−i}, θ) of every draw and row, (S, n); shapes of the tails, (n,)."""
+    densities = log_normal(t - mixture.means, mixture.variances)
+    log_weights, shapes = weights(densities)
+    return Mixture(mixture.means, mixture.variances, log_weights), densities, shapes
+
+
+def weights(log_densities: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Log weights (S, n) that turn draws from the posterior of all rows into draws without each row.
+
+    They are ∝ 1/p(t_i | t_{−i}, θ), Pareto-smoothed; with them the shapes of their tails, (n,), infinite where nothing
+    can be fitted to one.
+    """
+    from arviz_stats.base.array import array_stats
+
+    found, shapes = np.empty_like(log_densities), np.full(log_densities.shape[1], np.inf)
+    for i, column in enumerate(log_densities.T):
+        found[:, i] = -column - logsumexp(-column)
+        if np.ptp(column) > 0.0:
+            try:
+                found[:, i], shapes[i] = array_stats.psislw(column)
+            except ValueError:  # the largest are all equal: the chains moved too rarely
+                continue
+    return found, shapes
+
+
+def doubts(shapes: FloatArray, draws: int) -> str:
+    """What to warn of; nothing where all shapes are small enough for so many draws."""
+    limit = min(LARGEST_SHAPE, 1.0 - 1.0 / np.log10(draws))
+    many = int((shapes > limit).sum())
+    if not many:
+        return ""
+    return (
+        f"{many} of {len(shapes)} rows change the posterior so much that their leave-one-out predictions are unsure "
+        f"(Pareto shape above {limit:.2f}, see pareto_k_); more draws help"
+    )
+
+
+def tell_arviz(trace: Any, densities: FloatArray) -> None:
+    """Put the log densities (S, n) into the trace, where `arviz.loo` looks for them."""
+    import arviz_base
+    import xarray as xr
+
+    sizes = trace["posterior"].sizes
+    values = densities.reshape(sizes["chain"], sizes["draw"], -1)
+    trace["log_likelihood"] = xr.DataTree(arviz_base.dict_to_dataset({"t": values}, dims={"t": ["row"]}))
