@@ -61,7 +61,7 @@ class Evaluation(ABC):
 
     @abstractmethod
     def at(self, theta: FloatArray) -> Self:
-        """Move to θ and forget what was pulled."""
+        """Move to θ and forget what was pulled; call it where floating-point warnings are off."""
 
     @abstractmethod
     def values(self, rows: slice, cols: slice) -> FloatArray:
@@ -145,8 +145,9 @@ class Covariance(ABC):
         return len(self.names(m))
 
     def at(self, theta: FloatArray, X: FloatArray) -> Evaluation:
-        """An evaluation of these inputs at θ."""
-        return self.evaluation(X).at(theta)
+        """An evaluation of these inputs at θ; see that it is finite."""
+        with np.errstate(all="ignore"):
+            return self.evaluation(X).at(theta)
 
     def matrix(self, theta: FloatArray, X: FloatArray, Z: FloatArray | None = None) -> FloatArray:
         """Covariances of the noise-free function between rows of X and of Z (default X)."""

@@ -50,15 +50,25 @@ class PeriodicEvaluation(ExponentialEvaluation):
     @override
     def at(self, theta: FloatArray) -> Self:
         self.periods = self._take(theta)
-        u = self.X * (2.0 * np.pi / self.periods)[:, None]
+        self.angles = u = self.X * (2.0 * np.pi / self.periods)[:, None]
         sound = bool(np.isfinite(self.v0) and np.isfinite(u.sum()) and np.isfinite(self.periods).all())
         c, s = np.cos(u), np.sin(u)
         self.circle = np.vstack([c, s])
         # d(cos u, sin u)/d log p = u (sin u, −cos u)
         self.turning = np.vstack([u * s, -u * c])
         self.squares.place(self.circle, self.turning)
+        self.direct = np.zeros(self.k)
         self.finite = self.squares.move(np.concatenate([self.w, self.w]), self.log_v0) and sound
         return self
+
+    @override
+    def pull(self, rows: slice, cols: slice, H: FloatArray) -> None:
+        super().pull(rows, cols, H)
+        # as for the squares: where a weight is large, differences first. Their product with G is still in its place
+        G = self.pulled(rows, cols)
+        for i in {i % self.k for i in self.squares.far}:
+            d = np.subtract.outer(self.angles[i, rows], self.angles[i, cols])
+            self.direct[i] += np.einsum("pq,pq->", G, d * np.sin(d))
 
     @override
     def pull_inputs(self, rows: slice, cols: slice, H: FloatArray) -> FloatArray:
@@ -71,8 +81,10 @@ class PeriodicEvaluation(ExponentialEvaluation):
     def gradient(self) -> FloatArray:
         k, products = self.k, self.squares.products
         found = self.squares.gathered()
-        # Σ G ∂s/∂log p = 2 w Σ G (φ_p − φ_q)·(φ̇_p − φ̇_q), and φ·φ̇ = 0
+        # ∂s/∂log p = 2 w (φ_p − φ_q)·(φ̇_p − φ̇_q) = −2 w (u_p − u_q) sin(u_p − u_q), and φ·φ̇ = 0
         cross = np.einsum("ip,ip->i", self.circle, products[2 * k + 1 :])
         cross += np.einsum("ip,ip->i", self.turning, products[: 2 * k])
-        by_period = self.w * (cross[:k] + cross[k:])
-        return self._together(-0.5 * self.w * (found[:k] + found[k:]), by_period)
+        turned = cross[:k] + cross[k:]
+        for i in self.squares.far:
+            turned[i % k] = self.direct[i % k]
+        return self._together(-0.5 * self.w * (found[:k] + found[k:]), self.w * turned)

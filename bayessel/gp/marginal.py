@@ -8,17 +8,20 @@ is the upper triangle of its transpose: LAPACK works on it in place, at powers o
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
 from bayessel._check import FloatArray, as_flag, as_float_array, as_matrix, as_target, check_finite
+from bayessel._numerics import few_threads
 from bayessel.covariance import Covariance, Evaluation, Standard
 from bayessel.covariance._base import PANEL
 from bayessel.gp._inverse import invert
 from bayessel.result import Status
 
+LOG_2PI = float(np.log(2.0 * np.pi))
 #: up to so many rows the exponentials are kept for the gradient: beyond, making them again costs no more than memory
 KEEP = 512
 
@@ -60,7 +63,7 @@ class Marginal:
     >>> marginal = Marginal(x, np.sin(2 * x))
     >>> value, gradient = marginal.value_and_gradient(marginal.covariance.start(1))
     >>> round(value, 2), gradient.round(1).tolist()
-    (np.float64(-9.78), [0.9, -12.2, 2.0, -0.1, -0.1])
+    (-9.78, [0.9, -12.2, 2.0, -0.1, -0.1])
     """
 
     def __init__(self, X: Any, t: Any, covariance: Covariance | None = None) -> None:
@@ -85,6 +88,10 @@ class Marginal:
             raise ValueError(f"theta must have {self.size} entries ({', '.join(self.names)}), got shape {vector.shape}")
         return vector
 
+    def _threads(self) -> AbstractContextManager[None]:
+        """Of BLAS: one up to 500 rows, where more gain little and may wait for each other a thousand times longer."""
+        return few_threads(8 * len(self.t) ** 2)
+
     def _factorise(self, theta: Any) -> _Workspace | None:
         """The workspace with the factor in its lower triangle; None where there is none."""
         if self._work is None:
@@ -95,24 +102,27 @@ class Marginal:
 
     def value(self, theta: Any) -> float:
         """log p(t|θ) in nats; −inf where Q is not positive definite in double precision."""
-        work = self._factorise(theta)
-        return -np.inf if work is None else work.half_solved(self.t)[0]
+        with self._threads():
+            work = self._factorise(theta)
+            return -np.inf if work is None else work.half_solved(self.t)[0]
 
     def value_and_gradient(self, theta: Any) -> tuple[float, FloatArray]:
         """log p(t|θ) and its derivatives; (−inf, zeros) where Q is not positive definite in double precision."""
-        work = self._factorise(theta)
-        if work is None:
-            return -np.inf, np.zeros(self.size)
-        value, v = work.half_solved(self.t)
-        return value, work.gradient(work.solved(v))
+        with self._threads():
+            work = self._factorise(theta)
+            if work is None:
+                return -np.inf, np.zeros(self.size)
+            value, v = work.half_solved(self.t)
+            return value, work.gradient(work.solved(v))
 
     def factor(self, theta: Any) -> Factor:
         """Cholesky factor and weights at θ, for predictions; arrays of their own."""
-        work = self._factorise(theta)
-        if work is None:
-            raise np.linalg.LinAlgError("the covariance matrix is not positive definite at this theta")
-        _, v = work.half_solved(self.t)
-        return Factor(np.tril(work.Q), work.solved(v), 2.0 * work.half_log_det())
+        with self._threads():
+            work = self._factorise(theta)
+            if work is None:
+                raise np.linalg.LinAlgError("the covariance matrix is not positive definite at this theta")
+            _, v = work.half_solved(self.t)
+            return Factor(np.tril(work.Q), work.solved(v), 2.0 * work.half_log_det())
 
 
 class _Workspace:
@@ -149,7 +159,7 @@ class _Workspace:
     def half_solved(self, t: FloatArray) -> tuple[float, FloatArray]:
         """log p(t|θ) and L⁻¹t."""
         v = blas.dtrsv(self.Q.T, t, lower=0, trans=1)
-        return -0.5 * float(v @ v) - self.half_log_det() - 0.5 * len(v) * np.log(2.0 * np.pi), v
+        return -0.5 * float(v @ v) - self.half_log_det() - 0.5 * len(v) * LOG_2PI, v
 
     def solved(self, v: FloatArray) -> FloatArray:
         """L⁻ᵀv."""
