@@ -12,9 +12,9 @@ from scipy.optimize import minimize
 
 from bayessel._check import FloatArray, as_count, as_flag, as_float_array, as_matrix, check_finite
 from bayessel._numerics import few_threads
-from bayessel.covariance import Covariance, Prior
+from bayessel.covariance import Covariance, Noise, Prior
 from bayessel.gp._fit_map import _check_prior as check_prior
-from bayessel.gp._fit_map import fit_map, with_noise
+from bayessel.gp._fit_map import fit_map
 from bayessel.gp.laplace import hessian_of
 from bayessel.gp.map_result import GPFit, Optimum
 from bayessel.gp.marginal import Marginal
@@ -116,7 +116,8 @@ def fit_sparse(
     t : (n,) array
         Targets, standardised likewise.
     covariance : Covariance, optional
-        Default `bayessel.covariance.Standard`; its bias and linear terms are not approximated.
+        Default `bayessel.covariance.Standard`. Bias and linear terms are not approximated. To one without noise
+        `bayessel.covariance.Noise` is added.
     n_inducing : int
         M. Fewer are used where the rows have no more to say.
     inducing : (M, m) array, optional
@@ -146,7 +147,9 @@ def fit_sparse(
     rng = random_state if isinstance(random_state, np.random.Generator) else np.random.default_rng(random_state)
     as_count(max_evaluations, "max_evaluations")
     move_inducing = as_flag(move_inducing, "move_inducing")
-    bound = SparseMarginal(X, t, None if covariance is None else with_noise(covariance, X))
+    if covariance is not None and not covariance.noisy:
+        covariance = covariance + Noise()
+    bound = SparseMarginal(X, t, covariance)
     theta, chosen_prior = _beginning(bound, start, prior, rng)
     search = _Search(bound, chosen_prior, max_evaluations, callback)
     count = min(as_count(n_inducing, "n_inducing"), len(bound.t))
