@@ -142,7 +142,7 @@ class _Workspace:
         """Q at θ, then its factor L; False where the numbers overflow or Q is not positive definite."""
         evaluation = self.evaluation
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            if not evaluation.at(theta).finite:
+            if not (np.isfinite(theta).all() and evaluation.at(theta).finite):
                 return False
             for rows, cols in self.panels:
                 evaluation.fill(rows, cols, self.Q[rows, cols])
