@@ -1,6 +1,7 @@
 """Reading results: curves over kernel widths, pictures and reports. Nothing here fits a model."""
 
 from bayessel.diagnostics import calibration
+from bayessel.diagnostics._bridge import Bridge, bridge_sampling
 from bayessel.diagnostics._compare import compare
 from bayessel.diagnostics._comparison import WidthComparison
 from bayessel.diagnostics._convergence import Convergence, convergence
@@ -15,12 +16,14 @@ from bayessel.diagnostics._verdict import verdict
 
 __all__ = [
     "CRITERIA",
+    "Bridge",
     "Convergence",
     "Criterion",
     "Optimum",
     "Prediction",
     "Prequential",
     "WidthComparison",
+    "bridge_sampling",
     "calibration",
     "compare",
     "convergence",

@@ -91,11 +91,22 @@ class GPFit:
         return float(np.sqrt(self.covariance.noise(self.theta, self.X.shape[1])))
 
     @cached_property
-    def _hessian_free(self) -> FloatArray:
-        marginal = Marginal(self.X, self.t, self.covariance)
+    def _marginal(self) -> Marginal:
+        return Marginal(self.X, self.t, self.covariance)
 
+    def log_joint(self, theta: FloatArray) -> float:
+        """log p(t|θ) p(θ_free) at any θ, in nats: what was maximised, and what samplers draw from."""
+        value = self._marginal.value(theta)
+        if self.prior is None:
+            return value
+        free, prior = self.free, self.prior
+        part = Prior(prior.is_normal[free], prior.first[free], prior.second[free])
+        return value + part.log_density(np.asarray(theta, dtype=np.float64)[free])
+
+    @cached_property
+    def _hessian_free(self) -> FloatArray:
         def downhill(theta: FloatArray) -> FloatArray:
-            return -marginal.value_and_gradient(theta)[1]
+            return -self._marginal.value_and_gradient(theta)[1]
 
         H = hessian_of(downhill, self.theta, self.free)
         if self.prior is not None:
