@@ -160,12 +160,13 @@ def fit_sparse(
     interrupted = False
     try:
         # the noise of the few rows is too little for what few inducing inputs leave unexplained
-        theta, Z = search.run(bound.best_noise(theta, Z), Z, move=False, share=0.3)
-        if inducing is None:
+        theta = bound.best_noise(theta, Z)
+        if not move_inducing and inducing is None:
+            theta, _ = search.run(theta, Z, move=False, share=0.5)
             again, _ = greedy_variance(bound.parts, theta, bound.X, count, rng)
             if search.better(theta, again):
                 Z = again
-        theta, Z = search.run(theta, Z, move=move_inducing, share=1.0)
+        search.run(theta, Z, move=move_inducing, share=1.0)
     except KeyboardInterrupt:
         if search.best is None:
             raise
@@ -230,7 +231,7 @@ class _Search:
 
         free = np.zeros(k + (Z.size if move else 0))
         ends = [(-RANGE, RANGE)] * k + [(None, None)] * (len(free) - k)
-        options = {"maxfun": left, "maxiter": left, "maxcor": 20, "ftol": 0.0, "gtol": 0.0}
+        options = {"maxfun": left, "maxiter": left, "maxcor": 30, "ftol": 0.0, "gtol": 0.0}
         seen = [len(self.history)]
 
         def enough(x: FloatArray) -> None:
