@@ -12,12 +12,24 @@ from bayessel._check import FloatArray, as_flag, as_positive, one_of
 from bayessel._formulas import from_sums, log_normal
 from bayessel.diagnostics._criteria import CRITERIA
 from bayessel.diagnostics._mdl import FLAGS, precision_code_length, weight_code_length
+from bayessel.diagnostics._process import ProcessReading, is_process, read_process
 from bayessel.diagnostics._reading import Reading, read, unwrap
 from bayessel.errors import DataMismatchError
 
 COLUMNS = ("evidence", "model-evidence", "mdl-w", "mdl-alpha", "loo", "elpd-loo", "gcv", "bic")
 #: numbers that describe a fit rather than judge it; ranked by one of them, the smallest comes first
 DESCRIPTIONS = ("gamma", "n_basis", "noise_std")
+#: columns that only Gaussian processes have: the Monte Carlo error of a sampled evidence, and what sort it is
+_ORDER = (
+    "evidence",
+    "kind",
+    "model-evidence",
+    "model-evidence_se",
+    "model-evidence_kind",
+    *COLUMNS[2:],
+    *DESCRIPTIONS,
+    "status",
+)
 #: what a kind of evidence decides
 _OF_EVIDENCE = ("evidence", "model-evidence", "mdl-alpha")
 
@@ -36,18 +48,22 @@ def compare(
     Made for fits of one kind, such as widths or kernels under one model. Between a sparse and a dense fit distrust
     every column: the sparse one chose its columns, and a precision for each, with the rows it is judged by, and
     evidence, MDL and leave-one-out (at those columns and precisions) all flatter it. The third-level evidence, which
-    pays for every precision, does so least; rows held out, with both fitted anew, decide.
+    pays for every precision, does so least; rows held out, with both fitted anew, decide. The same holds between a
+    Gaussian process, which chose a length for every input, and a linear model.
 
     Parameters
     ----------
     fits
-        Name -> fit: results of `fit_rvm`, `fit_evidence`, `fit_ridge`, or fitted estimators, alone or in a pipeline.
+        Name -> fit: results of `fit_rvm`, `fit_evidence`, `fit_ridge`, `gp.fit_map`, or fitted estimators, alone or in a
+        pipeline.
     by
         Column to rank by: ``"evidence"``, ``"model-evidence"``, ``"elpd-loo"`` (higher is better), ``"mdl-w"``,
         ``"mdl-alpha"``, ``"loo"``, ``"gcv"``, ``"bic"``, ``"gamma"``, ``"n_basis"``, ``"noise_std"`` (lower is better).
     allow_mixed
         Rank evidences of different kinds all the same (``"type2"``: at the best precisions; ``"plug-in"``: at those
-        that another criterion chose, which is never more; ...). The column ``kind`` tells them apart.
+        that another criterion chose, which is never more; ``"bound"``, of inducing inputs, which is less). The column
+        ``kind`` tells them apart. Model evidences are ``"third-level"`` (of linear models: without constants that all
+        of them share), ``"laplace"`` or ``"sampled"`` (of Gaussian processes, with proper priors).
     delta_w, delta_alpha, flags
         Settings of `mdl_w` and `mdl_alpha`. ``flags="index"`` charges a fit that leaves no column out as if every
         column had been named; ``"bernoulli"`` hardly charges it.
@@ -58,6 +74,10 @@ def compare(
         One row per fit (index ``fit``): the columns named above (NaN where a fit does not have one), ``kind``,
         ``status``, and ``difference``: by how much the fit is worse than the best, in the units of `by`. ``gamma`` and
         ``n_basis`` count the bias; ``loo`` and ``elpd-loo`` leave rows out at the precisions and columns of all rows.
+        A Gaussian process has no functions to count (``n_basis``, ``mdl-w``, ``mdl-alpha`` NaN). Its
+        ``model-evidence`` is Laplace's (two gradients for each hyperparameter, computed here), or with
+        ``inference="mc"`` by `bridge_sampling` from the draws (one likelihood for each draw, and as many again); then
+        ``model-evidence_se`` is the Monte Carlo error, and ``model-evidence_kind`` says which of the two it is.
 
     Raises
     ------
@@ -84,14 +104,16 @@ def compare(
         by = by.replace("_", "-")
     one_of(by, "by", COLUMNS + DESCRIPTIONS)
     settings = (as_positive(delta_w, "delta_w"), as_positive(delta_alpha, "delta_alpha"), one_of(flags, "flags", FLAGS))
-    readings = {str(name): read(fit, f"{name!r}") for name, fit in fits.items()}
+    readings = {str(name): _read(fit, f"{name!r}") for name, fit in fits.items()}
     _refuse_different_data(readings)
     if by in _OF_EVIDENCE and not as_flag(allow_mixed, "allow_mixed"):
         _refuse_mixed_kinds(readings, by)
     rows = [
-        _row(reading, unwrap(fit)[0], *settings) for reading, fit in zip(readings.values(), fits.values(), strict=True)
+        at.row() if isinstance(at, ProcessReading) else _row(at, unwrap(fit)[0], *settings)
+        for at, fit in zip(readings.values(), fits.values(), strict=True)
     ]
     table = pd.DataFrame(rows, index=pd.Index(list(readings), name="fit"))
+    table = table[[name for name in _ORDER if name in table]]
     height = table[by] if by in CRITERIA and CRITERIA[by].higher_is_better else -table[by]
     if height.isna().all():
         raise ValueError(f"no fit has a value of {by!r}: rank by another column")
@@ -99,6 +121,11 @@ def compare(
         table["difference"] = np.where(height == height.max(), 0.0, height.max() - height)
     best_first = height.sort_values(ascending=False, kind="stable", na_position="last").index
     return table.loc[best_first]
+
+
+def _read(fit: Any, name: str) -> Reading | ProcessReading:
+    inner, piped = unwrap(fit)
+    return read_process(inner, piped) if is_process(inner) else read(fit, name)
 
 
 def _row(at: Reading, fitted: Any, delta_w: float, delta_alpha: float, flags: str) -> dict[str, Any]:
@@ -135,7 +162,7 @@ def _leave_one_out(at: Reading, fitted: Any) -> tuple[FloatArray, FloatArray] | 
     return at.result.posterior.leave_one_out() if at.result.spectrum.U is not None else None
 
 
-def _refuse_different_data(readings: Mapping[str, Reading]) -> None:
+def _refuse_different_data(readings: Mapping[str, Reading | ProcessReading]) -> None:
     """Targets must be the same, and so must the inputs wherever two fits know theirs."""
     for attribute, what in (("target_fingerprint", "targets"), ("data_fingerprint", "data")):
         known = [(name, getattr(at, attribute)) for name, at in readings.items() if getattr(at, attribute) is not None]
@@ -151,13 +178,23 @@ def _refuse_different_data(readings: Mapping[str, Reading]) -> None:
         raise DataMismatchError(f"the fits have different numbers of rows: {sorted(sizes)}")
 
 
-def _refuse_mixed_kinds(readings: Mapping[str, Reading], by: str) -> None:
+def _refuse_mixed_kinds(readings: Mapping[str, Reading | ProcessReading], by: str) -> None:
     kinds: dict[str, str] = {}
     for name, at in readings.items():
-        kinds.setdefault(at.kind, name)
+        kinds.setdefault(_kind(at, by), name)
     if len(kinds) > 1:
         said = ", ".join(f"{name!r} has {kind}" for kind, name in kinds.items())
         raise ValueError(
             f"the fits have different kinds of evidence ({said}): rank them by a column that means the same for all, "
             f"such as by='elpd-loo', or by={by!r} with allow_mixed=True"
         )
+
+
+def _kind(at: Reading | ProcessReading, by: str) -> str:
+    """What sort of number a fit has in column `by`."""
+    if by != "model-evidence":
+        return at.kind
+    if isinstance(at, ProcessReading):
+        return at.third_kind
+    # of a linear model: flat priors over logarithms, whose widths are left out
+    return "third-level" if at.kind == "type2" else at.kind

@@ -105,8 +105,10 @@ class GPFit:
 
     @cached_property
     def _hessian_free(self) -> FloatArray:
+        marginal = Marginal(self.X, self.t, self.covariance)  # not the one that is kept: its n×n array would be
+
         def downhill(theta: FloatArray) -> FloatArray:
-            return -self._marginal.value_and_gradient(theta)[1]
+            return -marginal.value_and_gradient(theta)[1]
 
         H = hessian_of(downhill, self.theta, self.free)
         if self.prior is not None:
