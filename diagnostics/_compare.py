@@ -54,7 +54,7 @@ def compare(
     Parameters
     ----------
     fits
-        Name -> fit: results of `fit_rvm`, `fit_evidence`, `fit_ridge`, `gp.fit_map`, or fitted estimators, alone or in a
+        Name -> fit: results of `fit_rvm`, `fit_evidence`, `fit_ridge`, `fit_map`, or fitted estimators, alone or in a
         pipeline.
     by
         Column to rank by: ``"evidence"``, ``"model-evidence"``, ``"elpd-loo"`` (higher is better), ``"mdl-w"``,
