@@ -28,6 +28,7 @@ def test_matrix_and_diagonal_are_the_formula(rng, pair):
     np.testing.assert_allclose(covariance.matrix(theta, X), twin(theta, X, X), rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(covariance.matrix(theta, X, Z), twin(theta, X, Z), rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(covariance.diagonal(theta, X), np.diag(twin(theta, X, X)), rtol=1e-13)
+    np.testing.assert_array_equal(np.diag(covariance.matrix(theta, X)), covariance.diagonal(theta, X))
 
 
 def test_any_block_with_any_weights_is_pulled(rng, pair):
@@ -37,9 +38,8 @@ def test_any_block_with_any_weights_is_pulled(rng, pair):
     X[31] = X[5]
     H = rng.normal(size=(20, 15))
     evaluation = covariance.at(theta, X)
-    for i in (0, 13):
-        rows = slice(i, 13 if i == 0 else 20)
-        evaluation.pull(rows, slice(25, 40), H[rows])
+    for rows, cols in [((0, 13), (25, 31)), ((13, 20), (25, 40)), ((0, 13), (31, 40))]:
+        evaluation.pull(slice(*rows), slice(*cols), H[rows[0] : rows[1], cols[0] - 25 : cols[1] - 25])
     expected = derivatives(lambda th: np.sum(H * twin(th, X[:20], X[25:])), theta)
     np.testing.assert_allclose(evaluation.gradient(), expected, rtol=1e-10, atol=1e-11)
 
@@ -50,14 +50,14 @@ def test_moving_forgets_what_was_pulled(rng, pair):
     whole = slice(0, 12)
     evaluation = covariance.evaluation(X, keep=True)
     found = []
-    for at in (theta, theta + 0.3, theta):
+    for at in (theta, theta + 0.3, theta + 12.0, theta):  # differences are taken first at the third
         evaluation.at(at)
         first = np.array(evaluation.values(whole, whole))
         np.testing.assert_array_equal(evaluation.again(whole, whole), first)
         evaluation.pull(whole, whole, H)
         evaluation.pull_diagonal(H[0])
         found.append(evaluation.gradient())
-    np.testing.assert_array_equal(found[0], found[2])
+    np.testing.assert_array_equal(found[0], found[3])
     assert np.abs(found[0] - found[1]).max() > 1e-3
 
 
@@ -87,6 +87,7 @@ def test_only_differences_matter_where_inputs_are_years(rng):
     for covariance in (cov.SquaredExponential(), cov.Matern12(), cov.Matern52()):
         near = covariance.matrix(theta, far - np.array([2000.0, -4096.0, 8192.0]))
         np.testing.assert_allclose(covariance.matrix(theta, far), near, rtol=1e-12)
+        assert not covariance.at(theta, far).squares.far  # at the speed of a product of matrices
 
 
 @pytest.mark.parametrize("name", ["squared exponential", "matern 1/2", "matern 3/2", "matern 5/2", "periodic"])
@@ -221,6 +222,8 @@ def test_noise_is_found_in_sums():
     assert total.noise(np.log([2.0, 0.25, 3.0]), 2) == pytest.approx(0.25)
     assert cov.Standard().noise(np.log([1, 0.5, 1, 1, 1.0]), 1) == pytest.approx(0.5)
     assert cov.Matern12().noise(np.zeros(2), 1) == 0.0
+    assert cov.Standard().with_noise() == cov.Standard() and total.with_noise() == total
+    assert cov.Bias().with_noise() == cov.Bias() + cov.Noise()
     np.testing.assert_array_equal(cov.Noise().matrix(np.zeros(1), np.ones((3, 1))), 0.0)
 
 

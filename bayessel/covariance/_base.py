@@ -132,6 +132,12 @@ class Covariance(ABC):
         """Whether there is a noise term."""
         return False
 
+    def with_noise(self) -> Covariance:
+        """The covariance, `Noise` added to one that has none: without noise the targets would have to be exact."""
+        from bayessel.covariance.affine import Noise
+
+        return self if self.noisy else self + Noise()
+
     def noise(self, theta: FloatArray, m: int) -> float:
         """Variance r² of the noise, 0 where the covariance has none."""
         return 0.0
