@@ -91,6 +91,9 @@ def by_hand(step, log_density, point):
     assert_allclose(step.logp, logp, rtol=1e-6)
     assert_allclose(step.gradient, gradient, rtol=1e-6)
     step._function = log_density
+    if step.jumps:
+        assert_allclose(step.density.value(step.position), logp, rtol=1e-6)
+        step.density.value = lambda q: log_density(q)[0]
     return step
 
 
@@ -114,8 +117,15 @@ def hmc_beside_exact_precision(model, **settings):
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"accept": "metropolis"}, {"n_leapfrog": 3, "window": 2, "updates_per_draw": 2}],
-    ids=["default", "metropolis", "windows"],
+    [
+        {},
+        {"accept": "metropolis"},
+        {"n_leapfrog": 3, "window": 2, "updates_per_draw": 2},
+        {"mass": "dense"},
+        {"mass": "dense", "jumps": True},
+        {"mass": "dense", "jumps": True, "updates_per_draw": 3},
+    ],
+    ids=["default", "metropolis", "windows", "dense", "jumps", "three jumps"],
 )
 def test_tuned_by_nobody_it_finds_the_skewed_target(skewed_model, settings, rng):
     step = PersistentHMC(model=skewed_model, compile_kwargs=PYTHON, **{"updates_per_draw": "auto", **settings})
@@ -208,6 +218,70 @@ def test_planted_stale_gradient_after_another_step(precision_model, rng, monkeyp
     assert worst_error_of_density_and_gradient(step, precision_model, rng) > 0.1
 
 
+def correlated(size=6):
+    """Covariance of neighbours 0.95, its neighbours' 0.95², …, and a mean."""
+    return targets.gaussian(np.arange(size), 0.95 ** np.abs(np.subtract.outer(np.arange(size), np.arange(size))))
+
+
+@pytest.fixture(scope="module")
+def flat_model():
+    with pm.Model() as model:
+        pm.Flat("x", shape=6)
+    return model
+
+
+def by_target(model, target, **settings):
+    step = PersistentHMC(model=model, updates_per_draw="auto", compile_kwargs=PYTHON, **settings)
+    step._function = target.log_density
+    step.density.value = lambda q: target.log_density(q)[0]
+    return step
+
+
+@pytest.mark.parametrize("jumps", [False, True])
+def test_a_dense_mass_finds_correlations(flat_model, jumps, rng):
+    target = correlated()
+    step = by_target(flat_model, target, mass="dense", jumps=jumps)
+    draws = chains_of(step, flat_model, 20, 60, rng, tune=150)["x"]
+    assert_means(target.features(draws), target.expected)
+    cov = 0.95 ** np.abs(np.subtract.outer(np.arange(6), np.arange(6)))
+    ratios = np.linalg.eigvalsh(np.linalg.solve(step.scale, np.linalg.solve(step.scale, cov).T))
+    assert ratios.min() > 0.7 and ratios.max() < 1.4
+    assert step.relaxation < 1.5
+    if jumps:  # what is fitted is the target but for its tails
+        assert step.jump_rate > 0.8 and np.abs(step.location - np.arange(6)).max() < 0.5
+
+
+def test_jumps_need_no_gradient_and_stop_where_they_fail(flat_model, rng):
+    step = by_target(flat_model, correlated(), mass="dense", jumps=True)
+    step.setup_chain(rng, 150, 100)
+    point, seen = flat_model.initial_point(), []
+    for i in range(250):
+        if i == 150:
+            step.stop_tuning()
+        point, (info,) = step.step(point)
+        if i >= 150:
+            seen.append((info["n_jumps"], info["jumps_accepted"], info["n_steps"]))
+            assert_allclose(info["model_logp"], correlated().log_density(point["x"])[0])
+    n_jumps, accepted, gradients = np.sum(seen, axis=0)
+    assert n_jumps >= 200 and accepted > 0.6 * n_jumps and gradients < 80
+    # a funnel is nothing that a t would fit: trajectories do the work
+    funnel = targets.funnel(6, spread=3.0)
+    step = by_target(flat_model, funnel, mass="dense", jumps=True)
+    step.jump_rate, step.location, step.tune = 0.1, np.zeros(6), False
+    step.position = None
+    _, (info,) = step.step({"x": np.ones(6)})
+    assert info["n_jumps"] == 0 and info["n_steps"] > 0
+
+
+def test_a_matrix_for_mass(flat_model, rng):
+    target = correlated()
+    cov = 0.95 ** np.abs(np.subtract.outer(np.arange(6), np.arange(6)))
+    step = by_target(flat_model, target, mass=np.linalg.inv(cov))
+    draws = chains_of(step, flat_model, 20, 60, rng, tune=50, point=lambda c: {"x": target.draw(rng)})["x"]
+    assert_means(target.features(draws), target.expected)
+    assert_allclose(step.scale @ step.scale.T, cov)
+
+
 # --- what is evaluated when -------------------------------------------------------------------------------------
 
 
@@ -294,7 +368,12 @@ def test_cores_do_not_matter(skewed_model):
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"n_leapfrog": 3, "window": 2, "updates_per_draw": 3, "accept": "metropolis"}]
+    "settings",
+    [
+        {},
+        {"n_leapfrog": 3, "window": 2, "updates_per_draw": 3, "accept": "metropolis"},
+        {"mass": "dense", "jumps": True},
+    ],
 )
 @pytest.mark.parametrize("stop", [0, 1, 37, 75, 80, 100, 130])
 def test_a_state_replays_what_followed_it(precision_model, settings, stop):
@@ -462,6 +541,9 @@ def test_what_is_given_stays_as_given(skewed_model, rng):
         ({"mass": "full"}, ValueError, "mass must be one of"),
         ({"mass": [1.0, -1.0, 1.0]}, ValueError, "mass must be positive"),
         ({"mass": [1.0]}, ValueError, "mass must be one number or 3 numbers"),
+        ({"mass": np.eye(2)}, ValueError, "mass must be 3 numbers or a .3, 3. matrix"),
+        ({"mass": "diag", "jumps": True}, ValueError, 'jumps need mass="dense"'),
+        ({"mass": "dense", "jumps": 1}, TypeError, "jumps must be True or False"),
     ],
 )
 def test_bad_settings(skewed_model, settings, error, said):

@@ -16,6 +16,8 @@ from bayessel._check import FloatArray, as_matrix, as_positive_vector
 
 #: draws' worth of belief that the coordinates, in the scales of a diagonal mass, are independent
 SHRINK = 3.0
+#: how often they are drawn there
+PASSES = 3
 
 
 def geometric_mean(gradients: FloatArray, draws: FloatArray) -> FloatArray:
@@ -30,21 +32,25 @@ def geometric_mean(gradients: FloatArray, draws: FloatArray) -> FloatArray:
 def dense_scale(draws: FloatArray, gradients: FloatArray, count: int, scale: FloatArray) -> FloatArray | None:
     """Lower triangular L with LLᵀ ≈ Σ from covariances of `count` draws and gradients; None if they say nothing.
 
-    In the coordinates q/scale, with the scales of a diagonal mass, both covariances are drawn towards independence, so
-    that fewer draws than dimensions are enough for something better than the diagonal.
+    Both covariances are drawn towards independence, so that fewer draws than dimensions are enough for something better
+    than a diagonal: first in the coordinates q/scale, with the scales of a diagonal mass, then in those just found, in
+    which nearly independent they are.
     """
     keep, more = count / (count + SHRINK), SHRINK / (count + SHRINK)
     unit = np.eye(len(scale))
-    with np.errstate(all="ignore"):
-        C = keep * draws / np.outer(scale, scale) + more * unit
-        G = keep * gradients * np.outer(scale, scale) + more * unit
-    if not (np.isfinite(C).all() and np.isfinite(G).all()):
-        return None
-    try:
-        factor = np.linalg.cholesky(geometric_mean(G, C))
-    except np.linalg.LinAlgError:
-        return None
-    return scale[:, None] * factor if np.isfinite(factor).all() else None
+    factor = np.diag(scale)
+    for _ in range(PASSES):
+        with np.errstate(all="ignore"):
+            C = np.linalg.solve(factor, np.linalg.solve(factor, draws).T)
+            G = factor.T @ gradients @ factor
+        if not (np.isfinite(C).all() and np.isfinite(G).all()):
+            return None
+        try:
+            found = np.linalg.cholesky(geometric_mean(keep * G + more * unit, keep * C + more * unit))
+        except np.linalg.LinAlgError:
+            return None
+        factor = factor @ found
+    return factor if np.isfinite(factor).all() else None
 
 
 def scale_of(mass: Any, size: int) -> FloatArray:

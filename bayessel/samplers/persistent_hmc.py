@@ -269,15 +269,18 @@ class PersistentHMC(BlockedStep):
 
     def _plan(self) -> tuple[int, int]:
         """Jumps and Hamiltonian updates in the next draw."""
-        if self.location is None or (self._tuning is None and self.jump_rate < tuning.LEAST_JUMPS):
+        if self.location is None:
             return 0, self.updates
-        if self._tuning is not None and self.jump_rate < tuning.LEAST_JUMPS:
-            return 1, self.updates
+        tunes = self._tuning is not None
+        rate = tuning.jump_rate(self._tuning, self.jump_rate) if self._tuning is not None else self.jump_rate
+        if rate < tuning.LEAST_JUMPS:
+            return int(tunes), self.updates
         if isinstance(self.updates_per_draw, int):
             n_jumps = self.updates_per_draw
         else:
-            n_jumps = 2 if self._tuning is not None else tuning.jumps_per_draw(self.jump_rate)
-        return n_jumps, int(self.rng.random() * tuning.RARELY < 1.0)
+            n_jumps = 1 if tunes else tuning.jumps_per_draw(rate)
+        between = tuning.NOW_AND_THEN if tunes else tuning.RARELY
+        return n_jumps, int(self.rng.random() * between < 1.0)
 
     def _settings(self) -> Settings:
         assert self.step_size is not None

@@ -15,8 +15,8 @@ pace δ of the persistent uniform
 updates per draw
     As many as take the time 1.5 √λ: draws further apart waste gradients, closer ones are nearly copies.
 jumps (see `jumps`)
-    Tried once per draw when a window has given them a proposal; when those of a window are accepted often enough, they
-    take over, and one draw in `RARELY` has a Hamiltonian update as well.
+    Tried once per draw when a window has given them a proposal; as soon as they are accepted often enough they take
+    over, and only one draw in `NOW_AND_THEN` while tuning, one in `RARELY` later, has a Hamiltonian update as well.
 
 Everything here is a value: what is observed goes in, the next `Tuning` comes out.
 """
@@ -45,7 +45,9 @@ KEPT = 128
 SHORT = 60
 #: jumps that are accepted less often are left to others
 LEAST_JUMPS = 0.25
-#: one draw in so many that are made of jumps has a Hamiltonian update as well
+#: one draw in so many that are made of jumps has a Hamiltonian update as well: while tuning, which learns from it
+NOW_AND_THEN = 4
+#: and afterwards
 RARELY = 5
 
 
