@@ -311,6 +311,21 @@ def test_as_many_inducing_inputs_as_rows_and_rows_alike(rng):
     assert np.isfinite(fit.log_evidence)
 
 
+@pytest.mark.parametrize(
+    ("X", "t", "status"),
+    [
+        (np.zeros((1, 1)), np.zeros(1), Status.CONSTANT_TARGET),
+        (np.arange(30.0)[:, None] / 15, np.ones(30), Status.CONSTANT_TARGET),
+        (np.ones((20, 2)), np.arange(20.0), Status.CONVERGED),
+    ],
+)
+def test_degenerate_data_have_a_status(X, t, status):
+    fit = fit_sparse(X, t, n_inducing=12, max_evaluations=40)
+    assert status in (*fit.notes, fit.status)
+    assert np.isfinite([fit.log_evidence, fit.upper, *fit.predict(X)[0]]).all()
+    assert fit.log_evidence <= fit.upper + 1e-2
+
+
 @pytest.mark.slow
 def test_two_thousand_rows_against_the_exact_process(rng):
     """Friedman's first function: 300 inducing inputs come within some nats of the evidence and a tenth of the error."""

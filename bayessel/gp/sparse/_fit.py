@@ -28,6 +28,10 @@ FIRST_ROWS = 1024
 LEAST_GAIN = 1e-2
 #: evaluations over which the gain is measured
 PATIENCE = 10
+#: least noise variance in units of the mean square of t: below, the bound loses its digits
+LEAST_NOISE = 1e-10
+#: jitter where the usual one does not make K_ZZ positive definite
+MORE_JITTER = 1e-6
 #: θ may move this far from where a search began
 RANGE = 15.0
 
@@ -157,10 +161,13 @@ def fit_sparse(
         Z, _ = greedy_variance(bound.parts, theta, bound.X, count, rng)
     else:
         Z = np.array(as_matrix(inducing, "inducing", allow_1d=True))
+    if not np.isfinite(bound.value(theta, Z)):
+        bound.jitter = MORE_JITTER
     interrupted = False
     try:
         # the noise of the few rows is too little for what few inducing inputs leave unexplained
         theta = bound.best_noise(theta, Z)
+        theta[bound.parts.noise] = np.maximum(theta[bound.parts.noise], search.least_noise)
         if not move_inducing and inducing is None:
             theta, _ = search.run(theta, Z, move=False, share=0.5)
             again, _ = greedy_variance(bound.parts, theta, bound.X, count, rng)
@@ -171,7 +178,11 @@ def fit_sparse(
         if search.best is None:
             raise
         interrupted = True
-    assert search.best is not None
+    if search.best is None:
+        raise ValueError(
+            "the bound cannot be computed in double precision where the search begins; give another start, and look "
+            f"for huge values in X: the largest is {np.abs(bound.X).max():.1e}"
+        )
     return _finish(search, interrupted)
 
 
@@ -189,6 +200,8 @@ class _Search:
         self.history: list[dict[str, float]] = []
         self.best: tuple[float, float, FloatArray, FloatArray] | None = None
         self.converged = False
+        power = float(np.mean(bound.t**2))
+        self.least_noise = float(np.log(LEAST_NOISE * power)) if power > 0.0 else np.log(LEAST_NOISE)
 
     def objective(self, theta: FloatArray, Z: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """The bound plus log p(θ), and its gradients; more jitter where it is needed."""
@@ -230,7 +243,9 @@ class _Search:
             return -value, -np.concatenate([by_theta, (by_Z * unit).ravel()] if move else [by_theta])
 
         free = np.zeros(k + (Z.size if move else 0))
-        ends = [(-RANGE, RANGE)] * k + [(None, None)] * (len(free) - k)
+        ends: list[tuple[float | None, float | None]] = [(-RANGE, RANGE)] * k + [(None, None)] * (len(free) - k)
+        for position in self.bound.parts.noise:
+            ends[position] = (min(self.least_noise - theta[position], 0.0), RANGE)
         options = {"maxfun": left, "maxiter": left, "maxcor": 30, "ftol": 0.0, "gtol": 0.0}
         seen = [len(self.history)]
 
@@ -278,6 +293,12 @@ def _finish(search: _Search, interrupted: bool) -> SparseFit:
     total, value, theta, Z = search.best
     bound = search.bound
     notes = [Status.INTERRUPTED] if interrupted else [] if search.converged else [Status.STEP_LIMIT]
+    if bound.jitter == MORE_JITTER:
+        notes.append(Status.ILL_CONDITIONED)
+    if (theta[bound.parts.noise] <= search.least_noise + 1e-6).any():
+        notes.append(Status.NOISE_AT_FLOOR)
+    if float(np.ptp(bound.t)) <= 4.0 * np.finfo(float).eps * float(np.abs(bound.t).max()):
+        notes.append(Status.CONSTANT_TARGET)
     return SparseFit(
         theta=theta,
         names=bound.names,

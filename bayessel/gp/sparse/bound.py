@@ -142,6 +142,7 @@ class SparseMarginal:
         In the eigenvectors of VVᵀ the bound is a sum over M terms for every r², so that this costs one pass.
         """
         theta, Z = self._arguments(theta, Z)
+        theta = theta.copy()
         sums, _ = self._pass(theta, Z, keep=False)
         if sums is None or len(self.parts.noise) != 1:
             return theta
@@ -160,7 +161,6 @@ class SparseMarginal:
         grid = np.linspace(power - 25.0, power + 1.0, 105)
         found = local_minima(minus_bound, grid)
         if found:
-            theta = theta.copy()
             theta[self.parts.noise[0]] = found[0][0]
         return theta
 
