@@ -4,7 +4,9 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import arviz as az
 import joblib
@@ -26,6 +28,7 @@ from bayessel.estimators import _bar, _chains, _left_out
 from bayessel.estimators import gp as module
 from bayessel.estimators.standardise import Standardisation
 from bayessel.gp import Mixture, Predictor
+from bayessel.gp.map_result import Optimum
 from bayessel.result import fingerprint
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -345,7 +348,7 @@ def test_weights_where_nothing_can_be_smoothed():
 def test_leave_one_out_of_a_run_agrees_with_runs_without_the_row(rng):
     """In Monte Carlo standard errors, from independent runs; plain means of the densities differ."""
     X, y = wave(rng, 16)
-    long = {"inference": "mc", "draws": 700, "tune": 300, "cores": 1, "n_states": 1400, "progressbar": False}
+    long = {"inference": "mc", "draws": 250, "tune": 150, "cores": 1, "n_states": 500, "progressbar": False}
     rows = (0, 5, 11)
     with_all, without, naive = [], [], []
     for seed in range(4):
@@ -423,6 +426,24 @@ def test_states_that_predict_are_spread_evenly_and_end_with_the_last():
     assert _chains.kept_draws(7, 1, 3) == [2, 4, 6]
     assert _chains.kept_draws(500, 4, 26) == [71, 142, 214, 285, 357, 428, 499]
     assert _chains.kept_draws(5, 3, 1) == [4]
+
+
+def test_chains_begin_at_optima_of_similar_worth():
+    optima = [Optimum(np.full(2, k), -1.0, height) for k, height in enumerate((-5.0, -7.0, -9.0))]
+    found = _chains.starts(SimpleNamespace(optima=optima), 3)
+    assert [one["theta"][0] for one in found] == [0.0, 1.0, 0.0]
+
+
+def test_an_interrupted_search_for_the_mode_is_not_followed_by_chains(sampled, monkeypatch):
+    whole, X, y = sampled
+    stopped = replace(whole.fit_, status=bs.Status.INTERRUPTED)
+    monkeypatch.setattr(module, "fit_map", lambda *_, **__: stopped)
+    monkeypatch.setattr(_chains, "run", lambda *_, **__: pytest.fail("sampled"))
+    model = clone(whole).fit(X, y)
+    assert model.status_ is bs.Status.INTERRUPTED and model.trace_ is None
+    np.testing.assert_allclose(model.predict(NEW), dense(model, X, y, whole.fit_.theta)[1](NEW)[0], rtol=1e-8)
+    monkeypatch.undo()
+    assert np.array_equal(model.continue_fit().theta_, whole.theta_)
 
 
 def test_disagreement_of_chains_is_measured(rng):

@@ -13,9 +13,12 @@ import numpy as np
 
 from bayessel._check import FloatArray, as_count
 from bayessel.errors import SamplingWarning
+from bayessel.gp import GPFit
 
 #: of fewer draws per chain nothing can be said
 FEWEST = 4
+#: nats: optima that are lower by less may hold a share of the posterior worth seeing
+SIMILAR = 3.0
 #: rows up to which a draw is a good many updates, whatever the tuning says
 FEW_ROWS = 100
 
@@ -60,6 +63,12 @@ def step(model: Any, n: int, sampler: str) -> Any:
             )
         # the posterior of few rows is wide and bent, and gradients cost next to nothing
         return PersistentHMC(mass="dense", updates_per_draw=20 if n <= FEW_ROWS else "auto")
+
+
+def starts(fit: GPFit, chains: int) -> list[dict[str, FloatArray]]:
+    """Where chains begin: at the mode, or in turn at all optima of similar worth, so that it shows if they stay."""
+    good = [one.theta for one in fit.optima if one.log_posterior > fit.optima[0].log_posterior - SIMILAR]
+    return [{"theta": good[k % len(good)]} for k in range(chains)]
 
 
 def kept_draws(draws: int, chains: int, states: int) -> list[int]:

@@ -19,7 +19,7 @@ from bayessel.estimators._bar import progress
 from bayessel.estimators._door import WARN_ABOUT, Regressor, validated
 from bayessel.estimators._sparse_predictor import SparsePredictor
 from bayessel.estimators.standardise import Standardisation
-from bayessel.gp import Mixture, Predictor, fit_map, fit_sparse
+from bayessel.gp import Mixture, Predictor, SparseFit, fit_map, fit_sparse
 from bayessel.result import Status, fingerprint, worst
 
 if TYPE_CHECKING:
@@ -174,11 +174,13 @@ class GPRegressor(Regressor):
         self.log_evidence_ = float(self.fit_.log_evidence) - len(y) * self._units.log_scale
         self.trace_: Any = None
         self._archive: bytes | None = None
-        if self.inference == "mc":
-            seconds = (
-                None if self.time_budget is None else _chains.as_seconds(self.time_budget) - (perf_counter() - began)
-            )
-            self._sample(self.draws, None if seconds is None else max(seconds, _AT_LEAST))
+        self._samples = self.inference == "mc"
+        # who interrupts the search for the mode does not want the chains after it
+        if self._samples and self.fit_.status is not Status.INTERRUPTED:
+            seconds = None
+            if self.time_budget is not None:
+                seconds = max(_chains.as_seconds(self.time_budget) - (perf_counter() - began), _AT_LEAST)
+            self._sample(self.draws, seconds)
         self._finish()
         return self
 
@@ -197,7 +199,7 @@ class GPRegressor(Regressor):
         However often it was stopped, a run has the draws of one that never was.
         """
         check_is_fitted(self)
-        if self._archive is None:
+        if not self._samples:
             raise ValueError("continue_fit goes on with chains; this fit has none: use inference='mc'")
         seconds = None if time_budget is None else _chains.as_seconds(time_budget)
         self._sample(self.draws if draws is None else as_count(draws, "draws"), seconds)
@@ -244,7 +246,7 @@ class GPRegressor(Regressor):
             cores=self.cores,
             random_seed=self._seed,
             time_budget=seconds,
-            initvals={"theta": self.fit_.theta},
+            initvals=_chains.starts(self.fit_, self.chains),
             log_likelihood=False,
             progressbar=self.progressbar,
         )
@@ -267,7 +269,7 @@ class GPRegressor(Regressor):
                 warnings.warn(said, SamplingWarning, stacklevel=3)
         self.theta_ = thetas[0] if self.trace_ is None else thetas
         self._predictor: Any = Predictor(*self._rows, self.covariance_, thetas)
-        if self.inducing is not None:
+        if isinstance(self.fit_, SparseFit):
             self._predictor = SparsePredictor(self.fit_)
         self._every: Any = None
         m = self._rows[0].shape[1]
