@@ -61,7 +61,8 @@ class WidthComparison:
         One row per finished width (index ``width``, or ``kind`` and ``width`` where several kinds were compared): the
         criteria, the standard errors of those that are means or sums over rows (``*_se``) and of their difference to
         the best width (``*_diff_se``), gamma, noise_std, n_basis, status, and notes (further statuses); for
-        model="evidence" also lam of the evidence fit and the lam_* of the ridge criteria.
+        model="gp" signal_std instead of n_basis; for model="evidence" also lam of the evidence fit and the lam_* of the
+        ridge criteria.
     fits
         Predictions at each width some criterion prefers, by the row's label in the table; of a sparse model also at
         separate local optima.
@@ -165,9 +166,10 @@ class WidthComparison:
         inputs += ", ..." if d > 6 else ""
         held = "" if self.held is None else f" fitted and {len(self.held[1])} held out"
         widths = sorted({width_of(label) for label in self.table.index})
-        how = "relevance vector machine" if self.model == "rvm" else "one weight precision"
+        how = {"rvm": "relevance vector machine", "gp": "Gaussian process"}.get(self.model, "one weight precision")
         kinds = listing([kind.replace("_", " ") for kind in self.kinds])
         functions = f"{self.n_centers} functions of each kind ({kinds})" if len(self.kinds) > 1 else ""
+        functions = f"{kinds} covariance" if self.model == "gp" else functions
         return (
             f"{n} rows{held}, target {self.target}, {d}{' standardised' if standardised else ''} "
             f"input{'s' if d > 1 else ''} ({inputs}); {how}, {functions or f'{self.n_centers} {kinds} functions'}, "

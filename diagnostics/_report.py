@@ -68,6 +68,7 @@ footer p { max-width: none; overflow-wrap: anywhere; margin: .2rem 0; }
 _COLUMN_MEANING = {
     "gamma": "Number of well-determined parameters of the fit, between 0 and the number of functions in use.",
     "noise_std": "Standard deviation of the noise the fit settles on, in the units of the target.",
+    "signal_std": "Standard deviation of the function under its prior, in the units of the target.",
     "lam": "Ridge parameter lambda = alpha / beta of the evidence fit; lam_gcv and so on belong to the other criteria.",
     "n_basis": "Number of functions in use; the bias counts as one where it is a function like the others.",
 }
@@ -339,6 +340,9 @@ def _guide(table: pd.DataFrame, criteria: Sequence[str]) -> str:
         "For each width the ridge parameter is tuned anew, for each criterion separately, so a curve compares widths "
         "at their best. "
         if "lam" in table
+        else "For each width the other hyperparameters of the Gaussian process are put at their mode, and every "
+        "criterion judges the process with these. "
+        if "signal_std" in table
         else "For each width one sparse model is fitted, by the evidence, and every criterion judges that model. "
     )
     return (

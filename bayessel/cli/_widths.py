@@ -40,13 +40,14 @@ def add(commands: Any) -> argparse.ArgumentParser:
     widths.add_argument(
         "--model",
         default="evidence",
-        help="evidence (one weight precision; the default) or rvm (sparse: one per weight)",
+        help="evidence (one weight precision; the default), rvm (sparse: one per weight) or gp (Gaussian process)",
     )
     widths.add_argument(
         "--criteria",
         metavar="A,B",
         help="rvm: mdl-w, mdl-alpha, evidence, loo (these by default), model-evidence, elpd-loo, gcv, bic, "
-        "prequential; evidence: evidence, model-evidence, gcv, loo, uev, fpe, bic (default: all)",
+        "prequential; evidence: evidence, model-evidence, gcv, loo, uev, fpe, bic (default: all); gp: evidence, "
+        "model-evidence, loo (these by default), elpd-loo, gcv",
     )
     widths.add_argument(
         "--kind",

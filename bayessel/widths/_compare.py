@@ -51,16 +51,19 @@ def compare_widths(
         two numbers are the bounds of the search.
     model
         ``"evidence"``: linear in the functions, one weight precision alpha, one noise precision beta. ``"rvm"``: the
-        relevance vector machine, a precision for every weight, most of which prune their function.
+        relevance vector machine, a precision for every weight, most of which prune their function. ``"gp"``: a Gaussian
+        process with the covariance v0 exp(-d²/r²), a function around every point; its hyperparameters at their mode.
     criteria
         Default for ``"rvm"``: ``"mdl-w"``, ``"mdl-alpha"``, ``"evidence"``, ``"loo"``; it also has
         ``"model-evidence"``, ``"elpd-loo"`` (leave-one-out log density), ``"gcv"``, ``"bic"``, ``"prequential"`` (some
         thirty fits more per width).
         ``"evidence"`` has ``"evidence"``, ``"model-evidence"``, ``"gcv"``, ``"loo"``, ``"uev"``, ``"fpe"``, ``"bic"``;
-        default: all of them. Higher is better for the evidences and log densities, lower for everything else.
+        default: all of them. ``"gp"`` has ``"evidence"``, ``"model-evidence"`` (by Laplace's approximation), ``"loo"``
+        (these three by default), ``"elpd-loo"``, ``"gcv"``. Higher is better for the evidences and log densities, lower
+        for everything else.
     kind
         Radial function: ``"gaussian"``, ``"multiquadric"``, ``"inverse_multiquadric"`` or ``"cauchy"``, or several: the
-        table then has an index (kind, width).
+        table then has an index (kind, width). ``"gp"`` has the gaussian only.
     centers
         Centres of the functions (M, D); a number M takes M rows spread over the inputs; default: every row of X.
     bias
@@ -109,6 +112,8 @@ def compare_widths(
     engine = _door.check_model(model)
     chosen = _door.check_criteria(model, criteria, held=holdout is not None)
     kinds = _door.check_kinds(kind)
+    if model == "gp":
+        _door.check_process(kinds, centers)
     searched = _door.check_search(search, chosen)
     grid = check_widths(widths)
     budget, tol = as_count(budget, "budget"), as_positive(tol, "tol")

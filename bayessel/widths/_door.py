@@ -10,16 +10,18 @@ import numpy as np
 from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_target, check_magnitude, one_of
 from bayessel.basis import KINDS
 from bayessel.diagnostics._criteria import CRITERIA
-from bayessel.widths import _evidence, _rvm
+from bayessel.widths import _evidence, _gp, _rvm
 from bayessel.widths._grids import spread_rows
 from bayessel.widths._problem import Model
 
-MODELS: dict[str, Model] = {"evidence": _evidence.MODEL, "rvm": _rvm.MODEL}
-_LATER_MODELS = ("search", "gp")
+MODELS: dict[str, Model] = {"evidence": _evidence.MODEL, "rvm": _rvm.MODEL, "gp": _gp.MODEL}
+_LATER_MODELS = ("search",)
 #: why a criterion that another model has is not offered
 _NOT_HERE = {
     ("evidence", "mdl-w"): "it counts the functions a sparse model keeps, and this one keeps all",
     ("evidence", "mdl-alpha"): "it counts the functions a sparse model keeps, and this one keeps all",
+    ("gp", "mdl-w"): "a Gaussian process has no functions to count",
+    ("gp", "mdl-alpha"): "a Gaussian process has no functions to count",
     ("rvm", "uev"): "it is the square of the column noise_std",
     ("rvm", "fpe"): "GCV asks the same question",
 }
@@ -64,6 +66,14 @@ def check_kinds(kind: Any) -> tuple[str, ...]:
             raise ValueError(f"kind is empty: choose from {', '.join(KINDS)}")
         return kinds
     return (one_of(kind, "kind", KINDS),)
+
+
+def check_process(kinds: tuple[str, ...], centers: Any) -> None:
+    """Refuse what a Gaussian process does not have: other kinds of function, and centres."""
+    if kinds != ("gaussian",):
+        raise ValueError(f"model='gp' compares widths of kind='gaussian' only, got {', '.join(map(repr, kinds))}")
+    if centers is not None:
+        raise ValueError("model='gp' has no centres, for its functions lie around every point: leave centers out")
 
 
 def check_data(

@@ -1,0 +1,112 @@
+r"""One width under a Gaussian process: its covariance has that width in all directions, the rest is at its mode.
+
+The covariance is :math:`v_0 e^{-d^2/r^2} + a_0 + \sigma^2\delta` (a₀ with a bias), so w = 2/r² of
+:math:`e^{-wd^2/2}`; v₀, a₀ and σ² are at the maximum of their posterior density, with the priors of Rasmussen (1996)
+for targets of mean absolute deviation 1.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from bayessel._check import FloatArray
+from bayessel._formulas import from_sums, log_normal
+from bayessel.covariance import Bias, Covariance, Noise, SquaredExponential
+from bayessel.diagnostics._criteria import NO_SIGNAL
+from bayessel.diagnostics._curves import Prediction
+from bayessel.errors import NumericalWarning
+from bayessel.gp import GPFit, fit_map
+from bayessel.widths._problem import Model, Outcome, Place, Problem, join_notes, put_error
+
+#: model evidences that differ by less, in nats, are equal
+_TIE = 1e-3
+#: a posterior density higher by less, in nats, is no improvement
+_SAME = 0.01
+
+
+def evaluate(problem: Problem, place: Place, starts: Sequence[Any] = (), beaten: float = -np.inf) -> Outcome | None:
+    """Fit at one width, from the engine's own starts or from those given, and judge the fit."""
+    shift, scale = _units(problem)
+    t = (problem.t - shift) / scale
+    covariance: Covariance = SquaredExponential(ard=False)
+    covariance = covariance + Bias() + Noise() if problem.bias else covariance + Noise()
+    log_w = np.log(2.0) - 2.0 * np.log(place.width)
+    given = [one for one in starts if one is not None]
+    if starts and not given:
+        return None
+    with warnings.catch_warnings():
+        # one warning per width would bury the reader: the statuses are in the table and in the verdict
+        warnings.simplefilter("ignore", NumericalWarning)
+        how: dict[str, Any] = {"starts": np.array(given)} if given else {}
+        fit = fit_map(problem.X, t, covariance, fixed={"log w": log_w}, random_state=problem.seed, **how)
+        if not fit.log_posterior > beaten + _SAME:
+            return None
+        row, losses = _judge(problem, fit, shift, scale)
+    return Outcome(row, _predict(problem, fit, shift, scale), losses, fit.theta, fit.log_posterior)
+
+
+def _units(problem: Problem) -> tuple[float, float]:
+    """Shift and scale of the targets, for which the priors are made; without a bias nothing is shifted."""
+    shift = float(np.median(problem.t)) if problem.bias else 0.0
+    scale = float(np.mean(np.abs(problem.t - shift)))
+    return shift, scale if scale > 0.0 else 1.0
+
+
+def _judge(problem: Problem, fit: GPFit, shift: float, scale: float) -> tuple[dict[str, Any], dict[str, FloatArray]]:
+    """Every criterion asked for, and what describes the fit, in units of the target."""
+    n = fit.n_rows
+    density = -n * np.log(scale)
+    values: dict[str, float] = {"evidence": fit.log_evidence + density}
+    losses: dict[str, FloatArray] = {}
+    beside: dict[str, list[str]] = {note.name: ["fit"] for note in fit.notes if note is not fit.status}
+    errors, variances = fit.leave_one_out()
+    r2 = fit.noise_std**2
+    # the fit is linear in the targets: what it leaves is r²Q⁻¹t, and the diagonal of Q⁻¹ is one over the variances
+    residuals, trace_p = r2 * errors / variances, float(r2 * (1.0 / variances).sum())
+    values["gcv"] = scale**2 * float(from_sums("gcv", n, float(residuals @ residuals), trace_p))
+    put_error(values, losses, "loo", (scale * errors) ** 2)
+    put_error(values, losses, "elpd-loo", log_normal(errors, variances) - np.log(scale))
+    if "model-evidence" in problem.criteria:
+        third = fit.model_evidence
+        values["model-evidence"] = third + density
+        if third <= _without_function(problem, shift, scale) + _TIE:
+            beside[NO_SIGNAL] = ["model-evidence"]
+    if problem.held is not None:
+        X, t = problem.held
+        put_error(values, losses, "holdout", (t - shift - scale * fit.predict(X)[0]) ** 2)
+    row: dict[str, Any] = {name: values[name] for name in problem.criteria}
+    row |= {"gamma": n - trace_p, "noise_std": scale * fit.noise_std}
+    row |= {"signal_std": float(scale * np.exp(0.5 * fit.theta[fit.names.index("log v0")])), "status": fit.status.name}
+    kept = {name: terms for name, terms in losses.items() if name in problem.criteria}
+    return row | {"notes": join_notes(beside)}, kept
+
+
+@lru_cache(maxsize=1)
+def _without_function(problem: Problem, shift: float, scale: float) -> float:
+    """Model evidence of a constant and noise, or of noise alone without a bias: the same at every width."""
+    covariance = Bias() + Noise() if problem.bias else Noise()
+    return float(fit_map(problem.X, (problem.t - shift) / scale, covariance, starts=1).model_evidence)
+
+
+def _predict(problem: Problem, fit: GPFit, shift: float, scale: float) -> Prediction:
+    def at(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        mean, variance = fit.predict(X)
+        return shift + scale * mean, scale * np.sqrt(variance + fit.noise_std**2)
+
+    grid = grid_mean = grid_std = problem.grid()
+    if len(grid):
+        grid_mean, grid_std = at(grid[:, None])
+    return Prediction(*at(problem.X), grid, grid_mean, grid_std)
+
+
+MODEL = Model(
+    evaluate,
+    criteria=("evidence", "model-evidence", "loo", "elpd-loo", "gcv"),
+    default=("evidence", "model-evidence", "loo"),
+    warm=True,
+)
