@@ -20,6 +20,8 @@ NAMES = (
     "samplers",
     "samplers_gradient",
     "samplers_overhead",
+    "samplers_gp",
+    "gp_marginal",
     "gp_map",
 )
 
