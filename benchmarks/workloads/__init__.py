@@ -23,6 +23,8 @@ NAMES = (
     "samplers_gp",
     "gp_marginal",
     "gp_map",
+    "gp_sparse",
+    "gp_delve",
 )
 
 
