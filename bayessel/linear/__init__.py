@@ -1,6 +1,7 @@
 """Linear-in-the-parameters models on plain arrays: no PyMC, no scikit-learn."""
 
 from bayessel.linear.abf import WidthFit, WidthOptimum, fit_abf
+from bayessel.linear.forward import ForwardFit, forward_select
 from bayessel.linear.incremental import RidgeState
 from bayessel.linear.posterior import Posterior, log_evidence, posterior
 from bayessel.linear.refinement import loo_residuals
@@ -12,6 +13,7 @@ from bayessel.linear.third_level import model_evidence_quadrature
 from bayessel.linear.type2 import LinearFit, Maximum, fit_evidence
 
 __all__ = [
+    "ForwardFit",
     "LinearFit",
     "Maximum",
     "Posterior",
@@ -27,6 +29,7 @@ __all__ = [
     "fit_evidence_stream",
     "fit_ridge",
     "fit_rvm",
+    "forward_select",
     "log_evidence",
     "loo_residuals",
     "model_evidence_quadrature",

@@ -1,0 +1,281 @@
+"""Forward selection of columns, plain and regularised, and backward elimination."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sl
+
+from bayessel._check import FloatArray, as_count, as_flag, as_positive, as_target, check_magnitude, one_of
+from bayessel._numerics import few_threads
+from bayessel.linear.forward import stopping
+from bayessel.linear.forward.backward import eliminate
+from bayessel.linear.forward.finish import finish
+from bayessel.linear.forward.growth import Growth
+from bayessel.linear.forward.methods import OrthogonalPenalty, Plain, Regularised
+from bayessel.linear.forward.result import ForwardFit
+from bayessel.linear.sparse.columns import Columns, as_columns
+from bayessel.result import Status
+
+METHODS = ("ols", "rfs", "rols", "backward")
+GAINS = ("error", "cost")
+#: entries of a dictionary from which a pass over it may use several BLAS threads
+SEVERAL_THREADS = 20_000_000
+#: condition number of the chosen columns at which their normal equations have no digit left
+MAX_CONDITION = float(np.finfo(float).eps ** -0.5)
+#: columns up to which the condition number is computed at every size rather than estimated
+_FEW = 100
+
+
+def forward_select(
+    Phi: Any,
+    t: Any,
+    method: str = "ols",
+    stop: str | None = "gcv",
+    *,
+    centre: bool = False,
+    gain: str = "error",
+    lam: float | None = None,
+    reestimate: bool = True,
+    max_size: int | None = None,
+    max_condition: float = MAX_CONDITION,
+    folds: int = 5,
+    random_state: Any = 0,
+) -> ForwardFit:
+    r"""Choose columns of a dictionary one by one, each time the one that helps most, until a criterion stops falling.
+
+    Parameters
+    ----------
+    Phi, t
+        Dictionary (N, P), float64 or float32, or an object with ``shape`` and ``columns(indices)`` that makes columns
+        when they are looked at (`bayessel.basis.LazyDesign`); target (N,).
+    method
+        'ols': orthogonal least squares. 'rfs': regularised forward selection, ridge regression whose one penalty is
+        re-estimated after each addition. 'rols': the same with the penalty on the orthogonalised weights, as cheap as
+        'ols'. 'backward': start from all columns and take away those that are missed least.
+    stop
+        'gcv', 'loo', 'fpe', 'uev', 'bic' (smallest), 'evidence' (largest log evidence of the chosen columns), 'cv'
+        (smallest squared error of `folds`-fold cross-validation, the whole selection repeated in each fold), or None:
+        take `max_size` columns. The search goes on max(15, 0.3 m) columns beyond the best size m.
+    centre
+        Give the bias (not a column of `Phi`) a flat prior.
+    gain
+        'error' looks for the greatest fall of the squared error, 'cost' of the error with its penalty; the same for
+        'ols'.
+    lam
+        Penalty of 'rfs' and 'rols' at the start (default: a hundredth of a typical squared length of a column), kept
+        if not `reestimate`; the penalty of 'backward' (default: none where there are fewer columns than rows, else the
+        best of all columns by GCV).
+    reestimate
+        One step of the re-estimation formula after each addition, for the criterion that stops where it has such a
+        formula, else for GCV.
+    max_size
+        Largest number of columns.
+    max_condition
+        'ols' and 'rols' stop when the condition number of the chosen columns, at unit length, passes this. At the
+        default, 1/sqrt(eps), their variance matrix is singular to working precision.
+    folds, random_state
+        Of cross-validation.
+
+    References
+    ----------
+    Orr 1996, section 7 and appendices A.12 to A.15; Chen, Cowan and Grant 1991.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> Phi = rng.normal(size=(200, 60))
+    >>> fit = forward_select(Phi, Phi[:, [3, 50]] @ [2.0, -1.0] + 0.1 * rng.normal(size=200), stop="bic")
+    >>> fit.order[:2].tolist(), fit.status.name
+    ([3, 50], 'CONVERGED')
+    """
+    one_of(method, "method", METHODS)
+    one_of(gain, "gain", GAINS)
+    centre, reestimate = as_flag(centre, "centre"), as_flag(reestimate, "reestimate")
+    if stop is not None:
+        one_of(stop, "stop", stopping.STOPS)
+    columns = as_columns(Phi)
+    n, p = columns.shape
+    target = as_target(t, n).copy()
+    check_magnitude(target, "t")
+    largest = p if max_size is None else min(as_count(max_size, "max_size", 0), p)
+    if stop is None and max_size is None:
+        raise ValueError("stop=None takes max_size columns: say how many, or name a criterion to stop by")
+    if lam is not None:
+        lam = as_positive(lam, "lam")
+        if method == "ols":
+            raise ValueError("method='ols' has no penalty: leave lam out, or take method='rfs' or 'rols'")
+    if not max_condition > 1.0:
+        raise ValueError(f"max_condition must be greater than 1, got {max_condition!r}")
+    if stop == "cv" and not 2 <= as_count(folds, "folds", 2) <= n:
+        raise ValueError(f"folds must be between 2 and the number of rows, {n}; got {folds}")
+    rng = random_state if isinstance(random_state, np.random.Generator) else np.random.default_rng(random_state)
+    with few_threads(n * p if n * p > SEVERAL_THREADS else 0), np.errstate(all="ignore"):
+        if method == "backward":
+            return eliminate(columns, target, stop, centre, lam, gain, largest, folds, rng)
+        settings = _Settings(method, stop, centre, gain, lam, reestimate, largest, float(max_condition))
+        known = None
+        if stop == "cv":
+            known = _cross_validated(columns, target, settings, folds, rng)
+        return _forward(columns, target, settings, known)
+
+
+class _Settings:
+    def __init__(
+        self,
+        method: str,
+        stop: str | None,
+        centre: bool,
+        gain: str,
+        lam: float | None,
+        reestimate: bool,
+        max_size: int,
+        max_condition: float,
+    ) -> None:
+        self.method, self.stop, self.centre, self.gain, self.lam = method, stop, centre, gain, lam
+        self.reestimate = None if not reestimate else stop if stop in stopping.OF_SUMS else "gcv"
+        self.max_size, self.max_condition = max_size, max_condition
+
+    @property
+    def checks_condition(self) -> bool:
+        """Whether weights are solved from the chosen columns without a penalty to keep them apart."""
+        return self.method != "rfs"
+
+    def start(self, columns: Columns, t: FloatArray, train: Any = None) -> Plain:
+        """A model without functions."""
+        growth = Growth(
+            columns,
+            t,
+            centre=self.centre,
+            train=train,
+            keep_products=self.method == "rfs",
+            least=self.max_condition**-2.0 if self.checks_condition else 0.0,
+        )
+        if self.method == "ols":
+            return Plain(growth)
+        kind = Regularised if self.method == "rfs" else OrthogonalPenalty
+        return kind(growth, self.gain, self.lam, self.reestimate)
+
+
+def _condition(growth: Growth) -> float:
+    """Condition number of the chosen columns at unit length."""
+    k, f = growth.size, growth.n_flat
+    if k == f:
+        return 1.0
+    R = growth.R[f:k, f:k]
+    if k - f <= _FEW:
+        s = sl.svdvals(R, check_finite=False)
+        return float(s[0] / s[-1]) if s[-1] > 0.0 else np.inf
+    share, _ = sl.lapack.dtrcon(np.asfortranarray(R), norm="1", uplo="U", diag="N")
+    return float(1.0 / share) if share > 0.0 else np.inf
+
+
+def _step(models: list[Plain], settings: _Settings) -> list[str | None]:
+    """Add the best candidate to each model, one pass over the dictionary for all; why those end that cannot go on."""
+    ends: list[str | None] = []
+    grown, directions = [], []
+    for model in models:
+        g = model.growth
+        limit = g.n_train - g.n_flat - (1 if settings.method == "ols" else 0)
+        if g.n_columns >= settings.max_size:
+            ends.append("max_size" if settings.max_size < g.columns.shape[1] else "candidates")
+            continue
+        if g.n_columns >= limit:
+            ends.append("rows")
+            continue
+        gains = np.where(g.alive, model.gains(), -np.inf)
+        best = int(np.argmax(gains)) if len(gains) else -1
+        if not np.isfinite(gains[best]):
+            ends.append("candidates")
+            continue
+        directions.append(g.extend(best))
+        g.condition = _condition(g)
+        if settings.checks_condition and g.condition > settings.max_condition:
+            g.retract(directions.pop())
+            ends.append("ill-conditioned")
+            continue
+        grown.append(model)
+        ends.append(None)
+    if grown:
+        products = grown[0].growth.columns.cross(np.column_stack(directions))
+        for k, model in enumerate(grown):
+            model.growth.absorb(products[:, k])
+            model.settle()
+    return ends
+
+
+def _forward(columns: Columns, t: FloatArray, settings: _Settings, known: Any) -> ForwardFit:
+    model = settings.start(columns, t)
+    g = model.growth
+    watch = stopping.Watch()
+    path: list[dict[str, Any]] = []
+    stopped, interrupted = "max_size", False
+    try:
+        while True:
+            at = stopping.record(model, settings.stop)
+            at["condition"] = g.condition
+            if known is not None:
+                at["value"] = known[1][g.n_columns] if g.n_columns < len(known[1]) else np.nan
+            path.append(at)
+            if settings.stop is None or known is not None:
+                watch.best, watch.value = g.n_columns, at["value"]
+                if known is not None and g.n_columns == known[0]:
+                    stopped = known[2]
+                    break
+            elif watch.far_enough(g.n_columns, at["value"]):
+                stopped = "criterion"
+                break
+            (end,) = _step([model], settings)
+            if end is not None:
+                stopped = end
+                break
+    except KeyboardInterrupt:
+        if not path:
+            raise
+        interrupted, stopped = True, "interrupted"
+    best = watch.best
+    reached = len(path) - 1 if known is None else len(known[1]) - 1
+    notes = stopping.notes_of(stopped, best, reached, g.skipped)
+    if settings.stop is None and Status.STEP_LIMIT in notes:
+        notes.remove(Status.STEP_LIMIT)
+    if interrupted:
+        notes.append(Status.INTERRUPTED)
+    f = g.n_flat
+    return finish(
+        columns,
+        t,
+        np.array(g.chosen[:best], dtype=np.intp),
+        float(path[best]["lam"]),
+        method=settings.method,
+        centre=settings.centre,
+        stop=settings.stop,
+        value=float(path[best]["value"]),
+        history=tuple(path),
+        models=[tuple(g.chosen[: entry["size"]]) for entry in path],
+        stopped=stopped,
+        notes=notes,
+        triangle=g.R[f : f + best, f : f + best] * g.lengths[g.chosen[:best]],
+        coordinates=g.z[f : f + best],
+    )
+
+
+def _cross_validated(
+    columns: Columns, t: FloatArray, settings: _Settings, folds: int, rng: np.random.Generator
+) -> tuple[int, list[float], str]:
+    """Best size, the mean squared error of the held rows at each size, and why the folds stopped."""
+    n = len(t)
+    number = rng.permutation(n) % folds
+    models = [settings.start(columns, t, train=number != k) for k in range(folds)]
+    watch, curve, stopped = stopping.Watch(), [], "criterion"
+    while True:
+        curve.append(float(sum(np.sum(model.held_errors() ** 2) for model in models)) / n)
+        size = len(curve) - 1
+        if watch.far_enough(size, curve[-1]):
+            break
+        ends = [end for end in _step(models, settings) if end is not None]
+        if ends:
+            stopped = ends[0]
+            break
+    return watch.best, curve, stopped

@@ -1,0 +1,216 @@
+r"""Backward elimination: from all columns, each time without the one that is missed least (Orr 1996, section 7).
+
+With :math:`G = (H^TH+\lambda I)^{-1}` and the weights w, leaving column j out raises the cost
+:math:`C = |t-Hw|^2 + \lambda|w|^2` by :math:`w_j^2/G_{jj}`, and G and w follow by rank-one updates. They are computed
+afresh from a QR factorisation once in a while, and whenever G has shrunk so much that digits are lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sl
+
+from bayessel._check import FloatArray
+from bayessel._formulas import from_sums
+from bayessel.linear.forward import stopping
+from bayessel.linear.forward.finish import finish
+from bayessel.linear.forward.result import ForwardFit
+from bayessel.linear.ridge import fit_ridge
+from bayessel.linear.sparse.columns import Columns
+from bayessel.linear.sparse.state import IntArray
+from bayessel.linear.spectrum import Spectrum, offsets
+from bayessel.linear.type2 import fit_evidence
+from bayessel.result import Status
+
+#: columns whose inverse is still kept
+MAX_COLUMNS = 5000
+#: removals between two factorisations, and the fall of the largest variance that calls for one
+EVERY, FALL = 64, 1e4
+#: condition number beyond which all columns together are not fitted without a penalty
+INDEPENDENT = 1e7
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """The columns left, and their ridge fit."""
+
+    left: IntArray
+    G: FloatArray
+    w: FloatArray
+    cost: float
+    lam: float
+    removed: int
+
+    @property
+    def sum_squares(self) -> float:
+        """Squared residuals."""
+        return max(self.cost - self.lam * float(self.w @ self.w), 0.0)
+
+    @property
+    def gamma(self) -> float:
+        """Well-determined parameters, the bias not counted."""
+        return len(self.left) - self.lam * float(np.trace(self.G))
+
+
+def descend(H: FloatArray, t: FloatArray, lam: float, gain: str = "error") -> Iterator[Descent]:
+    """All sizes from every column to none; each time the column goes whose absence costs least."""
+    left = np.arange(H.shape[1], dtype=np.intp)
+    G, w, cost = _solve(H, t, lam)
+    top, since, removed = float(G.diagonal().max(initial=0.0)), 0, -1
+    while True:
+        yield Descent(left, G, w, cost, lam, removed)
+        if not len(left):
+            return
+        diagonal = G.diagonal()
+        rise = w**2 / diagonal
+        if gain == "error" and lam > 0.0:
+            w2 = w @ w - 2.0 * w * (G @ w) / diagonal + w**2 * np.einsum("ij,ij->j", G, G) / diagonal**2
+            rise = rise - lam * w2
+        j = int(np.argmin(rise))
+        removed, keep = int(left[j]), np.arange(len(left)) != j
+        column = G[keep, j]
+        cost = cost + float(w[j] ** 2 / G[j, j])
+        w = w[keep] - column * (w[j] / G[j, j])
+        G = G[np.ix_(keep, keep)] - np.outer(column, column / G[j, j])
+        left, since = left[keep], since + 1
+        if len(left) and (since == EVERY or float(G.diagonal().max()) < top / FALL):
+            G, w, cost = _solve(H[:, left], t, lam)
+            top, since = float(G.diagonal().max()), 0
+
+
+def _solve(H: FloatArray, t: FloatArray, lam: float) -> tuple[FloatArray, FloatArray, float]:
+    k = H.shape[1]
+    if lam > 0.0:
+        H, t = np.vstack([H, np.sqrt(lam) * np.eye(k)]), np.append(t, np.zeros(k))
+    Q, R = sl.qr(H, mode="economic", check_finite=False)
+    inverse = sl.solve_triangular(R, np.eye(k), check_finite=False)
+    z = Q.T @ t
+    rest = t - Q @ z
+    return inverse @ inverse.T, inverse @ z, float(rest @ rest)
+
+
+def _centred(H: FloatArray, t: FloatArray, centre: bool) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """Design and target without their means, and the means."""
+    if not centre:
+        return H, t, np.zeros(H.shape[1]), 0.0
+    shift, t_shift = offsets(H), float(offsets(t[:, None])[0])
+    body, target = H - shift, t - t_shift
+    mean, t_mean = body.mean(axis=0), float(target.mean())
+    return body - mean, target - t_mean, shift + mean, t_shift + t_mean
+
+
+def eliminate(
+    columns: Columns,
+    t: FloatArray,
+    stop: str | None,
+    centre: bool,
+    lam: float | None,
+    gain: str,
+    largest: int,
+    folds: int,
+    rng: np.random.Generator,
+) -> ForwardFit:
+    """Backward elimination with a stopping criterion, or down to `largest` columns."""
+    n, p = columns.shape
+    if p > MAX_COLUMNS:
+        raise ValueError(f"method='backward' keeps the inverse of all {p} columns; offer at most {MAX_COLUMNS}")
+    design = columns.raw(np.arange(p))
+    H, y, _, _ = _centred(design, t, centre)
+    if lam is None:
+        lam = _penalty(H, y, n - int(centre))
+    curve: dict[int, float] | None = None
+    if stop == "cv":
+        curve = _cross_validated(design, t, centre, lam, gain, folds, rng)
+    watch = stopping.Watch()
+    path: list[dict[str, Any]] = []
+    lefts: list[IntArray] = []
+    stopped, interrupted = "candidates", False
+    try:
+        for at in descend(H, y, lam, gain):
+            k = len(at.left)
+            entry = _record(at, H, y, stop, n, int(centre))
+            if stop == "evidence":
+                known = Spectrum.of(design[:, at.left], t, centre=centre) if k else None
+                entry["evidence"] = np.nan if known is None else fit_evidence(known).log_evidence
+                entry["value"] = stopping.judged(entry, stop, n)
+            if curve is not None:
+                entry["value"] = curve[k]
+            path.append(entry)
+            lefts.append(at.left)
+            if k > largest:
+                continue
+            if stop is None:
+                watch.best, stopped = k, "max_size"
+                break
+            if watch.far_enough(k, entry["value"]) and np.isfinite(watch.value):
+                stopped = "criterion"
+                break
+    except KeyboardInterrupt:
+        if not path:
+            raise
+        interrupted, stopped = True, "interrupted"
+    chosen = next((left for left in lefts if len(left) == watch.best), lefts[-1])
+    best = next(entry for entry in path if entry["size"] == len(chosen))
+    notes = [Status.PURE_NOISE] if not len(chosen) else []
+    if interrupted:
+        notes.append(Status.INTERRUPTED)
+    # in the order of a forward selection: those that would have gone first come last
+    gone = [entry["column"] for entry in path if entry["column"] in set(chosen.tolist())]
+    order = np.array([j for j in chosen.tolist() if j not in gone] + gone[::-1], dtype=np.intp)
+    return finish(
+        columns,
+        t,
+        order,
+        lam,
+        method="backward",
+        centre=centre,
+        stop=stop,
+        value=float(best["value"]),
+        history=tuple(path),
+        models=[tuple(sorted(left.tolist())) for left in lefts],
+        stopped=stopped,
+        notes=notes,
+    )
+
+
+def _penalty(H: FloatArray, t: FloatArray, free: int) -> float:
+    """No penalty for fewer columns than rows that are clearly independent; else the best by GCV."""
+    spectrum = Spectrum.of(H, t)
+    s = spectrum.s
+    if H.shape[1] < free and s[-1] > s[0] / INDEPENDENT:
+        return 0.0
+    return float(fit_ridge(spectrum).lam)
+
+
+def _record(at: Descent, H: FloatArray, t: FloatArray, stop: str | None, n: int, flat: int) -> dict[str, Any]:
+    S, trace = at.sum_squares, n - flat - at.gamma
+    out: dict[str, Any] = {"size": len(at.left), "column": at.removed, "error": S / n, "gamma": n - trace}
+    out["lam"] = at.lam
+    out |= {name: float(from_sums(name, n, S, trace)) for name in stopping.OF_SUMS}
+    body = H[:, at.left]
+    if stop == "loo":
+        leverage = np.einsum("ij,ij->i", body @ at.G, body) + flat / n
+        out["loo"] = stopping.leave_one_out(t - body @ at.w, 1.0 - leverage)
+    if stop != "evidence":
+        out["value"] = stopping.judged(out, stop, n)
+    return out
+
+
+def _cross_validated(
+    H: FloatArray, t: FloatArray, centre: bool, lam: float, gain: str, folds: int, rng: np.random.Generator
+) -> dict[int, float]:
+    """Mean squared error of held rows at each size."""
+    n, p = H.shape
+    number = rng.permutation(n) % folds
+    total = np.zeros(p + 1)
+    for k in range(folds):
+        held = number == k
+        body, target, mean, level = _centred(H[~held], t[~held], centre)
+        for at in descend(body, target, lam, gain):
+            guess = level + (H[held][:, at.left] - mean[at.left]) @ at.w
+            total[len(at.left)] += float(np.sum((t[held] - guess) ** 2))
+    return dict(enumerate((total / n).tolist()))

@@ -1,0 +1,140 @@
+"""What forward selection found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayessel._check import FloatArray, as_matrix
+from bayessel.linear.posterior import Posterior
+from bayessel.linear.sparse.state import IntArray
+from bayessel.linear.spectrum import Spectrum
+from bayessel.linear.type2 import LinearFit
+from bayessel.result import Status, fingerprint
+
+
+class PathPoint(NamedTuple):
+    """The best of one size: value of the criterion, and the columns."""
+
+    value: float
+    basis: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ForwardFit:
+    r"""Columns chosen one by one, and the model on them.
+
+    The weights are the method's own: least squares ('ols'), or penalised by `lam`. The evidence, `alpha`, `beta` and
+    the noise level are those of the chosen columns under one prior precision, both at their best (`evidence_fit`): what
+    the evidence says of this choice, so that it compares with other models.
+
+    Attributes
+    ----------
+    basis, coef : (k,) arrays
+        Columns in use, ascending, and their weights.
+    intercept : float
+        The bias of a centred fit.
+    order : (k,) array
+        The same columns in the order of selection.
+    lam : float
+        Penalty of the weights.
+    log_evidence, model_evidence, alpha, beta : float
+        Of the chosen columns; see above.
+    stop, value
+        The criterion and its value at this size.
+    path : dict
+        Size -> (value, basis): the criterion, and the columns in the order of selection.
+    history : tuple of dict
+        One record per size, from 0 (no function): size, column, error (mean squared residual), gamma, lam, condition
+        (of the chosen columns at unit length), gcv, uev, fpe, bic, and value, what the search was stopped by (minus the
+        evidence, or what is made small).
+    stopped : str
+        Why the path ends: 'criterion', 'ill-conditioned', 'candidates', 'max_size', 'rows' or 'interrupted'.
+    U, orthogonal_coef : (k, k), (k,) arrays
+        :math:`H = \tilde HU` in the order of selection, and the weights :math:`\tilde w = U w` of the orthogonalised
+        columns; None for backward elimination.
+    status, notes
+        The most serious remark, and all of them.
+    """
+
+    log_evidence: float
+    basis: IntArray
+    coef: FloatArray
+    intercept: float
+    order: IntArray
+    alpha: float
+    beta: float
+    lam: float
+    gamma: float
+    method: str
+    stop: str | None
+    value: float
+    path: dict[int, PathPoint] = field(repr=False)
+    history: tuple[dict[str, Any], ...] = field(repr=False)
+    stopped: str
+    status: Status
+    notes: tuple[Status, ...]
+    n_rows: int
+    n_candidates: int
+    evidence_fit: LinearFit = field(repr=False)
+    spectrum: Spectrum = field(repr=False)
+    posterior: Posterior = field(repr=False)
+    turn: FloatArray | None = field(repr=False)
+    design: FloatArray = field(repr=False)
+    target: FloatArray = field(repr=False)
+    U: FloatArray | None = field(default=None, repr=False)
+    orthogonal_coef: FloatArray | None = field(default=None, repr=False)
+    kind: str = "type2"
+
+    @property
+    def n_basis(self) -> int:
+        """Number of columns in use, the bias of a centred fit not counted."""
+        return len(self.basis)
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise, by the evidence of the chosen columns."""
+        return float(self.beta**-0.5)
+
+    @property
+    def model_evidence(self) -> float:
+        """Evidence of the chosen columns with both precisions integrated out."""
+        return self.evidence_fit.model_evidence
+
+    @property
+    def fingerprint(self) -> str:
+        """Name of the target this was fitted to."""
+        return fingerprint(self.target)
+
+    @property
+    def sum_squares(self) -> float:
+        """Sum of squared residuals."""
+        return self.posterior.sum_squares
+
+    def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
+        """Errors of each row predicted from all others with these columns, and the variances of those predictions."""
+        return self.posterior.leave_one_out()
+
+    def predict(self, Phi: Any, return_std: bool = False) -> Any:
+        """Mean at new rows of the dictionary, and the standard deviation of a new observation (noise included).
+
+        `Phi` holds all columns of the dictionary, or those of `basis` alone.
+        """
+        rows = np.asarray(Phi, dtype=float) if np.ndim(Phi) == 2 and np.shape(Phi)[1] == 0 else as_matrix(Phi, "Phi")
+        if rows.shape[1] == self.n_candidates:
+            rows = rows[:, self.basis]
+        elif rows.shape[1] != self.n_basis:
+            raise ValueError(
+                f"Phi must have the {self.n_candidates} columns of the dictionary, or the {self.n_basis} in use; "
+                f"got shape {rows.shape}"
+            )
+        mean = np.asarray(rows @ self.coef + self.intercept)
+        if not return_std:
+            return mean
+        if not self.n_basis:
+            variance = np.full(len(rows), self.spectrum.n_flat / (self.beta * self.n_rows))
+        else:
+            variance = self.posterior.variance(rows if self.turn is None else rows @ self.turn)
+        return mean, np.sqrt(variance + 1.0 / self.beta)

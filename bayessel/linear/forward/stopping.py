@@ -1,0 +1,92 @@
+r"""Where to stop: what a criterion says along the path, and how long to go on beyond its best.
+
+A search ends when the model has more than :math:`\max(15, 0.3\,m_h)` functions beyond the size :math:`m_h` at which the
+criterion was best (Barrio, Romero and Belanche, section 6.1.3 of the evidence-guided search); the model of that size
+is returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bayessel._formulas import from_sums
+from bayessel.linear.forward.methods import Plain
+from bayessel.linear.ridge import NOISE_SHARE
+from bayessel.linear.type2 import fit_evidence
+from bayessel.result import Status
+
+#: criteria that follow from two sums, and are in every record of a path
+OF_SUMS = ("gcv", "uev", "fpe", "bic")
+STOPS = ("gcv", "loo", "fpe", "uev", "bic", "evidence", "cv")
+
+
+def patience(size: int) -> int:
+    """Functions to go on beyond the best size before giving up."""
+    return max(15, round(0.3 * size))
+
+
+class Watch:
+    """The best size so far, and whether the search has gone far enough beyond it."""
+
+    def __init__(self, wait: Callable[[int], int] = patience) -> None:
+        self.wait = wait
+        self.best, self.value = 0, np.inf
+
+    def far_enough(self, size: int, value: float) -> bool:
+        """Note the value, to be made small, at a size; NaN counts as no value."""
+        if value < self.value:
+            self.best, self.value = size, value
+        return abs(size - self.best) > self.wait(self.best)
+
+
+def record(method: Plain, stop: str | None) -> dict[str, Any]:
+    """Every criterion that is cheap at the present size, and the one that stops the search as ``value``."""
+    g = method.growth
+    S, trace = method.sums()
+    out: dict[str, Any] = {"size": g.n_columns, "column": g.chosen[-1] if g.chosen else -1}
+    out |= {"error": S / g.n_train, "gamma": g.n_train - trace, "lam": method.lam}
+    out |= {name: float(from_sums(name, g.n_train, S, trace)) for name in OF_SUMS}
+    if stop == "loo":
+        out["loo"] = leave_one_out(*method.left_out())
+    elif stop == "evidence":
+        out["evidence"] = evidence(method) if g.n_columns else np.nan
+    out["value"] = judged(out, stop, g.n_train)
+    return out
+
+
+def judged(at: dict[str, Any], stop: str | None, n_rows: int) -> float:
+    """Value of the stopping criterion, infinite where it says nothing because too few rows are left to the noise."""
+    if stop is None or stop == "cv":
+        return np.nan
+    if stop == "evidence":
+        return -float(at["evidence"])
+    return float(at[stop]) if n_rows - at["gamma"] >= NOISE_SHARE[stop] * n_rows else np.inf
+
+
+def leave_one_out(residual: Any, complement: Any) -> float:
+    """Mean squared error of each row predicted by the model of all others."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.mean(np.where(complement > 0.0, residual / complement, np.inf) ** 2))
+
+
+def evidence(method: Plain) -> float:
+    """Log evidence of the chosen columns with one alpha and beta at their best."""
+    return fit_evidence(Plain(method.growth).spectrum).log_evidence
+
+
+def notes_of(stopped: str, best: int, reached: int, skipped: bool) -> list[Status]:
+    """What is to be said of how a path ended."""
+    notes = []
+    if best == reached and reached > 0:  # it was still getting better
+        if stopped == "ill-conditioned":
+            notes.append(Status.ILL_CONDITIONED)
+        elif stopped == "max_size":
+            notes.append(Status.STEP_LIMIT)
+    if skipped:
+        notes.append(Status.COLLINEAR_SKIPPED)
+    if best == 0:
+        notes.append(Status.PURE_NOISE)
+    return notes
