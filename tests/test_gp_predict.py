@@ -266,3 +266,24 @@ def test_a_mixture_closer_than_newton_may_jump_is_halved(rng, monkeypatch):
     assert np.exp(mixed.log_cdf(np.array([value]))[0]) == pytest.approx(1 / 3 + 1e-9, rel=1e-12)
     monkeypatch.setattr(mixture, "_MOST_STEPS", 1)
     assert abs(mixed.quantiles(1 / 3 + 1e-9)[0, 0] - value) > 1e-3
+
+
+@pytest.mark.slow
+def test_a_prediction_costs_little_more_than_its_triangular_solve(rng):
+    """Per test point n² operations at the speed of BLAS: everything else is a fraction of that."""
+    import time
+
+    from scipy.linalg import blas
+
+    X, t, thetas, new = problem(rng, n=1000, m=8, states=1, N=4096)
+    predictor = Predictor(X, t, None, thetas)
+    upper, right = predictor.factor(0).L.T, rng.normal(size=(1000, 4096)).T
+    times = {"solve": [], "all": []}
+    for _ in range(9):
+        began = time.perf_counter()
+        blas.dtrsm(1.0, upper, right, side=1, lower=0, overwrite_b=0)
+        middle = time.perf_counter()
+        predictor(new)
+        times["solve"].append(middle - began)
+        times["all"].append(time.perf_counter() - middle)
+    assert min(times["all"]) < 1.6 * min(times["solve"])
