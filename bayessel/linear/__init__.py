@@ -3,9 +3,11 @@
 from bayessel.linear.abf import WidthFit, WidthOptimum, fit_abf
 from bayessel.linear.forward import ForwardFit, forward_select
 from bayessel.linear.incremental import RidgeState
+from bayessel.linear.loomi import LOOMIFit, fit_loomi
 from bayessel.linear.posterior import Posterior, log_evidence, posterior
 from bayessel.linear.refinement import loo_residuals
 from bayessel.linear.ridge import RidgeFit, criteria, fit_ridge, reestimate_lambda
+from bayessel.linear.selection import SearchFit, search
 from bayessel.linear.sparse import SparseFit, fit_rvm
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.streaming import fit_evidence_stream
@@ -14,11 +16,13 @@ from bayessel.linear.type2 import LinearFit, Maximum, fit_evidence
 
 __all__ = [
     "ForwardFit",
+    "LOOMIFit",
     "LinearFit",
     "Maximum",
     "Posterior",
     "RidgeFit",
     "RidgeState",
+    "SearchFit",
     "SparseFit",
     "Spectrum",
     "WidthFit",
@@ -27,6 +31,7 @@ __all__ = [
     "fit_abf",
     "fit_evidence",
     "fit_evidence_stream",
+    "fit_loomi",
     "fit_ridge",
     "fit_rvm",
     "forward_select",
@@ -35,4 +40,5 @@ __all__ = [
     "model_evidence_quadrature",
     "posterior",
     "reestimate_lambda",
+    "search",
 ]

@@ -1,0 +1,134 @@
+"""The search for basis functions that the evidence guides."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bayessel._check import as_count, as_flag, as_target, check_magnitude
+from bayessel._numerics import few_threads
+from bayessel.linear.selection.driver import Place, Search
+from bayessel.linear.selection.finish import settle
+from bayessel.linear.selection.objectives import Objective
+from bayessel.linear.selection.result import SearchFit
+from bayessel.linear.selection.state import WorkingModel
+from bayessel.linear.selection.strategies import parse
+from bayessel.linear.sparse.columns import as_columns
+from bayessel.result import Status, worst
+
+#: entries of a dictionary from which the passes over it may use several BLAS threads
+SEVERAL_THREADS = 20_000_000
+
+
+def search(
+    F: Any,
+    t: Any,
+    strategy: Any = "pta(1,0)",
+    *,
+    score: str = "evidence",
+    centre: bool = False,
+    top: int = 0,
+    max_size: int | None = None,
+    tol: float = 0.1,
+    callback: Callable[[Search], None] | None = None,
+) -> SearchFit:
+    r"""Select basis functions by a search that the model evidence guides (Barrio, Romero and Belanche 2010).
+
+    One precision for all weights and one for the noise; functions are added and removed one at a time, the precisions
+    re-estimated after each change. The search ends when the model is max(15, 0.3 m) functions larger than the best one
+    seen, of m functions. Every added function costs one pass over the dictionary, removed ones none.
+
+    Parameters
+    ----------
+    F
+        Dictionary (N, P), float64 or float32, or an object with ``shape`` and ``columns(indices)`` that makes columns
+        when they are looked at (`bayessel.basis.LazyDesign`; it is stored in single precision for the search where that
+        takes no more than 2 GB, and the result is worked out from the columns themselves).
+    t
+        Target (N,).
+    strategy
+        'pta(l,r)': plus l, take away r; 'pta(1,0)', forward selection, is the fastest. 'sffs': floating, the smallest
+        models with the highest evidence. 'oscil(c)': swings around the size of the forward selection. Or a callable,
+        see `bayessel.linear.selection.strategies`.
+    score
+        'evidence' (third level, precisions integrated out). 'loo', 'elpd-loo', 'mdl-w', 'mdl-alpha': that criterion
+        instead, at the precisions of the evidence, for the 8 candidates the evidence likes best.
+    centre
+        Give a bias (which is not a column of `F`) a flat prior.
+    top
+        Re-estimate the precisions for that many of the best candidates before one is chosen; 0 trusts the scores, which
+        leave the precisions as they are.
+    max_size
+        Largest model; default N - 1.
+    tol
+        The precisions are left alone while re-estimation would move them by less than `tol` standard deviations.
+    callback
+        Called with the `Search` after every change; an exception ends the search, KeyboardInterrupt keeps what is
+        there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> F = rng.normal(size=(200, 60))
+    >>> fit = search(F, F[:, [3, 50]] @ [2.0, -1.0] + 0.1 * rng.normal(size=200), "sffs")
+    >>> fit.basis.tolist(), fit.status.name
+    ([3, 50], 'FEW_WELL_DETERMINED')
+    """
+    start = time.perf_counter()
+    columns = as_columns(F, "F")
+    target = as_target(t, columns.shape[0]).copy()
+    check_magnitude(target, "t")
+    as_flag(centre, "centre")
+    as_count(top, "top", 0)
+    if max_size is not None:
+        as_count(max_size, "max_size")
+    if not (isinstance(tol, int | float) and not isinstance(tol, bool) and np.isfinite(tol) and tol >= 0.0):
+        raise ValueError(f"tol must be a number of at least 0, got {tol!r}")
+    objective, drive = Objective.named(score), parse(strategy)
+    columns = columns.store()
+    entries = columns.shape[0] * columns.shape[1]
+    notes: list[Status] = []
+    with few_threads(entries if entries > SEVERAL_THREADS else 0):
+        model = WorkingModel(columns, target, bool(centre))
+        work = Search(model, objective, top=top, max_size=max_size, tol=float(tol), callback=callback)
+        chosen: tuple[int, ...] | None = None
+        if model.worth_searching:
+            try:
+                place = drive(work)
+                chosen = place.model.active if isinstance(place, Place) else None
+            except KeyboardInterrupt:
+                notes.append(Status.INTERRUPTED)
+        if chosen is None:
+            chosen = work.path[work.best_size].basis if work.best_size else ()
+        order = np.array(chosen, dtype=np.intp)
+        if model.skipped:
+            notes.append(Status.COLLINEAR_SKIPPED)
+        del model
+        work.model.let_go()
+        basis = np.sort(order)
+        columns.release()
+        design = columns.raw(basis) if len(basis) else np.zeros((len(target), 0))
+        numbers = settle(design, target, centre=bool(centre))
+    notes.extend(numbers.pop("notes"))
+    return SearchFit(
+        **numbers,
+        basis=basis,
+        order=order,
+        n_rows=len(target),
+        n_candidates=columns.shape[1],
+        status=worst(notes),
+        notes=tuple(notes),
+        history=tuple(work.history),
+        path=dict(sorted(work.path.items())),
+        n_added=work.n_added,
+        n_removed=work.n_removed,
+        seconds=time.perf_counter() - start,
+        score=score,
+        design=design,
+        target=target,
+        strategy=str(drive) if isinstance(strategy, str) else getattr(strategy, "__name__", str(strategy)),
+    )

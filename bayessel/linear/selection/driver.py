@@ -1,0 +1,318 @@
+"""What a strategy drives: add the best function, remove the least useful one, and keep account of the path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayessel._check import FloatArray
+from bayessel.linear.selection.level import Level, Small, best_level, level_at, settled
+from bayessel.linear.selection.objectives import Objective, Trial
+from bayessel.linear.selection.scores import (
+    Sums,
+    after_adding,
+    after_removing,
+    candidate_sums,
+    gains_of_adding,
+    gains_of_removing,
+)
+from bayessel.linear.selection.state import Snapshot, WorkingModel
+
+#: updates for unchanged precisions in a row, and the smallest lambda (longest function: length 1) they are used at
+MOST_UPDATES, SAFE_LAMBDA = 10, 1e-6
+#: relative difference of two values that counts
+DIFFERENT = 1e-10
+
+
+@dataclass(frozen=True)
+class PathPoint:
+    """The best model seen of one size.
+
+    Attributes
+    ----------
+    value : float
+        The objective: model evidence, or what `score` asked for.
+    basis : tuple of int
+        Columns in the order they came.
+    """
+
+    value: float
+    basis: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A model to come back to."""
+
+    model: Snapshot
+    small: Small
+    held: Level
+    level: Level
+    value: float
+
+
+def _better(value: float, than: float) -> bool:
+    """Whether a value is larger by more than rounding."""
+    return bool(value > than and (than == -np.inf or value > than + DIFFERENT * (1.0 + abs(than))))
+
+
+class Search:
+    """A model, and what may be done to it.
+
+    Attributes
+    ----------
+    size, value : int, float
+        Functions in use, and the objective of this model (larger is better).
+    best_size, best_value
+        Of the best model so far.
+    path : dict
+        Size -> `PathPoint`.
+    """
+
+    def __init__(
+        self,
+        model: WorkingModel,
+        objective: Objective,
+        *,
+        top: int = 0,
+        max_size: int | None = None,
+        tol: float = 0.1,
+        callback: Callable[[Search], None] | None = None,
+    ) -> None:
+        self.model = model
+        self.objective = objective
+        self.top = top
+        self.max_size = max_size
+        self.tol = tol
+        self.callback = callback
+        self.path: dict[int, PathPoint] = {}
+        self.history: list[dict[str, Any]] = []
+        self.best_size, self.best_value = 0, -np.inf
+        self.value = -np.inf
+        self.n_added = self.n_removed = 0
+        self.exhausted = False
+        self.small = model.small()
+        self.held = self.level = Level(1.0, 1.0, 0.0, float(model.n_rows), -np.inf, -np.inf)
+        self._sums: Sums | None = None
+        self._updates = 0
+
+    # ---- what a strategy asks
+
+    @property
+    def size(self) -> int:
+        """Functions in use."""
+        return self.model.size
+
+    @property
+    def going(self) -> bool:
+        """Whether to go on: until the model is max(15, 0.3 m) functions larger than the best one, of m functions."""
+        return self.size <= self.best_size + max(15, round(0.3 * self.best_size))
+
+    def better(self, than: float) -> bool:
+        """Whether this model is better than a value, by more than rounding."""
+        return _better(self.value, than)
+
+    def add(self, beyond: bool = False) -> bool:
+        """Add the best candidate; False where there is none, or none may come (`beyond`: past the largest size)."""
+        if not self.model.room or (self.max_size is not None and self.size >= self.max_size and not beyond):
+            return False
+        model = self.model
+        while True:
+            j = self._choose()
+            if j is None:
+                self.exhausted = True
+                return False
+            q, h, rho = model.extended(j)
+            if rho > 0.0:
+                break
+            model.skip(j)
+        sums, small, B = self._sums, self.small, model.B
+        row = model.add(j, q, h, rho)
+        self.n_added += 1
+        held = self._moved()
+        if held and sums is not None:
+            self._sums = after_adding(sums, small, self.held.lam, B, row, rho, j, h)
+        self._note("add", j)
+        return True
+
+    def remove(self, if_best: bool = False) -> bool:
+        """Remove the function whose loss costs least; with `if_best` only if no model of that size was as good."""
+        if self.size < 2:
+            return False
+        model = self.model
+        k = self._least()
+        turned = model.rotation(k)
+        if if_best:
+            known = self.path.get(self.size - 1)
+            if known is not None and not _better(self._without(k, turned), known.value):
+                return False
+        sums = self._sums
+        updated = None if sums is None else after_removing(sums, self.small, self.held.lam, model.B, k)
+        j = model.active[k]
+        model.remove(k, turned)
+        self.n_removed += 1
+        if self._moved() and updated is not None:
+            self._sums = updated
+        self._note("remove", j)
+        return True
+
+    def snapshot(self) -> Place:
+        """Copy the model, to come back to it."""
+        return Place(self.model.snapshot(), self.small, self.held, self.level, self.value)
+
+    def restore(self, place: Place) -> None:
+        """Go back to a model."""
+        self.model.restore(place.model)
+        self.small, self.held, self.level, self.value = place.small, place.held, place.level, place.value
+        self._sums = None
+
+    def go_to_best(self) -> None:
+        """Go back to the best model so far; not counted among the functions added and removed."""
+        if not self.path:
+            return
+        wanted = self.path[self.best_size].basis
+        model = self.model
+        for k in range(self.size - 1, -1, -1):
+            if model.active[k] not in wanted:
+                model.remove(k)
+        for j in wanted:
+            if j not in model.active:
+                model.add(j, *model.extended(j))
+        self._moved()
+        self.value = self._judge()
+
+    # ---- how it is done
+
+    def sums(self) -> Sums:
+        """Return the sums that all candidates are scored by."""
+        if self._sums is None:
+            model, lam = self.model, self.held.lam
+            self._updates = 0
+            self._sums = candidate_sums(self.small, lam, model.B, model.perp2, model.perpt)
+            poor = model.doubtful(lam, self._sums.S)
+            if len(poor):
+                model.measure(poor)
+                better = candidate_sums(self.small, lam, model.B[:, poor], model.perp2[poor], model.perpt[poor])
+                for name in ("S", "Q", "D"):
+                    getattr(self._sums, name)[poor] = getattr(better, name)
+        return self._sums
+
+    def gains(self) -> FloatArray:
+        """Gain of the model evidence by each candidate, the precisions unchanged; -inf where none may come."""
+        with np.errstate(all="ignore"):
+            gain = gains_of_adding(self.sums(), self.held)
+        return np.where(self.model.usable & np.isfinite(gain), gain, -np.inf)
+
+    def _choose(self) -> int | None:
+        model = self.model
+        if not model.usable.any():
+            return None
+        if not self.size:  # the precisions are not known yet: the largest projection of the target
+            with np.errstate(divide="ignore", invalid="ignore"):
+                share = np.where(model.usable, model.perpt**2 / model.perp2, -np.inf)
+            return int(np.argmax(share))
+        gain = self.gains()
+        best = int(np.argmax(gain))
+        if gain[best] == -np.inf:
+            return None
+        few = max(self.top, self.objective.shortlist)
+        if few < 2:
+            return best
+        some = np.argsort(-gain, kind="stable")[:few]
+        some = some[np.isfinite(gain[some])]
+        values = [self._tried(int(j)) for j in some]
+        return int(some[int(np.argmax(values))])
+
+    def _tried(self, j: int) -> float:
+        """Objective with candidate j and the precisions re-estimated."""
+        model, m = self.model, self.size
+        q = None
+        if self.objective.needs_rows:
+            q, h, rho = model.extended(j)
+        else:
+            h, rho = model.B[:, j], float(np.sqrt(model.perp2[j]))
+        if rho <= 0.0:
+            return -np.inf
+        R = np.zeros((m + 1, m + 1))
+        R[:m, :m], R[:m, m], R[m, m] = model.R, h, rho
+        along = float(q @ model.residual) if q is not None else float(model.perpt[j]) / rho
+        small = model.small_of(R, np.append(model.z, along), max(model.rss - along**2, 0.0))
+
+        def rows() -> tuple[FloatArray, FloatArray]:
+            assert q is not None
+            return np.vstack([model.Qt, q]), model.residual - along * q
+
+        return self.objective.of(model, Trial(small, best_level(small), [*model.active, j], rows))
+
+    def _without(self, k: int, turned: tuple[FloatArray, FloatArray]) -> float:
+        """Objective without the function at position k and the precisions re-estimated."""
+        model = self.model
+        R, G = turned
+        z = G.T @ model.z[k:]
+        small = model.small_of(R, np.concatenate([model.z[:k], z[:-1]]), model.rss + float(z[-1] ** 2))
+
+        def rows() -> tuple[FloatArray, FloatArray]:
+            turned_rows = G.T @ model.Qt[k:]
+            return np.vstack([model.Qt[:k], turned_rows[:-1]]), model.residual + z[-1] * turned_rows[-1]
+
+        left = [*model.active[:k], *model.active[k + 1 :]]
+        return self.objective.of(model, Trial(small, best_level(small), left, rows))
+
+    def _judge(self) -> float:
+        model = self.model
+        trial = Trial(self.small, self.level, model.active, lambda: (model.Qt, model.residual))
+        return self.objective.of(model, trial)
+
+    def _least(self) -> int:
+        gain = gains_of_removing(self.small, self.held)
+        few = max(self.top, self.objective.shortlist)
+        if few < 2:
+            return int(np.argmax(gain))
+        values = {
+            int(k): self._without(int(k), self.model.rotation(int(k))) for k in np.argsort(-gain, kind="stable")[:few]
+        }
+        return max(values, key=lambda k: values[k])
+
+    def _moved(self) -> bool:
+        """Estimate the precisions of the changed model; True where those the candidates are scored at still do."""
+        self.small = self.model.small()
+        self.level = best_level(self.small)
+        self._updates += 1
+        known = self._sums is not None
+        self._sums = None
+        held = known and self._updates <= MOST_UPDATES and self.held.lam >= SAFE_LAMBDA
+        if self.size > 1 and settled(self.small, self.held.lam, self.held.beta, self.tol):
+            self.held = level_at(self.small, self.held.lam, self.held.beta)
+            return held
+        self.held = self.level
+        return False
+
+    def _note(self, action: str, j: int) -> None:
+        self.value = self._judge()
+        size = self.size
+        if size not in self.path or self.better(self.path[size].value):
+            self.path[size] = PathPoint(self.value, tuple(self.model.active))
+        allowed = self.max_size is None or size <= self.max_size
+        if allowed and self.better(self.best_value):
+            self.best_size, self.best_value = size, self.value
+        model, at = self.model, self.level
+        beta = at.beta / model.t_unit**2
+        self.history.append(
+            {
+                "step": len(self.history),
+                "action": action,
+                "column": j,
+                "n_basis": size,
+                "value": self.value,
+                "log_evidence": at.log_evidence - model.n_rows * float(np.log(model.t_unit)),
+                "alpha": at.lam * at.beta * (model.unit / model.t_unit) ** 2,
+                "beta": beta,
+                "gamma": at.gamma,
+                "noise_std": beta**-0.5,
+            }
+        )
+        if self.callback is not None:
+            self.callback(self)

@@ -1,0 +1,157 @@
+r"""Both precisions of a small model from its singular values, and what the model is then worth.
+
+With :math:`\Phi = QR`, :math:`R = U s V^T` and :math:`\tilde z = U^TQ^Tt` the evidence at
+:math:`\lambda = \alpha/\beta` is made of sums over the M singular values, and the best noise precision is known in closed
+form (see `bayessel.linear.type2`). What a search ranks models by is the third-level evidence (Barrio, Romero and Belanche 2010,
+eq. 18), :math:`\log p(t|\hat\alpha,\hat\beta) + \tfrac12\log\frac2\gamma + \tfrac12\log\frac2{N-\gamma}`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayessel._check import FloatArray
+from bayessel.linear._evidence import log_density
+
+#: the Gaussian approximation grows without bound as gamma, or N - gamma, goes to zero; it is held from here on
+LEAST_DETERMINED = 0.1
+_EPS = float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Small:
+    """A model in the coordinates of its singular vectors.
+
+    Attributes
+    ----------
+    s, z : (M,) arrays
+        Singular values and the target's coordinates.
+    rss : float
+        Squared length of the target outside the span.
+    n_rows : int
+        N.
+    spread2 : float or None
+        Squared length of the centred target where a bias with a flat prior was projected out, else None.
+    beta_max : float
+        Largest noise precision: beyond it lies the rounding of the targets.
+    U, Vt
+        Singular vectors of R.
+    """
+
+    s: FloatArray
+    z: FloatArray
+    rss: float
+    n_rows: int
+    spread2: float | None
+    beta_max: float
+    U: FloatArray
+    Vt: FloatArray
+
+    @property
+    def n_free(self) -> int:
+        """Rows left after the bias."""
+        return self.n_rows - (self.spread2 is not None)
+
+
+@dataclass(frozen=True)
+class Level:
+    """Precisions of a model and its worth there.
+
+    Attributes
+    ----------
+    lam, beta : float
+        alpha/beta and the noise precision.
+    gamma, left : float
+        Well-determined parameters, and n - gamma.
+    log_evidence, value : float
+        log p(t | alpha, beta), and with the precisions integrated out.
+    """
+
+    lam: float
+    beta: float
+    gamma: float
+    left: float
+    log_evidence: float
+    value: float
+
+
+def third_level(log_evidence: float, gamma: float, left: float) -> float:
+    """Gaussian approximation of the third-level evidence, bounded for the worst determined models."""
+    return log_evidence - 0.5 * float(np.log(0.25 * max(gamma, LEAST_DETERMINED) * max(left, LEAST_DETERMINED)))
+
+
+def level_at(small: Small, lam: float, beta: float) -> Level:
+    """Evaluate at given precisions."""
+    shrink = lam / (small.s**2 + lam)
+    gamma = float((small.s**2 / (small.s**2 + lam)).sum())
+    left = small.n_free - len(small.s) + float(shrink.sum())
+    quad = small.rss + float(shrink @ small.z**2)
+    log_det = float(np.log1p(small.s**2 / lam).sum())
+    height = float(log_density(small.n_rows, quad, log_det, beta, small.spread2))
+    return Level(lam, beta, gamma, left, height, third_level(height, gamma, left))
+
+
+def best_level(small: Small) -> Level:
+    """Precisions at the highest maximum of the evidence: a scan of log lambda, then Newton's method on the slope."""
+    s2, z2, n = small.s**2, small.z**2, small.n_free
+    top = float(s2.max())
+    # a singular value makes a step about 2 wide in log lambda; the ends are where nothing changes any more
+    grid = np.arange(np.log(top) + 2.0 * np.log(_EPS), np.log(top) + 27.6, 0.5)
+    lam = np.exp(grid)
+    inverse = 1.0 / np.add.outer(lam, s2)
+    quad = small.rss + lam * (inverse @ z2)
+    beta = _noise(small, quad)
+    height = n * np.log(beta) - beta * quad + np.log(lam[:, None] * inverse).sum(axis=1)
+    k = int(np.argmax(height))
+    u = grid[k]
+    if 0 < k < len(grid) - 1 and beta[k] < small.beta_max:
+        lo, hi = grid[k - 1], grid[k + 1]
+        for _ in range(30):
+            slope, curvature = _slope(small, s2, z2, float(np.exp(u)))
+            lo, hi = (u, hi) if slope > 0.0 else (lo, u)
+            step = u - slope / curvature if curvature < 0.0 else np.inf
+            new = step if lo < step < hi else 0.5 * (lo + hi)
+            moved, u = abs(new - u), new
+            if moved < 1e-10:
+                break
+    best = float(np.exp(u))
+    return level_at(small, best, float(_noise(small, small.rss + best * float((z2 / (s2 + best)).sum()))))
+
+
+def _noise(small: Small, quad: FloatArray | float) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.minimum(small.n_free / np.asarray(quad), small.beta_max)
+
+
+def _slope(small: Small, s2: FloatArray, z2: FloatArray, lam: float) -> tuple[float, float]:
+    """First and second derivative of twice the profile with respect to log lambda."""
+    inverse = 1.0 / (s2 + lam)
+    share = s2 * inverse
+    gamma, spread = float(share.sum()), float((share * (1.0 - share)).sum())
+    quad = small.rss + lam * float(inverse @ z2)
+    first = lam * float((share * inverse) @ z2)  # lambda |w|^2, the derivative of quad
+    second = first - 2.0 * lam**2 * float((share * inverse**2) @ z2)
+    n = small.n_free
+    return gamma - n * first / quad, -spread - n * (second * quad - first**2) / quad**2
+
+
+def settled(small: Small, lam: float, beta: float, tol: float) -> bool:
+    r"""Whether re-estimation would move the logarithms of alpha and beta by less than `tol` of their own widths.
+
+    The widths are :math:`\sqrt{2/\gamma}` and :math:`\sqrt{2/(N-\gamma)}` (Barrio et al. 2010, eqs 10 and 47).
+    """
+    inverse = 1.0 / (small.s**2 + lam)
+    gamma = float((small.s**2 * inverse).sum())
+    left = small.n_free - len(small.s) + lam * float(inverse.sum())
+    norm2 = float(((small.s * inverse) ** 2) @ small.z**2)
+    misfit = small.rss + float(((lam * inverse) ** 2) @ small.z**2)
+    if not (norm2 > 0.0 and misfit > 0.0 and gamma > 0.0 and left > 0.0):
+        return False
+    beta_new = min(left / misfit, small.beta_max)
+    alpha = lam * beta
+    return bool(
+        abs(np.log(beta_new / beta)) < tol * np.sqrt(2.0 / left)
+        and abs(np.log(gamma / norm2 / alpha)) < tol * np.sqrt(2.0 / gamma)
+    )

@@ -1,0 +1,130 @@
+r"""Orders in which functions are added and removed (Barrio, Romero and Belanche 2010, section 4).
+
+A strategy is anything that can be called with a `Search`: it calls ``search.add()`` and ``search.remove()`` until
+``search.going`` is over. What it returns, a snapshot or nothing, is the model it stands for; nothing means the best
+that was seen. One of your own::
+
+    def two_steps_back(search):
+        while search.going and search.add():
+            if search.size % 10 == 0:
+                search.remove()
+                search.remove()
+
+    bs.linear.search(F, t, strategy=two_steps_back)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from bayessel._check import as_count
+
+if TYPE_CHECKING:
+    from bayessel.linear.selection.driver import Search
+
+
+class Strategy(Protocol):
+    """What `search` calls."""
+
+    def __call__(self, search: Search) -> Any:
+        """Drive the search; return a snapshot of the model to be returned, or None for the best one."""
+
+
+@dataclass(frozen=True)
+class PTA:
+    """Plus l, take away r: add the best function `l` times, remove the least useful one `r` times, and again.
+
+    (1, 0) is forward selection.
+    """
+
+    l: int = 1  # noqa: E741 - the paper's letter
+    r: int = 0
+
+    def __post_init__(self) -> None:
+        as_count(self.l, "l")
+        as_count(self.r, "r", 0)
+        if self.l <= self.r:
+            raise ValueError(f"pta(l, r) needs l > r, or the model never grows; got pta({self.l},{self.r})")
+
+    def __call__(self, search: Search) -> None:
+        """Drive the search."""
+        while search.going:
+            for _ in range(self.l):
+                if not search.add():
+                    return
+            for _ in range(self.r):
+                search.remove()
+
+    def __str__(self) -> str:
+        return f"pta({self.l},{self.r})"
+
+
+@dataclass(frozen=True)
+class SFFS:
+    """Sequential forward floating selection: add one, then remove while that beats the best model of that size."""
+
+    def __call__(self, search: Search) -> None:
+        """Drive the search."""
+        while search.going and search.add():
+            while search.remove(if_best=True):
+                pass
+
+    def __str__(self) -> str:
+        return "sffs"
+
+
+@dataclass(frozen=True)
+class Oscil:
+    """Oscillate around the size that forward selection found: add s, remove 2 s, add s.
+
+    After an improvement s = 1, else s grows by one; the swing with s = c is the last one tried. The model keeps its
+    size.
+    """
+
+    c: int = 5
+
+    def __post_init__(self) -> None:
+        as_count(self.c, "c")
+
+    def __call__(self, search: Search) -> Any:
+        """Drive the search."""
+        PTA(1, 0)(search)
+        search.go_to_best()
+        best, value = search.snapshot(), search.value
+        s = 1
+        while s <= min(self.c, search.size - 1):
+            if not all(search.add(beyond=True) for _ in range(s)):
+                break
+            for _ in range(2 * s):
+                search.remove()
+            if all(search.add() for _ in range(s)) and search.better(value):
+                best, value, s = search.snapshot(), search.value, 1
+            else:
+                search.restore(best)
+                s += 1
+        search.restore(best)
+        return best
+
+    def __str__(self) -> str:
+        return f"oscil({self.c})"
+
+
+def parse(strategy: Any) -> Any:
+    """Read 'pta(2,1)', 'sffs', 'oscil(5)'; anything callable is taken as it is."""
+    if callable(strategy):
+        return strategy
+    if isinstance(strategy, str):
+        text = strategy.replace(" ", "").lower()
+        if text == "sffs":
+            return SFFS()
+        if found := re.fullmatch(r"pta\((\d+),(\d+)\)", text):
+            return PTA(int(found[1]), int(found[2]))
+        if found := re.fullmatch(r"oscil(?:\((\d+)\))?", text):
+            return Oscil(int(found[1] or 5))
+        raise ValueError(
+            f"strategy must be 'pta(l,r)' with l > r, 'sffs', 'oscil(c)', or a callable that drives a search; "
+            f"got {strategy!r}"
+        )
+    raise TypeError(f"strategy must be a name or a callable that drives a search, got {type(strategy).__name__}")
