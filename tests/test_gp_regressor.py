@@ -186,7 +186,8 @@ def test_attributes_are_those_of_the_model_they_describe(rng):
     np.testing.assert_allclose(table["upper"], lengths * scale * np.exp(1.96 * sd), rtol=1e-3)
     np.testing.assert_allclose(model.width_, np.sqrt(2) * lengths * scale, rtol=1e-12)
     assert isinstance(model.status_, bs.Status) and isinstance(model.history_, list) and model.history_
-    assert model.fingerprint_ == fingerprint(X, y) and model.version_ == bs.__version__ and model.trace_ is None
+    assert model.fingerprint_ == fingerprint(X, y) and model.target_fingerprint_ == fingerprint(y)
+    assert model.version_ == bs.__version__ and model.trace_ is None
     mean, std = model.predict(NEW, return_std=True)
     np.testing.assert_allclose(mean, predict(NEW)[0], rtol=1e-9)
     np.testing.assert_allclose(std, predict(NEW)[1], rtol=1e-7)

@@ -98,8 +98,8 @@ class GPRegressor(Regressor):
         How the fit ended, with advice.
     history_ : list of dict
         The steps of the optimiser.
-    fingerprint_, version_ : str
-        Name of the training data; version of bayessel that fitted.
+    fingerprint_, target_fingerprint_, version_ : str
+        Names of the training data and of its target; version of bayessel that fitted.
 
     References
     ----------
@@ -160,7 +160,7 @@ class GPRegressor(Regressor):
         self._units = Standardisation.of(X, y) if self.standardise else Standardisation.none(X.shape[1])
         self._rows = self._units.inputs(X), self._units.targets(y)
         self._seed = _chains.as_seed(self.random_state)
-        self.fingerprint_ = fingerprint(X, y)
+        self.fingerprint_, self.target_fingerprint_ = fingerprint(X, y), fingerprint(y)
         self._remember_version()
         began = perf_counter()
         with few_threads(len(X) ** 2):
