@@ -238,6 +238,12 @@ def test_descriptions_are_values():
     assert cov.Bias() + cov.Linear() != cov.Bias() * cov.Linear()
 
 
+def test_descriptions_read_as_they_are_written():
+    text = "(SquaredExponential(ard=False).on([0, 2]) + Bias()) * Periodic(amplitude=False) + Noise()"
+    assert repr(eval(text, vars(cov))) == text
+    assert repr(cov.Sum(cov.Bias())) == "Sum(Bias())"
+
+
 def test_on_counts_among_the_inputs_in_use(rng):
     X, theta = rng.normal(size=(6, 4)), np.zeros(2)
     inner = cov.Matern32().on([1, 3]).on([1])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self, override
 
 import numpy as np
@@ -185,7 +185,7 @@ class Covariance(ABC):
         return Product(self, other) if isinstance(other, Covariance) else NotImplemented
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Leaf(Covariance):
     """A covariance that is no sum or product; it may look at some of the inputs only.
 
@@ -196,6 +196,12 @@ class Leaf(Covariance):
     """
 
     columns: tuple[int, ...] | None = field(default=None, kw_only=True)
+
+    def __repr__(self) -> str:
+        given = [f for f in fields(self) if f.name != "columns" and getattr(self, f.name) != f.default]
+        options = ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in given)
+        chosen = "" if self.columns is None else f".on({list(self.columns)})"
+        return f"{type(self).__name__}({options}){chosen}"
 
     def used(self, m: int) -> tuple[int, ...]:
         """Numbers of the inputs in use, out of m."""

@@ -16,7 +16,7 @@ from bayessel.covariance._base import Evaluation, Leaf, Scratch
 from bayessel.covariance.prior import Prior
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Bias(Leaf):
     """a₀: a constant with prior N(0, a₀); θ = (log a0)."""
 
@@ -37,7 +37,7 @@ class Bias(Leaf):
         return FeatureEvaluation(np.ones((1, len(X))), [0], np.zeros((X.shape[1], 1)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Linear(Leaf):
     """a₁ Σ x_i x'_i: a plane through the origin, each slope N(0, a₁); θ = (log a1)."""
 
@@ -81,7 +81,7 @@ class FeatureEvaluation(Evaluation):
     def at(self, theta: FloatArray) -> Self:
         self.v = np.exp(theta) @ self.belongs
         np.multiply(self.features, self.v[:, None], out=self.left)
-        self.variance = np.dot(self.v, self.squares)
+        self.variance: FloatArray = np.dot(self.v, self.squares)
         self.finite = bool(np.isfinite(self.variance.sum()))
         self.total = np.zeros(len(self.v))
         return self
@@ -111,7 +111,7 @@ class FeatureEvaluation(Evaluation):
         return np.asarray(self.belongs @ (self.v * self.total))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Noise(Leaf):
     """r² on the diagonal of the observations' covariance, and in nothing else; θ = (log r2)."""
 

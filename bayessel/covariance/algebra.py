@@ -16,7 +16,7 @@ from bayessel.covariance.affine import NoiseEvaluation
 from bayessel.covariance.prior import Prior
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Composite(Covariance):
     """Several covariances; those of the same kind within are taken apart, so that (a + b) + c is a + b + c."""
 
@@ -40,6 +40,12 @@ class Composite(Covariance):
         while repeated := {name for name, count in Counter(chain(*names)).items() if count > 1}:
             names = [[f"{k}: {x}" if x in repeated else x for x in part] for k, part in enumerate(names, 1)]
         return tuple(chain(*names))
+
+    def __repr__(self) -> str:
+        inner = [f"({term!r})" if isinstance(term, Sum) else repr(term) for term in self.terms]
+        if len(inner) == 1:
+            return f"{type(self).__name__}({inner[0]})"
+        return (" + " if isinstance(self, Sum) else " * ").join(inner)
 
     @override
     def start(self, m: int) -> FloatArray:
@@ -68,7 +74,7 @@ class Composite(Covariance):
         return [slice(a, b) for a, b in pairwise(ends)]
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Sum(Composite):
     """The sum of independent functions, and of noise; θ are the parameters of all terms, in their order."""
 
@@ -165,7 +171,7 @@ class SumEvaluation(Evaluation):
         return found
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Product(Composite):
     """The product of covariances; θ are the parameters of all factors, in their order.
 

@@ -12,7 +12,7 @@ from bayessel.covariance._base import Evaluation, Leaf, Scratch, named
 from bayessel.covariance.prior import Prior
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Arcsin(Leaf):
     """v₀ (2/π) arcsin(2 x̃ᵀΣx̃' / √((1 + 2 x̃ᵀΣx̃)(1 + 2 x̃'ᵀΣx̃'))), x̃ = (1, x), Σ = diag(b, w).
 
@@ -80,7 +80,7 @@ class ArcsinEvaluation(Evaluation):
 
     @override
     def diagonal(self) -> FloatArray:
-        return self.scale * np.arcsin(self.own)
+        return np.asarray(self.scale * np.arcsin(self.own))
 
     def _slopes(self, rho: FloatArray, H: FloatArray, out: FloatArray) -> FloatArray:
         """H∘∂K/∂ρ."""

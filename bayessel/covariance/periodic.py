@@ -15,7 +15,7 @@ from bayessel.covariance.prior import Prior
 from bayessel.covariance.stationary import Stationary
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Periodic(Stationary):
     """v₀ exp(−2 Σ w_i sin²(π (x_i − x'_i) / p_i)); θ = (log v0, log w[0], ..., log p[0], ...).
 

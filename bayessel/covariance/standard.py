@@ -19,7 +19,7 @@ from bayessel.covariance.prior import Prior
 from bayessel.covariance.stationary import SquaredExponential
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Standard(Leaf):
     """Bias + linear + ARD squared exponential + noise, with the priors and the start of the thesis."""
 

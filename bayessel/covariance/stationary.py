@@ -24,7 +24,7 @@ from bayessel.covariance._stationary import ExponentialEvaluation, ProfileEvalua
 from bayessel.covariance.prior import Prior
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Stationary(Leaf):
     """A stationary covariance; θ = (log v0, log w[0], ...).
 
@@ -98,7 +98,7 @@ def root(e: FloatArray, factor: float) -> FloatArray:
     return np.sqrt(e, out=e)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SquaredExponential(Stationary):
     """v₀ exp(−½ Σ w_i (x_i − x'_i)²); θ = (log v0, log w[0], ...)."""
 
@@ -107,7 +107,7 @@ class SquaredExponential(Stationary):
         return ExponentialEvaluation(self, X, keep)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Matern12(Stationary):
     """v₀ e^{−r}, r² = Σ w_i (x_i − x'_i)²: continuous functions with kinks everywhere; θ = (log v0, log w[0], ...)."""
 
@@ -127,7 +127,7 @@ class Matern12(Stationary):
         e *= K
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Matern32(Stationary):
     """v₀ (1 + r) e^{−r}, r² = 3 Σ w_i (x_i − x'_i)²: differentiable once; θ = (log v0, log w[0], ...)."""
 
@@ -146,7 +146,7 @@ class Matern32(Stationary):
         np.multiply(T, -1.5, out=e)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Matern52(Stationary):
     """v₀ (1 + r + r²/3) e^{−r}, r² = 5 Σ w_i (x_i − x'_i)²: differentiable twice; θ = (log v0, log w[0], ...)."""
 
@@ -171,7 +171,7 @@ class Matern52(Stationary):
         r *= -5.0 / 6.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RationalQuadratic(Stationary):
     """v₀ (1 + s/2α)^{−α}, s = Σ w_i (x_i − x'_i)²: a mixture of lengths; θ = (log v0, log w[0], ..., log alpha)."""
 
