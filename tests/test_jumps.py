@@ -1,5 +1,6 @@
 """Jumps leave the target as it is, and always land when the target is what they are drawn from."""
 
+import arviz as az
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -68,10 +69,34 @@ def test_where_there_is_no_density_nobody_lands(bad, rng):
     assert logp == -1.0 and not info.accepted and info.acceptance_rate == 0.0
 
 
-def test_how_many_in_a_draw():
-    assert [tuning.jumps_per_draw(rate) for rate in (1.0, 0.75, 0.5, 0.25)] == [2, 3, 5, 11]
+def test_how_long_a_chain_stays(rng):
+    # of a hundred states one is left once in a thousand jumps; nine in ten jumps leave the others
+    states, proposals = [0.0] * 99 + [np.log(900.0)], [0.0] * 9 + [-np.inf]
+    assert_allclose(jumps.stay(states, proposals), 0.99 * (2.0 / 0.9 - 1.0) + 0.01 * (2.0 / 0.001 - 1.0), rtol=1e-9)
+    assert jumps.stay([0.0], [-np.inf]) > 1e100
     state = tuning.begin(100, 2, 0.9, 0.1)
-    assert tuning.jump_rate(state, 0.3) == 0.3
-    for _ in range(10):
-        state = tuning.observe_jump(state, 0.7)
-    assert_allclose(tuning.jump_rate(state, 0.3), 0.7)
+    assert tuning.stay(state, 3.0) == 3.0
+    for _ in range(300):
+        state = tuning.observe_jump(state, jumps.Info(True, 1.0, 0.5, 0.7))
+    assert tuning.stay(state, 3.0) == 1.0
+    assert len(state.here) == len(state.there) == tuning.KEPT
+
+
+def test_when_and_how_many():
+    assert [tuning.jumps_per_draw(stay) for stay in (1.0, 2.5, 7.0)] == [1, 3, 7]
+    assert tuning.jumps_pay(5.0, 2) and not tuning.jumps_pay(5.1, 2)
+    assert not tuning.jumps_pay(10.1, 1000)
+
+
+def test_the_stay_is_that_of_the_chain(rng):
+    # a target that the t covers badly: correlation times of the chain against what pairs of states and proposals say
+    how = jumps.proposal(np.zeros(1), np.array([[1.0]]))
+    q, logp, here, there, path = np.zeros(1), 0.0, [], [], []
+    for _ in range(20_000):
+        q, logp, info = jumps.jump(q, logp, lambda x: -0.5 * (x[0] / 1.6) ** 2, how, rng)
+        here.append(info.here)
+        there.append(info.there)
+        path.append(q[0])
+    size = az.ess(np.square(path).reshape(4, 5000), method="mean")
+    estimate = np.mean([jumps.stay(here[i : i + 1000], there[i : i + 1000]) for i in range(0, 20_000, 1000)])
+    assert 0.5 < estimate / (20_000 / size) < 2.0

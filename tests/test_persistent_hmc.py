@@ -248,7 +248,7 @@ def test_a_dense_mass_finds_correlations(flat_model, jumps, rng):
     assert ratios.min() > 0.7 and ratios.max() < 1.4
     assert step.relaxation < 1.5
     if jumps:  # what is fitted is the target but for its tails
-        assert step.jump_rate > 0.8 and np.abs(step.location - np.arange(6)).max() < 0.5
+        assert step.stay < 3.0 and np.abs(step.location - np.arange(6)).max() < 0.5
 
 
 def test_jumps_need_no_gradient_and_stop_where_they_fail(flat_model, rng):
@@ -267,7 +267,7 @@ def test_jumps_need_no_gradient_and_stop_where_they_fail(flat_model, rng):
     # a funnel is nothing that a t would fit: trajectories do the work
     funnel = targets.funnel(6, spread=3.0)
     step = by_target(flat_model, funnel, mass="dense", jumps=True)
-    step.jump_rate, step.location, step.tune = 0.1, np.zeros(6), False
+    step.stay, step.location, step.tune = 20.0, np.zeros(6), False
     step.position = None
     _, (info,) = step.step({"x": np.ones(6)})
     assert info["n_jumps"] == 0 and info["n_steps"] > 0

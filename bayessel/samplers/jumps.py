@@ -8,8 +8,8 @@ t are heavier than those of the posterior, as they must be: where π/t is large 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import exp, isfinite, log1p, sqrt
+from collections.abc import Callable, Sequence
+from math import exp, inf, isfinite, log1p, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -30,10 +30,12 @@ class Proposal(NamedTuple):
 
 
 class Info(NamedTuple):
-    """What a human wants to see of one jump."""
+    """What a human wants to see of one jump, with log π/t where it began and where it went."""
 
     accepted: bool
     acceptance_rate: float
+    here: float
+    there: float
 
 
 def proposal(location: FloatArray, factor: FloatArray) -> Proposal:
@@ -59,9 +61,20 @@ def jump(
     fresh = rng.standard_normal(size) * sqrt(DEGREES / rng.chisquare(DEGREES))
     there = how.location + how.factor @ fresh
     new = float(value(there))
-    log_ratio = (new - log_density(float(fresh @ fresh), size)) - (logp - log_density(float(z @ z), size))
-    u = rng.random()
-    if not isfinite(new):
-        return position, logp, Info(False, 0.0)
-    rate = exp(min(log_ratio, 0.0))
-    return (there, new, Info(True, rate)) if u < rate else (position, logp, Info(False, rate))
+    excess = logp - log_density(float(z @ z), size)
+    excess_there = new - log_density(float(fresh @ fresh), size) if isfinite(new) else -inf
+    rate = exp(min(excess_there - excess, 0.0))
+    accepted = rng.random() < rate
+    info = Info(accepted, rate, excess, excess_there)
+    return (there, new, info) if accepted else (position, logp, info)
+
+
+def stay(here: Sequence[float], there: Sequence[float]) -> float:
+    """Jumps per independent draw, from log π/t of states of the chain and of proposals: the mean of 2/a − 1.
+
+    a is the probability to leave a state. All states are compared with all proposals, so that one state in a hundred
+    that is hard to leave shows in a hundred jumps, where a mean rate of acceptance would not see it.
+    """
+    with np.errstate(over="ignore"):
+        leave = np.minimum(np.exp(np.subtract.outer(np.array(there), np.array(here))), 1.0).mean(axis=0)
+        return float(np.mean(2.0 / np.maximum(leave, 1e-300) - 1.0))

@@ -43,7 +43,7 @@ class PersistentHMCState(StepMethodState):
     step_size: float | None
     scale: FloatArray
     location: FloatArray | None
-    jump_rate: float
+    stay: float
     relaxation: float
     momentum: FloatArray | None
     v: float
@@ -197,7 +197,7 @@ class PersistentHMC(BlockedStep):
         self.step_size = self._step_size
         self.scale = self._scale
         self.location: FloatArray | None = None
-        self.jump_rate = 0.0
+        self.stay = np.inf
         self.relaxation = 1.0
         self.momentum: FloatArray | None = None
         self.v = 0.0
@@ -212,7 +212,7 @@ class PersistentHMC(BlockedStep):
     def stop_tuning(self) -> None:
         """Freeze all settings for the rest of the chain."""
         if self._tuning is not None:
-            self.jump_rate = tuning.jump_rate(self._tuning, self.jump_rate)
+            self.stay = tuning.stay(self._tuning, self.stay)
             if self._step_size is None:
                 self.step_size = exp(self._tuning.averaging.mean)
         self._tuning = None
@@ -238,7 +238,8 @@ class PersistentHMC(BlockedStep):
             self._tuning = None
         else:
             found = Tuning(*parts)
-            self._tuning = found._replace(averaging=DualAveraging(*found.averaging), kept=tuple(found.kept))
+            listed = {name: tuple(getattr(found, name)) for name in ("kept", "here", "there")}
+            self._tuning = found._replace(averaging=DualAveraging(*found.averaging), **listed)
 
     # --- settings -----------------------------------------------------------------------------------------------
 
@@ -272,13 +273,13 @@ class PersistentHMC(BlockedStep):
         if self.location is None:
             return 0, self.updates
         tunes = self._tuning is not None
-        rate = tuning.jump_rate(self._tuning, self.jump_rate) if self._tuning is not None else self.jump_rate
-        if rate < tuning.LEAST_JUMPS:
+        otherwise = tuning.updates_per_draw(self.step_size or 1.0, self.n_leapfrog, self.relaxation)
+        if not tuning.jumps_pay(self.stay, self.n_leapfrog * otherwise):
             return int(tunes), self.updates
         if isinstance(self.updates_per_draw, int):
             n_jumps = self.updates_per_draw
         else:
-            n_jumps = 1 if tunes else tuning.jumps_per_draw(rate)
+            n_jumps = 1 if tunes else tuning.jumps_per_draw(self.stay)
         between = tuning.NOW_AND_THEN if tunes else tuning.RARELY
         return n_jumps, int(self.rng.random() * between < 1.0)
 
@@ -350,7 +351,9 @@ class PersistentHMC(BlockedStep):
             rates += info.acceptance_rate
             accepted += info.accepted
             if self._tuning is not None:
-                self._tuning = tuning.observe_jump(self._tuning, info.acceptance_rate)
+                self._tuning = tuning.observe_jump(self._tuning, info)
+                if len(self._tuning.here) in tuning.JUDGED:
+                    self.stay = tuning.stay(self._tuning, self.stay)
         if accepted:
             self.gradient = None  # `_know_gradient` finds it again when a trajectory needs it
         return rates, accepted
@@ -426,7 +429,7 @@ class PersistentHMC(BlockedStep):
         self.relaxation = self._tuning.relaxation
         if self.jumps and full.seen >= 2 * self.size:
             self.location = tuning.centre(full, self.scale)
-            self.jump_rate = tuning.jump_rate(full, self.jump_rate)
+            self.stay = tuning.stay(full, self.stay)
         # the old momentum is along the path of another metric
         self.momentum = momentum.fresh(self.rng, self.size)
         if self._step_size is not None:

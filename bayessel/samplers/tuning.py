@@ -15,8 +15,9 @@ pace δ of the persistent uniform
 updates per draw
     As many as take the time 1.5 √λ: draws further apart waste gradients, closer ones are nearly copies.
 jumps (see `jumps`)
-    Tried once per draw when a window has given them a proposal; as soon as they are accepted often enough they take
-    over, and only one draw in `NOW_AND_THEN` while tuning, one in `RARELY` later, has a Hamiltonian update as well.
+    Tried once per draw when a window has given them a proposal. Where they would make an independent draw in less time
+    than trajectories they take over, as many to a draw as that takes, and only one draw in `NOW_AND_THEN` while tuning,
+    one in `RARELY` later, has a Hamiltonian update as well.
 
 Everything here is a value: what is observed goes in, the next `Tuning` comes out.
 """
@@ -30,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.samplers import metric
+from bayessel.samplers import jumps, metric
 from bayessel.samplers.leapfrog import LogDensity, Phase, energy, leapfrog
 
 #: γ√λ of the rule for the persistence
@@ -43,8 +44,12 @@ MOST_GRADIENTS = 1000
 KEPT = 128
 #: windows of fewer draws use the gradients as well
 SHORT = 60
-#: jumps that are accepted less often are left to others
-LEAST_JUMPS = 0.25
+#: after so many jumps of a window they are judged; at its end again
+JUDGED = (16, 64)
+#: price of a density in gradients
+VALUE = 0.4
+#: jumps of which it takes more to make an independent draw are left to others, for the estimate is not to be trusted
+LONGEST_STAY = 10.0
 #: one draw in so many that are made of jumps has a Hamiltonian update as well: while tuning, which learns from it
 NOW_AND_THEN = 4
 #: and afterwards
@@ -75,8 +80,8 @@ class Tuning(NamedTuple):
     gradient_mean: FloatArray
     gradient_spread: FloatArray
     kept: tuple[FloatArray, ...]
-    jumps: int = 0
-    jump_rates: float = 0.0
+    here: tuple[float, ...] = ()
+    there: tuple[float, ...] = ()
 
 
 # --- step size --------------------------------------------------------------------------------------------------
@@ -177,14 +182,14 @@ def _product(one: FloatArray, other: FloatArray, like: FloatArray) -> FloatArray
     return one[:, None] * other if like.ndim == 2 else one * other
 
 
-def observe_jump(tuning: Tuning, acceptance_rate: float) -> Tuning:
+def observe_jump(tuning: Tuning, info: jumps.Info) -> Tuning:
     """After one jump."""
-    return tuning._replace(jumps=tuning.jumps + 1, jump_rates=tuning.jump_rates + acceptance_rate)
+    return tuning._replace(here=(*tuning.here, info.here)[-KEPT:], there=(*tuning.there, info.there)[-KEPT:])
 
 
-def jump_rate(tuning: Tuning, before: float) -> float:
-    """Mean acceptance of the jumps since the last window; what it was `before` where there are too few to say."""
-    return tuning.jump_rates / tuning.jumps if tuning.jumps >= 10 else before
+def stay(tuning: Tuning, before: float) -> float:
+    """Jumps per independent draw since the last window; what it was `before` where there are too few to say."""
+    return jumps.stay(tuning.here, tuning.there) if len(tuning.here) >= 10 else before
 
 
 def _length(tuning: Tuning) -> int:
@@ -247,8 +252,8 @@ def close_window(tuning: Tuning, scale: FloatArray) -> tuple[Tuning, FloatArray]
         gradient_mean=zero,
         gradient_spread=square,
         kept=(),
-        jumps=0,
-        jump_rates=0.0,
+        here=(),
+        there=(),
     ), scale
 
 
@@ -294,6 +299,11 @@ def updates_per_draw(step_size: float, n_leapfrog: int, relaxation: float) -> in
     return max(1, min(wanted, MOST_GRADIENTS // n_leapfrog))
 
 
-def jumps_per_draw(rate: float) -> int:
-    """Jumps that leave little of where the draw began: 1.5 (2/rate − 1), with the rate at which they are accepted."""
-    return max(1, ceil(SPACING * (2.0 / rate - 1.0)))
+def jumps_pay(stay: float, gradients: int) -> bool:
+    """Whether jumps make an independent draw at a lower price than so many gradients."""
+    return stay <= LONGEST_STAY and stay * VALUE <= gradients
+
+
+def jumps_per_draw(stay: float) -> int:
+    """As many as make an independent draw."""
+    return ceil(stay)
