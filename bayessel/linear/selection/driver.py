@@ -202,9 +202,9 @@ class Search:
 
     def gains(self) -> FloatArray:
         """Gain of the model evidence by each candidate, the precisions unchanged; -inf where none may come."""
-        with np.errstate(all="ignore"):
-            gain = gains_of_adding(self.sums(), self.held)
-        return np.where(self.model.usable & np.isfinite(gain), gain, -np.inf)
+        gain = gains_of_adding(self.sums(), self.held)
+        gain[~self.model.usable] = -np.inf
+        return gain
 
     def _choose(self) -> int | None:
         model = self.model
@@ -216,8 +216,6 @@ class Search:
             return int(np.argmax(share))
         gain = self.gains()
         best = int(np.argmax(gain))
-        if gain[best] == -np.inf:
-            return None
         few = max(self.top, self.objective.shortlist)
         if few < 2:
             return best
@@ -279,7 +277,7 @@ class Search:
     def _moved(self) -> bool:
         """Estimate the precisions of the changed model; True where those the candidates are scored at still do."""
         self.small = self.model.small()
-        self.level = best_level(self.small)
+        self.level = best_level(self.small, self._near())
         self._updates += 1
         known = self._sums is not None
         self._sums = None
@@ -289,6 +287,10 @@ class Search:
             return held
         self.held = self.level
         return False
+
+    def _near(self) -> float | None:
+        """Where to look for the precisions: near those of the model before, but everywhere now and then."""
+        return None if self.size < 5 or self.size % 8 == 0 else self.level.lam
 
     def _note(self, action: str, j: int) -> None:
         self.value = self._judge()

@@ -1,9 +1,9 @@
 r"""Both precisions of a small model from its singular values, and what the model is then worth.
 
 With :math:`\Phi = QR`, :math:`R = U s V^T` and :math:`\tilde z = U^TQ^Tt` the evidence at
-:math:`\lambda = \alpha/\beta` is made of sums over the M singular values, and the best noise precision is known in closed
-form (see `bayessel.linear.type2`). What a search ranks models by is the third-level evidence (Barrio, Romero and Belanche 2010,
-eq. 18), :math:`\log p(t|\hat\alpha,\hat\beta) + \tfrac12\log\frac2\gamma + \tfrac12\log\frac2{N-\gamma}`.
+:math:`\lambda = \alpha/\beta` is made of sums over the M singular values, and the best noise precision is known in
+closed form (see `bayessel.linear.type2`). What a search ranks models by is the third-level evidence (Barrio, Romero and
+Belanche 2010, eq. 18), :math:`\log p(t|\hat\alpha,\hat\beta)+\tfrac12\log\frac2\gamma+\tfrac12\log\frac2{N-\gamma}`.
 """
 
 from __future__ import annotations
@@ -93,31 +93,53 @@ def level_at(small: Small, lam: float, beta: float) -> Level:
     return Level(lam, beta, gamma, left, height, third_level(height, gamma, left))
 
 
-def best_level(small: Small) -> Level:
-    """Precisions at the highest maximum of the evidence: a scan of log lambda, then Newton's method on the slope."""
-    s2, z2, n = small.s**2, small.z**2, small.n_free
+def best_level(small: Small, near: float | None = None) -> Level:
+    """Precisions at the highest maximum of the evidence, or at the one that lies uphill of `near`.
+
+    A scan of log lambda, unless a place to start from is given; then Newton's method on the slope.
+    """
+    s2, z2 = small.s**2, small.z**2
     top = float(s2.max())
-    # a singular value makes a step about 2 wide in log lambda; the ends are where nothing changes any more
-    grid = np.arange(np.log(top) + 2.0 * np.log(_EPS), np.log(top) + 27.6, 0.5)
+    # the ends are where nothing changes any more
+    least, most = np.log(top) + 2.0 * np.log(_EPS), np.log(top) + 27.6
+    if near is not None:
+        u = _climb(small, s2, z2, min(max(float(np.log(near)), least), most), least, most, 12)
+        if u is not None:
+            return _at_best_noise(small, s2, z2, u)
+    # a singular value makes a step about 2 wide in log lambda
+    grid = np.arange(least, most, 0.5)
     lam = np.exp(grid)
     inverse = 1.0 / np.add.outer(lam, s2)
     quad = small.rss + lam * (inverse @ z2)
     beta = _noise(small, quad)
-    height = n * np.log(beta) - beta * quad + np.log(lam[:, None] * inverse).sum(axis=1)
+    height = small.n_free * np.log(beta) - beta * quad + np.log(lam[:, None] * inverse).sum(axis=1)
     k = int(np.argmax(height))
-    u = grid[k]
+    u = float(grid[k])
     if 0 < k < len(grid) - 1 and beta[k] < small.beta_max:
-        lo, hi = grid[k - 1], grid[k + 1]
-        for _ in range(30):
-            slope, curvature = _slope(small, s2, z2, float(np.exp(u)))
-            lo, hi = (u, hi) if slope > 0.0 else (lo, u)
-            step = u - slope / curvature if curvature < 0.0 else np.inf
-            new = step if lo < step < hi else 0.5 * (lo + hi)
-            moved, u = abs(new - u), new
-            if moved < 1e-10:
-                break
-    best = float(np.exp(u))
-    return level_at(small, best, float(_noise(small, small.rss + best * float((z2 / (s2 + best)).sum()))))
+        found = _climb(small, s2, z2, u, float(grid[k - 1]), float(grid[k + 1]), 60)
+        u = u if found is None else found
+    return _at_best_noise(small, s2, z2, u)
+
+
+def _climb(small: Small, s2: FloatArray, z2: FloatArray, u: float, lo: float, hi: float, steps: int) -> float | None:
+    """Go uphill to where the slope is zero, by Newton's method kept between bounds; None without success."""
+    reach = 2.0
+    for _ in range(steps):
+        slope, curvature = _slope(small, s2, z2, float(np.exp(u)))
+        step = -slope / curvature if curvature < 0.0 else np.copysign(reach, slope)
+        step = min(max(step, -reach), reach)
+        if abs(step) < 1e-9:
+            return u + step
+        lo, hi = (u, hi) if slope > 0.0 else (lo, u)
+        u = u + step if lo < u + step < hi else 0.5 * (lo + hi)
+        if hi - lo < 1e-9:
+            return None
+    return None
+
+
+def _at_best_noise(small: Small, s2: FloatArray, z2: FloatArray, u: float) -> Level:
+    lam = float(np.exp(u))
+    return level_at(small, lam, float(_noise(small, small.rss + lam * float((z2 / (s2 + lam)).sum()))))
 
 
 def _noise(small: Small, quad: FloatArray | float) -> FloatArray:

@@ -1,17 +1,17 @@
 r"""What adding or removing one function does to the evidence, for all functions at once.
 
 All is written for the coordinates of the model's singular vectors: :math:`\Phi = QR`, :math:`R = UsV^T`; for a
-candidate :math:`\varphi` let :math:`c = U^TQ^T\varphi`, and :math:`\varphi_\perp` what Q leaves of it. Then (Barrio, Romero and
-Belanche 2010, eqs 25, 26 and 29, divided so that no unit is left)
+candidate :math:`\varphi` let :math:`c = U^TQ^T\varphi`, and :math:`\varphi_\perp` what Q leaves of it. Then (Barrio,
+Romero and Belanche 2010, eqs 25, 26 and 29, divided so that no unit is left)
 
 .. math:: S/\alpha = |\varphi_\perp|^2/\lambda + \sum\frac{c_k^2}{\lambda+s_k^2},\quad
           Q/\beta = \varphi_\perp^Tt + \sum\frac{\lambda\, c_k\tilde z_k}{\lambda+s_k^2},\quad
           \beta^2R = \sum\frac{s_k^2c_k^2}{(\lambda+s_k^2)^2}
 
 and the gain in well-determined parameters is :math:`(S/\alpha-\beta^2R)/(1+S/\alpha)`, whose numerator D is again a
-sum of positive terms. Nothing is squared that is not small, and no difference of large numbers is taken, so wide gaussians,
-whose condition numbers pass 1e16, are scored to nearly all digits. The paper's updates for unchanged precisions (eqs
-32-34, 44-46) are differences; they are used where they lose nothing.
+sum of positive terms. Nothing is squared that is not small, and no difference of large numbers is taken, so wide
+gaussians, whose condition numbers pass 1e16, are scored to nearly all digits. The paper's updates for unchanged
+precisions (eqs 32-34, 44-46) are differences; they are used where they lose nothing.
 """
 
 from __future__ import annotations
@@ -58,9 +58,18 @@ def candidate_sums(small: Small, lam: float, B: FloatArray, perp2: FloatArray, p
 
 def gains_of_adding(sums: Sums, at: Level) -> FloatArray:
     """Gain of the model evidence (Barrio et al. 2010, eq. 30), the precisions unchanged."""
-    more = sums.D / (1.0 + sums.S)
-    gain = (at.beta / at.lam) * sums.Q**2 / (1.0 + sums.S) - np.log1p(sums.S)
-    return np.asarray(0.5 * (gain + _occam(at, more)))
+    one = 1.0 + sums.S
+    more = sums.D / one
+    gain = sums.Q * sums.Q
+    gain *= at.beta / at.lam
+    gain /= one
+    # three logarithms in one: of 1 + S/alpha, and of the change of what finding the precisions costs
+    one *= np.maximum(at.gamma + more, LEAST_DETERMINED)
+    one *= np.maximum(at.left - more, LEAST_DETERMINED)
+    gain -= np.log(one)
+    gain += _occam(at)
+    gain *= 0.5
+    return gain
 
 
 def gains_of_removing(small: Small, at: Level) -> FloatArray:
@@ -71,14 +80,13 @@ def gains_of_removing(small: Small, at: Level) -> FloatArray:
     less = at.lam * (V2 @ (small.s * inverse) ** 2) / h
     mu = small.Vt.T @ (small.s * inverse * small.z)
     gain = -at.lam * at.beta * mu**2 / h - np.log(h)
-    return np.asarray(0.5 * (gain + _occam(at, -less)))
+    gamma, left = np.maximum(at.gamma - less, LEAST_DETERMINED), np.maximum(at.left + less, LEAST_DETERMINED)
+    return np.asarray(0.5 * (gain - np.log(gamma * left) + _occam(at)))
 
 
-def _occam(at: Level, change: FloatArray) -> FloatArray:
-    """Twice the change of what finding the precisions costs, when gamma changes."""
-    before = np.log(max(at.gamma, LEAST_DETERMINED)) + np.log(max(at.left, LEAST_DETERMINED))
-    gamma, left = np.maximum(at.gamma + change, LEAST_DETERMINED), np.maximum(at.left - change, LEAST_DETERMINED)
-    return np.asarray(before - np.log(gamma) - np.log(left))
+def _occam(at: Level) -> float:
+    """Twice what finding the precisions of this model costs."""
+    return float(np.log(max(at.gamma, LEAST_DETERMINED) * max(at.left, LEAST_DETERMINED)))
 
 
 def after_adding(

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg as sl
+from scipy.linalg.lapack import dgesdd
 
 from bayessel._check import FloatArray
 from bayessel.linear.selection.level import Small
@@ -127,9 +128,8 @@ class WorkingModel:
     def small_of(self, R: FloatArray, z: FloatArray, rss: float) -> Small:
         """Return another model of these data, given by its triangle, in the coordinates of its singular vectors."""
         if len(z):
-            try:
-                U, s, Vt = sl.svd(R, check_finite=False)
-            except sl.LinAlgError:  # the divide-and-conquer driver can fail where the slower one does not
+            U, s, Vt, failed = dgesdd(R)
+            if failed:  # the divide-and-conquer driver can fail where the slower one does not
                 U, s, Vt = sl.svd(R, check_finite=False, lapack_driver="gesvd")
         else:
             U, s, Vt = np.zeros((0, 0)), np.zeros(0), np.zeros((0, 0))
@@ -159,7 +159,7 @@ class WorkingModel:
         self.passes += 1
         source = self.columns.source
         if isinstance(source, np.ndarray) and source.dtype == np.float64:
-            result = np.stack([row @ source for row in rows]) if len(rows) == 1 else rows @ source
+            result = rows @ source
         elif isinstance(source, np.ndarray):
             result = np.zeros((len(rows), self.n_columns))
             height = max(1, WIDENED // self.n_columns)
