@@ -82,6 +82,46 @@ def persistent_in_pymc(target: Target, setting: Setting, **options: Any) -> Run:
     return with_step(target, setting, lambda: bs.PersistentHMC(**options))
 
 
+def process(target: Target, setting: Setting, mass: Any = "diag", **options: Any) -> Run:
+    """`PersistentHMC` on `bayessel.models.gp`; with mass "laplace" it has the Hessian at the mode, and starts there.
+
+    Finding the mode is part of the work and timed.
+    """
+    before = time.perf_counter()
+    X, t = target.data["X"], target.data["t"]
+    model = bs.models.gp(X, t)
+    starts = [{"theta": theta} for theta in setting.starts(target.size)]
+    step = None if mass == "laplace" else bs.PersistentHMC(model=model, mass=mass, **options)
+    built = time.perf_counter() - before
+
+    def sample(now: Setting) -> Any:
+        moves, begin = step, starts
+        if moves is None:
+            fit = bs.gp.fit_map(X, t)
+            moves = bs.PersistentHMC(model=model, mass=fit.hessian, **options)
+            begin = [{"theta": fit.theta}] * now.chains
+        return _sample(model, now, step=moves, initvals=begin)
+
+    trace, seconds, cpu, first = timed(sample, setting)
+    return Run({"theta": trace["posterior"]["theta"].values}, seconds, cpu, built + first, *counted(trace))
+
+
+def nuts_on_process(target: Target, setting: Setting) -> Run:
+    """PyMC's NUTS on `bayessel.models.gp`: what the fused gradient alone is worth."""
+    before = time.perf_counter()
+    starts = [{"theta": theta} for theta in setting.starts(target.size)]
+    with bs.models.gp(target.data["X"], target.data["t"]):
+        step = pm.NUTS()
+        built = time.perf_counter() - before
+
+        def sample(now: Setting) -> Any:
+            options: dict[str, Any] = {"chains": now.chains, "step": step, "initvals": starts, "random_seed": now.seed}
+            return pm.sample(now.draws, tune=now.tune, **options, **QUIET)
+
+        trace, seconds, cpu, first = timed(sample, setting)
+    return Run({"theta": trace["posterior"]["theta"].values}, seconds, cpu, built + first, *counted(trace))
+
+
 def _sample(model: pm.Model, now: Setting, **options: Any) -> Any:
     return bs.sample(
         model,

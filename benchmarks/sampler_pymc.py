@@ -61,11 +61,11 @@ def _numba_by_hand(op: ByHand, node: Any, **kwargs: Any) -> Any:
     return by_hand
 
 
-def declare(target: Target) -> pm.Model:
-    """A flat vector q with the target's log density as a potential."""
+def declare(target: Target, automatic: bool = False) -> pm.Model:
+    """A flat vector q with the target's log density as a potential; its gradient by hand if there is one."""
     with pm.Model() as model:
         q = pm.Flat("q", shape=target.size)
-        if target.value_and_gradient is not None:
+        if target.value_and_gradient is not None and not automatic:
             density = ByHand(target)(q)[0]
         else:
             # data and not constants, or every data set would be compiled anew
@@ -75,11 +75,11 @@ def declare(target: Target) -> pm.Model:
     return model
 
 
-def with_step(target: Target, setting: Setting, make: Callable[[], Any]) -> Run:
+def with_step(target: Target, setting: Setting, make: Callable[[], Any], automatic: bool = False) -> Run:
     """PyMC's own loop with one step method, compiled once."""
     before = time.perf_counter()
     starts = [{"q": q} for q in setting.starts(target.size)]
-    with declare(target):
+    with declare(target, automatic):
         step = make()
         built = time.perf_counter() - before
 
@@ -106,17 +106,20 @@ def counted(trace: Any) -> tuple[int | None, int]:
     return gradients, int(stats["diverging"].sum()) if "diverging" in stats else 0
 
 
-def pymc_nuts(target: Target, setting: Setting) -> Run:
+def pymc_nuts(target: Target, setting: Setting, automatic: bool = False) -> Run:
     """PyMC's NUTS with its own defaults: diagonal mass, acceptance 0.8."""
-    return with_step(target, setting, pm.NUTS)
+    return with_step(target, setting, pm.NUTS, automatic)
 
 
-def nutpie(target: Target, setting: Setting, adaptation: str = "diag") -> Run:
-    """Nutpie with its own defaults, or with a mass of low rank on top of the diagonal."""
+def nutpie(
+    target: Target, setting: Setting, adaptation: str = "diag", automatic: bool = False, backend: str = "numba"
+) -> Run:
+    """Nutpie with its own defaults, or with a mass of low rank on top of the diagonal; compiled by Numba or by JAX."""
     import nutpie as package
 
     before = time.perf_counter()
-    compiled = package.compile_pymc_model(declare(target))
+    options = {"backend": "jax", "gradient_backend": "jax"} if backend == "jax" else {}
+    compiled = package.compile_pymc_model(declare(target, automatic), **options)
     built = time.perf_counter() - before
 
     def sample(now: Setting) -> Any:

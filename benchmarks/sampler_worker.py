@@ -98,7 +98,28 @@ FIXED = {
 PLAIN = {name: Entrant(one.package, one.function, here=one.here) for name, one in SAMPLERS.items()} | {
     LOW_RANK: Entrant("nutpie", "sampler_pymc:nutpie", options={"adaptation": "low_rank"})
 }
-ENTRANTS = GIBBS | NUTS | PERSISTENT | FIXED | PLAIN
+JUMPS = "PersistentHMC, dense mass and jumps"
+#: on `bayessel.models.gp`: each lever by itself
+PROCESS = {
+    JUMPS: _ours("process", updates_per_draw="auto", mass="dense", jumps=True),
+    "PersistentHMC, dense mass": _ours("process", updates_per_draw="auto", mass="dense"),
+    "PersistentHMC, Laplace's Hessian for mass": _ours("process", updates_per_draw="auto", mass="laplace"),
+    "PersistentHMC, diagonal mass": _ours("process", updates_per_draw="auto"),
+    "PersistentHMC, diagonal mass, metropolis": _ours("process", updates_per_draw="auto", accept="metropolis"),
+    "PersistentHMC, diagonal mass, L = 8, a = 0, metropolis": _ours(
+        "process", n_leapfrog=8, persistence=0.0, accept="metropolis"
+    ),
+    "NUTS of PyMC on bs.models.gp": _ours("nuts_on_process"),
+}
+#: the peers with the gradient they find themselves
+AUTOMATIC = {
+    "PyMC NUTS, automatic gradient": Entrant("pymc", "sampler_pymc:pymc_nuts", options={"automatic": True}, here=True),
+    "nutpie (Numba), automatic gradient": Entrant("nutpie", "sampler_pymc:nutpie", options={"automatic": True}),
+    "nutpie (JAX), automatic gradient": Entrant(
+        "nutpie", "sampler_pymc:nutpie", options={"automatic": True, "backend": "jax"}
+    ),
+}
+ENTRANTS = GIBBS | NUTS | PERSISTENT | FIXED | PLAIN | PROCESS | AUTOMATIC
 
 
 def sample(case: str, entrant: Entrant, setting: Setting) -> Run:
