@@ -63,7 +63,7 @@ def gp(
     inputs = as_matrix(X, "X", allow_1d=True)
     target = as_target(t, len(inputs), "t")
     m = inputs.shape[1]
-    covariance = with_noise(Standard() if covariance is None else covariance, m)
+    covariance = (Standard() if covariance is None else covariance).with_noise()
     names = covariance.names(m)
     belief = covariance.prior(m) if prior is None else prior
     if len(belief.first) != len(names):
@@ -89,15 +89,6 @@ def gp(
             dims="row",
         )
     return model
-
-
-def with_noise(covariance: Covariance, m: int) -> Covariance:
-    """The covariance, `Noise` added to one that has none: regression without noise is a singular matrix away."""
-    if covariance.noise(covariance.start(m), m) > 0.0:
-        return covariance
-    from bayessel.covariance import Noise
-
-    return covariance + Noise()
 
 
 def _declare(prior: Prior, start: FloatArray) -> Any:

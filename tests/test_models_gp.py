@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import bayessel as bs
-from bayessel.covariance import Prior, Standard
+from bayessel.covariance import Linear, Matern52, Noise, Prior, Standard
 from bayessel.models._gp import draw_targets
 from tests.mc_asserts import assert_means
 
@@ -106,6 +106,21 @@ def test_targets_of_several_parameters_at_once(rng):
     draws = draw_targets(thetas, X, covariance=Standard(), rng=rng, size=(2000,))
     products = draws[:, :, None] * draws[:, None, :]
     assert_means(products.reshape(2000, 9), covariance_of(thetas[0], X).ravel())
+
+
+def test_another_covariance_and_noise_where_it_has_none(rng):
+    X, t = problem(rng)
+    covariance = Matern52(ard=False) + Linear()
+    model = bs.models.gp(X, t, covariance)
+    names = list(model.coords["parameter"])
+    assert names == list((covariance + Noise()).names(2)) and "log r2" in names
+    theta = (covariance + Noise()).start(2)
+    v, w, a1, r2 = (np.exp(theta[names.index(name)]) for name in ("log v0", "log w", "log a1", "log r2"))
+    s = np.sqrt(5.0 * w * np.sum((X[:, None] - X[None]) ** 2, axis=-1))
+    Q = v * (1.0 + s + s**2 / 3.0) * np.exp(-s) + a1 * X @ X.T + r2 * np.eye(len(X))
+    expected = stats.multivariate_normal(np.zeros(len(X)), Q).logpdf(t)
+    expected += (covariance + Noise()).prior(2).log_density(theta)
+    assert_allclose(model.compile_logp(**PYTHON)({"theta": theta}), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize(
