@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bayessel import basis, covariance, diagnostics, errors, gp, linear, models
     from bayessel.basis import RBFDictionary, width
-    from bayessel.estimators import EvidenceRegressor, GPRegressor, RidgeRBFRegressor, RVMRegressor
+    from bayessel.estimators import (
+        BasisSearchRegressor,
+        EvidenceRegressor,
+        ForwardSelectionRegressor,
+        GPRegressor,
+        RidgeRBFRegressor,
+        RVMRegressor,
+    )
     from bayessel.result import Status
     from bayessel.samplers._steps import explain_steps, steps
     from bayessel.samplers.gibbs import GammaPrecisionGibbs, GaussianWeightsGibbs
@@ -23,7 +30,9 @@ __version__ = version("bayessel")
 
 # Public name -> module that defines it; a module is its own value.
 _DEFINED_IN = {
+    "BasisSearchRegressor": "bayessel.estimators",
     "EvidenceRegressor": "bayessel.estimators",
+    "ForwardSelectionRegressor": "bayessel.estimators",
     "GPRegressor": "bayessel.estimators",
     "GammaPrecisionGibbs": "bayessel.samplers.gibbs",
     "GaussianWeightsGibbs": "bayessel.samplers.gibbs",
@@ -41,7 +50,9 @@ _DEFINED_IN = {
 _MODULES = ("basis", "covariance", "diagnostics", "errors", "gp", "linear", "models")
 
 __all__ = [
+    "BasisSearchRegressor",
     "EvidenceRegressor",
+    "ForwardSelectionRegressor",
     "GPRegressor",
     "GammaPrecisionGibbs",
     "GaussianWeightsGibbs",

@@ -10,7 +10,9 @@ import bayessel as bs
 
 # A name added or taken away is a decision: change it here and in CHANGELOG.md.
 NAMES = {
+    "BasisSearchRegressor",
     "EvidenceRegressor",
+    "ForwardSelectionRegressor",
     "GPRegressor",
     "GammaPrecisionGibbs",
     "GaussianWeightsGibbs",

@@ -1,8 +1,17 @@
 """The scikit-learn face of the engines."""
 
+from bayessel.estimators.basis_search import BasisSearchRegressor
 from bayessel.estimators.evidence import EvidenceRegressor
+from bayessel.estimators.forward_selection import ForwardSelectionRegressor
 from bayessel.estimators.gp import GPRegressor
 from bayessel.estimators.ridge import RidgeRBFRegressor
 from bayessel.estimators.rvm import RVMRegressor
 
-__all__ = ["EvidenceRegressor", "GPRegressor", "RVMRegressor", "RidgeRBFRegressor"]
+__all__ = [
+    "BasisSearchRegressor",
+    "EvidenceRegressor",
+    "ForwardSelectionRegressor",
+    "GPRegressor",
+    "RVMRegressor",
+    "RidgeRBFRegressor",
+]

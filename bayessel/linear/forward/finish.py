@@ -8,8 +8,9 @@ import numpy as np
 import scipy.linalg as sl
 
 from bayessel._check import FloatArray
-from bayessel.linear.forward.result import ForwardFit, PathPoint
+from bayessel.linear.forward.result import ForwardFit
 from bayessel.linear.posterior import Posterior
+from bayessel.linear.selection.driver import PathPoint
 from bayessel.linear.sparse.columns import Columns
 from bayessel.linear.sparse.state import IntArray
 from bayessel.linear.spectrum import Spectrum

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from bayessel._check import FloatArray, as_matrix
 from bayessel.linear.posterior import Posterior
+from bayessel.linear.selection.driver import PathPoint
 from bayessel.linear.sparse.state import IntArray
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import LinearFit
 from bayessel.result import Status, fingerprint
-
-
-class PathPoint(NamedTuple):
-    """The best of one size: value of the criterion, and the columns."""
-
-    value: float
-    basis: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +39,7 @@ class ForwardFit:
     stop, value
         The criterion and its value at this size.
     path : dict
-        Size -> (value, basis): the criterion, and the columns in the order of selection.
+        Size -> `PathPoint`: the criterion, and the columns in the order of selection.
     history : tuple of dict
         One record per size, from 0 (no function): size, column, error (mean squared residual), gamma, lam, condition
         (of the chosen columns at unit length), gcv, uev, fpe, bic, and value, what the search was stopped by (minus the
@@ -109,6 +103,16 @@ class ForwardFit:
         return fingerprint(self.target)
 
     @property
+    def fitted(self) -> FloatArray:
+        """The fit at the training rows."""
+        return np.asarray(self.design @ self.coef + self.intercept)
+
+    @property
+    def residuals(self) -> FloatArray:
+        """Target minus fit."""
+        return np.asarray(self.target - self.fitted)
+
+    @property
     def sum_squares(self) -> float:
         """Sum of squared residuals."""
         return self.posterior.sum_squares
@@ -116,6 +120,16 @@ class ForwardFit:
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
         """Errors of each row predicted from all others with these columns, and the variances of those predictions."""
         return self.posterior.leave_one_out()
+
+    @property
+    def loo_residuals(self) -> FloatArray:
+        """Errors of each row predicted from all others with these columns."""
+        return self.leave_one_out()[0]
+
+    @property
+    def loo_variances(self) -> FloatArray:
+        """Variances of the leave-one-out predictions, noise included."""
+        return self.leave_one_out()[1]
 
     def predict(self, Phi: Any, return_std: bool = False) -> Any:
         """Mean at new rows of the dictionary, and the standard deviation of a new observation (noise included).

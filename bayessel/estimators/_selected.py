@@ -1,0 +1,174 @@
+"""What the regressors share that select functions explicitly: widths, fitting, prediction, pictures of the path."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from bayessel._check import FloatArray, one_of
+from bayessel.basis import LazyDesign, RBFDictionary
+from bayessel.errors import NumericalWarning
+from bayessel.estimators._door import WARN_ABOUT, validated
+from bayessel.estimators._rbf import RadialRegressor
+from bayessel.linear import fit_abf
+from bayessel.result import Status, fingerprint, worst
+
+#: dictionaries with more entries (0.8 GB) are made column by column
+STORED = 100_000_000
+#: widths are fitted with all functions on at most this many rows: each step costs their cube
+ABF_ROWS = 500
+
+
+class SelectingRegressor(RadialRegressor):
+    """Base of the regressors that choose functions of a radial dictionary one by one; not for direct use."""
+
+    _several_outputs = False
+
+    def _select(self, design: Any, y: FloatArray) -> Any:
+        raise TypeError("a subclass selects")
+
+    def _path_label(self) -> str:
+        raise TypeError("a subclass names what its path shows")
+
+    # ---- fitting
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to inputs (N, D) and a target (N,)."""
+        X, y = self._validate(X, y, reset=True)
+        centers = self._centres_for(X)
+        self._set_dictionary(self._widths(X, y, centers), centers)
+        d = self.dictionary_
+        offered = RBFDictionary(centers, d.width, kind=d.kind, bias=False)  # the engine adds the bias, its prior flat
+        large = len(X) * offered.n_columns > STORED
+        fit = self._select(LazyDesign(offered, X) if large else offered.design(X), y)
+        self.fit_ = fit
+        last = [d.n_columns - 1] if self.bias else []
+        self.basis_ = np.concatenate([fit.basis, np.array(last, dtype=np.intp)]).astype(np.intp)
+        self.coef_ = np.append(fit.coef, [fit.intercept] if self.bias else [])
+        self.n_basis_ = len(self.basis_)
+        self.alpha_, self.beta_, self.noise_std_, self.gamma_ = fit.alpha, fit.beta, fit.noise_std, fit.gamma
+        self.log_evidence_, self.model_evidence_ = fit.log_evidence, fit.model_evidence
+        self.status_ = worst([*fit.notes, *self._width_notes])
+        self.history_ = [dict(step) for step in fit.history]
+        self.path_: Mapping[int, Any] = fit.path
+        self.n_rows_ = fit.n_rows
+        self.fingerprint_ = fingerprint(X, y)
+        self._remember_version()
+        self._inputs = X
+        if self.status_ in WARN_ABOUT:
+            warnings.warn(f"{self.status_.name}: {self.status_.value}", NumericalWarning, stacklevel=2)
+        return self
+
+    def _widths(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
+        """Widths as given, or those that all functions together prefer, on some of the rows where there are many."""
+        self._width_notes: tuple[Status, ...] = ()
+        if not isinstance(self.width, str):
+            return self.width
+        one_of(self.width, "width", ("abf",))
+        rows = np.arange(len(X))
+        if len(X) > ABF_ROWS:
+            rows = np.sort(np.random.default_rng(0).choice(len(X), ABF_ROWS, replace=False))
+        own = X[rows] if self.centers is None or len(centers) > ABF_ROWS else centers
+        found = fit_abf(X[rows], y[rows], centers=own, kind=self.kind, centre=bool(self.bias))
+        # rival optima of the widths and a poor noise estimate of that model are no remarks about this one
+        self._width_notes = tuple(note for note in found.notes if note is Status.STEP_LIMIT)
+        return found.widths if len(found.widths) > 1 else float(found.widths[0])
+
+    # ---- predicting
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Mean at new inputs; with `return_std` also the standard deviation of a new observation there."""
+        check_is_fitted(self)
+        X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
+        return self.fit_.predict(self._in_use(X), return_std)
+
+    def _in_use(self, X: FloatArray) -> FloatArray:
+        """The selected functions at inputs X, the bias left out."""
+        basis = self.fit_.basis
+        return LazyDesign(self.dictionary_, X).columns(basis) if len(basis) else np.zeros((len(X), 0))
+
+    def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
+        """Errors of each training row predicted from all others with the selected functions, and their variances."""
+        check_is_fitted(self)
+        return self.fit_.leave_one_out()
+
+    def to_pymc(self) -> Any:
+        """Declare the selected functions as a `pymc.Model` with hyperpriors on both precisions."""
+        from bayessel.models import linear
+
+        check_is_fitted(self)
+        if not len(self.fit_.basis):
+            raise ValueError("no function was selected: there is nothing to declare")
+        return linear(self.fit_.design, self.fit_.target, bias=bool(self.bias))
+
+    # ---- pictures
+
+    def plot_path(self, ax: Any = None, label: str | None = None) -> Any:
+        """Draw the best value seen at each size, with a star at the model returned.
+
+        Pass `ax` to lay several over each other. Returns the matplotlib axes.
+        """
+        import matplotlib.pyplot as plt
+
+        check_is_fitted(self)
+        if ax is None:
+            _, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+        known = [(size, point.value) for size, point in sorted(self.path_.items()) if np.isfinite(point.value)]
+        if known:
+            sizes, values = zip(*known, strict=True)
+            (line,) = ax.plot(sizes, values, lw=1.8, label=label)
+            at = len(self.fit_.basis)
+            if at in self.path_ and np.isfinite(self.path_[at].value):
+                ax.plot(
+                    [at], [self.path_[at].value], "*", ms=13, color=line.get_color(), mec="white", mew=0.6, zorder=5
+                )
+        ax.set(xlabel="number of functions", ylabel=self._path_label())
+        ax.spines[["top", "right"]].set_visible(False)
+        if label is not None:
+            ax.legend(frameon=False, fontsize=9)
+        return ax
+
+    def plot_centres(self, ax: Any = None, inputs: tuple[int, int] = (0, 1), label: str | None = None) -> Any:
+        """Draw where the selected functions sit among the data; `inputs` names the two to draw where there are more.
+
+        A single input: data, fit, and a cross for each centre. Two: the rows, and circles whose area follows the size
+        of the weight, filled where it is positive. Returns the matplotlib axes.
+        """
+        import matplotlib.pyplot as plt
+
+        check_is_fitted(self)
+        if ax is None:
+            _, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+        X, t = self._inputs, self.fit_.target
+        at, weights = self.dictionary_.centers[self.fit_.basis], self.fit_.coef
+        title = label if label is not None else f"{len(at)} of {len(self.dictionary_.centers)} functions"
+        if X.shape[1] == 1:
+            x = X[:, 0]
+            grid = np.linspace(x.min(), x.max(), 400)
+            mean, std = self.fit_.predict(self._in_use(grid[:, None]), return_std=True)
+            ax.plot(x, t, ".", ms=4, color="0.6", zorder=1)
+            ax.fill_between(grid, mean - 2 * std, mean + 2 * std, color="#0072B2", alpha=0.15, lw=0)
+            ax.plot(grid, mean, color="#0072B2", lw=1.8)
+            ax.plot(at[:, 0], np.full(len(at), 0.03), "x", color="#D55E00", ms=7, transform=ax.get_xaxis_transform())
+            ax.set(xlabel="x", ylabel="y")
+        else:
+            i, j = inputs
+            if not (0 <= i < X.shape[1] and 0 <= j < X.shape[1] and i != j):
+                raise ValueError(f"inputs must be two different ones of 0 ... {X.shape[1] - 1}, got {inputs!r}")
+            ax.plot(X[:, i], X[:, j], ".", ms=3, color="0.75", zorder=1)
+            size = 30.0 + 250.0 * np.abs(weights) / (np.abs(weights).max(initial=0.0) or 1.0)
+            face = np.where(weights > 0, "#D55E00", "none")
+            ax.scatter(at[:, i], at[:, j], s=size, facecolors=face, edgecolors="#D55E00", alpha=0.75, zorder=3)
+            ax.set(xlabel=f"x[{i}]", ylabel=f"x[{j}]")
+        ax.set_title(title, fontsize=10)
+        ax.spines[["top", "right"]].set_visible(False)
+        return ax
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        return tags

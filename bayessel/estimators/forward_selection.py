@@ -1,0 +1,122 @@
+"""Forward selection of basis functions with scikit-learn's face."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bayessel._check import FloatArray
+from bayessel.estimators._selected import SelectingRegressor
+from bayessel.linear import forward_select
+
+_LABELS = {
+    "gcv": "GCV",
+    "loo": "leave-one-out squared error",
+    "fpe": "FPE",
+    "uev": "UEV",
+    "bic": "BIC",
+    "evidence": "log evidence",
+    "cv": "cross-validated squared error",
+}
+
+
+class ForwardSelectionRegressor(SelectingRegressor):
+    r"""A few radial functions, chosen one by one: each time the one that lowers the squared error most.
+
+    Orthogonal least squares and its regularised forms (Chen, Cowan and Grant 1991; Orr 1996, section 7). The weights
+    are those of least squares ('ols') or of ridge regression ('rfs', 'rols'); `log_evidence_` and `noise_std_` are what
+    the evidence says of the chosen functions. Plain 'ols' looks at the noise only through `stop`: prefer 'rfs', or
+    `BasisSearchRegressor`.
+
+    Parameters
+    ----------
+    width : float, (D,) array or 'abf'
+        r of exp(-d^2/r^2); 'abf' takes the widths, one per input, that a model of all functions prefers (of at most
+        500 rows).
+    centers : None or (M, D) array
+        Centres of the functions on offer; None puts one at each training input.
+    kind : str
+        'gaussian', 'multiquadric', 'inverse_multiquadric' or 'cauchy'.
+    bias : bool
+        Include a bias, never penalised.
+    method : str
+        'ols', 'rfs', 'rols' or 'backward'; see `bayessel.linear.forward_select`.
+    stop : str or None
+        'gcv', 'loo', 'fpe', 'uev', 'bic', 'evidence' or 'cv'; None takes `max_size` functions.
+    gain : str
+        'error' or 'cost': what 'rfs' and 'rols' look for.
+    max_size : int, optional
+        Largest number of functions.
+    folds, random_state
+        Of cross-validation.
+
+    Attributes
+    ----------
+    width_ : float or (D,) array
+        Width in use.
+    log_evidence_, model_evidence_ : float
+        Of the chosen functions with one weight precision, in nats and in the units of y: both precisions at their best,
+        or integrated out.
+    basis_, coef_, n_basis_
+        Columns of ``dictionary_`` in use (the bias is its last), their weights, their number.
+    alpha_, beta_, noise_std_, gamma_
+        Precisions of the evidence, noise level, well-determined parameters (the bias counted).
+    path_ : dict
+        Size -> the model of that size: ``.value`` of the criterion and ``.basis`` in the order of selection.
+    status_ : Status
+        How the fit ended, with advice.
+    history_ : list of dict
+        One record per size with every criterion.
+    fit_ : ForwardFit
+        Everything the engine returned; `fit_.U` and `fit_.orthogonal_coef` among it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, size=(80, 1))
+    >>> y = np.sinc(X[:, 0]) + 0.1 * rng.normal(size=80)
+    >>> model = ForwardSelectionRegressor(width=1.5, method="rfs").fit(X, y)
+    >>> model.n_basis_ < 15, bool(0.05 < model.noise_std_ < 0.15)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        width: Any = "abf",
+        centers: Any = None,
+        kind: str = "gaussian",
+        bias: bool = True,
+        method: str = "ols",
+        stop: str | None = "gcv",
+        gain: str = "error",
+        max_size: int | None = None,
+        folds: int = 5,
+        random_state: Any = 0,
+    ) -> None:
+        self.width = width
+        self.centers = centers
+        self.kind = kind
+        self.bias = bias
+        self.method = method
+        self.stop = stop
+        self.gain = gain
+        self.max_size = max_size
+        self.folds = folds
+        self.random_state = random_state
+
+    def _select(self, design: Any, y: FloatArray) -> Any:
+        folds = min(self.folds, len(y)) if isinstance(self.folds, int) and len(y) > 1 else self.folds
+        return forward_select(
+            design,
+            y,
+            self.method,
+            self.stop if len(y) > 1 or self.stop != "cv" else "gcv",
+            centre=bool(self.bias),
+            gain=self.gain,
+            max_size=self.max_size,
+            folds=folds,
+            random_state=self.random_state,
+        )
+
+    def _path_label(self) -> str:
+        return _LABELS.get(str(self.stop), "criterion")
