@@ -292,6 +292,16 @@ def test_our_models_are_the_posterior_of_the_peers(rng):
         np.testing.assert_allclose(np.diff(values), expected, rtol=1e-8)
 
 
+def test_our_gaussian_process_is_the_posterior_of_the_peers(rng):
+    import bayessel as bs
+
+    case = target("gp 15")
+    logp = bs.models.gp(case.data["X"], case.data["t"]).compile_logp(mode="FAST_COMPILE")
+    q = rng.standard_normal((2, 12)) - 1.0
+    expected = np.diff([case.density(one, case.data, NUMPY) for one in q])
+    np.testing.assert_allclose(np.diff([logp({"theta": one}) for one in q]), expected, rtol=1e-8)
+
+
 def test_our_gibbs_contestants_find_the_posterior():
     from benchmarks.sampler_ours import gibbs, gibbs_in_pymc
 
@@ -303,7 +313,7 @@ def test_our_gibbs_contestants_find_the_posterior():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["samplers", "samplers_gradient", "samplers_overhead"])
+@pytest.mark.parametrize("name", ["samplers", "samplers_gradient", "samplers_overhead", "samplers_gp"])
 def test_rehearsals_of_the_samplers_run(name, tmp_path):
     assert (
         main(["--only", name, "--quick", "--threads", "1", "--out", str(tmp_path), "--page", str(tmp_path / "p")]) == 0
