@@ -8,7 +8,7 @@ from scipy.optimize import check_grad, minimize
 
 from bayessel.covariance import Linear, Noise, Prior, SquaredExponential, Standard
 from bayessel.gp import Marginal, fit_map, optimise
-from bayessel.gp._fit_map import _Problem
+from bayessel.gp.map_problem import Problem
 from bayessel.gp.optimise import Roots, Terms, updated
 from bayessel.result import Status
 
@@ -132,7 +132,7 @@ def test_roots_go_there_and_back_with_the_right_slope():
 @pytest.mark.parametrize("prior", ["default", None])
 def test_the_gradient_in_the_coordinates_of_the_search(rng, prior):
     X, t = waves(rng, 25)
-    problem = _Problem.of(Marginal(X, t), prior, {"log a0": -1.0})
+    problem = Problem.of(Marginal(X, t), prior, {"log a0": -1.0})
     dear = problem.dear(problem.marginal)
     x = problem.coordinates(problem.template + 0.3 * rng.normal(size=7))
     error = check_grad(lambda x: dear(x)[0], lambda x: dear(x)[1], x)

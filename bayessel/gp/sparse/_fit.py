@@ -13,9 +13,9 @@ from scipy.optimize import minimize
 from bayessel._check import FloatArray, as_count, as_flag, as_float_array, as_matrix, check_finite
 from bayessel._numerics import few_threads
 from bayessel.covariance import Covariance, Noise, Prior
-from bayessel.gp._fit_map import _check_prior as check_prior
 from bayessel.gp._fit_map import fit_map
 from bayessel.gp.laplace import hessian_of
+from bayessel.gp.map_problem import check_prior
 from bayessel.gp.map_result import GPFit, Optimum
 from bayessel.gp.marginal import Marginal
 from bayessel.gp.sparse.bound import SparseFactor, SparseMarginal
@@ -213,7 +213,7 @@ class _Search:
             by_theta = by_theta + self.prior.gradient(theta)
         self.history.append({"rows": len(self.bound.t), "inducing": len(Z), "value": value + known})
         if np.isfinite(value) and (self.best is None or value + known > self.best[0]):
-            self.best = (value + known, value, theta.copy(), Z.copy())
+            self.best = (value + known, value, theta, Z)
         if self.callback is not None:
             self.callback(len(self.history), value)
         return value + known, by_theta, by_Z

@@ -1,0 +1,138 @@
+"""The objective of a fit of hyperparameters: over the parameters that are free, on any of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bayessel._check import FloatArray, as_float_array, check_finite
+from bayessel.covariance import Covariance, Prior
+from bayessel.gp.marginal import Marginal
+from bayessel.gp.optimise import Roots, Terms
+
+#: where the logarithmic coordinate turns into a root, without a prior: this share of the start
+_SMALL = 1e-4
+#: θ may move this far from the covariance's start: a factor of 10¹³
+_RANGE = 30.0
+#: least noise variance in units of the mean square of t: below, rounding is what is fitted
+_LEAST_NOISE = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The objective over the free parameters, on any of the rows, in the coordinates of the search."""
+
+    marginal: Marginal
+    prior: Prior | None
+    prior_free: Prior | None
+    free: npt.NDArray[np.bool_]
+    template: FloatArray
+    roots: Roots | None
+    noise_index: int | None
+    low: FloatArray
+    high: FloatArray
+
+    @classmethod
+    def of(cls, marginal: Marginal, prior: Prior | str | None, fixed: Mapping[str, float] | None) -> Problem:
+        """Check priors and what is given, and find the ends of the search."""
+        covariance, m = marginal.covariance, marginal.X.shape[1]
+        template = np.array(covariance.start(m), dtype=np.float64)
+        free = np.ones(marginal.size, dtype=bool)
+        for name, value in _check_fixed(fixed, marginal.names).items():
+            at = marginal.names.index(name)
+            free[at], template[at] = False, value
+        chosen = check_prior(prior, covariance, marginal)
+        part = None if chosen is None else Prior(*(v[free] for v in (chosen.is_normal, chosen.first, chosen.second)))
+        start = template[free]
+        low, high = start - _RANGE, start + _RANGE
+        noise = _noise_index(covariance, template, free, m)
+        if noise is not None:
+            power = float(np.mean(marginal.t**2))
+            low[noise] = np.log(_LEAST_NOISE * power) if power > 0.0 else low[noise]
+        roots = Roots(start + np.log(_SMALL)) if part is None else None
+        return cls(marginal, chosen, part, free, template, roots, noise, low, high)
+
+    def full(self, x: FloatArray) -> FloatArray:
+        """Θ, the given parameters included."""
+        theta = self.template.copy()
+        theta[self.free] = x if self.roots is None else np.clip(self.roots.theta(x), self.low, self.high)
+        return theta
+
+    def coordinates(self, theta: FloatArray) -> FloatArray:
+        """Coordinates of the free part of θ."""
+        inside = np.clip(theta[self.free], self.low, self.high)
+        return inside if self.roots is None else self.roots.of(inside)
+
+    @property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Ends of the search, in its coordinates."""
+        if self.roots is None:
+            return self.low, self.high
+        far = self.roots.of(self.high)
+        near = -far
+        if self.noise_index is not None:
+            near[self.noise_index] = self.roots.of(self.low)[self.noise_index]
+        return near, far
+
+    def dear(self, marginal: Marginal) -> Callable[[FloatArray], tuple[float, FloatArray]]:
+        """−log p(t|θ) on the rows of `marginal`, with its gradient in the coordinates of the search."""
+
+        def evaluate(x: FloatArray) -> tuple[float, FloatArray]:
+            value, gradient = marginal.value_and_gradient(self.full(x))
+            downhill = -gradient[self.free]
+            return -value, downhill if self.roots is None else downhill * self.roots.slope(x)
+
+        return evaluate
+
+    def exact(self, x: FloatArray) -> Terms:
+        """−log p(θ) of the free parameters; nothing without a prior."""
+        if self.prior_free is None:
+            return Terms(0.0, np.zeros(len(x)), np.zeros(len(x)))
+        prior = self.prior_free
+        return Terms(-prior.log_density(x), -prior.gradient(x), -prior.hessian_diagonal(x))
+
+
+def _check_fixed(fixed: Mapping[str, float] | None, names: Sequence[str]) -> dict[str, float]:
+    if fixed is None:
+        return {}
+    if not isinstance(fixed, Mapping):
+        raise TypeError(f"fixed must be a mapping of a parameter's name to its theta, got {type(fixed).__name__}")
+    for name in fixed:
+        if name not in names:
+            raise ValueError(f"fixed names {name!r}, but the parameters are {', '.join(names)}")
+    values = as_float_array([fixed[name] for name in fixed], "fixed")
+    check_finite(values, "fixed")
+    return dict(zip(fixed, map(float, values), strict=True))
+
+
+def check_prior(prior: Prior | str | None, covariance: Covariance, marginal: Marginal) -> Prior | None:
+    """Return the priors asked for; None where there are to be none."""
+    if prior is None:
+        return None
+    if isinstance(prior, str):
+        if prior != "default":
+            raise ValueError(f"prior must be 'default', None (maximum likelihood) or a Prior, got {prior!r}")
+        return covariance.prior(marginal.X.shape[1])
+    if not isinstance(prior, Prior):
+        raise TypeError(f"prior must be 'default', None or a Prior, got {type(prior).__name__}")
+    if len(prior.first) != marginal.size:
+        raise ValueError(
+            f"prior must have {marginal.size} entries ({', '.join(marginal.names)}), got {len(prior.first)}; join the "
+            "parts with Prior.join"
+        )
+    return prior
+
+
+def _noise_index(covariance: Covariance, theta: FloatArray, free: npt.NDArray[np.bool_], m: int) -> int | None:
+    """Position, among the free parameters, of the only one that the noise depends on."""
+    base = covariance.noise(theta, m)
+    moved = []
+    for position, i in enumerate(np.flatnonzero(free)):
+        other = theta.copy()
+        other[i] += 1.0
+        if covariance.noise(other, m) != base:
+            moved.append(position)
+    return moved[0] if len(moved) == 1 else None
