@@ -437,6 +437,21 @@ def test_chains_begin_at_optima_of_similar_worth():
     assert [one["theta"][0] for one in found] == [0.0, 1.0, 0.0]
 
 
+def test_a_run_begins_at_the_mode_and_steps_as_many_rows_ask_for(sampled, monkeypatch):
+    whole, X, y = sampled
+    given = {}
+
+    def run(archive, model, **options):
+        given.update(options)
+        return whole.trace_, b""
+
+    monkeypatch.setattr(_chains, "run", run)
+    model = clone(whole).fit(X, y)
+    assert [one["theta"].tolist() for one in given["initvals"]] == [model.fit_.theta.tolist()] * 2
+    assert (given["step"].mass, given["step"].updates_per_draw) == ("dense", 20)
+    assert _chains.step(model.to_pymc(), 101, "tuned").updates_per_draw == "auto"
+
+
 def test_an_interrupted_search_for_the_mode_is_not_followed_by_chains(sampled, monkeypatch):
     whole, X, y = sampled
     stopped = replace(whole.fit_, status=bs.Status.INTERRUPTED)
@@ -468,10 +483,11 @@ def test_the_same_seed_gives_the_same_draws_on_one_core_and_on_two(sampled):
     assert _chains.as_seed(7) == 7
 
 
-@pytest.mark.filterwarnings("ignore:CHAINS_DISAGREE")
 def test_the_settings_of_the_thesis(sampled):
-    _, X, y = sampled
-    model = G("mc", sampler="1996", draws=4, tune=2, chains=1, cores=1, random_state=0).fit(X, y)
+    whole, X, y = sampled
+    with pytest.warns(NumericalWarning, match="CHAINS_DISAGREE: the chains have not mixed"):
+        model = G("mc", sampler="1996", draws=4, tune=2, chains=1, cores=1, random_state=0).fit(X, y)
+    assert model.status_ is bs.Status.CHAINS_DISAGREE is not whole.status_
     stats = model.trace_["sample_stats"]
     np.testing.assert_allclose(stats["step_size"], 0.5 * len(y) ** -0.5)
     np.testing.assert_allclose(stats["persistence"], 0.95)

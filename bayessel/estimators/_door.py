@@ -31,7 +31,26 @@ def validated(estimator: Any, *data: Any, **options: Any) -> Any:
         raise
 
 
-class Regressor(RegressorMixin, BaseEstimator):
+class Versioned(BaseEstimator):
+    """Base of every estimator: pickles know which version fitted them."""
+
+    def _remember_version(self) -> None:
+        self.version_ = version("bayessel")
+
+    def __setstate__(self, state: Any) -> None:
+        """Restore a pickled estimator; a fit made by another version is used with a warning, as scikit-learn does."""
+        super().__setstate__(state)
+        made_by, here = getattr(self, "version_", None), version("bayessel")
+        if made_by is not None and made_by != here:
+            warnings.warn(
+                f"this {type(self).__name__} was fitted by bayessel {made_by} and is loaded by {here}; "
+                "its numbers may mean something else there: fit it again",
+                VersionWarning,
+                stacklevel=2,
+            )
+
+
+class Regressor(RegressorMixin, Versioned):
     """Base of every regressor: the door, and what a prediction is worth."""
 
     predict: Any
@@ -55,18 +74,3 @@ class Regressor(RegressorMixin, BaseEstimator):
         if y.shape != mean.shape:
             raise ValueError(f"y must have the shape of the training target, {mean.shape}; got {y.shape}")
         return np.asarray(-0.5 * np.log(2.0 * np.pi) - np.log(std) - 0.5 * ((y - mean) / std) ** 2)
-
-    def _remember_version(self) -> None:
-        self.version_ = version("bayessel")
-
-    def __setstate__(self, state: Any) -> None:
-        """Restore a pickled estimator; a fit made by another version is used with a warning, as scikit-learn does."""
-        super().__setstate__(state)
-        made_by, here = getattr(self, "version_", None), version("bayessel")
-        if made_by is not None and made_by != here:
-            warnings.warn(
-                f"this {type(self).__name__} was fitted by bayessel {made_by} and is loaded by {here}; "
-                "its numbers may mean something else there: fit it again",
-                VersionWarning,
-                stacklevel=2,
-            )

@@ -39,11 +39,10 @@ def weights(log_densities: FloatArray) -> tuple[FloatArray, FloatArray]:
     found, shapes = np.empty_like(log_densities), np.full(log_densities.shape[1], np.inf)
     for i, column in enumerate(log_densities.T):
         found[:, i] = -column - logsumexp(-column)
-        if np.ptp(column) > 0.0:
-            try:
-                found[:, i], shapes[i] = array_stats.psislw(column)
-            except ValueError:  # the largest are all equal: the chains moved too rarely
-                continue
+        try:
+            found[:, i], shapes[i] = array_stats.psislw(column)
+        except ValueError:  # the largest are all equal: the chains moved too rarely
+            continue
     return found, shapes
 
 

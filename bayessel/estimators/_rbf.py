@@ -20,8 +20,8 @@ from bayessel.result import fingerprint
 MAX_OWN_CENTRES = 20_000
 
 
-class RadialRegressor(Regressor):
-    """Base of every regressor on a radial dictionary."""
+class Radial:
+    """What every estimator on a radial dictionary shares: its centres and widths."""
 
     width: Any
     centers: Any
@@ -44,6 +44,10 @@ class RadialRegressor(Regressor):
         r = as_positive_vector(chosen, "width", centers.shape[1])
         self.width_ = float(r[0]) if np.ndim(chosen) == 0 else r
         self.dictionary_ = RBFDictionary(centers, self.width_, kind=self.kind, bias=bool(self.bias))
+
+
+class RadialRegressor(Radial, Regressor):
+    """Base of every regressor on a radial dictionary."""
 
 
 class RBFRegressor(RadialRegressor):
