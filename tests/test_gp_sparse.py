@@ -30,6 +30,7 @@ COVARIANCES = {
     "mixed": RationalQuadratic() + SquaredExponential() + Linear() + Noise(),
     "product": SquaredExponential() * Periodic(amplitude=False) + Noise(),
     "arcsin": Arcsin() + Noise(),
+    "noise twice": SquaredExponential() + Noise() + Noise(),
 }
 
 
@@ -101,8 +102,9 @@ def test_the_bound_is_its_definition(name, rng):
 def test_the_gradient_is_that_of_the_bound(name, rng):
     X, t, Z = problem(rng)
     covariance = COVARIANCES[name]
-    marginal = SparseMarginal(X, t, covariance)
+    marginal = SparseMarginal(X, t, covariance, jitter=0.03)  # so much that its derivative is seen
     theta = covariance.start(3) + 0.2 * rng.normal(size=marginal.size)
+    np.testing.assert_allclose(marginal.value(theta, Z), dense_bound(covariance, theta, X, t, Z, 0.03), rtol=1e-9)
     _, by_theta, by_Z = marginal.value_and_gradient(theta, Z)
     expected = differences(lambda x: marginal.value(x, Z), theta)
     np.testing.assert_allclose(by_theta, expected, atol=1e-7 * np.abs(expected).max())
@@ -229,6 +231,18 @@ def test_trouble_is_a_status(rng):
         assert np.isfinite(marginal.value_and_gradient(theta, Z)[0])
 
 
+def test_large_weights_lose_no_digits(rng):
+    """Inducing inputs a hair beside the rows: the expanded square would be rounded to the distance itself."""
+    X, t, _ = problem(rng, n=30)
+    Z = X[:6] + 3e-6 * rng.normal(size=(6, 3))
+    theta = Standard().start(3)
+    theta[2:5] = 24.0
+    value, by_theta, _ = SparseMarginal(X, t).value_and_gradient(theta, Z)
+    np.testing.assert_allclose(value, dense_bound(Standard(), theta, X, t, Z), rtol=1e-10)
+    expected = differences(lambda x: dense_bound(Standard(), x, X, t, Z), theta)
+    np.testing.assert_allclose(by_theta, expected, atol=1e-7 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "said"),
     [
@@ -296,12 +310,25 @@ def test_an_interrupted_fit_gives_back_the_best_it_saw(rng):
 
     def stop(count, value):
         seen.append(value)
-        if count == 7:
+        if value < max(seen):  # a step too far
             raise KeyboardInterrupt
 
     fit = fit_sparse(X, t, inducing=Z, start=Standard().start(3), prior=None, callback=stop)
-    assert fit.status is Status.INTERRUPTED and fit.n_evaluations == 7
-    assert fit.log_evidence == max(seen)
+    assert fit.status is Status.INTERRUPTED and fit.n_evaluations == len(seen)
+    assert fit.log_evidence == max(seen) > seen[-1]
+
+
+def test_the_search_does_not_see_the_units_of_the_inputs(rng):
+    X, t, Z = problem(rng, n=80)
+    units = np.array([1.0, 30.0, 0.05])
+    start, moved = Standard().start(3), Standard().start(3)
+    start[-1] = moved[-1] = -30.0  # no plane: it has one variance for all inputs
+    moved[2:5] -= 2 * np.log(units)
+    values = []
+    for scale, theta in ((np.ones(3), start), (units, moved)):
+        fit = fit_sparse(X * scale, t, inducing=Z * scale, start=theta, prior=None, max_evaluations=12)
+        values.append([entry["value"] for entry in fit.history])
+    np.testing.assert_allclose(values[1], values[0], rtol=1e-5)
 
 
 def test_as_many_inducing_inputs_as_rows_and_rows_alike(rng):

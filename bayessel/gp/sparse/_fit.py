@@ -229,9 +229,11 @@ class _Search:
         if left < 1:
             return theta, Z
         k = len(theta)
-        # inducing inputs in units of the lengths over which the function changes
+        # inducing inputs in units of the lengths over which the function changes, or of the inputs' spread
+        spread = self.bound.X.std(axis=0)
+        spread = np.where(spread > 0.0, spread, 1.0)
         w = self.bound.covariance.relevance(theta, Z.shape[1])
-        unit = np.ones(Z.shape[1]) if w is None else 1.0 / np.sqrt(np.maximum(w, 1e-2))
+        unit = spread if w is None else 1.0 / np.sqrt(np.maximum(w, 0.1 / spread**2))
         worst_seen = [0.0]
 
         def downhill(x: FloatArray) -> tuple[float, FloatArray]:

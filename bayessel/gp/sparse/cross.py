@@ -70,7 +70,6 @@ class General(Cross):
         if self.evaluation.finite:
             self.evaluation.fill(self.places, self.places, K)
             K = 0.5 * (K + K.T)
-            np.fill_diagonal(K, self.evaluation.diagonal()[self.places])
         return K
 
     @override

@@ -55,6 +55,7 @@ class Exponential(Cross):
         self.inner = np.zeros(self.Z.shape[1])  # the same sums over pairs of inducing inputs
         self.inner_Z = np.zeros_like(self.Z)
         self.by_scale = 0.0
+        self.far = False
 
     def _inputs(self, X: FloatArray) -> FloatArray:
         return X if self.all_columns else X[:, self.columns]
@@ -67,7 +68,8 @@ class Exponential(Cross):
     def values(self, rows: slice, out: FloatArray) -> FloatArray:
         x = (self._inputs(self.X[rows]) - self.centre) * self.root
         squares = np.einsum("ij,ij->i", x, x)
-        if max(self.largest, float(squares.max())) < LARGEST_SQUARE:
+        self.far = max(self.largest, float(squares.max())) >= LARGEST_SQUARE
+        if not self.far:
             np.matmul(np.column_stack([x, -0.5 * squares, np.ones(len(x))]), self.right.T, out=out)
         else:
             out[...] = cdist(x, self.scaled, "sqeuclidean")
@@ -88,14 +90,27 @@ class Exponential(Cross):
     def pull(self, rows: slice, H: FloatArray, K: FloatArray) -> None:
         x = self._inputs(self.X[rows]) - self.centre
         H *= K
+        if self.far:
+            self._pull_differences(x, H)
+            return
         self.products += H.T @ np.column_stack([x, np.ones(len(x))])
         self.squares += (H @ np.ones(len(self.Z))) @ (x * x)
+
+    def _pull_differences(self, x: FloatArray, G: FloatArray) -> None:
+        """The same sums one input at a time, where expanding the square would lose them."""
+        self.by_scale += float(G.sum())
+        for i, weight in enumerate(self.w):
+            d = np.subtract.outer(x[:, i], self.Z[:, i])
+            weighted = G * d
+            self.inner_Z[:, i] += weight * weighted.sum(axis=0)
+            self.inner[i] += np.einsum("pq,pq->", weighted, d)
 
     @override
     def pull_among(self, H: FloatArray, K: FloatArray) -> None:
         G = H * K
+        self.by_scale += float(G.sum())
+        np.fill_diagonal(G, 0.0)  # no distance there, but rounding: the rest of a large square taken from itself
         sums, product = G.sum(axis=0), G @ self.Z
-        self.by_scale += float(sums.sum())
         self.inner += 2.0 * (sums @ (self.Z * self.Z) - np.einsum("ij,ij->j", self.Z, product))
         self.inner_Z += 2.0 * self.w * (product - sums[:, None] * self.Z)
 

@@ -40,6 +40,5 @@ def greedy_variance(
         row = (row - factor[:j, i] @ factor[:j]) / np.sqrt(left[i])
         factor[j] = row
         left = np.maximum(left - row * row, 0.0)
-        left[i] = 0.0
         chosen.append(i)
     return places[chosen], float(left.sum() / whole.sum())
