@@ -75,6 +75,20 @@ def radial(kind: str, z: FloatArray) -> FloatArray:
     return 1.0 / (1.0 + z)
 
 
+def _radial_into(kind: str, z: FloatArray, out: FloatArray) -> None:
+    """`radial`, written to `out`; `z` is used up."""
+    if kind == "gaussian":
+        np.exp(np.negative(z, out=z), out=out)
+        return
+    z += 1.0
+    if kind != "cauchy":
+        np.sqrt(z, out=z)
+    if kind == "multiquadric":
+        out[:] = z
+    else:
+        np.divide(1.0, z, out=out)
+
+
 def radial_slope(kind: str, z: FloatArray) -> FloatArray:
     """Derivative of the radial function with respect to `z`."""
     if kind == "gaussian":
@@ -184,10 +198,14 @@ class RBFDictionary(Dictionary):
         if X.shape[1] != self.centers.shape[1]:
             raise ValueError(f"X must have {self.centers.shape[1]} columns like the centers, got shape {X.shape}")
         m = len(self.centers)
-        height = max(1, _BLOCK // m)
+        height = min(max(1, _BLOCK // m), len(X))
+        # one working array for all blocks: fresh memory costs more than the arithmetic
+        origin = self.centers.mean(axis=0)
+        centres, z = (self.centers - origin) / self._r, np.empty((height, m))
         for start in range(0, len(X), height):
-            rows = slice(start, start + height)
-            out[rows, :m] = radial(self.kind, scaled_distances(X[rows], self.centers, self._r))
+            block = out[start : start + height, :m]
+            some = cdist((X[start : start + height] - origin) / self._r, centres, "sqeuclidean", out=z[: len(block)])
+            _radial_into(self.kind, some, block)
         if self.linear:
             out[:, m : m + X.shape[1]] = X
 

@@ -186,6 +186,9 @@ def _step(models: list[Plain], settings: _Settings) -> list[str | None]:
             ends.append("rows")
             continue
         gains = np.where(g.alive, model.gains(), -np.inf)
+        while len(doubtful := g.doubtful(gains)):
+            g.measure(doubtful)
+            gains = np.where(g.alive, model.gains(), -np.inf)
         best = int(np.argmax(gains)) if len(gains) else -1
         if not np.isfinite(gains[best]):
             ends.append("candidates")

@@ -4,7 +4,8 @@ The chosen columns are :math:`H = QR` with Q orthonormal (orthogonalised twice).
 :math:`c = |\tilde f|^2` and :math:`d = \tilde f^Tt`, where :math:`\tilde f` is what the model does not span of it: with
 :math:`b = F^Tq` for the new direction q they fall by :math:`b^2` and :math:`b\,q^Tt`, so an addition costs one pass
 over the dictionary (Orr 1996, section 7.1, without storing the orthogonalised candidates). A difference loses digits:
-once c has fallen by `WORN`, the candidate itself is looked at again and both numbers are measured.
+once c has fallen by `WORN`, the candidate itself is looked at again and both numbers are measured before it is taken;
+those that are far from the best can wait until it has fallen by `LOST`.
 """
 
 from __future__ import annotations
@@ -15,8 +16,12 @@ from bayessel._check import FloatArray
 from bayessel.linear.sparse.columns import BLOCK, Columns
 from bayessel.linear.sparse.state import IntArray
 
-#: share of its last measured value below which the squared length of a candidate is measured again
+#: share of its last measured value below which the squared length of a candidate has errors that could decide a race
 WORN = 1e-6
+#: ... and below which it says nothing
+LOST = 1e-10
+#: share of the best gain from which a worn candidate takes part in the race
+NEAR = 0.99
 #: share of the squared target below which the products with what is left of it are measured again
 WORN_TARGET = 1e-8
 #: squared share of a column outside the model below which it is rounding
@@ -181,12 +186,20 @@ class Growth:
         self._measure_worn()
 
     def _measure_worn(self) -> None:
-        worn = np.flatnonzero(self.alive & (self.c < WORN * self.reference))
-        self.measure(worn)
-        gone = self.alive & (self.c < self.least)
-        if gone.any():
+        self.measure(np.flatnonzero(self.alive & (self.c < LOST * self.reference)))
+        self._drop(np.flatnonzero(self.alive & (self.c < self.least)))
+
+    def _drop(self, which: IntArray) -> None:
+        """Offer these no longer: what they add is rounding."""
+        if len(which):
             self.skipped = True
-            self.alive[gone] = False
+            self.alive[which] = False
+
+    def doubtful(self, gains: FloatArray) -> IntArray:
+        """Candidates that could be the best, and whose numbers have too few digits to tell; measure them first."""
+        worn = self.alive & (self.c < WORN * self.reference)
+        best = gains.max(initial=-np.inf, where=self.alive)
+        return np.flatnonzero(worn & (gains >= best - (1.0 - NEAR) * abs(best)))
 
     def measure(self, which: IntArray) -> None:
         """Measure what the model leaves of these candidates, instead of subtracting."""
@@ -200,3 +213,4 @@ class Growth:
             self.c[part] = np.einsum("ij,ij->j", A, A)
             self.d[part] = A.T @ self.residual
         self.reference[which] = self.c[which]
+        self._drop(which[self.c[which] < self.least])
