@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         EvidenceRegressor,
         ForwardSelectionRegressor,
         GPRegressor,
+        LOOMIClassifier,
         RidgeRBFRegressor,
         RVMRegressor,
     )
@@ -36,6 +37,7 @@ _DEFINED_IN = {
     "GPRegressor": "bayessel.estimators",
     "GammaPrecisionGibbs": "bayessel.samplers.gibbs",
     "GaussianWeightsGibbs": "bayessel.samplers.gibbs",
+    "LOOMIClassifier": "bayessel.estimators",
     "PersistentHMC": "bayessel.samplers.persistent_hmc",
     "RBFDictionary": "bayessel.basis",
     "RVMRegressor": "bayessel.estimators",
@@ -56,6 +58,7 @@ __all__ = [
     "GPRegressor",
     "GammaPrecisionGibbs",
     "GaussianWeightsGibbs",
+    "LOOMIClassifier",
     "PersistentHMC",
     "RBFDictionary",
     "RVMRegressor",

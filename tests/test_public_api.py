@@ -16,6 +16,7 @@ NAMES = {
     "GPRegressor",
     "GammaPrecisionGibbs",
     "GaussianWeightsGibbs",
+    "LOOMIClassifier",
     "PersistentHMC",
     "RBFDictionary",
     "RVMRegressor",

@@ -4,6 +4,7 @@ from bayessel.estimators.basis_search import BasisSearchRegressor
 from bayessel.estimators.evidence import EvidenceRegressor
 from bayessel.estimators.forward_selection import ForwardSelectionRegressor
 from bayessel.estimators.gp import GPRegressor
+from bayessel.estimators.loomi import LOOMIClassifier
 from bayessel.estimators.ridge import RidgeRBFRegressor
 from bayessel.estimators.rvm import RVMRegressor
 
@@ -12,6 +13,7 @@ __all__ = [
     "EvidenceRegressor",
     "ForwardSelectionRegressor",
     "GPRegressor",
+    "LOOMIClassifier",
     "RVMRegressor",
     "RidgeRBFRegressor",
 ]

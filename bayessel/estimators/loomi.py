@@ -1,0 +1,356 @@
+"""The classifier chosen by leave-one-out mutual information with scikit-learn's face."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.distance import pdist
+from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from bayessel._check import FloatArray, as_count, one_of
+from bayessel.basis import LazyDesign
+from bayessel.errors import NumericalWarning
+from bayessel.estimators._door import WARN_ABOUT, Versioned, validated
+from bayessel.estimators._rbf import MAX_OWN_CENTRES, Radial
+from bayessel.linear.calibration import LogisticSlope
+from bayessel.linear.loomi import LOOMIFit, fit_loomi
+from bayessel.result import fingerprint, worst
+
+#: widths that 'auto' compares
+N_WIDTHS = 20
+#: standard errors by which a width's leave-one-out squared error may exceed the smallest
+WITHIN = 0.5
+
+#: an output below this part of the sum of the weights counts as 0: no function in use reaches that far
+REACH = 1e-10
+
+
+class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
+    r"""Sparse classifier on radial functions, chosen by leave-one-out mutual information (Hong et al. 2014).
+
+    Functions join one by one, each the one after which the labels that rows get from the model fitted without them say
+    most about the true labels, in bits; every one has its own penalty, fitted by its evidence; the selection ends when
+    those bits no longer rise. Models are very small (a handful of functions on noisy data) and cost little. Distrust it
+    where J, a step function of counts, has few rows to count: other `patience`, another order of the rows or another
+    width may end at another model about as good.
+
+    Parameters
+    ----------
+    width : float, (D,) array or 'auto'
+        r of exp(-d^2/r^2). 'auto' compares 20 widths between the distances of neighbours and four times the diameter
+        of the data: of those whose leave-one-out squared error is within half a standard error of the smallest, the one
+        of the largest mutual information is used. (Mutual information alone prefers narrow functions, by which labels
+        are counted right one at a time: on german credit data a test error of 28 % instead of 26.)
+    patience : int
+        Stages without a rise of the mutual information after which the selection ends. 1 is the paper's and gives the
+        smallest models; larger ones cost a few functions and give somewhat better probabilities.
+    min_size, max_size : int
+        Least and largest number of functions. Intricate boundaries between classes that hardly overlap need a least one
+        (the paper's: 40 for banana, 50 for waveform, 100 for thyroid).
+    centers : None or (M, D) array
+        Centres of the functions; None puts one at each training row.
+    kind : str
+        'gaussian', 'multiquadric', 'inverse_multiquadric' or 'cauchy'.
+    bias : bool
+        Offer a constant as one more function. The paper does not.
+    class_weight : None, 'balanced' or dict
+        Weights of the classes in the squared error, in the mutual information and in the probabilities.
+    ties : str
+        Among functions that give the same bits: 'first', the one of the first row, as in the paper; 'loo-mse', that of
+        the smallest leave-one-out squared error, whatever the order of the rows.
+
+    Attributes
+    ----------
+    classes_ : array
+        Labels, sorted. With more than two, one model parts each from the rest.
+    width_, dictionary_
+        Width in use, functions on offer.
+    basis_, n_basis_ : columns of ``dictionary_`` in use by any model (ascending), and their number.
+    coef_ : (n_basis_,) or (n_classes, n_basis_) array
+        Weights; the output is ``dictionary_.design(X)[:, basis_] @ coef_``.
+    mutual_information_, loo_error_ : float
+        Bits between labels and leave-one-out labels (two classes; with more the sum of the models'), share of wrong
+        leave-one-out labels. Both were used to choose the model and are optimistic.
+    calibration_ : list of LogisticSlope
+        From outputs to probabilities, fitted to leave-one-out outputs.
+    fits_ : list of LOOMIFit
+        What the engine returned, one for two classes, else one per class.
+    width_path_ : list of dict
+        With 'auto': width, mutual_information, loo_mse, n_basis of every width compared.
+    status_, history_, fingerprint_, version_
+        How the fit ended, with advice; the stages (of the first model); names of data and version.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> y = np.where((X**2).sum(axis=1) < 1.2, "in", "out")
+    >>> model = LOOMIClassifier(width=1.5).fit(X, y)
+    >>> bool(model.n_basis_ < 15), model.predict([[0.0, 0.0], [2.0, 2.0]]).tolist()
+    (True, ['in', 'out'])
+    >>> model.predict_proba([[0.0, 0.0]]).round(1).tolist()
+    [[1.0, 0.0]]
+    """
+
+    def __init__(
+        self,
+        width: Any = 1.0,
+        patience: int = 1,
+        min_size: int = 1,
+        max_size: int | None = None,
+        centers: Any = None,
+        kind: str = "gaussian",
+        bias: bool = False,
+        class_weight: Any = None,
+        ties: str = "first",
+    ) -> None:
+        self.width = width
+        self.patience = patience
+        self.min_size = min_size
+        self.max_size = max_size
+        self.centers = centers
+        self.kind = kind
+        self.bias = bias
+        self.class_weight = class_weight
+        self.ties = ties
+
+    # ---- fitting
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to inputs (N, D) and labels (N,) of any sort."""
+        if y is None:
+            raise ValueError("LOOMIClassifier requires y to be passed, but the target y is None")
+        X, y = self._validate(X, y)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y must have at least two classes, got one class: {self.classes_[0]!r}")
+        as_count(self.patience, "patience")
+        as_count(self.min_size, "min_size")
+        centers = self._centres_for(X)
+        if self.centers is None and len(X) > MAX_OWN_CENTRES:
+            raise ValueError(
+                f"centers=None puts a function at each of the {len(X)} rows, {8e-9 * len(X) ** 2:.0f} GB of columns; "
+                "pass centers=... (for instance a few hundred rows, or k-means centres)"
+            )
+        weights = self._weights(y, codes)
+        targets = [
+            np.where(codes == k, 1.0, -1.0) for k in ([1] if len(self.classes_) == 2 else range(len(self.classes_)))
+        ]
+        self.width_path_: list[dict[str, Any]] = []
+        if isinstance(self.width, str):
+            one_of(self.width, "width", ("auto",))
+            fits = self._choose_width(X, centers, targets, weights)
+        else:
+            self._set_dictionary(self.width, centers)
+            fits = self._fit_all(X, targets, weights)
+        self._store(X, codes, fits)
+        if self.status_ in WARN_ABOUT:
+            warnings.warn(f"{self.status_.name}: {self.status_.value}", NumericalWarning, stacklevel=2)
+        return self
+
+    def _validate(self, X: Any, y: Any) -> tuple[FloatArray, npt.NDArray[Any]]:
+        from sklearn.utils.validation import _check_y, check_consistent_length
+
+        X = np.asarray(validated(self, X, reset=True), dtype=np.float64)
+        labels = _check_y(y, multi_output=False, y_numeric=False, estimator=self)
+        check_consistent_length(X, labels)
+        return X, labels
+
+    def _weights(self, y: npt.NDArray[Any], codes: npt.NDArray[np.intp]) -> FloatArray | None:
+        if self.class_weight is None:
+            return None
+        by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        return np.asarray(by_class[codes], dtype=np.float64)
+
+    def _fit_all(self, X: FloatArray, targets: list[FloatArray], weights: FloatArray | None) -> list[LOOMIFit]:
+        design = LazyDesign(self.dictionary_, X)
+        return [
+            fit_loomi(
+                design,
+                target,
+                patience=self.patience,
+                min_size=self.min_size,
+                max_size=self.max_size,
+                weights=weights,
+                ties=self.ties,
+            )
+            for target in targets
+        ]
+
+    def _choose_width(
+        self, X: FloatArray, centers: FloatArray, targets: list[FloatArray], weights: FloatArray | None
+    ) -> list[LOOMIFit]:
+        """Fit at every width of a grid; keep the best and set the dictionary to it."""
+        found = []
+        for width in width_grid(X):
+            self._set_dictionary(float(width), centers)
+            fits = self._fit_all(X, targets, weights)
+            squares = np.mean([fit.weights * (fit.target - fit.loo_output) ** 2 for fit in fits], axis=0)
+            bits = sum(fit.mutual_information for fit in fits)
+            found.append((float(width), fits, squares, bits))
+            self.width_path_.append(
+                {
+                    "width": float(width),
+                    "mutual_information": bits,
+                    "loo_mse": float(squares.mean()),
+                    "n_basis": max(fit.n_basis for fit in fits),
+                }
+            )
+        best = min((squares for _, _, squares, _ in found), key=np.mean)
+        limit = best.mean() + WITHIN * best.std() / np.sqrt(len(best))
+        width, fits, _, _ = max((one for one in found if one[2].mean() <= limit), key=lambda one: one[3])
+        self._set_dictionary(width, centers)
+        return fits
+
+    def _store(self, X: FloatArray, codes: npt.NDArray[np.intp], fits: list[LOOMIFit]) -> None:
+        self.fits_ = fits
+        self.basis_ = np.unique(np.concatenate([fit.basis for fit in fits]))
+        self.n_basis_ = len(self.basis_)
+        coef = np.zeros((len(fits), self.n_basis_))
+        for row, fit in zip(coef, fits, strict=True):
+            row[np.searchsorted(self.basis_, fit.basis)] = fit.coef
+        self.coef_ = coef[0] if len(fits) == 1 else coef
+        self.calibration_ = [LogisticSlope(fit.loo_output, fit.target, fit.weights) for fit in fits]
+        self.mutual_information_ = float(sum(fit.mutual_information for fit in fits))
+        if len(fits) == 1:
+            self.loo_error_ = fits[0].loo_error
+        else:
+            wrong = self._probabilities(np.column_stack([fit.loo_output for fit in fits])).argmax(axis=1) != codes
+            self.loo_error_ = float(np.average(wrong, weights=fits[0].weights))
+        self.status_ = worst(fit.status for fit in fits)
+        self.history_ = [dict(entry) for entry in fits[0].history]
+        self.n_rows_ = len(X)
+        self.fingerprint_ = fingerprint(X, codes)
+        self._inputs, self._codes = X, codes
+        self._remember_version()
+
+    # ---- predicting
+
+    def _outputs(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        return self._outputs_at(np.asarray(validated(self, X, reset=False), dtype=np.float64))
+
+    def _outputs_at(self, X: FloatArray) -> FloatArray:
+        outputs = np.asarray(LazyDesign(self.dictionary_, X).columns(self.basis_) @ self.coef_.T)
+        # what is left of functions that do not reach a row is no reason for a label
+        return np.where(abs(outputs) > REACH * abs(self.coef_).sum(axis=-1), outputs, 0.0)
+
+    def _probabilities(self, outputs: FloatArray) -> FloatArray:
+        """One column per class, rows adding up to 1."""
+        if outputs.ndim == 1:
+            p = self.calibration_[0].probability(outputs)
+            return np.column_stack([1.0 - p, p])
+        p = np.column_stack([c.probability(f) for c, f in zip(self.calibration_, outputs.T, strict=True)])
+        p = np.maximum(p, 1e-300)
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Output f (N,), positive for the second class; with more classes log odds of each against the rest, (N, K)."""
+        outputs = self._outputs(X)
+        if outputs.ndim == 1:
+            return outputs
+        p = np.column_stack([c.probability(f) for c, f in zip(self.calibration_, outputs.T, strict=True)])
+        p = np.clip(p, 1e-300, 1.0 - 1e-16)
+        return np.asarray(np.log(p) - np.log1p(-p))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Labels; where no function in use reaches, an output of 0, the first class or the likeliest of many."""
+        outputs = self._outputs(X)
+        codes = (outputs > 0.0).astype(int) if outputs.ndim == 1 else self._probabilities(outputs).argmax(axis=1)
+        return np.asarray(self.classes_[codes])
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities (N, K), calibrated on leave-one-out outputs; the largest is that of the label predicted.
+
+        With `class_weight` they are those of a population in which the classes have these weights.
+        """
+        return self._probabilities(self._outputs(X))
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Logarithms of `predict_proba`."""
+        return np.asarray(np.log(np.maximum(self.predict_proba(X), 1e-300)))
+
+    # ---- showing and handing over
+
+    def plot_boundary(self, ax: Any = None, *, probability: bool = True, resolution: int = 200) -> Any:
+        """Draw the boundary between the classes, the training rows and the centres in use; two inputs only.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Default: a new figure.
+        probability : bool
+            Shade by the probability (two classes) of the second class.
+        resolution : int
+            Points of the picture along each axis.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        check_is_fitted(self)
+        if self.n_features_in_ != 2:
+            raise ValueError(f"plot_boundary draws two inputs, and this model has {self.n_features_in_}")
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            ax = plt.subplots(figsize=(5.5, 4.6), layout="constrained")[1]
+        X = self._inputs
+        low, high = X.min(axis=0), X.max(axis=0)
+        margin = 0.06 * np.where(high > low, high - low, 1.0)
+        axes = [np.linspace(a - m, b + m, resolution) for a, b, m in zip(low, high, margin, strict=True)]
+        grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
+        outputs = self._outputs_at(grid).reshape(resolution, resolution, -1)
+        if len(self.classes_) == 2:
+            if probability:
+                p = self.calibration_[0].probability(outputs[..., 0])
+                shade = ax.contourf(*axes, p, levels=np.linspace(0, 1, 11), cmap="RdBu_r", alpha=0.35)
+                ax.figure.colorbar(shade, ax=ax, label=f"probability of {self.classes_[1]}")
+            ax.contour(*axes, outputs[..., 0], levels=[0.0], colors="black", linewidths=1.6)
+        else:
+            winner = self._probabilities(outputs.reshape(len(grid), -1)).argmax(axis=1).reshape(resolution, resolution)
+            for k in range(len(self.classes_)):
+                ax.contour(*axes, (winner == k).astype(float), levels=[0.5], colors="black", linewidths=1.2)
+        colours = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999"]
+        for k, label in enumerate(self.classes_):
+            rows = self._codes == k
+            ax.plot(*X[rows].T, "o*s^vDP"[k % 7], ms=3.5, mew=0, color=colours[k % 7], label=str(label), zorder=2)
+        kernels = self.basis_[self.basis_ < len(self.dictionary_.centers)]
+        centres = self.dictionary_.centers[kernels]
+        ax.plot(*centres.T, "o", ms=10, mfc="none", mec="black", mew=1.4, label="centres in use", zorder=3)
+        ax.set(title=f"{self.n_basis_} functions, leave-one-out error {100 * self.loo_error_:.1f} %")
+        ax.legend(fontsize=8, frameon=False)
+        return ax
+
+    def to_pymc(self, **priors: Any) -> Any:
+        """Declare the logistic model on the functions in use as a `pymc.Model`; two classes only.
+
+        `priors` go to `bayessel.models.logistic`.
+        """
+        from bayessel.models import logistic
+
+        check_is_fitted(self)
+        if len(self.classes_) != 2:
+            raise ValueError(f"to_pymc declares a model of two classes, and there are {len(self.classes_)}")
+        names = self.dictionary_.names
+        design = LazyDesign(self.dictionary_, self._inputs).columns(self.basis_)
+        return logistic(design, self._codes, names=[names[i] for i in self.basis_], **priors)
+
+
+def width_grid(X: FloatArray) -> FloatArray:
+    """Widths from half the typical distance of neighbours to four times the diameter of the data, log-spaced."""
+    rows = X if len(X) <= 1000 else X[:: -(-len(X) // 1000)]
+    distances = pdist(rows)
+    positive = distances[distances > 0.0]
+    if not positive.size:
+        return np.ones(1)  # all rows are equal: no width is better than another
+    low, high = 0.5 * float(np.quantile(positive, 0.05)), 4.0 * float(positive.max())
+    return np.geomspace(low, high, N_WIDTHS)
