@@ -35,6 +35,7 @@ def test_it_writes_what_python_computes(table, tmp_path, capsys):
     expected = bs.GPRegressor(random_state=3).fit(table[["x", "junk"]], table["y"])
     found = joblib.load(folder / "model.joblib")
     np.testing.assert_array_equal(found.theta_, expected.theta_)
+    assert found.random_state == 3 and found.inference == "map"
     mean, std, (low, median, high) = expected.predict(
         table[["x", "junk"]].head(4), return_std=True, return_quantiles=[0.05, 0.5, 0.95]
     )

@@ -448,8 +448,9 @@ def test_a_run_begins_at_the_mode_and_steps_as_many_rows_ask_for(sampled, monkey
     monkeypatch.setattr(_chains, "run", run)
     model = clone(whole).fit(X, y)
     assert [one["theta"].tolist() for one in given["initvals"]] == [model.fit_.theta.tolist()] * 2
-    assert (given["step"].mass, given["step"].updates_per_draw) == ("dense", 20)
-    assert _chains.step(model.to_pymc(), 101, "tuned").updates_per_draw == "auto"
+    few, many = given["step"], _chains.step(model.to_pymc(), 101, "tuned")
+    assert (few.mass, few.jumps, few.updates_per_draw) == ("dense", False, 20)
+    assert (many.mass, many.jumps, many.updates_per_draw) == ("dense", True, "auto")
 
 
 def test_an_interrupted_search_for_the_mode_is_not_followed_by_chains(sampled, monkeypatch):

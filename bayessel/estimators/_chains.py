@@ -61,8 +61,10 @@ def step(model: Any, n: int, sampler: str) -> Any:
                 tune=False,
                 updates_per_draw=10,
             )
-        # the posterior of few rows is wide and bent, and gradients cost next to nothing
-        return PersistentHMC(mass="dense", updates_per_draw=20 if n <= FEW_ROWS else "auto")
+        if n <= FEW_ROWS:
+            # their posterior is wide and bent, where jumps do not arrive, and gradients cost next to nothing
+            return PersistentHMC(mass="dense", updates_per_draw=20)
+        return PersistentHMC(mass="dense", jumps=True, updates_per_draw="auto")
 
 
 def starts(fit: GPFit, chains: int) -> list[dict[str, FloatArray]]:
