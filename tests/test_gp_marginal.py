@@ -40,6 +40,41 @@ def test_value_and_gradient_of_every_family(rng, name):
         np.testing.assert_allclose(gradient, slope, rtol=1e-9, atol=1e-10 * np.abs(slope).max())
 
 
+def expression(rng, depth):
+    """A random covariance of three inputs and its twin: families on some inputs, in sums and products."""
+    if depth == 0:
+        name = rng.choice([n for n in twins.TWINS if n not in ("additive", "product", "mixed", "isotropic")])
+        covariance, twin = twins.TWINS[name]
+        columns = rng.permutation(3)[: rng.integers(1, 4)].tolist()
+        return covariance.on(columns), lambda theta, X, Z: twin(theta, X[:, columns], Z[:, columns])
+    (a, f), (b, g) = (expression(rng, int(rng.integers(depth))) for _ in range(2))
+    k = a.size(3)
+    if rng.random() < 0.5:
+        return a + b, lambda theta, X, Z: f(theta[:k], X, Z) + g(theta[k:], X, Z)
+    return a * b, lambda theta, X, Z: f(theta[:k], X, Z) * g(theta[k:], X, Z)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_sums_and_products(seed):
+    rng = np.random.default_rng(seed)
+    covariance, twin = expression(rng, 3)
+    covariance = covariance + NOISE
+    X, t = problem(rng, 25)
+    theta = covariance.start(3) + 0.2 * rng.normal(size=covariance.size(3))
+    value, gradient = gp.log_marginal(theta, X, t, covariance, return_grad=True)
+    expected, slope = twins.gradient(twin, theta, X, t)
+    np.testing.assert_allclose(value, expected, rtol=1e-11)
+    np.testing.assert_allclose(gradient, slope, rtol=1e-8, atol=1e-10 * np.abs(slope).max())
+    assert len(set(covariance.names(3))) == covariance.size(3)
+
+
+def test_noise_alone(rng):
+    X, t = problem(rng, 9)
+    value, gradient = gp.log_marginal([np.log(0.3)], X, t, NOISE, return_grad=True)
+    np.testing.assert_allclose(value, multivariate_normal(np.zeros(9), 0.3 * np.eye(9)).logpdf(t), rtol=1e-13)
+    np.testing.assert_allclose(gradient, [0.5 * (t @ t / 0.3 - 9)], rtol=1e-12)
+
+
 def dense(theta, X, t):
     """Of the standard covariance: log density of one Gaussian, and ½ tr((aaᵀ − Q⁻¹) ∂Q) with every ∂Q written out."""
     (v0, r2), w, (a0, a1) = np.exp(theta[:2]), np.exp(theta[2:-2]), np.exp(theta[-2:])

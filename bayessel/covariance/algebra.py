@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any, Self, override
 
 import numpy as np
@@ -35,11 +35,20 @@ class Composite(Covariance):
 
     @override
     def names(self, m: int) -> tuple[str, ...]:
-        """Where two terms have a name in common, the number of the term comes before it: '2: log w[0]'."""
-        names = [list(term.names(m)) for term in self.terms]
-        while repeated := {name for name, count in Counter(chain(*names)).items() if count > 1}:
-            names = [[f"{k}: {x}" if x in repeated else x for x in part] for k, part in enumerate(names, 1)]
-        return tuple(chain(*names))
+        """A name that several terms have is preceded by the place of the term: '2: log w[0]', '3.1: log w[0]'."""
+        places = self._places(m)
+        count = Counter(name for _, name in places)
+        return tuple(f"{place}: {name}" if count[name] > 1 else name for place, name in places)
+
+    def _places(self, m: int) -> list[tuple[str, str]]:
+        """Of every parameter the place of its term, such as '3.1' for the first within the third, and its own name."""
+        found = []
+        for k, term in enumerate(self.terms, 1):
+            if isinstance(term, Composite):
+                found += [(f"{k}.{place}", name) for place, name in term._places(m)]
+            else:
+                found += [(str(k), name) for name in term.names(m)]
+        return found
 
     def __repr__(self) -> str:
         inner = [f"({term!r})" if isinstance(term, Sum) else repr(term) for term in self.terms]
