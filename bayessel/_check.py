@@ -168,3 +168,13 @@ def as_count(value: Any, name: str, minimum: int = 1) -> int:
     if value < minimum:
         raise ValueError(f"{name} must be at least {minimum}, got {value}")
     return int(value)
+
+
+def as_fraction(value: Any, name: str, *, zero: bool = False, one: bool = False) -> float:
+    """Return `value` as a number between 0 and 1, ends included where told so."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        raise TypeError(f"{name} must be a number between 0 and 1, got {value!r}")
+    number = float(value)
+    if not (0.0 < number < 1.0 or (zero and number == 0.0) or (one and number == 1.0)):
+        raise ValueError(f"{name} must be in {'[' if zero else '('}0, 1{']' if one else ')'}, got {value!r}")
+    return number

@@ -71,12 +71,13 @@ def gp(
             f"prior must have {len(names)} entries ({', '.join(names)}), got {len(belief.first)}; join the parts with "
             "Prior.join"
         )
-    marginal = LogMarginal(covariance)
+    marginal: Any = LogMarginal(covariance)
     with pm.Model(coords={"row": np.arange(len(target)), "parameter": list(names)}) as model:
         # data are shared variables: constants would enter the key of the compiled code, one compilation per data set
         X_data = pm.Data("X", inputs, dims=("row", "input"))
         t_data = pm.Data("t_data", target, dims="row")
         theta = _declare(belief, covariance.start(m))
+        theta.tag.hamiltonian = {"mass": "dense", "jumps": True}  # for `bs.steps`: few coordinates, costly, correlated
         pm.CustomDist(
             "t",
             theta,

@@ -57,10 +57,10 @@ class LogMarginal(Op):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
 
-    def make_node(self, theta: Any, X: Any, t: Any) -> Apply:
+    def make_node(self, *inputs: Any) -> Apply:
         """One node for both, so that the gradient costs no second factorisation."""
         outputs = [pt.dscalar(), pt.dvector()] if self.gradient else [pt.dscalar()]
-        return Apply(self, [pt.as_tensor_variable(x) for x in (theta, X, t)], outputs)
+        return Apply(self, [pt.as_tensor_variable(x) for x in inputs], outputs)
 
     def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
         """NumPy at run time."""
@@ -88,7 +88,8 @@ class LogMarginal(Op):
         """The derivatives are there already."""
         if not all(isinstance(g.type, DisconnectedType) for g in cotangents[1:]):
             raise NotImplementedError("the marginal likelihood of a Gaussian process has first derivatives only")
-        by_theta = outputs[1] if self.gradient else LogMarginal(self.covariance)(*inputs)[1]
+        full: Any = outputs if self.gradient else LogMarginal(self.covariance)(*inputs)
+        by_theta = full[1]
         return [cotangents[0] * by_theta, disconnected_type(), disconnected_type()]
 
 

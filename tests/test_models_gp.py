@@ -60,6 +60,18 @@ def test_names_and_data(rng):
     assert_allclose(model.compile_logp(**PYTHON)({"theta": theta}), written_out(theta, other_X, other_t), rtol=1e-9)
 
 
+def test_automatic_steps_know_what_suits_it(rng):
+    model = bs.models.gp(*problem(rng))
+    [step] = bs.steps(model, compile_kwargs=PYTHON)
+    assert step.mass == "dense" and step.jumps and step.updates_per_draw == "auto"
+    [step] = bs.steps(model, compile_kwargs=PYTHON, mass="diag", jumps=False)
+    assert step.mass == "diag" and not step.jumps
+    with model:
+        pm.Normal("beside")  # another variable, which says nothing
+    [step] = bs.steps(model, assigned=pm.Slice([model["beside"]], model=model), compile_kwargs=PYTHON)[1:]
+    assert step.mass == "dense"
+
+
 def test_a_prior_of_ones_own(rng):
     X, t = problem(rng, m=1)
     prior = Prior.normal(0.0, 2.0, 5)

@@ -42,7 +42,8 @@ def steps(model: pm.Model | None = None, *, assigned: Any = (), **hmc: Any) -> l
     assigned : step method or list of them
         Your own choices, made before: they come first in the result and their variables are left to them.
     **hmc
-        Passed to `PersistentHMC`, for instance ``window=4``; unless given, ``updates_per_draw="auto"``.
+        Passed to `PersistentHMC`, for instance ``window=4``; unless given, ``updates_per_draw="auto"``, and what the
+        model says of its variables (``bs.models.gp``: a dense mass, and jumps).
 
     Returns
     -------
@@ -73,7 +74,7 @@ def steps(model: pm.Model | None = None, *, assigned: Any = (), **hmc: Any) -> l
     rest = list(plan.rest)
     if rest:
         try:
-            last = [PersistentHMC(rest, model=model, **{"updates_per_draw": "auto", **hmc})]
+            last = [PersistentHMC(rest, model=model, **{"updates_per_draw": "auto", **_said(rest), **hmc})]
         except (NotImplementedError, NullTypeGradError):
             last = []
             for rv in rest:
@@ -83,6 +84,12 @@ def steps(model: pm.Model | None = None, *, assigned: Any = (), **hmc: Any) -> l
     for method, rvs in chosen.items():
         made.append(method([model.rvs_to_values[rv] for rv in rvs], model=model))
     return made + last
+
+
+def _said(variables: list[Variable]) -> dict[str, Any]:
+    """Settings that a model has put on its variables, where they all say the same; mass and jumps belong together."""
+    said = [getattr(variable.tag, "hamiltonian", {}) for variable in variables]
+    return dict(said[0]) if all(one == said[0] for one in said) else {}
 
 
 def gibbs_blocks(model: pm.Model | None = None, *, assigned: Any = ()) -> list[list[Variable]]:

@@ -10,8 +10,22 @@ from pymc.blocking import PointType
 from pymc.model import Model
 from pymc.pytensorf import compile as compile_pymc
 from pymc.pytensorf import join_nonshared_inputs
+from pymc.util import get_value_vars_from_user_vars
 
 from bayessel._check import FloatArray
+
+
+def continuous(model: Model, variables: Any) -> list[Any]:
+    """Value variables of what is asked for, names or variables, by default all; discrete ones are refused."""
+    if variables is None:
+        free = model.continuous_value_vars
+    else:
+        listed = variables if isinstance(variables, list | tuple) else [variables]
+        free = get_value_vars_from_user_vars([model[v] if isinstance(v, str) else v for v in listed], model)
+    discrete = [var.name for var in free if np.dtype(var.dtype).kind != "f"]
+    if discrete:
+        raise TypeError(f"vars must be continuous, got {', '.join(discrete)}; give those to another step method")
+    return list(free)
 
 
 class Density:

@@ -17,14 +17,14 @@ from pymc.exceptions import SamplingError
 from pymc.model import Model, modelcontext
 from pymc.step_methods.compound import BlockedStep, Competence, StepMethodState
 from pymc.step_methods.state import dataclass_state
-from pymc.util import get_random_generator, get_value_vars_from_user_vars
+from pymc.util import get_random_generator
 
-from bayessel._check import FloatArray, as_count, as_flag, as_positive, one_of
+from bayessel._check import FloatArray, as_count, as_flag, as_fraction, as_positive, one_of
 from bayessel.samplers import acceptance, horowitz, jumps, metric, momentum, tuning
-from bayessel.samplers.density import Density
+from bayessel.samplers.density import Density, continuous
 from bayessel.samplers.horowitz import Settings, State
 from bayessel.samplers.leapfrog import Phase, energy
-from bayessel.samplers.tuning import DualAveraging, Tuning
+from bayessel.samplers.tuning import Tuning
 
 #: acceptance rate the step size is tuned to
 TARGET_ACCEPT = {"nonreversible": 0.9, "metropolis": 0.95}
@@ -155,23 +155,15 @@ class PersistentHMC(BlockedStep):
         self.accept = one_of(accept, "accept", ("nonreversible", "metropolis"))
         self.adapt = as_flag(tune, "tune")
         self._step_size = None if step_size is None else as_positive(step_size, "step_size")
-        self._persistence = None if persistence is None else _fraction(persistence, "persistence", zero=True)
-        self._delta = None if delta is None else _fraction(delta, "delta", one=True)
+        self._persistence = None if persistence is None else as_fraction(persistence, "persistence", zero=True)
+        self._delta = None if delta is None else as_fraction(delta, "delta", one=True)
         self.updates_per_draw = "auto" if updates_per_draw == "auto" else as_count(updates_per_draw, "updates_per_draw")
         self.target_accept = (
-            TARGET_ACCEPT[self.accept] if target_accept is None else _fraction(target_accept, "target_accept")
+            TARGET_ACCEPT[self.accept] if target_accept is None else as_fraction(target_accept, "target_accept")
         )
 
         model = modelcontext(model)
-        if vars is None:
-            free = model.continuous_value_vars
-        else:
-            listed = vars if isinstance(vars, list | tuple) else [vars]
-            free = get_value_vars_from_user_vars([model[v] if isinstance(v, str) else v for v in listed], model)
-        discrete = [var.name for var in free if np.dtype(var.dtype).kind != "f"]
-        if discrete:
-            raise TypeError(f"vars must be continuous, got {', '.join(discrete)}; give those to another step method")
-        self.vars = list(free)
+        self.vars = continuous(model, vars)
         self.rng = get_random_generator(rng)
         self.jumps = as_flag(jumps, "jumps")
         self.density = Density(model, self.vars, initial_point, compile_kwargs or {}, value_alone=self.jumps)
@@ -230,16 +222,11 @@ class PersistentHMC(BlockedStep):
         """The tuning under way as plain nested tuples, for the sampling state."""
         if self._tuning is None:
             return None
-        return tuple(tuple(part) if isinstance(part, tuple) else part for part in self._tuning)
+        return tuning.as_tuples(self._tuning)
 
     @progress.setter
     def progress(self, parts: Sequence[Any] | None) -> None:
-        if parts is None:
-            self._tuning = None
-        else:
-            found = Tuning(*parts)
-            listed = {name: tuple(getattr(found, name)) for name in ("kept", "here", "there")}
-            self._tuning = found._replace(averaging=DualAveraging(*found.averaging), **listed)
+        self._tuning = None if parts is None else tuning.from_tuples(parts)
 
     # --- settings -----------------------------------------------------------------------------------------------
 
@@ -442,13 +429,3 @@ class PersistentHMC(BlockedStep):
     def competence(var: Any, has_grad: bool) -> Competence:
         """Any continuous variable with a gradient; never preferred, so that PyMC does not choose it by itself."""
         return Competence.COMPATIBLE if has_grad else Competence.INCOMPATIBLE
-
-
-def _fraction(value: Any, name: str, *, zero: bool = False, one: bool = False) -> float:
-    """Return `value` as a number between 0 and 1, ends included where told so."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
-        raise TypeError(f"{name} must be a number between 0 and 1, got {value!r}")
-    number = float(value)
-    if not (0.0 < number < 1.0 or (zero and number == 0.0) or (one and number == 1.0)):
-        raise ValueError(f"{name} must be in {'[' if zero else '('}0, 1{']' if one else ')'}, got {value!r}")
-    return number

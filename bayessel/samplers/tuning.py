@@ -24,9 +24,10 @@ Everything here is a value: what is observed goes in, the next `Tuning` comes ou
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from math import ceil, exp, isfinite, log, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -142,6 +143,18 @@ def begin(n_tune: int, size: int, target: float, step_size: float, dense: bool =
     """Before the first draw."""
     zero, square = np.zeros(size), np.zeros((size, size) if dense else size)
     return Tuning(n_tune, 0, target, averaging_from(step_size), 1.0, 0, zero, square, zero, square, ())
+
+
+def as_tuples(tuning: Tuning) -> tuple[Any, ...]:
+    """Plain nested tuples, for a sampling state."""
+    return tuple(tuple(part) if isinstance(part, tuple) else part for part in tuning)
+
+
+def from_tuples(parts: Sequence[Any]) -> Tuning:
+    """Return the tuning under way from its parts."""
+    found = Tuning(*parts)
+    listed = {name: tuple(getattr(found, name)) for name in ("kept", "here", "there")}
+    return found._replace(averaging=DualAveraging(*found.averaging), **listed)
 
 
 def observe(tuning: Tuning, acceptance_rate: float) -> Tuning:
