@@ -32,6 +32,7 @@ def search(
     centre: bool = False,
     top: int = 0,
     max_size: int | None = None,
+    max_steps: int = 100_000,
     tol: float = 0.1,
     callback: Callable[[Search], None] | None = None,
 ) -> SearchFit:
@@ -63,6 +64,8 @@ def search(
         leave the precisions as they are.
     max_size
         Largest model; default N - 1.
+    max_steps
+        Most functions added and removed altogether.
     tol
         The precisions are left alone while re-estimation would move them by less than `tol` standard deviations.
     callback
@@ -86,6 +89,7 @@ def search(
     as_count(top, "top", 0)
     if max_size is not None:
         as_count(max_size, "max_size")
+    as_count(max_steps, "max_steps")
     if not (isinstance(tol, int | float) and not isinstance(tol, bool) and np.isfinite(tol) and tol >= 0.0):
         raise ValueError(f"tol must be a number of at least 0, got {tol!r}")
     objective, drive = Objective.named(score), parse(strategy)
@@ -94,7 +98,9 @@ def search(
     notes: list[Status] = []
     with few_threads(entries if entries > SEVERAL_THREADS else 0):
         model = WorkingModel(columns, target, bool(centre))
-        work = Search(model, objective, top=top, max_size=max_size, tol=float(tol), callback=callback)
+        work = Search(
+            model, objective, top=top, max_size=max_size, max_steps=max_steps, tol=float(tol), callback=callback
+        )
         chosen: tuple[int, ...] | None = None
         if model.worth_searching:
             try:
@@ -105,6 +111,8 @@ def search(
         if chosen is None:
             chosen = work.path[work.best_size].basis if work.best_size else ()
         order = np.array(chosen, dtype=np.intp)
+        if work.steps_left < 1:
+            notes.append(Status.STEP_LIMIT)
         if model.skipped:
             notes.append(Status.COLLINEAR_SKIPPED)
         del model

@@ -79,6 +79,7 @@ class Search:
         *,
         top: int = 0,
         max_size: int | None = None,
+        max_steps: int = 100_000,
         tol: float = 0.1,
         callback: Callable[[Search], None] | None = None,
     ) -> None:
@@ -86,6 +87,7 @@ class Search:
         self.objective = objective
         self.top = top
         self.max_size = max_size
+        self.steps_left = max_steps
         self.tol = tol
         self.callback = callback
         self.path: dict[int, PathPoint] = {}
@@ -117,7 +119,11 @@ class Search:
 
     def add(self, beyond: bool = False) -> bool:
         """Add the best candidate; False where there is none, or none may come (`beyond`: past the largest size)."""
-        if not self.model.room or (self.max_size is not None and self.size >= self.max_size and not beyond):
+        if (
+            self.steps_left < 1
+            or not self.model.room
+            or (self.max_size is not None and self.size >= self.max_size and not beyond)
+        ):
             return False
         model = self.model
         while True:
@@ -140,14 +146,14 @@ class Search:
 
     def remove(self, if_best: bool = False) -> bool:
         """Remove the function whose loss costs least; with `if_best` only if no model of that size was as good."""
-        if self.size < 2:
+        if self.size < 2 or self.steps_left < 1:
             return False
         model = self.model
         k = self._least()
         turned = model.rotation(k)
         if if_best:
-            known = self.path.get(self.size - 1)
-            if known is not None and not _better(self._without(k, turned), known.value):
+            known, worth = self.path.get(self.size - 1), self._without(k, turned)
+            if known is not None and not _better(worth, known.value):
                 return False
         sums = self._sums
         updated = None if sums is None else after_removing(sums, self.small, self.held.lam, model.B, k)
@@ -157,6 +163,8 @@ class Search:
         if self._moved() and updated is not None:
             self._sums = updated
         self._note("remove", j)
+        if if_best and self.path[self.size].value < worth:  # rounding must not let the same removal happen again
+            self.path[self.size] = PathPoint(worth, self.path[self.size].basis)
         return True
 
     def snapshot(self) -> Place:
@@ -277,7 +285,7 @@ class Search:
     def _moved(self) -> bool:
         """Estimate the precisions of the changed model; True where those the candidates are scored at still do."""
         self.small = self.model.small()
-        self.level = best_level(self.small, self._near())
+        self.level = best_level(self.small)
         self._updates += 1
         known = self._sums is not None
         self._sums = None
@@ -288,12 +296,9 @@ class Search:
         self.held = self.level
         return False
 
-    def _near(self) -> float | None:
-        """Where to look for the precisions: near those of the model before, but everywhere now and then."""
-        return None if self.size < 5 or self.size % 8 == 0 else self.level.lam
-
     def _note(self, action: str, j: int) -> None:
         self.value = self._judge()
+        self.steps_left -= 1
         size = self.size
         if size not in self.path or self.better(self.path[size].value):
             self.path[size] = PathPoint(self.value, tuple(self.model.active))

@@ -93,32 +93,29 @@ def level_at(small: Small, lam: float, beta: float) -> Level:
     return Level(lam, beta, gamma, left, height, third_level(height, gamma, left))
 
 
-def best_level(small: Small, near: float | None = None) -> Level:
-    """Precisions at the highest maximum of the evidence, or at the one that lies uphill of `near`.
+def best_level(small: Small) -> Level:
+    """Precisions at the highest maximum of the evidence: a scan of log lambda, then Newton's method on the slope.
 
-    A scan of log lambda, unless a place to start from is given; then Newton's method on the slope.
+    Always the highest, never the nearest: so the worth of a model does not depend on the way to it.
     """
     s2, z2 = small.s**2, small.z**2
     top = float(s2.max())
-    # the ends are where nothing changes any more
+    # the ends are where nothing changes any more; a singular value makes a step about 2 wide in between
     least, most = np.log(top) + 2.0 * np.log(_EPS), np.log(top) + 27.6
-    if near is not None:
-        u = _climb(small, s2, z2, min(max(float(np.log(near)), least), most), least, most, 12)
-        if u is not None:
-            return _at_best_noise(small, s2, z2, u)
-    # a singular value makes a step about 2 wide in log lambda
-    grid = np.arange(least, most, 0.5)
+    grid = np.arange(least, most, 1.0)
     lam = np.exp(grid)
-    inverse = 1.0 / np.add.outer(lam, s2)
-    quad = small.rss + lam * (inverse @ z2)
+    sums = np.add.outer(lam, s2)
+    height = len(s2) * grid - np.log(sums).sum(axis=1)
+    quad = small.rss + lam * (np.reciprocal(sums, out=sums) @ z2)
     beta = _noise(small, quad)
-    height = small.n_free * np.log(beta) - beta * quad + np.log(lam[:, None] * inverse).sum(axis=1)
+    height += small.n_free * np.log(beta) - beta * quad
     k = int(np.argmax(height))
     u = float(grid[k])
     if 0 < k < len(grid) - 1 and beta[k] < small.beta_max:
-        found = _climb(small, s2, z2, u, float(grid[k - 1]), float(grid[k + 1]), 60)
+        found = _climb(small, s2, z2, u, u - 1.5, u + 1.5, 60)
         u = u if found is None else found
-    return _at_best_noise(small, s2, z2, u)
+    best = float(np.exp(u))
+    return level_at(small, best, float(_noise(small, small.rss + best * float((z2 / (s2 + best)).sum()))))
 
 
 def _climb(small: Small, s2: FloatArray, z2: FloatArray, u: float, lo: float, hi: float, steps: int) -> float | None:
@@ -135,11 +132,6 @@ def _climb(small: Small, s2: FloatArray, z2: FloatArray, u: float, lo: float, hi
         if hi - lo < 1e-9:
             return None
     return None
-
-
-def _at_best_noise(small: Small, s2: FloatArray, z2: FloatArray, u: float) -> Level:
-    lam = float(np.exp(u))
-    return level_at(small, lam, float(_noise(small, small.rss + lam * float((z2 / (s2 + lam)).sum()))))
 
 
 def _noise(small: Small, quad: FloatArray | float) -> FloatArray:

@@ -79,8 +79,8 @@ class SFFS:
 class Oscil:
     """Oscillate around the size that forward selection found: add s, remove 2 s, add s.
 
-    After an improvement s = 1, else s grows by one; the swing with s = c is the last one tried. The model keeps its
-    size.
+    After an improvement s = 1, else s grows by one; the swing with s = c is the last one tried. Every swing starts from
+    the best model of that size, and that is what is returned.
     """
 
     c: int = 5
@@ -92,19 +92,17 @@ class Oscil:
         """Drive the search."""
         PTA(1, 0)(search)
         search.go_to_best()
-        best, value = search.snapshot(), search.value
+        size, best, value = search.size, search.snapshot(), search.value
         s = 1
-        while s <= min(self.c, search.size - 1):
-            if not all(search.add(beyond=True) for _ in range(s)):
-                break
-            for _ in range(2 * s):
-                search.remove()
-            if all(search.add() for _ in range(s)) and search.better(value):
-                best, value, s = search.snapshot(), search.value, 1
-            else:
-                search.restore(best)
-                s += 1
-        search.restore(best)
+        while s <= min(self.c, size - 1):
+            improved = False
+            for change in [lambda: search.add(beyond=True)] * s + [search.remove] * (2 * s) + [search.add] * s:
+                if not change():
+                    break
+                if search.size == size and search.better(value):  # on the way down, or at the end of the swing
+                    best, value, improved = search.snapshot(), search.value, True
+            search.restore(best)
+            s = 1 if improved else s + 1
         return best
 
     def __str__(self) -> str:
