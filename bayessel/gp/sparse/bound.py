@@ -237,7 +237,7 @@ class SparseMarginal:
         kernels = self.parts.at(theta, self.X, Z)
         r2 = self.covariance.noise(theta, self.X.shape[1])
         scales = np.exp(0.5 * theta[self._positions])
-        K = sum(kernel.among() for kernel in kernels)
+        K = np.asarray(np.sum([kernel.among() for kernel in kernels], axis=0))
         K.flat[:: M + 1] += self.jitter * np.trace(K) / M
         good = np.isfinite(K).all() and np.isfinite(scales).all() and r2 > 0.0 and np.isfinite(r2)
         L, info = lapack.dpotrf(K.T, lower=1) if good else (K, 1)
