@@ -189,8 +189,8 @@ def log_marginal(
     >>> import numpy as np
     >>> X, t = np.zeros((1, 1)), np.zeros(1)
     >>> theta = np.log([1.0, 0.5, 1.0, 0.25, 0.25])  # v0, r2, w, a0, a1
-    >>> round(log_marginal(theta, X, t), 6) == round(-0.5 * np.log(2 * np.pi * 1.75), 6)
-    True
+    >>> round(log_marginal(theta, X, t), 3)  # -0.5 log(2 pi 1.75)
+    -1.199
     """
     gradient = as_flag(return_grad, "return_grad")
     marginal = Marginal(X, t, covariance)
