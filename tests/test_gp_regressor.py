@@ -22,7 +22,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import bayessel as bs
-from bayessel.covariance import Standard
+from bayessel.covariance import Bias, Linear, Noise, SquaredExponential, Standard
+from bayessel.diagnostics._fit_report import plot_lengths
 from bayessel.errors import NumericalWarning, SamplingWarning, VersionWarning
 from bayessel.estimators import _bar, _chains, _left_out
 from bayessel.estimators import gp as module
@@ -254,6 +255,24 @@ def test_relevance_of_a_run_is_read_from_all_draws(sampled):
     np.testing.assert_allclose(table["std"], np.log(lengths).std(axis=0), rtol=1e-9)
     assert table["length"][0] < table["length"][1]
     np.testing.assert_allclose(model.width_, np.sqrt(2) * table["length"], rtol=1e-2)
+
+
+@pytest.mark.filterwarnings("ignore:CHAINS_DISAGREE")
+@pytest.mark.parametrize("inference", ["map", "mc"])
+def test_inputs_that_no_term_looks_at_are_infinitely_long(rng, inference):
+    X, y = wave(rng)
+    some = SquaredExponential().on([0]) + Linear()
+    model = G(inference, some, draws=5, tune=5, chains=1, cores=1, random_state=0).fit(X, y)
+    assert model.covariance_ == some + Noise()  # a fit adds noise where there is none
+    table = model.relevance_
+    assert np.isfinite(table.loc[0]).all() and table["lower"][0] < table["length"][0] < table["upper"][0]
+    assert np.isinf(table["length"][1]) and table["weight"][1] == 0.0 and np.isnan(table["upper"][1])
+    assert np.isinf(model.width_[1])
+    assert plot_lengths(table).axes[0].patches[0].get_width() == 0.0
+    flat = G(inference, Linear() + Bias(), draws=5, tune=5, chains=1, cores=1, random_state=0).fit(X, y)
+    assert flat.relevance_ is None and flat.width_ is None
+    line = np.linspace(0, 1, 3)[:, None] * [1.0, 2.0]
+    np.testing.assert_allclose(np.diff(flat.predict(line), 2), 0.0, atol=1e-9)
 
 
 def test_predictions_come_in_pieces_that_do_not_show(sampled, monkeypatch, rng):

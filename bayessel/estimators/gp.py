@@ -312,11 +312,14 @@ class GPRegressor(Regressor):
         if draws is None:
             table = self.fit_.relevance.copy()
         else:
-            with np.errstate(divide="ignore"):
-                lengths = np.array([self.covariance_.relevance(theta, m) for theta in draws]) ** -0.5
-            lower, length, upper = np.quantile(lengths, [0.025, 0.5, 0.975], axis=0)
-            spread = {"lower": lower, "upper": upper, "std": np.log(lengths).std(axis=0)}
-            table = pd.DataFrame({"weight": length**-2.0, "length": length, **spread})
+            weights = np.array([self.covariance_.relevance(theta, m) for theta in draws])
+            table = pd.DataFrame({"weight": np.zeros(m), "length": np.full(m, np.inf)})
+            table[["lower", "upper", "std"]] = np.nan
+            used = (weights > 0.0).all(axis=0)  # a term may look at some of the inputs only
+            lengths = weights[:, used] ** -0.5
+            table.loc[used, ["lower", "length", "upper"]] = np.quantile(lengths, [0.025, 0.5, 0.975], axis=0).T
+            table.loc[used, "std"] = np.log(lengths).std(axis=0)
+            table.loc[used, "weight"] = table.loc[used, "length"] ** -2.0
         table["standardised"] = table["length"]
         for name in ("length", "lower", "upper"):
             table[name] *= self._units.input_scale
