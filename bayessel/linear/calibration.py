@@ -17,7 +17,7 @@ from bayessel._check import FloatArray
 
 #: prior of log b: p = (1 + f)/2 has the slope b = 2 at f = 0, right or wrong by a factor of 4 or so
 PRIOR_MEDIAN, PRIOR_SPREAD = 2.0, 1.5
-_GRID = np.linspace(np.log(1e-4), np.log(1e4), 801)
+_RANGE = (np.log(1e-4), np.log(1e4))
 
 
 class LogisticSlope:
@@ -36,11 +36,13 @@ class LogisticSlope:
     def __init__(self, outputs: FloatArray, labels: FloatArray, weights: FloatArray | None = None) -> None:
         margin = outputs * labels
         omega = np.ones(len(margin)) if weights is None else weights
-        log_b, log_posterior = _GRID, np.empty(len(_GRID))
-        for i, value in enumerate(np.exp(log_b)):
-            log_posterior[i] = -(omega @ np.logaddexp(0.0, -value * margin))
-        log_posterior -= 0.5 * ((log_b - np.log(PRIOR_MEDIAN)) / PRIOR_SPREAD) ** 2
-        log_posterior -= logsumexp(log_posterior)
+        log_b = np.linspace(*_RANGE, 101)
+        log_posterior = _log_posterior(log_b, margin, omega)
+        # once more where the posterior is, as finely as it is narrow
+        seen = log_b[log_posterior > log_posterior.max() - 25.0]
+        step = log_b[1] - log_b[0]
+        log_b = np.linspace(max(seen[0] - step, _RANGE[0]), min(seen[-1] + step, _RANGE[1]), 101)
+        log_posterior = _log_posterior(log_b, margin, omega)
         kept = log_posterior > log_posterior.max() - 25.0
         self.b = np.exp(log_b[kept])
         self.share = np.exp(log_posterior[kept] - logsumexp(log_posterior[kept]))
@@ -56,5 +58,11 @@ class LogisticSlope:
         p = np.zeros(f.shape)
         for b, share in zip(self.b, self.share, strict=True):
             p += share * expit(b * f)
-        # the sum may round to the wrong side of one half
-        return np.where(f > 0.0, np.maximum(p, np.nextafter(0.5, 1.0)), np.where(f < 0.0, np.minimum(p, 0.5), 0.5))
+        # the sum may round to the wrong side of one half, or of one
+        above, below = np.clip(p, np.nextafter(0.5, 1.0), 1.0), np.minimum(p, 0.5)
+        return np.where(f > 0.0, above, np.where(f < 0.0, below, 0.5))
+
+
+def _log_posterior(log_b: FloatArray, margin: FloatArray, omega: FloatArray) -> FloatArray:
+    likelihood = [-(omega @ np.logaddexp(0.0, -value * margin)) for value in np.exp(log_b)]
+    return np.asarray(likelihood - 0.5 * ((log_b - np.log(PRIOR_MEDIAN)) / PRIOR_SPREAD) ** 2)
