@@ -788,6 +788,25 @@ def test_error_bars_cover_what_the_model_draws(rng):
     assert abs(np.mean(narrow) - expected) > 4 * scipy.stats.sem(narrow)
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::bayessel.errors.NumericalWarning")
+def test_predictions_of_a_run_are_calibrated_over_the_prior(rng):
+    """With θ from its prior and data from θ, the distribution function of a new target at the target is uniform."""
+    found, narrow = [], []
+    prior = Standard().prior(1)
+    for seed in range(40):
+        theta, X = prior.draw(rng), rng.normal(size=(9, 1))
+        values, vectors = np.linalg.eigh(Standard().matrix(theta, X))
+        root = np.sqrt(values.clip(0.0))
+        y = vectors @ (root * rng.normal(size=9)) + np.exp(0.5 * theta[1]) * rng.normal(size=9)
+        model = G("mc", standardise=False, draws=60, tune=100, chains=1, cores=1, random_state=seed).fit(X[:8], y[:8])
+        mixture = model.predictive(X[8:])
+        found.append(np.exp(mixture.log_cdf(y[8:])[0]))
+        narrow.append(np.exp(replace(mixture, variances=mixture.variances / 16).log_cdf(y[8:])[0]))
+    assert scipy.stats.kstest(found, "uniform").pvalue > 1e-3
+    assert np.mean(np.abs(np.array(found) - 0.5) > 0.475) < 0.2 < np.mean(np.abs(np.array(narrow) - 0.5) > 0.475)
+
+
 def test_a_mixture_is_what_a_whole_prediction_is(sampled):
     model, _, _ = sampled
     found = model.predictive(NEW)
