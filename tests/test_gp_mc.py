@@ -68,7 +68,7 @@ def test_the_posterior_is_that_of_nuts(settings, rng):
     with model:
         nuts = pm.sample(2000, tune=1000, chains=4, step=pm.NUTS(), random_seed=3, **QUIET)
         fixed = {"step_size": 0.5 * 60**-0.5} if settings == "1996" else {}
-        updates = 50 if settings == "1996" else 10
+        updates = 25 if settings == "1996" else 10
         step = bs.PersistentHMC(updates_per_draw=updates, **SETTINGS[settings], **fixed)
         mode = bs.gp.fit_map(X, t).theta
         ours = bs.sample(
@@ -90,6 +90,7 @@ def jumps_forced(model):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Numba will use object mode")
 def test_ranks_are_uniform():
     X, _ = problem(np.random.default_rng(3), 10, 1)
     model = bs.models.gp(X, np.zeros(10))
@@ -100,6 +101,7 @@ def test_ranks_are_uniform():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Numba will use object mode")
 def test_geweke():
     X, _ = problem(np.random.default_rng(3), 6, 1)
     model = bs.models.gp(X, np.zeros(6))

@@ -30,8 +30,9 @@ from bayessel.samplers.tuning import Tuning
 TARGET_ACCEPT = {"nonreversible": 0.9, "metropolis": 0.95}
 #: relative spread of the step sizes of trajectories of several steps
 JITTER = 0.2
-#: gradients per draw while the mass is still unknown and the number of updates is chosen automatically
-FIRST_GRADIENTS = 20
+#: gradients per draw while the mass is still unknown and the number of updates is chosen automatically; a dense mass
+#: has gradients to learn from, and needs no independent draws
+FIRST_GRADIENTS = {"diag": 20, "dense": 10}
 
 
 @dataclass_state
@@ -248,7 +249,7 @@ class PersistentHMC(BlockedStep):
         if isinstance(self.updates_per_draw, int):
             return self.updates_per_draw
         if self._tuning is not None and self._adapts_mass and tuning.in_first_window(self._tuning):
-            return max(1, FIRST_GRADIENTS // self.n_leapfrog)
+            return max(1, FIRST_GRADIENTS[self.mass] // self.n_leapfrog)
         return tuning.updates_per_draw(self.step_size or 1.0, self.n_leapfrog, self.relaxation)
 
     @property
