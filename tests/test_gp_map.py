@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import check_grad, minimize
 
 from bayessel.covariance import Linear, Noise, Prior, SquaredExponential, Standard
-from bayessel.gp import Marginal, fit_map, optimise
+from bayessel.gp import Marginal, fit_map, map_search, optimise
 from bayessel.gp.map_problem import Problem
 from bayessel.gp.optimise import Roots, Terms, updated
 from bayessel.result import Status
@@ -188,6 +188,35 @@ def test_short_lengths_are_found_where_the_usual_start_sees_noise(rng):
     assert len(several.optima) > 1
     assert several.optima[0].log_posterior == several.log_posterior
     assert several.status is Status.CONVERGED  # the others are far worse
+
+
+def product_of_two_among_32(seed, n):
+    """Three inputs of 32 matter, two of them only together: few rows see nothing of those."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.7, 1.7, size=(n, 32))
+    y = np.sin(2.5 * X[:, 3]) * X[:, 14] + 1.5 * X[:, 15] + 0.3 * rng.normal(size=n)
+    y -= np.median(y)
+    return X, y / np.mean(np.abs(y))
+
+
+def test_inputs_that_few_rows_switch_off_come_back(monkeypatch):
+    X, t = product_of_two_among_32(1, 512)
+    _, value, _ = scipys(Marginal(X, t), Standard().prior(32), Standard().start(32))
+    fit = fit_map(X, t)
+    assert fit.log_posterior > value - 0.01
+    assert {3, 14} == set(fit.relevance.length.nsmallest(2).index)
+    # the control: to trust the few rows costs 300 nats
+    monkeypatch.setattr(map_search.Search, "_again", lambda self, level, found, starts: [])
+    assert fit_map(X, t).log_posterior < value - 100.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("n", [512, 1024])
+def test_many_inputs_end_as_high_as_a_search_on_all_rows(seed, n):
+    X, t = product_of_two_among_32(seed, n)
+    _, value, _ = scipys(Marginal(X, t), Standard().prior(32), Standard().start(32))
+    assert fit_map(X, t).log_posterior > value - 0.01
 
 
 def test_optima_of_similar_worth_are_told(rng):

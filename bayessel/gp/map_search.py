@@ -20,9 +20,11 @@ from bayessel.gp.optimise import Minimum, minimise
 
 #: fewest rows that a search begins with: fewer save little and may miss what is there
 _FEWEST = 128
-#: rows per parameter that a search begins with at least: on fewer, inputs that matter are switched off, and where a
-#: weight is nil so is its slope. Of 8 sets of 32 inputs two lost theirs for good at 7 rows per parameter, none at 14
-_PER_PARAMETER = 12
+#: rows per parameter that a search begins with at least
+_PER_PARAMETER = 6
+#: rows per parameter below which inputs that matter may have been switched off, for good: where a weight is nil so is
+#: its slope. Of 8 sets of 32 inputs two lost theirs at 7 rows per parameter, none at 14
+_SURE = 12
 #: the curvature of the likelihood grows with the number of rows to about this power: that of the noise in proportion,
 #: that of the other parameters more slowly (measured: fewest evaluations between 0.5 and 1)
 _GROWTH = 0.7
@@ -77,12 +79,21 @@ class Search:
                     replace(end, minimum=replace(end.minimum, curvature=growth * end.minimum.curvature))
                     for end in found
                 ]
-                # a quarter of the rows may not show what half of them do, and never see it again where weights are
-                # nil: half of them are searched from the first start too, from all where nothing but noise was found
-                seen = not all(self._mostly_noise(end.minimum.x) for end in found)
-                fresh = [] if size == self.sizes[-1] else starts[:1] if seen else starts
+                fresh = self._again(level, found, starts)
             found = self._level(size, found, fresh)
         return [end.minimum for end in found]
+
+    def _again(
+        self, level: int, found: Sequence[End], starts: list[tuple[int, FloatArray]]
+    ) -> list[tuple[int, FloatArray]]:
+        """Starts from which to search anew after the first level: a quarter of the rows may not show what more do."""
+        before, k = self.sizes[level - 1], int(self.problem.free.sum())
+        noise = all(self._mostly_noise(end.minimum.x) for end in found)
+        halfway = level == 1 < len(self.sizes) - 1
+        if before < _SURE * k or (halfway and noise):
+            return starts
+        # parameters matter in pairs, too: many of them need more rows than in proportion
+        return starts[:1] if halfway or before < k**2 else []
 
     def _level(self, size: int, carried: Sequence[End], fresh: Sequence[tuple[int, FloatArray]]) -> list[End]:
         """Search on so many rows from where others ended and from starts; return the ends worth following."""
