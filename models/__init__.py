@@ -2,6 +2,7 @@
 
 from bayessel.models._gp import gp
 from bayessel.models._linear import linear
+from bayessel.models._logistic import logistic
 from bayessel.models._rvm import draw_weights, rvm
 
-__all__ = ["draw_weights", "gp", "linear", "rvm"]
+__all__ = ["draw_weights", "gp", "linear", "logistic", "rvm"]
