@@ -17,6 +17,8 @@ NAMES = (
     "rvm",
     "rvm_growth",
     "rvm_widths",
+    "search",
+    "loomi",
     "samplers",
     "samplers_gradient",
     "samplers_overhead",
