@@ -166,7 +166,8 @@ class WidthComparison:
         inputs += ", ..." if d > 6 else ""
         held = "" if self.held is None else f" fitted and {len(self.held[1])} held out"
         widths = sorted({width_of(label) for label in self.table.index})
-        how = {"rvm": "relevance vector machine", "gp": "Gaussian process"}.get(self.model, "one weight precision")
+        named = {"rvm": "relevance vector machine", "gp": "Gaussian process", "search": "search by the evidence"}
+        how = named.get(self.model, "one weight precision")
         kinds = listing([kind.replace("_", " ") for kind in self.kinds])
         functions = f"{self.n_centers} functions of each kind ({kinds})" if len(self.kinds) > 1 else ""
         functions = f"{kinds} covariance" if self.model == "gp" else functions

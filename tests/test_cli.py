@@ -152,7 +152,6 @@ BAD = {
     "negative width, apart": (["data.csv", "--target", "y", "--widths", "-1,1"], "every width must be positive"),
     "negative grid, apart": (["data.csv", "--target", "y", "--widths", "-.5:1:5"], "must be positive"),
     "no width": (["data.csv", "--target", "y", "--widths", ","], "widths is empty"),
-    "later model": (["data.csv", "--target", "y", "--model", "search"], "'search' is not available in this release"),
     "unknown model": (["data.csv", "--target", "y", "--model", "svm"], "model must be one of"),
     "unknown criterion": (["data.csv", "--target", "y", "--criteria", "aic"], "criterion must be one of"),
     "unknown kind": (["data.csv", "--target", "y", "--kind", "box"], "kind must be one of"),

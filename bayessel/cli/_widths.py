@@ -47,7 +47,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         metavar="A,B",
         help="rvm: mdl-w, mdl-alpha, evidence, loo (these by default), model-evidence, elpd-loo, gcv, bic, "
         "prequential; evidence: evidence, model-evidence, gcv, loo, uev, fpe, bic (default: all); gp: evidence, "
-        "model-evidence, loo (these by default), elpd-loo, gcv",
+        "model-evidence, loo (these by default), elpd-loo, gcv; search: what rvm has",
     )
     widths.add_argument(
         "--kind",
@@ -220,7 +220,7 @@ def _terminal_table(comparison: WidthComparison, width: int) -> tuple[Table, lis
 
     frame = comparison.table
     order = [name for name in _TELLING if name in comparison.criteria]
-    sparse = comparison.model == "rvm"
+    sparse = comparison.model in ("rvm", "search")
     wanted = [*order[:4], *(["n_basis"] if sparse else []), "noise_std", "gamma", *order[4:]]
     marks: dict[tuple[Any, str], str] = {}
     for name in comparison.criteria:

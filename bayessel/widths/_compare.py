@@ -53,10 +53,12 @@ def compare_widths(
         ``"evidence"``: linear in the functions, one weight precision alpha, one noise precision beta. ``"rvm"``: the
         relevance vector machine, a precision for every weight, most of which prune their function. ``"gp"``: a Gaussian
         process with the covariance v0 exp(-d²/r²), a function around every point; its hyperparameters at their mode.
+        ``"search"``: the few functions, with one weight precision, that searches guided by the evidence find.
     criteria
         Default for ``"rvm"``: ``"mdl-w"``, ``"mdl-alpha"``, ``"evidence"``, ``"loo"``; it also has
         ``"model-evidence"``, ``"elpd-loo"`` (leave-one-out log density), ``"gcv"``, ``"bic"``, ``"prequential"`` (some
         thirty fits more per width).
+        ``"search"`` has the same; default: ``"mdl-w"``, ``"evidence"``, ``"model-evidence"``, ``"loo"``.
         ``"evidence"`` has ``"evidence"``, ``"model-evidence"``, ``"gcv"``, ``"loo"``, ``"uev"``, ``"fpe"``, ``"bic"``;
         default: all of them. ``"gp"`` has ``"evidence"``, ``"model-evidence"`` (by Laplace's approximation), ``"loo"``
         (these three by default), ``"elpd-loo"``, ``"gcv"``. Higher is better for the evidences and log densities, lower

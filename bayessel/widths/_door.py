@@ -10,12 +10,16 @@ import numpy as np
 from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_target, check_magnitude, one_of
 from bayessel.basis import KINDS
 from bayessel.diagnostics._criteria import CRITERIA
-from bayessel.widths import _evidence, _gp, _rvm
+from bayessel.widths import _evidence, _gp, _rvm, _selection
 from bayessel.widths._grids import spread_rows
 from bayessel.widths._problem import Model
 
-MODELS: dict[str, Model] = {"evidence": _evidence.MODEL, "rvm": _rvm.MODEL, "gp": _gp.MODEL}
-_LATER_MODELS = ("search",)
+MODELS: dict[str, Model] = {
+    "evidence": _evidence.MODEL,
+    "rvm": _rvm.MODEL,
+    "gp": _gp.MODEL,
+    "search": _selection.MODEL,
+}
 #: why a criterion that another model has is not offered
 _NOT_HERE = {
     ("evidence", "mdl-w"): "it counts the functions a sparse model keeps, and this one keeps all",
@@ -24,13 +28,13 @@ _NOT_HERE = {
     ("gp", "mdl-alpha"): "a Gaussian process has no functions to count",
     ("rvm", "uev"): "it is the square of the column noise_std",
     ("rvm", "fpe"): "GCV asks the same question",
+    ("search", "uev"): "it is the square of the column noise_std, nearly",
+    ("search", "fpe"): "GCV asks the same question",
 }
 
 
 def check_model(model: str) -> Model:
     """Return the model of that name."""
-    if model in _LATER_MODELS:
-        raise ValueError(f"model {model!r} is not available in this release; available: {', '.join(map(repr, MODELS))}")
     return MODELS[one_of(model, "model", tuple(MODELS))]
 
 
