@@ -153,8 +153,12 @@ def as_tuples(tuning: Tuning) -> tuple[Any, ...]:
 def from_tuples(parts: Sequence[Any]) -> Tuning:
     """Return the tuning under way from its parts."""
     found = Tuning(*parts)
-    listed = {name: tuple(getattr(found, name)) for name in ("kept", "here", "there")}
-    return found._replace(averaging=DualAveraging(*found.averaging), **listed)
+    return found._replace(
+        averaging=DualAveraging(*found.averaging),
+        kept=tuple(found.kept),
+        here=tuple(found.here),
+        there=tuple(found.there),
+    )
 
 
 def observe(tuning: Tuning, acceptance_rate: float) -> Tuning:
@@ -231,10 +235,10 @@ def close_window(tuning: Tuning, scale: FloatArray) -> tuple[Tuning, FloatArray]
     count = tuning.seen
     dense = tuning.spread.ndim == 2
     diagonal = np.sqrt(np.einsum("ij,ij->i", scale, scale)) if scale.ndim == 2 else scale
-    variances = np.diagonal if dense else np.asarray
-    variance = variances(tuning.spread) / max(count - 1, 1)
+    less = max(count - 1, 1)
+    variance = _diagonal(tuning.spread) / less
     if count < SHORT or dense:
-        gradient_variance = variances(tuning.gradient_spread) / max(count - 1, 1)
+        gradient_variance = _diagonal(tuning.gradient_spread) / less
         with np.errstate(all="ignore"):
             both = np.sqrt(variance / gradient_variance)
         # a gradient that never changes, as of an exponential density, says nothing of the scale
@@ -247,7 +251,6 @@ def close_window(tuning: Tuning, scale: FloatArray) -> tuple[Tuning, FloatArray]
     renewed = np.where(usable, renewed, diagonal)
     kept = np.array(tuning.kept)
     if dense:
-        less = max(count - 1, 1)
         found = metric.dense_scale(tuning.spread / less, tuning.gradient_spread / less, count, renewed)
         scale = np.diag(renewed) if found is None else found
         white = np.linalg.solve(scale, kept.T).T
@@ -268,6 +271,11 @@ def close_window(tuning: Tuning, scale: FloatArray) -> tuple[Tuning, FloatArray]
         here=(),
         there=(),
     ), scale
+
+
+def _diagonal(spread: FloatArray) -> FloatArray:
+    """Of a matrix its diagonal, and a vector as it is."""
+    return np.diagonal(spread) if spread.ndim == 2 else spread
 
 
 def centre(tuning: Tuning, scale: FloatArray) -> FloatArray:
