@@ -18,10 +18,13 @@ from bayessel.result import Status, worst
 
 #: odds of 20 to 1: optima that differ by less are of similar worth
 _SIMILAR = float(np.log(20.0))
-#: what the second and third start add to every log w: lengths of a seventh and of a third. From rough functions a
-#: search finds its way to smooth ones; the other way it often ends in noise (of 12 problems the first start found the
-#: best optimum of 6, the second of all but pure noise, a start with longer lengths never more than the first)
+#: what the second start, and the third where there is no linear part, add to every log w: lengths of a seventh and of a
+#: third. From rough functions a search finds its way to smooth ones; the other way it often ends in noise (of 12
+#: problems the first start found the best optimum of 6, the second of all but pure noise, a start with longer lengths
+#: never more than the first)
 _ROUGHER = (4.0, 2.0)
+#: what the third start adds to the log of a linear part, which else may take what a smooth function would do better
+_LESS_LINEAR = -6.0
 #: spread of further starts around the covariance's own, on θ
 _SPREAD = 1.5
 
@@ -51,7 +54,8 @@ def fit_map(
     prior : Prior, "default" or None
         "default": those of the covariance. None: maximum likelihood.
     starts : int or (s, k) array
-        Number of starts: that of the covariance, two with shorter lengths, then random ones; or the starts themselves.
+        Number of starts: that of the covariance, one with shorter lengths, one with less of a linear part (where there
+        is none, less short lengths), then random ones; or the starts themselves.
     fixed : mapping, optional
         Name of a parameter -> its θ (a logarithm), held there. Its prior then takes no part.
     tol : float
@@ -74,10 +78,11 @@ def fit_map(
     >>> fit.status.name, bool(fit.relevance.length[0] < fit.relevance.length[1])
     ('CONVERGED', True)
     """
-    rng = _generator(random_state)
+    # which rows come first must not depend on how many starts there are
+    rng, for_starts = _generator(random_state).spawn(2)
     marginal = Marginal(X, t, with_noise(Standard() if covariance is None else covariance))
     problem = Problem.of(marginal, prior, fixed)
-    points = _starts(starts, problem, rng)
+    points = _starts(starts, problem, for_starts)
     search = Search(problem, as_positive(tol, "tol"), as_count(max_evaluations, "max_evaluations"), rng)
     interrupted = False
     try:
@@ -152,9 +157,12 @@ def _starts(starts: Any, problem: Problem, rng: np.random.Generator) -> list[Flo
     if isinstance(starts, int | np.integer) or np.ndim(starts) == 0:
         count = as_count(starts, "starts")
         weights = np.array(["log w" in name for name in problem.marginal.names]) & problem.free
-        rougher = [problem.template + more * weights for more in _ROUGHER] if weights.any() else []
-        z = rng.standard_normal((max(count - 1 - len(rougher), 0), len(problem.template)))
-        return [problem.template, *rougher, *(problem.template + _SPREAD * z)][:count]
+        linear = np.array(["log a1" in name for name in problem.marginal.names]) & problem.free
+        moves = [more * weights for more in _ROUGHER] if weights.any() else []
+        if linear.any():
+            moves[1:] = [_LESS_LINEAR * linear]
+        z = rng.standard_normal((max(count - 1 - len(moves), 0), len(problem.template)))
+        return [problem.template + move for move in (0.0, *moves, *(_SPREAD * z))][:count]
     points = np.atleast_2d(as_float_array(starts, "starts"))
     if points.ndim != 2 or points.shape[1] != len(problem.template) or not len(points):
         raise ValueError(
