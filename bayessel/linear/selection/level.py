@@ -9,6 +9,7 @@ Belanche 2010, eq. 18), :math:`\log p(t|\hat\alpha,\hat\beta)+\tfrac12\log\frac2
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -49,10 +50,20 @@ class Small:
     U: FloatArray
     Vt: FloatArray
 
-    @property
+    @cached_property
     def n_free(self) -> int:
         """Rows left after the bias."""
         return self.n_rows - (self.spread2 is not None)
+
+    @cached_property
+    def s2(self) -> FloatArray:
+        """Squared singular values."""
+        return np.asarray(self.s * self.s)
+
+    @cached_property
+    def z2(self) -> FloatArray:
+        """Squared coordinates of the target."""
+        return np.asarray(self.z * self.z)
 
 
 @dataclass(frozen=True)
@@ -84,11 +95,11 @@ def third_level(log_evidence: float, gamma: float, left: float) -> float:
 
 def level_at(small: Small, lam: float, beta: float) -> Level:
     """Evaluate at given precisions."""
-    s2 = small.s**2
+    s2 = small.s2
     shrink = lam / (s2 + lam)
     gamma = float(s2 @ shrink) / lam
     left = small.n_free - len(small.s) + float(shrink.sum())
-    quad = small.rss + float(shrink @ small.z**2)
+    quad = small.rss + float(shrink @ small.z2)
     log_det = float(np.log1p(s2 / lam).sum())
     height = float(log_density(small.n_rows, quad, log_det, beta, small.spread2))
     return Level(lam, beta, gamma, left, height, third_level(height, gamma, left))
@@ -99,7 +110,7 @@ def best_level(small: Small) -> Level:
 
     Always the highest, never the nearest: so the worth of a model does not depend on the way to it.
     """
-    s2, z2 = small.s**2, small.z**2
+    s2, z2 = small.s2, small.z2
     top = float(s2.max())
     # the ends are where nothing changes any more; a singular value makes a step about 2 wide in between
     least, most = np.log(top) + 2.0 * np.log(_EPS), np.log(top) + 27.6
@@ -108,22 +119,23 @@ def best_level(small: Small) -> Level:
     sums = np.add.outer(lam, s2)
     height = len(s2) * grid - np.log(sums).sum(axis=1)
     quad = small.rss + lam * (np.reciprocal(sums, out=sums) @ z2)
-    beta = _noise(small, quad)
+    beta = np.minimum(small.n_free / np.maximum(quad, 1e-300), small.beta_max)
     height += small.n_free * np.log(beta) - beta * quad
     k = int(np.argmax(height))
     u = float(grid[k])
     if 0 < k < len(grid) - 1 and beta[k] < small.beta_max:
-        found = _climb(small, s2, z2, u, u - 1.5, u + 1.5, 60)
+        found = _climb(small, u, u - 1.5, u + 1.5, 60)
         u = u if found is None else found
     best = float(np.exp(u))
-    return level_at(small, best, float(_noise(small, small.rss + best * float((z2 / (s2 + best)).sum()))))
+    least_quad = max(small.rss + best * float((z2 / (s2 + best)).sum()), 1e-300)
+    return level_at(small, best, min(small.n_free / least_quad, small.beta_max))
 
 
-def _climb(small: Small, s2: FloatArray, z2: FloatArray, u: float, lo: float, hi: float, steps: int) -> float | None:
+def _climb(small: Small, u: float, lo: float, hi: float, steps: int) -> float | None:
     """Go uphill to where the slope is zero, by Newton's method kept between bounds; None without success."""
     reach = 2.0
     for _ in range(steps):
-        slope, curvature = _slope(small, s2, z2, float(np.exp(u)))
+        slope, curvature = _slope(small, float(np.exp(u)))
         step = -slope / curvature if curvature < 0.0 else np.copysign(reach, slope)
         step = min(max(step, -reach), reach)
         if abs(step) < 1e-5:  # what is left is of the order of its square
@@ -135,13 +147,9 @@ def _climb(small: Small, s2: FloatArray, z2: FloatArray, u: float, lo: float, hi
     return None
 
 
-def _noise(small: Small, quad: FloatArray | float) -> FloatArray:
-    with np.errstate(divide="ignore"):
-        return np.minimum(small.n_free / np.asarray(quad), small.beta_max)
-
-
-def _slope(small: Small, s2: FloatArray, z2: FloatArray, lam: float) -> tuple[float, float]:
+def _slope(small: Small, lam: float) -> tuple[float, float]:
     """First and second derivative of twice the profile with respect to log lambda."""
+    s2, z2 = small.s2, small.z2
     inverse = 1.0 / (s2 + lam)
     square = inverse * inverse
     wz = s2 * z2
@@ -158,7 +166,7 @@ def settled(small: Small, lam: float, beta: float, tol: float) -> bool:
 
     The widths are :math:`\sqrt{2/\gamma}` and :math:`\sqrt{2/(N-\gamma)}` (Barrio et al. 2010, eqs 10 and 47).
     """
-    s2, z2 = small.s**2, small.z**2
+    s2, z2 = small.s2, small.z2
     inverse = 1.0 / (s2 + lam)
     square = inverse * inverse
     gamma = float(s2 @ inverse)

@@ -42,7 +42,7 @@ def candidate_sums(small: Small, lam: float, B: FloatArray, perp2: FloatArray, p
     S, Q, D = perp2 / lam, perpt.copy(), perp2 / lam
     if not len(small.s):
         return Sums(S, Q, D)
-    inverse = 1.0 / (small.s**2 + lam)
+    inverse = 1.0 / (small.s2 + lam)
     squares, linear = np.stack([inverse, lam * inverse**2]), lam * inverse * small.z
     Ut = np.ascontiguousarray(small.U.T)
     for start in range(0, p, BLOCK):
@@ -74,7 +74,7 @@ def gains_of_adding(sums: Sums, at: Level) -> FloatArray:
 
 def gains_of_removing(small: Small, at: Level) -> FloatArray:
     """Gain (most often a loss) of the model evidence by each function's removal (eq. 42), the precisions unchanged."""
-    inverse = 1.0 / (small.s**2 + at.lam)
+    inverse = 1.0 / (small.s2 + at.lam)
     V2 = (small.Vt**2).T
     h = at.lam * (V2 @ inverse)  # alpha Sigma_ii = 1 - S/alpha
     less = at.lam * (V2 @ (small.s * inverse) ** 2) / h
@@ -103,7 +103,7 @@ def after_adding(
     column
         :math:`Q^T\varphi` of the candidate, before.
     """
-    inverse = 1.0 / (small.s**2 + lam)
+    inverse = 1.0 / (small.s2 + lam)
     c = small.U.T @ column
     into = np.stack([small.U @ (lam * inverse * c), small.U @ ((small.s * inverse) ** 2 * c)])
     along, y = into @ B if len(c) else np.zeros((2, len(new)))
@@ -120,7 +120,7 @@ def after_adding(
 
 def after_removing(sums: Sums, small: Small, lam: float, B: FloatArray, position: int) -> Sums:
     """Sums after the function at `position` left the model, the precisions unchanged (eqs 44-46; B from before)."""
-    inverse = 1.0 / (small.s**2 + lam)
+    inverse = 1.0 / (small.s2 + lam)
     v = small.Vt[:, position]
     into = np.stack([small.U @ (small.s * inverse * v), small.U @ (small.s * inverse**2 * v)])
     p, y = into @ B

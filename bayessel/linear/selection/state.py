@@ -64,6 +64,7 @@ class WorkingModel:
         self.beta_max = min((4.0 * _EPS * float(np.abs(t).max() or 1.0) / self.t_unit) ** -2.0, 1e300)
         self.rss = self.rss_then = float(self.residual @ self.residual)
         self.active: list[int] = []
+        self.size = 0  # functions in use
         self._Qt, self._B = np.empty((0, self.n_rows)), np.empty((0, self.n_columns))
         self._R, self._z = np.empty((0, 0)), np.empty(0)
         self.length2 = (lengths / self.unit) ** 2
@@ -80,11 +81,6 @@ class WorkingModel:
         self.skipped = not bool(self.usable.all())
 
     # ---- what is there
-
-    @property
-    def size(self) -> int:
-        """Number of functions in use."""
-        return len(self.active)
 
     @property
     def Qt(self) -> FloatArray:
@@ -206,6 +202,7 @@ class WorkingModel:
         self.residual -= along * q
         self.rss = float(self.residual @ self.residual)
         self.active.append(j)
+        self.size += 1
         self.usable[j] = False
         self.perp2 -= row * row
         np.maximum(self.perp2, 0.0, out=self.perp2)
@@ -241,6 +238,7 @@ class WorkingModel:
         self.perpt += along * row
         np.maximum(self.known2, self.perp2, out=self.known2)
         j = self.active.pop(position)
+        self.size -= 1
         self.usable[self.perp2 > COLLINEAR**2 * self.length2] = True  # what was inside the span may be outside again
         self.usable[self.blank] = False
         self.usable[self.active] = False
@@ -280,7 +278,7 @@ class WorkingModel:
         """Go back to a snapshot."""
         m = len(then.active)
         self._grow(m)
-        self.active = list(then.active)
+        self.active, self.size = list(then.active), m
         for name in ("Qt", "B"):
             getattr(self, "_" + name)[:m] = then.arrays[name]
         self._R[:m, :m], self._z[:m] = then.arrays["R"], then.arrays["z"]
