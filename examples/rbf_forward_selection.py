@@ -36,20 +36,6 @@ def draw(seed):
     return x, target(x) + NOISE * rng.normal(size=N), bs.RBFDictionary(x, WIDTH, bias=False)
 
 
-def falls(F, y, chosen, lam):
-    """Fall of the sum of squared errors from adding each candidate (equation 7.6; 7.2 without a penalty)."""
-    H = F[:, chosen]
-    Q, _ = np.linalg.qr(np.vstack([H, np.sqrt(lam) * np.eye(len(chosen))]))
-    Q = Q[:N]
-    PF, Py = F - Q @ (Q.T @ F), y - Q @ (Q.T @ y)  # P = 1 - H (H'H + λ)⁻¹ H'
-    along, length = y @ PF, lam + np.sum(F * PF, axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        fall = 2 * (Py @ PF) * along / length - along**2 * np.sum(PF * PF, axis=0) / length**2
-    # what the chosen ones span already is only rounding: it cannot be added
-    spanned = np.sum(PF * PF, axis=0) < 1e-20 * np.sum(F * F, axis=0)
-    return np.where(spanned | np.isin(np.arange(F.shape[1]), chosen), -np.inf, fall)
-
-
 def inverted(H, y, lam):
     """Sum of squared errors as the textbook computes it, from the inverse of H'H + λ."""
     try:
@@ -63,32 +49,27 @@ def select(seed, steps, regularised):
     """Return one record per step: the criteria, the true error, the penalty and the condition of H'H + λ."""
     x, y, dictionary = draw(seed)
     F, G = dictionary.design(x), dictionary.design(GRID)
-    lam = 0.1 if regularised else 0.0  # where the re-estimation starts
-    chosen, path, state = [], [], None
-    for _ in range(steps):
-        gain = falls(F, y, chosen, lam)
-        best = int(gain.argmax())
-        if not np.isfinite(gain[best]):
-            break
-        chosen.append(best)
-        if state is None or regularised:
-            # a new penalty for every column leaves nothing to update
-            if regularised:
-                lam, *_ = bs.linear.reestimate_lambda(F[:, chosen], y, start=lam, max_steps=1)
-            state = bs.linear.RidgeState(F[:, chosen], y, lam)
-        else:
-            state.add_column(F[:, best], lam)
+    if regularised:
+        fit = bs.linear.forward_select(F, y, "rfs", None, max_size=steps, lam=0.1)  # re-estimated from here
+    else:
+        fit = bs.linear.forward_select(F, y, "ols", None, max_size=steps, max_condition=PAST_ALL**0.5)
+    path = []
+    for at in fit.history[1:]:
+        chosen, lam = list(fit.path[at["size"]].basis), at["lam"]
         H = F[:, chosen]
         s = np.linalg.svd(H, compute_uv=False)
         condition = (s[0] ** 2 + lam) / (s[-1] ** 2 + lam)
         if condition > PAST_ALL:
             break
+        # by an orthogonal factorisation: the weights of H itself, not of its normal equations
+        penalty = np.sqrt(lam) * np.eye(len(chosen))
+        w = np.linalg.lstsq(np.vstack([H, penalty]), np.append(y, np.zeros(len(chosen))), rcond=0)[0]
         path.append({
-            "sse": state.sum_squares,
+            "sse": N * at["error"],
             "inverted": inverted(H, y, lam),
-            "gcv": state.criteria()["gcv"],
-            "mse": np.mean((G[:, chosen] @ state.coef - target(GRID)) ** 2),
-            "fit": G[:, chosen] @ state.coef,
+            "gcv": at["gcv"],
+            "mse": np.mean((G[:, chosen] @ w - target(GRID)) ** 2),
+            "fit": G[:, chosen] @ w,
             "lam": lam,
             "condition": condition,
         })  # fmt: skip
