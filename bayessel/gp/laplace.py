@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import lapack
 
 from bayessel._check import FloatArray
@@ -18,7 +19,9 @@ from bayessel._check import FloatArray
 STEP = 1e-4
 
 
-def hessian_of(gradient: Callable[[FloatArray], FloatArray], theta: FloatArray, free: FloatArray) -> FloatArray:
+def hessian_of(
+    gradient: Callable[[FloatArray], FloatArray], theta: FloatArray, free: npt.NDArray[np.bool_]
+) -> FloatArray:
     """Hessian of a function over its free parameters, by central differences of its gradient, (f, f).
 
     Two gradients for each free parameter, which costs what the matrices Q⁻¹ ∂Q/∂θ_i of the closed form would cost.

@@ -45,7 +45,7 @@ class Problem:
             at = marginal.names.index(name)
             free[at], template[at] = False, value
         chosen = check_prior(prior, covariance, marginal)
-        part = None if chosen is None else Prior(*(v[free] for v in (chosen.is_normal, chosen.first, chosen.second)))
+        part = None if chosen is None else Prior(chosen.is_normal[free], chosen.first[free], chosen.second[free])
         start = template[free]
         low, high = start - _RANGE, start + _RANGE
         noise = _noise_index(covariance, template, free, m)
