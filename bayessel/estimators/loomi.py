@@ -28,7 +28,9 @@ N_WIDTHS = 20
 WITHIN = 0.5
 
 #: an output below this part of the sum of the weights counts as 0: no function in use reaches that far
-REACH = 1e-10
+REACH = 1e-14
+#: digits of the probability of one class against the rest
+DIGITS = 6
 
 
 class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
@@ -248,17 +250,20 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
         if outputs.ndim == 1:
             p = self.calibration_[0].probability(outputs)
             return np.column_stack([1.0 - p, p])
-        p = np.column_stack([c.probability(f) for c, f in zip(self.calibration_, outputs.T, strict=True)])
-        p = np.maximum(p, 1e-300)
+        p = self._against_rest(outputs)
         return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+    def _against_rest(self, outputs: FloatArray) -> FloatArray:
+        """Probability of each class against all others, a little from 0 and 1; equal to some digits is equal."""
+        p = np.column_stack([c.probability(f) for c, f in zip(self.calibration_, outputs.T, strict=True)])
+        return np.clip(p.round(DIGITS), 10.0**-DIGITS, 1.0 - 10.0**-DIGITS)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Output f (N,), positive for the second class; with more classes log odds of each against the rest, (N, K)."""
         outputs = self._outputs(X)
         if outputs.ndim == 1:
             return outputs
-        p = np.column_stack([c.probability(f) for c, f in zip(self.calibration_, outputs.T, strict=True)])
-        p = np.clip(p, 1e-300, 1.0 - 1e-16)
+        p = self._against_rest(outputs)
         return np.asarray(np.log(p) - np.log1p(-p))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -327,7 +332,7 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
         centres = self.dictionary_.centers[kernels]
         ax.plot(*centres.T, "o", ms=10, mfc="none", mec="black", mew=1.4, label="centres in use", zorder=3)
         ax.set(title=f"{self.n_basis_} functions, leave-one-out error {100 * self.loo_error_:.1f} %")
-        ax.legend(fontsize=8, frameon=False)
+        ax.legend(fontsize=8, framealpha=0.7)
         return ax
 
     def to_pymc(self, **priors: Any) -> Any:
