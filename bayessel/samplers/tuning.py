@@ -16,8 +16,8 @@ updates per draw
     As many as take the time 1.5 √λ: draws further apart waste gradients, closer ones are nearly copies.
 jumps (see `jumps`)
     Tried once per draw when a window has given them a proposal. Where they would make an independent draw in less time
-    than trajectories they take over, as many to a draw as that takes, and only one draw in `NOW_AND_THEN` while tuning,
-    one in `RARELY` later, has a Hamiltonian update as well.
+    than trajectories they take over, 1.5 times as many to a draw as that takes, and only one draw in `NOW_AND_THEN`
+    while tuning, one in `RARELY` later, has a Hamiltonian update as well.
 
 Everything here is a value: what is observed goes in, the next `Tuning` comes out.
 """
@@ -326,5 +326,5 @@ def jumps_pay(stay: float, gradients: int) -> bool:
 
 
 def jumps_per_draw(stay: float) -> int:
-    """As many as make an independent draw."""
-    return ceil(stay)
+    """Half as many again as make an independent draw, for the estimate is rather short."""
+    return ceil(SPACING * stay)
