@@ -18,6 +18,7 @@ NAMES = (
     "rvm_growth",
     "rvm_widths",
     "search",
+    "forward",
     "loomi",
     "samplers",
     "samplers_gradient",

@@ -22,8 +22,14 @@ METHODS = ("ols", "rfs", "rols", "backward")
 GAINS = ("error", "cost")
 #: entries of a dictionary from which a pass over it may use several BLAS threads
 SEVERAL_THREADS = 20_000_000
-#: condition number of the chosen columns at which their normal equations have no digit left
-MAX_CONDITION = float(np.finfo(float).eps ** -0.5)
+#: condition number of the chosen columns at which their normal equations have no digit left, ...
+SINGULAR = float(np.finfo(float).eps ** -0.5)
+#: ... beyond which a criterion has to fall at least every so many columns, ...
+HURRY = 2
+#: ... and at which an orthogonal factorisation has few digits left for the weights
+MAX_CONDITION = 1e12
+#: squared share outside the model below which a candidate is no longer offered without a penalty
+LEAST = 1e-20
 #: columns up to which the condition number is computed at every size rather than estimated
 _FEW = 100
 
@@ -39,7 +45,7 @@ def forward_select(
     lam: float | None = None,
     reestimate: bool = True,
     max_size: int | None = None,
-    max_condition: float = MAX_CONDITION,
+    max_condition: float | None = None,
     folds: int = 5,
     random_state: Any = 0,
 ) -> ForwardFit:
@@ -73,8 +79,9 @@ def forward_select(
     max_size
         Largest number of columns.
     max_condition
-        'ols' and 'rols' stop when the condition number of the chosen columns, at unit length, passes this. At the
-        default, 1/sqrt(eps), their variance matrix is singular to working precision.
+        'ols' and 'rols' stop before the condition number of the chosen columns, at unit length, passes this. By default
+        they stop where it passes 1/sqrt(eps), that is where the variance matrix is singular to working precision,
+        unless the criterion is still falling, and at 1e12 in any case.
     folds, random_state
         Of cross-validation.
 
@@ -107,7 +114,7 @@ def forward_select(
         lam = as_positive(lam, "lam")
         if method == "ols":
             raise ValueError("method='ols' has no penalty: leave lam out, or take method='rfs' or 'rols'")
-    if not max_condition > 1.0:
+    if max_condition is not None and not as_positive(max_condition, "max_condition") > 1.0:
         raise ValueError(f"max_condition must be greater than 1, got {max_condition!r}")
     if stop == "cv" and not 2 <= as_count(folds, "folds", 2) <= n:
         raise ValueError(f"folds must be between 2 and the number of rows, {n}; got {folds}")
@@ -115,7 +122,7 @@ def forward_select(
     with few_threads(n * p if n * p > SEVERAL_THREADS else 0), np.errstate(all="ignore"):
         if method == "backward":
             return eliminate(columns, target, stop, centre, lam, gain, largest, folds, rng)
-        settings = _Settings(method, stop, centre, gain, lam, reestimate, largest, float(max_condition))
+        settings = _Settings(method, stop, centre, gain, lam, reestimate, largest, max_condition)
         known = None
         if stop == "cv":
             known = _cross_validated(columns, target, settings, folds, rng)
@@ -132,16 +139,27 @@ class _Settings:
         lam: float | None,
         reestimate: bool,
         max_size: int,
-        max_condition: float,
+        max_condition: float | None,
     ) -> None:
         self.method, self.stop, self.centre, self.gain, self.lam = method, stop, centre, gain, lam
         self.reestimate = None if not reestimate else stop if stop in stopping.OF_SUMS else "gcv"
-        self.max_size, self.max_condition = max_size, max_condition
+        self.max_size = max_size
+        self.max_condition = MAX_CONDITION if max_condition is None else max_condition
+        self.singular = SINGULAR if max_condition is None else np.inf
 
     @property
     def checks_condition(self) -> bool:
         """Whether weights are solved from the chosen columns without a penalty to keep them apart."""
         return self.method != "rfs"
+
+    def is_singular(self, models: list[Plain], watch: stopping.Watch) -> bool:
+        """Whether normal equations have become singular while the criterion does not fall any more."""
+        size = models[0].growth.n_columns
+        return (
+            self.checks_condition
+            and size - watch.best > HURRY
+            and max(model.growth.condition for model in models) > self.singular
+        )
 
     def start(self, columns: Columns, t: FloatArray, train: Any = None) -> Plain:
         """A model without functions."""
@@ -151,7 +169,7 @@ class _Settings:
             centre=self.centre,
             train=train,
             keep_products=self.method == "rfs",
-            least=self.max_condition**-2.0 if self.checks_condition else 0.0,
+            least=min(LEAST, self.max_condition**-2.0) if self.checks_condition else 0.0,
         )
         if self.method == "ols":
             return Plain(growth)
@@ -230,6 +248,10 @@ def _forward(columns: Columns, t: FloatArray, settings: _Settings, known: Any) -
             elif watch.far_enough(g.n_columns, at["value"]):
                 stopped = "criterion"
                 break
+            elif settings.is_singular([model], watch):
+                stopped = "ill-conditioned"
+                path.pop()
+                break
             (end,) = _step([model], settings)
             if end is not None:
                 stopped = end
@@ -276,6 +298,9 @@ def _cross_validated(
         curve.append(float(sum(np.sum(model.held_errors() ** 2) for model in models)) / n)
         size = len(curve) - 1
         if watch.far_enough(size, curve[-1]):
+            break
+        if settings.is_singular(models, watch):
+            stopped = "ill-conditioned"
             break
         ends = [end for end in _step(models, settings) if end is not None]
         if ends:
