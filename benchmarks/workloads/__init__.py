@@ -18,6 +18,7 @@ NAMES = (
     "rvm_growth",
     "rvm_widths",
     "search",
+    "search_delve",
     "forward",
     "loomi",
     "samplers",
