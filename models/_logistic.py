@@ -60,9 +60,9 @@ def logistic(
 
     Notes
     -----
-    `bayessel.steps` gives α to `GammaPrecisionGibbs` and w and b to `PersistentHMC`. To draw w and b exactly, given one
-    auxiliary variable per row: ``bs.steps(model, assigned=PolyaGammaGibbs(["w", "b"], model=model))`` with the step from
-    `bayessel.samplers.polya_gamma`.
+    `bayessel.steps` gives α to `GammaPrecisionGibbs` and w and b to `PersistentHMC`. The step
+    `bayessel.samplers.polya_gamma.PolyaGammaGibbs` draws w and b exactly, given one auxiliary variable per row:
+    ``bs.steps(model, assigned=PolyaGammaGibbs(["w", "b"], model=model))``.
 
     Examples
     --------
