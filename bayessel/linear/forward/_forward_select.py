@@ -30,8 +30,8 @@ HURRY = 2
 MAX_CONDITION = 1e12
 #: squared share outside the model below which a candidate is no longer offered without a penalty
 LEAST = 1e-20
-#: columns up to which the condition number is computed at every size rather than estimated
-_FEW = 100
+#: columns up to which the condition number is computed rather than estimated, where it is not clearly small
+_FEW, _CLEAR = 100, 1e-5
 
 
 def forward_select(
@@ -183,11 +183,11 @@ def _condition(growth: Growth) -> float:
     if k == f:
         return 1.0
     R = growth.R[f:k, f:k]
-    if k - f <= _FEW:
-        s = sl.svdvals(R, check_finite=False)
-        return float(s[0] / s[-1]) if s[-1] > 0.0 else np.inf
     share, _ = sl.lapack.dtrcon(np.asfortranarray(R), norm="1", uplo="U", diag="N")
-    return float(1.0 / share) if share > 0.0 else np.inf
+    if k - f > _FEW or share > _CLEAR:
+        return float(1.0 / share) if share > 0.0 else np.inf
+    s = sl.svdvals(R, check_finite=False)
+    return float(s[0] / s[-1]) if s[-1] > 0.0 else np.inf
 
 
 def _step(models: list[Plain], settings: _Settings) -> list[str | None]:
@@ -219,11 +219,12 @@ def _step(models: list[Plain], settings: _Settings) -> list[str | None]:
             continue
         grown.append(model)
         ends.append(None)
-    if grown:
+    if grown and grown[0].growth.n_columns < settings.max_size:  # else nobody asks what the candidates could add
         products = grown[0].growth.columns.cross(np.column_stack(directions))
         for k, model in enumerate(grown):
             model.growth.absorb(products[:, k])
-            model.settle()
+    for model in grown:
+        model.settle()
     return ends
 
 

@@ -41,9 +41,9 @@ class ForwardFit:
     path : dict
         Size -> `PathPoint`: the criterion, and the columns in the order of selection.
     history : tuple of dict
-        One record per size, from 0 (no function): size, column, error (mean squared residual), gamma, lam, condition
-        (of the chosen columns at unit length), gcv, uev, fpe, bic, and value, what the search was stopped by (minus the
-        evidence, or what is made small).
+        One record per size, from 0 (no function): size, column, error (mean squared residual), gamma, lam, gcv, uev,
+        fpe, bic; condition, of the chosen columns at unit length (an estimate of it in the 1-norm where it is small or
+        the columns are many); and value, what the search was stopped by (minus the evidence, or what is made small).
     stopped : str
         Why the path ends: 'criterion', 'ill-conditioned', 'candidates', 'max_size', 'rows' or 'interrupted'.
     U, orthogonal_coef : (k, k), (k,) arrays

@@ -16,6 +16,8 @@ from bayessel.linear.sparse.state import IntArray
 
 #: entries of a block that is worked on at a time
 BLOCK = 4_000_000
+#: entries that stay in the cache of a processor
+CACHED = 131_072
 #: length, relative to the longest, below which a column counts as zero
 VANISHING = 1e-70
 #: entries up to which columns that are made when looked at are rather stored: in double, in single precision
@@ -33,12 +35,23 @@ class Columns:
             self.lengths = lengths
 
     @cached_property
+    def squares(self) -> FloatArray:
+        """Squared length of each column as it came, as far as it can be told in double precision."""
+        squares = np.zeros(self.shape[1])
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for _, part, block in self._blocks():
+                height = max(1, CACHED // block.shape[1])
+                buffer, ones = np.empty((height, block.shape[1])), np.ones(height)
+                for start in range(0, len(block), height):
+                    some = block[start : start + height]
+                    square = np.multiply(some, some, out=buffer[: len(some)])
+                    squares[part] += ones[: len(some)] @ square
+        return squares
+
+    @cached_property
     def lengths(self) -> FloatArray:
         """Length of each column as it came."""
-        squares = np.zeros(self.shape[1])
-        with np.errstate(over="ignore", under="ignore"):
-            for _, part, block in self._blocks():
-                squares[part] += np.einsum("ij,ij->j", block, block)
+        squares = self.squares
         result = np.sqrt(squares)
         for j in np.flatnonzero(~((squares > 1e-200) & (squares < 1e200))):
             column = self.raw(np.array([j]))[:, 0]
@@ -169,10 +182,15 @@ def as_columns(Phi: Any, name: str = "Phi") -> Columns:
             if not np.isfinite(Phi.sum(dtype=np.float64)):
                 check_finite(np.asarray(Phi, dtype=np.float64), name)
             return Columns(Phi)
-        design = as_matrix(Phi, name)
-        check_magnitude(design, name)
+        design = as_matrix(Phi, name, finite=False)
         # one order of storage, so that rounding, and with it the path of a search, does not depend on it
-        return Columns(np.ascontiguousarray(design) if design.size <= BLOCK else design)
+        columns = Columns(np.ascontiguousarray(design) if design.size <= BLOCK else design)
+        # their squares are needed anyway, and tell bad values: that saves three passes over a large dictionary
+        largest = columns.squares.max()
+        if not 1e-180 < largest < 1e180:
+            check_finite(design, name)
+            check_magnitude(design, name)
+        return columns
     shape = getattr(Phi, "shape", None)
     if not (isinstance(shape, tuple) and len(shape) == 2 and min(shape) >= 1 and callable(Phi.columns)):
         raise TypeError(
