@@ -7,7 +7,12 @@ import bayessel as bs
 from bayessel.basis import LazyDesign, RBFDictionary
 from bayessel.linear import search
 from bayessel.linear.selection import PTA, SFFS, Oscil
+from bayessel.linear.selection.driver import Search
+from bayessel.linear.selection.objectives import Objective
+from bayessel.linear.selection.scores import candidate_sums
+from bayessel.linear.selection.state import WorkingModel
 from bayessel.linear.selection.strategies import parse
+from bayessel.linear.sparse.columns import as_columns
 from bayessel.result import Status
 from tests import oracles
 from tests.test_search_scores import model_evidence
@@ -153,6 +158,81 @@ def test_rotations_leave_the_working_model_right(centre, rng):
 
     search(F, t, shuffle, centre=centre)
     assert seen
+
+
+def test_scores_carried_along_are_those_made_anew(rng):
+    """Inside a search: while alpha and beta stay, sums are updated, and must not drift from what B says."""
+    F, t, _ = toy(rng, 80)
+    compared = []
+
+    def watch(search):
+        carried = search._sums
+        if carried is None:
+            return
+        model = search.model
+        fresh = candidate_sums(search.small, search.held.lam, model.B, model.perp2, model.perpt)
+        for a, b in zip((carried.S, carried.Q, carried.D), (fresh.S, fresh.Q, fresh.D), strict=True):
+            np.testing.assert_allclose(a[model.usable], b[model.usable], rtol=1e-6, atol=1e-6)
+        compared.append(search.history[-1]["action"])
+
+    search(F, t, "pta(3,2)", callback=watch)
+    assert compared.count("add") > 5
+    assert compared.count("remove") > 1
+
+
+def test_how_long_a_search_goes_on(rng):
+    F, t, _ = toy(rng, 40)
+    work = Search(WorkingModel(as_columns(F), t, False), Objective())
+    for best, last in ((0, 15), (10, 25), (50, 65), (55, 71), (100, 130), (115, 149)):
+        work.best_size = best
+        work.model.size = last
+        assert work.going
+        work.model.size = last + 1
+        assert not work.going
+
+
+class Swings:
+    """Stands in for a search of 20 functions; the swings whose numbers are given end in a better model."""
+
+    def __init__(self, good):
+        self.size, self.value, self.good, self.log, self.swing = 20, 0.0, good, "", 0
+
+    going = False
+
+    def add(self, beyond=False):
+        self.size, self.log = self.size + 1, self.log + "+"
+        return True
+
+    def remove(self):
+        self.size, self.log = self.size - 1, self.log + "-"
+        return True
+
+    def better(self, than):
+        if not self.log.endswith("+"):
+            return False
+        self.swing += 1
+        self.value = self.value + 1.0 if self.swing in self.good else self.value - 1.0
+        return self.value > than
+
+    def snapshot(self):
+        return (self.size, self.value)
+
+    def restore(self, place):
+        self.size, self.value = place
+        self.log += "|"
+
+    def go_to_best(self):
+        pass
+
+
+def test_swings_grow_after_failures_and_start_small_after_improvements():
+    one, two, three = "+--+|", "++----++|", "+++------+++|"
+    search = Swings({3})
+    assert Oscil(3)(search) == (20, 1.0)
+    assert search.log == one + two + three + one + two + three
+    search = Swings({1, 3})
+    assert Oscil(2)(search) == (20, 2.0)
+    assert search.log == one + one + two + one + two
 
 
 def test_a_strategy_of_your_own(rng):

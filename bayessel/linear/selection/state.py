@@ -237,12 +237,11 @@ class WorkingModel:
         self.perp2 += row * row
         self.perpt += along * row
         np.maximum(self.known2, self.perp2, out=self.known2)
-        j = self.active.pop(position)
+        self.active.pop(position)
         self.size -= 1
         self.usable[self.perp2 > COLLINEAR**2 * self.length2] = True  # what was inside the span may be outside again
         self.usable[self.blank] = False
         self.usable[self.active] = False
-        self.usable[j] = True
 
     def skip(self, j: int) -> None:
         """Note that candidate j lies in the span of the model."""
