@@ -268,8 +268,7 @@ class PersistentHMC(BlockedStep):
             n_jumps = self.updates_per_draw
         else:
             n_jumps = 1 if tunes else tuning.jumps_per_draw(self.stay)
-        between = tuning.NOW_AND_THEN if tunes else tuning.RARELY
-        return n_jumps, int(self.rng.random() * between < 1.0)
+        return n_jumps, int(not tunes or self.rng.random() * tuning.NOW_AND_THEN < 1.0)
 
     def _settings(self) -> Settings:
         assert self.step_size is not None

@@ -16,8 +16,8 @@ updates per draw
     As many as take the time 1.5 √λ: draws further apart waste gradients, closer ones are nearly copies.
 jumps (see `jumps`)
     Tried once per draw when a window has given them a proposal. Where they would make an independent draw in less time
-    than trajectories they take over, 1.5 times as many to a draw as that takes, and only one draw in `NOW_AND_THEN`
-    while tuning, one in `RARELY` later, has a Hamiltonian update as well.
+    than trajectories they take over: 1.5 times as many to a draw as that takes, and one Hamiltonian update, which leads
+    out of tails that the t does not know. While tuning a draw is one jump, and one in `NOW_AND_THEN` has the update.
 
 Everything here is a value: what is observed goes in, the next `Tuning` comes out.
 """
@@ -51,10 +51,9 @@ JUDGED = (16, 64)
 VALUE = 0.4
 #: jumps of which it takes more to make an independent draw are left to others, for the estimate is not to be trusted
 LONGEST_STAY = 10.0
-#: one draw in so many that are made of jumps has a Hamiltonian update as well: while tuning, which learns from it
+#: while tuning one draw in so many that are made of jumps has a Hamiltonian update as well, and its gradient is learnt
+#: from. Afterwards it is every draw: with one in five, one chain in six stayed in a far tail for hundreds of draws
 NOW_AND_THEN = 4
-#: and afterwards
-RARELY = 5
 
 
 class DualAveraging(NamedTuple):
