@@ -208,7 +208,10 @@ class WorkingModel:
         np.maximum(self.perp2, 0.0, out=self.perp2)
         self.perpt -= along * row
         if self.rss < 1e-6 * self.rss_then:  # the difference has lost as many digits as the residual has become smaller
-            self.rss_then = self.rss
+            left = self.Qt @ self.residual  # rounding of the target's larger parts
+            self._z[: self.size] += left
+            self.residual -= left @ self.Qt
+            self.rss = self.rss_then = float(self.residual @ self.residual)
             self.perpt = self.project(self.residual[None])[0]
         return row
 
