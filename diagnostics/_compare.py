@@ -29,6 +29,7 @@ _ORDER = (
     *COLUMNS[2:],
     *DESCRIPTIONS,
     "status",
+    "seconds",
 )
 #: what a kind of evidence decides
 _OF_EVIDENCE = ("evidence", "model-evidence", "mdl-alpha")
@@ -72,8 +73,9 @@ def compare(
     -------
     pandas.DataFrame
         One row per fit (index ``fit``): the columns named above (NaN where a fit does not have one), ``kind``,
-        ``status``, and ``difference``: by how much the fit is worse than the best, in the units of `by`. ``gamma`` and
-        ``n_basis`` count the bias; ``loo`` and ``elpd-loo`` leave rows out at the precisions and columns of all rows.
+        ``status``, ``seconds`` (where a result knows how long it took), and ``difference``: by how much the fit is
+        worse than the best, in the units of `by`. ``gamma`` and ``n_basis`` count the bias; ``loo`` and ``elpd-loo``
+        leave rows out at the precisions and columns of all rows.
         A Gaussian process has no functions to count (``n_basis``, ``mdl-w``, ``mdl-alpha`` NaN). Its
         ``model-evidence`` is Laplace's (two gradients for each hyperparameter, computed here), or with
         ``inference="mc"`` by `bridge_sampling` from the draws (one likelihood for each draw, and as many again); then
@@ -113,6 +115,8 @@ def compare(
         for at, fit in zip(readings.values(), fits.values(), strict=True)
     ]
     table = pd.DataFrame(rows, index=pd.Index(list(readings), name="fit"))
+    if "seconds" in table and table["seconds"].isna().all():
+        table = table.drop(columns="seconds")
     table = table[[name for name in _ORDER if name in table]]
     height = table[by] if by in CRITERIA and CRITERIA[by].higher_is_better else -table[by]
     if height.isna().all():
@@ -150,6 +154,7 @@ def _row(at: Reading, fitted: Any, delta_w: float, delta_alpha: float, flags: st
         "n_basis": at.n_basis,
         "noise_std": at.beta**-0.5,
         "status": at.status.name,
+        "seconds": float(getattr(at.result, "seconds", np.nan)),
     }
 
 

@@ -75,8 +75,8 @@ class ForwardSelectionRegressor(SelectingRegressor):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-3, 3, size=(80, 1))
     >>> y = np.sinc(X[:, 0]) + 0.1 * rng.normal(size=80)
-    >>> model = ForwardSelectionRegressor(width=1.5, method="rfs").fit(X, y)
-    >>> model.n_basis_ < 15, bool(0.05 < model.noise_std_ < 0.15)
+    >>> model = ForwardSelectionRegressor(width=1.5, stop="bic").fit(X, y)
+    >>> model.n_basis_ < 12, bool(0.05 < model.noise_std_ < 0.15)
     (True, True)
     """
 

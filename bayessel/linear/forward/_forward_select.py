@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,6 +100,7 @@ def forward_select(
     >>> fit.order[:2].tolist(), fit.status.name
     ([3, 50], 'CONVERGED')
     """
+    start = time.perf_counter()
     one_of(method, "method", METHODS)
     one_of(gain, "gain", GAINS)
     centre, reestimate = as_flag(centre, "centre"), as_flag(reestimate, "reestimate")
@@ -121,12 +124,14 @@ def forward_select(
     rng = random_state if isinstance(random_state, np.random.Generator) else np.random.default_rng(random_state)
     with few_threads(n * p if n * p > SEVERAL_THREADS else 0), np.errstate(all="ignore"):
         if method == "backward":
-            return eliminate(columns, target, stop, centre, lam, gain, largest, folds, rng)
+            fit = eliminate(columns, target, stop, centre, lam, gain, largest, folds, rng)
+            return replace(fit, seconds=time.perf_counter() - start)
         settings = _Settings(method, stop, centre, gain, lam, reestimate, largest, max_condition)
         known = None
         if stop == "cv":
             known = _cross_validated(columns, target, settings, folds, rng)
-        return _forward(columns, target, settings, known)
+        fit = _forward(columns, target, settings, known)
+    return replace(fit, seconds=time.perf_counter() - start)
 
 
 class _Settings:

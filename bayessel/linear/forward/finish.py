@@ -32,6 +32,7 @@ def finish(
     models: list[tuple[int, ...]],
     stopped: str,
     notes: list[Status],
+    seconds: float = np.nan,
     triangle: FloatArray | None = None,
     coordinates: FloatArray | None = None,
 ) -> ForwardFit:
@@ -80,6 +81,7 @@ def finish(
         notes=tuple(notes),
         n_rows=n,
         n_candidates=columns.shape[1],
+        seconds=seconds,
         evidence_fit=evidence_fit,
         spectrum=spectrum,
         posterior=posterior,

@@ -49,6 +49,8 @@ class ForwardFit:
     U, orthogonal_coef : (k, k), (k,) arrays
         :math:`H = \tilde HU` in the order of selection, and the weights :math:`\tilde w = U w` of the orthogonalised
         columns; None for backward elimination.
+    seconds : float
+        Time by the clock.
     status, notes
         The most serious remark, and all of them.
     """
@@ -72,6 +74,7 @@ class ForwardFit:
     notes: tuple[Status, ...]
     n_rows: int
     n_candidates: int
+    seconds: float
     evidence_fit: LinearFit = field(repr=False)
     spectrum: Spectrum = field(repr=False)
     posterior: Posterior = field(repr=False)
