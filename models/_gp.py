@@ -12,7 +12,8 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from bayessel._check import FloatArray, as_matrix, as_target
-from bayessel.covariance import Covariance, Prior, Standard
+from bayessel.covariance import Covariance, Prior
+from bayessel.covariance._door import as_covariance
 from bayessel.models._gp_op import LogMarginal
 
 
@@ -63,8 +64,10 @@ def gp(
     inputs = as_matrix(X, "X", allow_1d=True)
     target = as_target(t, len(inputs), "t")
     m = inputs.shape[1]
-    covariance = (Standard() if covariance is None else covariance).with_noise()
+    covariance = as_covariance(covariance).with_noise()
     names = covariance.names(m)
+    if prior is not None and not isinstance(prior, Prior):
+        raise TypeError(f"prior must be a bayessel.covariance.Prior, got {type(prior).__name__}")
     belief = covariance.prior(m) if prior is None else prior
     if len(belief.first) != len(names):
         raise ValueError(

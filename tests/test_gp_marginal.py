@@ -338,7 +338,7 @@ def test_log_marginal_at_the_door(rng):
         (lambda: gp.log_marginal(theta, X * np.nan, t), ValueError, "X must be finite"),
         (lambda: gp.log_marginal(theta, X[:0], t[:0]), ValueError, "at least one row"),
         (lambda: gp.log_marginal(theta, X, t, return_grad=1), TypeError, "return_grad"),
-        (lambda: gp.log_marginal(theta, X, t, cov.Matern12), TypeError, "covariance must be one of"),
+        (lambda: gp.log_marginal(theta, X, t, cov.Matern12), TypeError, r"write Matern12\(\)"),
         (lambda: gp.log_marginal(["a"] * 6, X, t), TypeError, "theta must be numeric"),
     ]:
         with pytest.raises(error, match=said):

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray, as_count, as_float_array, as_positive, check_finite
-from bayessel.covariance import Covariance, Prior, Standard
+from bayessel.covariance import Covariance, Prior
+from bayessel.covariance._door import as_covariance
+from bayessel.gp._search_door import as_generator, remarks_about
 from bayessel.gp.map_problem import Problem
 from bayessel.gp.map_result import GPFit, Optimum
 from bayessel.gp.map_search import Search
@@ -25,6 +27,9 @@ _SIMILAR = float(np.log(20.0))
 _ROUGHER = (4.0, 2.0)
 #: what the third start adds to the log of a linear part, which else may take what a smooth function would do better
 _LESS_LINEAR = -6.0
+#: how far the starts but the first tell the inputs apart, on log w: two inputs of equal effect (copies, mirror images)
+#: would keep equal weights, and the search would end on the saddle between the modes that favour one of them
+_APART = 0.5
 #: spread of further starts around the covariance's own, on θ
 _SPREAD = 1.5
 
@@ -55,7 +60,8 @@ def fit_map(
         "default": those of the covariance. None: maximum likelihood.
     starts : int or (s, k) array
         Number of starts: that of the covariance, one with shorter lengths, one with less of a linear part (where there
-        is none, less short lengths), then random ones; or the starts themselves.
+        is none, less short lengths), then random ones; or the starts themselves. All but the first tell the inputs a
+        little apart, without which copies of an input would end on a saddle.
     fixed : mapping, optional
         Name of a parameter -> its θ (a logarithm), held there. Its prior then takes no part.
     tol : float
@@ -79,8 +85,8 @@ def fit_map(
     ('CONVERGED', True)
     """
     # which rows come first must not depend on how many starts there are
-    rng, for_starts = _generator(random_state).spawn(2)
-    marginal = Marginal(X, t, with_noise(Standard() if covariance is None else covariance))
+    rng, for_starts = as_generator(random_state).spawn(2)
+    marginal = Marginal(X, t, as_covariance(covariance).with_noise())
     problem = Problem.of(marginal, prior, fixed)
     points = _starts(starts, problem, for_starts)
     search = Search(problem, as_positive(tol, "tol"), as_count(max_evaluations, "max_evaluations"), rng)
@@ -92,15 +98,6 @@ def fit_map(
             raise
         found, interrupted = [search.best_minimum()], True
     return _finish(problem, search, found, interrupted)
-
-
-def with_noise(covariance: Covariance) -> Covariance:
-    """The covariance, with noise added to one that has none: without, the targets would have to be exact."""
-    if covariance.noisy:
-        return covariance
-    from bayessel.covariance import Noise
-
-    return covariance + Noise()
 
 
 def _finish(problem: Problem, search: Search, found: Sequence[Minimum], interrupted: bool) -> GPFit:
@@ -123,10 +120,7 @@ def _finish(problem: Problem, search: Search, found: Sequence[Minimum], interrup
     if at_high.any() or (problem.roots is None and at_low.any()):
         notes.append(Status.AT_BOUND)
     t = marginal.t
-    if len(t) < 3:
-        notes.append(Status.TOO_FEW_ROWS)
-    elif float(np.ptp(t)) <= 4.0 * np.finfo(float).eps * float(np.abs(t).max()):
-        notes.append(Status.CONSTANT_TARGET)
+    notes += remarks_about(t)
     history = tuple(search.history)
     return GPFit(
         theta=first.theta,
@@ -146,12 +140,6 @@ def _finish(problem: Problem, search: Search, found: Sequence[Minimum], interrup
     )
 
 
-def _generator(random_state: Any) -> np.random.Generator:
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    return np.random.default_rng(None if random_state is None else as_count(random_state, "random_state", minimum=0))
-
-
 def _starts(starts: Any, problem: Problem, rng: np.random.Generator) -> list[FloatArray]:
     """Return the starts asked for, (k,) each."""
     if isinstance(starts, int | np.integer) or np.ndim(starts) == 0:
@@ -161,6 +149,7 @@ def _starts(starts: Any, problem: Problem, rng: np.random.Generator) -> list[Flo
         moves = [more * weights for more in _ROUGHER] if weights.any() else []
         if linear.any():
             moves[1:] = [_LESS_LINEAR * linear]
+        moves = [move + _APART * _tilt(weights) for move in moves]
         z = rng.standard_normal((max(count - 1 - len(moves), 0), len(problem.template)))
         return [problem.template + move for move in (0.0, *moves, *(_SPREAD * z))][:count]
     points = np.atleast_2d(as_float_array(starts, "starts"))
@@ -171,3 +160,11 @@ def _starts(starts: Any, problem: Problem, rng: np.random.Generator) -> list[Flo
         )
     check_finite(points, "starts")
     return list(points)
+
+
+def _tilt(weights: FloatArray) -> FloatArray:
+    """Numbers within ±½, all different, for the parameters marked; 0 for the others. The same whoever asks."""
+    tilt = np.zeros(len(weights))
+    # multiples of the golden ratio, modulo 1, are spread evenly however many there are
+    tilt[weights] = np.modf(0.5 * (1.0 + np.sqrt(5.0)) * np.arange(1, weights.sum() + 1))[0] - 0.5
+    return tilt

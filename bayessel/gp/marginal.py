@@ -16,8 +16,9 @@ from scipy.linalg import blas, lapack
 
 from bayessel._check import FloatArray, as_flag, as_float_array, as_matrix, as_target, check_finite
 from bayessel._numerics import few_threads
-from bayessel.covariance import Covariance, Evaluation, Standard
+from bayessel.covariance import Covariance, Evaluation
 from bayessel.covariance._base import PANEL
+from bayessel.covariance._door import as_covariance
 from bayessel.gp._inverse import invert
 from bayessel.result import Status
 
@@ -69,11 +70,7 @@ class Marginal:
     def __init__(self, X: Any, t: Any, covariance: Covariance | None = None) -> None:
         self.X = as_matrix(X, "X", allow_1d=True)
         self.t = as_target(t, len(self.X))
-        self.covariance = Standard() if covariance is None else covariance
-        if not isinstance(self.covariance, Covariance):
-            raise TypeError(
-                f"covariance must be one of bayessel.covariance, such as Standard(), got {type(covariance).__name__}"
-            )
+        self.covariance = as_covariance(covariance)
         self.names = self.covariance.names(self.X.shape[1])
         self.size = len(self.names)
         self.status = Status.CONVERGED

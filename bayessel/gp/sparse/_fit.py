@@ -12,8 +12,10 @@ from scipy.optimize import minimize
 
 from bayessel._check import FloatArray, as_count, as_flag, as_float_array, as_matrix, check_finite
 from bayessel._numerics import few_threads
-from bayessel.covariance import Covariance, Noise, Prior
+from bayessel.covariance import Covariance, Prior
+from bayessel.covariance._door import as_covariance
 from bayessel.gp._fit_map import fit_map
+from bayessel.gp._search_door import as_generator, remarks_about
 from bayessel.gp.laplace import hessian_of
 from bayessel.gp.map_problem import check_prior
 from bayessel.gp.map_result import GPFit, Optimum
@@ -148,12 +150,10 @@ def fit_sparse(
     >>> fit.log_evidence <= fit.upper, bool(fit.upper - fit.log_evidence < 0.1)
     (True, True)
     """
-    rng = random_state if isinstance(random_state, np.random.Generator) else np.random.default_rng(random_state)
+    rng = as_generator(random_state)
     as_count(max_evaluations, "max_evaluations")
     move_inducing = as_flag(move_inducing, "move_inducing")
-    if covariance is not None and not covariance.noisy:
-        covariance = covariance + Noise()
-    bound = SparseMarginal(X, t, covariance)
+    bound = SparseMarginal(X, t, as_covariance(covariance).with_noise())
     theta, chosen_prior = _beginning(bound, start, prior, rng)
     search = _Search(bound, chosen_prior, max_evaluations, callback)
     count = min(as_count(n_inducing, "n_inducing"), len(bound.t))
@@ -294,13 +294,15 @@ def _finish(search: _Search, interrupted: bool) -> SparseFit:
     assert search.best is not None
     total, value, theta, Z = search.best
     bound = search.bound
-    notes = [Status.INTERRUPTED] if interrupted else [] if search.converged else [Status.STEP_LIMIT]
+    notes = remarks_about(bound.t)
+    if interrupted:
+        notes.append(Status.INTERRUPTED)
+    elif not (search.converged or notes):  # what is nearly flat everywhere has no end to be found
+        notes.append(Status.STEP_LIMIT)
     if bound.jitter == MORE_JITTER:
         notes.append(Status.ILL_CONDITIONED)
     if (theta[bound.parts.noise] <= search.least_noise + 1e-6).any():
         notes.append(Status.NOISE_AT_FLOOR)
-    if float(np.ptp(bound.t)) <= 4.0 * np.finfo(float).eps * float(np.abs(bound.t).max()):
-        notes.append(Status.CONSTANT_TARGET)
     return SparseFit(
         theta=theta,
         names=bound.names,

@@ -18,7 +18,8 @@ from scipy.linalg import blas, lapack, solve_triangular
 
 from bayessel._check import FloatArray, as_float_array, as_matrix, as_target
 from bayessel._numerics import local_minima
-from bayessel.covariance import Covariance, Standard
+from bayessel.covariance import Covariance
+from bayessel.covariance._door import as_covariance
 from bayessel.gp.sparse.cross import Cross
 from bayessel.gp.sparse.split import split
 from bayessel.result import Status
@@ -67,7 +68,7 @@ class SparseMarginal:
     def __init__(self, X: Any, t: Any, covariance: Covariance | None = None, jitter: float = JITTER) -> None:
         self.X = as_matrix(X, "X", allow_1d=True)
         self.t = as_target(t, len(self.X))
-        self.covariance = Standard() if covariance is None else covariance
+        self.covariance = as_covariance(covariance)
         m = self.X.shape[1]
         self.names = self.covariance.names(m)
         self.size = len(self.names)
