@@ -38,7 +38,8 @@ class Bridge:
     Attributes
     ----------
     log_evidence : float
-        Log of the integral, in nats; NaN where g and the draws have nothing in common.
+        Log of the integral, in nats; NaN where g and the draws have nothing in common, or where no chain moved in some
+        direction.
     error : float
         Monte Carlo standard error of it, in nats: the relative one of the integral (Frühwirth-Schnatter 2004),
         with what the draws of a chain know of each other taken into account.
@@ -111,11 +112,13 @@ def bridge_sampling(
         # with them too well
         rng = np.random.default_rng([as_count(random_state, "random_state", minimum=0), _STREAM])
     proposals = chains * count if n_proposals is None else as_count(n_proposals, "n_proposals", 2)
+    half = count // 2
+    parts = (slice(0, half), slice(half, count))
+    if any(_directions(theta[:, part]) < k for part in parts):
+        return Bridge(float("nan"), float("inf"), chains * count, 0)
     values = np.array([[float(log_density(one)) for one in chain] for chain in theta])
     if not np.isfinite(values).all():
         raise ValueError("log_density is not finite at some of the draws: they are draws of something else")
-    half = count // 2
-    parts = (slice(0, half), slice(half, count))
     found = [
         _one_way(log_density, theta[:, fitted], theta[:, judged], values[:, judged], max(proposals // 2, 1), rng)
         for fitted, judged in (parts, parts[::-1])
@@ -173,10 +176,19 @@ def _one_way(
     return answer, float(np.sqrt(square))
 
 
+def _directions(theta: FloatArray) -> int:
+    """Number of directions in which draws (chains, draws, k) moved; that chains stand in different places is none."""
+    moves = (theta - theta[:, :1]).reshape(-1, theta.shape[2])
+    scale = np.abs(moves).max(axis=0)
+    return int(np.linalg.matrix_rank(moves / np.where(scale > 0.0, scale, 1.0)))
+
+
 def _effective(x: FloatArray) -> float:
-    """Effective number of draws of a mean over (chains, draws), at most all of them."""
+    """Effective number of draws of a mean over (chains, draws); a chain that stands still is one draw."""
     import arviz as az
 
-    if x.shape[1] < 4 or np.ptp(x) == 0.0:
-        return float(x.size)
-    return float(np.clip(az.ess(x, method="mean"), 1.0, x.size))
+    moving = int((np.ptp(x, axis=1) > 0.0).sum())
+    if not moving:
+        return 1.0
+    most = moving * x.shape[1] + len(x) - moving
+    return float(np.clip(az.ess(x, method="mean"), 1.0, most)) if x.shape[1] >= 4 else float(most)

@@ -7,6 +7,7 @@ from scipy.stats import multivariate_normal
 
 from bayessel.covariance import Noise, SquaredExponential
 from bayessel.diagnostics import bridge_sampling
+from bayessel.diagnostics._bridge import _effective
 from bayessel.gp import Marginal, fit_map
 
 SHAPES = np.array([0.7, 2.0, 5.0])
@@ -71,6 +72,34 @@ def test_a_density_that_the_proposals_hardly_meet_is_told(rng):
         return float(logsumexp([-0.5e8 * ((x - at) ** 2).sum() for at in (-1.0, 1.0)]))
 
     assert not bridge_sampling(needles, draws).reliable
+
+
+def still(draws):
+    """No chain moves, though each stands elsewhere."""
+    return np.repeat(draws[:, :1], draws.shape[1], axis=1)
+
+
+def still_in_one(draws):
+    """One parameter stays where each chain began."""
+    return np.concatenate([draws[..., :-1], still(draws[..., -1:])], axis=-1)
+
+
+def hardly_moved(draws):
+    """Two places in each half of a run: fewer than are needed to span the parameters."""
+    return np.repeat(draws[:1, :4], draws.shape[1] // 4, axis=1)
+
+
+@pytest.mark.parametrize("stuck", [np.zeros_like, still, still_in_one, hardly_moved])
+def test_chains_that_stand_still_know_no_evidence(stuck, rng):
+    found = bridge_sampling(lambda x: float(-0.5 * x @ x), stuck(rng.normal(size=(2, 100, 2))))
+    assert np.isnan(found.log_evidence) and found.error == np.inf and not found.reliable
+
+
+def test_a_chain_that_stands_still_counts_as_one_draw(rng):
+    moving = rng.normal(size=(1, 100))
+    assert _effective(np.ones((3, 100))) == 1.0
+    assert _effective(moving) > 50.0
+    assert _effective(np.concatenate([moving, np.full((1, 100), moving.mean())])) <= 101.0
 
 
 def test_the_evidence_of_a_gaussian_process_is_that_of_quadrature_and_near_laplaces(rng):

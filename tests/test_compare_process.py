@@ -152,6 +152,12 @@ def test_draws_give_a_sampled_evidence_with_its_error(draws):
         compare({"mc": sampled(fit, theta), "map": fit}, by="model-evidence")
 
 
+def test_chains_that_stand_still_have_no_evidence(draws):
+    fit, theta = draws
+    row = compare({"mc": sampled(fit, np.repeat(theta[:, :1], 20, axis=1))}).loc["mc"]
+    assert np.isnan([row["model-evidence"], row["model-evidence_se"]]).all()
+
+
 def test_a_few_draws_are_not_enough_for_an_evidence(draws):
     fit, theta = draws
     assert compare({"mc": sampled(fit, theta[:, :10])}).loc["mc", "model-evidence_kind"] == "laplace"
