@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_count, as_float_array, as_positive, check_finite
 from bayessel.covariance import Covariance, Prior
@@ -162,7 +163,7 @@ def _starts(starts: Any, problem: Problem, rng: np.random.Generator) -> list[Flo
     return list(points)
 
 
-def _tilt(weights: FloatArray) -> FloatArray:
+def _tilt(weights: npt.NDArray[np.bool_]) -> FloatArray:
     """Numbers within ±½, all different, for the parameters marked; 0 for the others. The same whoever asks."""
     tilt = np.zeros(len(weights))
     # multiples of the golden ratio, modulo 1, are spread evenly however many there are
