@@ -64,7 +64,7 @@ def compare(
         Rank evidences of different kinds all the same (``"type2"``: at the best precisions; ``"plug-in"``: at those
         that another criterion chose, which is never more; ``"bound"``, of inducing inputs, which is less). The column
         ``kind`` tells them apart. Model evidences are ``"third-level"`` (of linear models: without constants that all
-        of them share), ``"laplace"`` or ``"sampled"`` (of Gaussian processes, with proper priors).
+        of them share), ``"laplace"``, ``"laplace-bound"`` or ``"sampled"`` (of Gaussian processes, with proper priors).
     delta_w, delta_alpha, flags
         Settings of `mdl_w` and `mdl_alpha`. ``flags="index"`` charges a fit that leaves no column out as if every
         column had been named; ``"bernoulli"`` hardly charges it.
@@ -79,7 +79,7 @@ def compare(
         A Gaussian process has no functions to count (``n_basis``, ``mdl-w``, ``mdl-alpha`` NaN). Its
         ``model-evidence`` is Laplace's (two gradients for each hyperparameter, computed here), or with
         ``inference="mc"`` by `bridge_sampling` from the draws (one likelihood for each draw, and as many again); then
-        ``model-evidence_se`` is the Monte Carlo error, and ``model-evidence_kind`` says which of the two it is.
+        ``model-evidence_se`` is the Monte Carlo error, and ``model-evidence_kind`` says which it is.
 
     Raises
     ------
@@ -186,7 +186,8 @@ def _refuse_different_data(readings: Mapping[str, Reading | ProcessReading]) -> 
 def _refuse_mixed_kinds(readings: Mapping[str, Reading | ProcessReading], by: str) -> None:
     kinds: dict[str, str] = {}
     for name, at in readings.items():
-        kinds.setdefault(_kind(at, by), name)
+        if kind := _kind(at, by):  # empty: there is no number to rank
+            kinds.setdefault(kind, name)
     if len(kinds) > 1:
         said = ", ".join(f"{name!r} has {kind}" for kind, name in kinds.items())
         raise ValueError(

@@ -31,7 +31,8 @@ class ProcessReading:
     fitted, result
         What was given, and the engine's result in it.
     kind, third_kind : str
-        What the log evidence is, and what the model evidence: "laplace", or "sampled" where there are draws.
+        What the log evidence is, and what the model evidence: "laplace", "laplace-bound" of a bound, "sampled" where
+        there are draws, or empty where there is none, for want of a prior.
     status : Status
         The most serious remark about the fit.
     target_fingerprint, data_fingerprint : str or None
@@ -64,7 +65,7 @@ class ProcessReading:
     @cached_property
     def model_evidence(self) -> tuple[float, float]:
         """Evidence with the hyperparameters integrated out, and its Monte Carlo error (0 for Laplace's)."""
-        if self.third_kind == "laplace":
+        if self.third_kind != "sampled":
             return float(self.result.model_evidence) + self._rescaling, 0.0
         found = bridge_sampling(self.result.log_joint, _draws(self.fitted))
         return found.log_evidence + self._rescaling, found.error
@@ -121,11 +122,18 @@ def read_process(fitted: Any, piped: bool) -> ProcessReading:
     else:
         target = getattr(fitted, "target_fingerprint_", None)
         data = getattr(fitted, "fingerprint_", None)
+    kind = str(getattr(fitted, "kind_", result.kind))
+    if _draws(fitted) is not None:
+        third_kind = "sampled"
+    elif result.prior is None:
+        third_kind = ""
+    else:
+        third_kind = "laplace-bound" if kind == "bound" else "laplace"
     return ProcessReading(
         fitted=fitted,
         result=result,
-        kind=str(getattr(fitted, "kind_", result.kind)),
-        third_kind="laplace" if _draws(fitted) is None else "sampled",
+        kind=kind,
+        third_kind=third_kind,
         status=getattr(fitted, "status_", result.status if result is fitted else Status.CONVERGED),
         target_fingerprint=target,
         data_fingerprint=None if piped else data,

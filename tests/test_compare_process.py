@@ -12,7 +12,7 @@ import bayessel as bs
 from bayessel.covariance import Noise, SquaredExponential
 from bayessel.diagnostics import bridge_sampling, compare
 from bayessel.errors import DataMismatchError
-from bayessel.gp import fit_map
+from bayessel.gp import fit_map, fit_sparse
 from bayessel.linear import fit_rvm
 from tests import oracles
 
@@ -104,6 +104,18 @@ def test_model_evidences_of_different_kinds_are_not_ranked(data, fit):
     with pytest.raises(ValueError, match="different kinds"):
         compare(fits, by="model-evidence")
     assert len(compare(fits, by="model-evidence", allow_mixed=True)) == 2
+
+
+def test_a_bound_has_a_model_evidence_of_its_kind_and_maximum_likelihood_has_none(data, fit):
+    X, y = data
+    fits = {"gp": fit, "ml": fit_map(X, y, prior=None, starts=1)}
+    table = compare(fits, by="model-evidence")  # what has no number is not in the way of those that have one
+    assert list(table.index) == ["gp", "ml"] and list(table["model-evidence_kind"]) == ["laplace", ""]
+    assert np.isnan(table.loc["ml", "model-evidence"])
+    fits["sparse"] = fit_sparse(X, y, n_inducing=5, max_evaluations=3)
+    assert compare(fits, allow_mixed=True).loc["sparse", "model-evidence_kind"] == "laplace-bound"
+    with pytest.raises(ValueError, match="'gp' has laplace, 'sparse' has laplace-bound"):
+        compare(fits, by="model-evidence")
 
 
 def sampled(fit, draws, scale=1.0):
