@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pymc as pm
 import pytensor.tensor as pt
 
-from bayessel._check import FloatArray, as_matrix, as_target
+from bayessel._check import FloatArray, as_matrix, as_target, check_magnitude
 from bayessel.covariance import Covariance, Prior
 from bayessel.covariance._door import as_covariance
 from bayessel.models._gp_op import LogMarginal
@@ -63,6 +63,8 @@ def gp(
     """
     inputs = as_matrix(X, "X", allow_1d=True)
     target = as_target(t, len(inputs), "t")
+    check_magnitude(inputs, "X")
+    check_magnitude(target, "t")
     m = inputs.shape[1]
     covariance = as_covariance(covariance).with_noise()
     names = covariance.names(m)

@@ -26,6 +26,10 @@ _SIMILAR = float(np.log(20.0))
 #: problems the first start found the best optimum of 6, the second of all but pure noise, a start with longer lengths
 #: never more than the first)
 _ROUGHER = (4.0, 2.0)
+#: lengths, shorter still, that are looked at and only become a further start where few rows speak for them
+_MUCH_ROUGHER = (6.0, 8.0, 10.0)
+#: rows of that look
+_LOOK = 384
 #: what the third start adds to the log of a linear part, which else may take what a smooth function would do better
 _LESS_LINEAR = -6.0
 #: how far the starts but the first tell the inputs apart, on log w: two inputs of equal effect (copies, mirror images)
@@ -62,7 +66,8 @@ def fit_map(
     starts : int or (s, k) array
         Number of starts: that of the covariance, one with shorter lengths, one with less of a linear part (where there
         is none, less short lengths), then random ones; or the starts themselves. All but the first tell the inputs a
-        little apart, without which copies of an input would end on a saddle.
+        little apart, without which copies of an input would end on a saddle; and where a look at few rows speaks for
+        much shorter lengths than theirs, these are a start too.
     fixed : mapping, optional
         Name of a parameter -> its θ (a logarithm), held there. Its prior then takes no part.
     tol : float
@@ -150,7 +155,9 @@ def _starts(starts: Any, problem: Problem, rng: np.random.Generator) -> list[Flo
         moves = [more * weights for more in _ROUGHER] if weights.any() else []
         if linear.any():
             moves[1:] = [_LESS_LINEAR * linear]
-        moves = [move + _APART * _tilt(weights) for move in moves]
+        rough = _much_rougher(problem, weights, rng) if weights.any() and count > 1 else []
+        moves = [move + _APART * _tilt(weights) for move in [*moves[: count - 1], *rough]]
+        count += len(rough)
         z = rng.standard_normal((max(count - 1 - len(moves), 0), len(problem.template)))
         return [problem.template + move for move in (0.0, *moves, *(_SPREAD * z))][:count]
     points = np.atleast_2d(as_float_array(starts, "starts"))
@@ -161,6 +168,19 @@ def _starts(starts: Any, problem: Problem, rng: np.random.Generator) -> list[Flo
         )
     check_finite(points, "starts")
     return list(points)
+
+
+def _much_rougher(problem: Problem, weights: npt.NDArray[np.bool_], rng: np.random.Generator) -> list[FloatArray]:
+    """A move to lengths shorter than those of all other starts, if on few rows the targets speak for it.
+
+    Many periods in one input look like noise from everywhere else. A look costs one Cholesky factor of few rows.
+    """
+    marginal = problem.marginal
+    rows = rng.permutation(len(marginal.t))[:_LOOK]
+    few = Marginal(marginal.X[rows], marginal.t[rows], marginal.covariance)
+    heights = [few.value(problem.template + more * weights) for more in (0.0, _ROUGHER[0], *_MUCH_ROUGHER)]
+    best = int(np.argmax(heights))
+    return [_MUCH_ROUGHER[best - 2] * weights] if best >= 2 else []
 
 
 def _tilt(weights: npt.NDArray[np.bool_]) -> FloatArray:

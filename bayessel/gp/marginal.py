@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from bayessel._check import FloatArray, as_flag, as_float_array, as_matrix, as_target, check_finite
+from bayessel._check import FloatArray, as_flag, as_float_array, as_matrix, as_target, check_finite, check_magnitude
 from bayessel._numerics import few_threads
 from bayessel.covariance import Covariance, Evaluation
 from bayessel.covariance._base import PANEL
@@ -68,8 +68,11 @@ class Marginal:
     """
 
     def __init__(self, X: Any, t: Any, covariance: Covariance | None = None) -> None:
-        self.X = as_matrix(X, "X", allow_1d=True)
-        self.t = as_target(t, len(self.X))
+        # copies: what the caller does to the arrays later must not change what was fitted
+        self.X = np.array(as_matrix(X, "X", allow_1d=True))
+        self.t = np.array(as_target(t, len(self.X)))
+        check_magnitude(self.X, "X")
+        check_magnitude(self.t, "t")
         self.covariance = as_covariance(covariance)
         self.names = self.covariance.names(self.X.shape[1])
         self.size = len(self.names)

@@ -271,9 +271,7 @@ def _beginning(
     """Where θ begins, and its prior: from the exact process on few rows."""
     rows = rng.permutation(len(bound.t))[:FIRST_ROWS]
     if start is None:
-        first = fit_map(
-            bound.X[rows], bound.t[rows], bound.covariance, prior=prior, starts=1, tol=0.01, random_state=rng
-        )
+        first = fit_map(bound.X[rows], bound.t[rows], bound.covariance, prior=prior, tol=0.01, random_state=rng)
         return first.theta, first.prior
     # the checks of the door, without its work
     return as_theta(start, bound), check_prior(

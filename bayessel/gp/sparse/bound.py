@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import blas, lapack, solve_triangular
 
-from bayessel._check import FloatArray, as_float_array, as_matrix, as_target
+from bayessel._check import FloatArray, as_float_array, as_matrix, as_target, check_magnitude
 from bayessel._numerics import local_minima
 from bayessel.covariance import Covariance
 from bayessel.covariance._door import as_covariance
@@ -66,8 +66,10 @@ class SparseMarginal:
     """
 
     def __init__(self, X: Any, t: Any, covariance: Covariance | None = None, jitter: float = JITTER) -> None:
-        self.X = as_matrix(X, "X", allow_1d=True)
-        self.t = as_target(t, len(self.X))
+        self.X = np.array(as_matrix(X, "X", allow_1d=True))
+        self.t = np.array(as_target(t, len(self.X)))
+        check_magnitude(self.X, "X")
+        check_magnitude(self.t, "t")
         self.covariance = as_covariance(covariance)
         m = self.X.shape[1]
         self.names = self.covariance.names(m)
