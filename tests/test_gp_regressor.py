@@ -429,6 +429,19 @@ def test_a_run_stopped_by_its_budget_and_continued_is_one_that_never_was(sampled
     assert_same_run(model, whole)
 
 
+def test_going_on_throws_nothing_away_and_changes_no_setting(sampled):
+    whole = pickle.loads(pickle.dumps(sampled[0]))
+    with pytest.raises(ValueError, match=r"there are 60 draws per chain.*draws=10.*at least 60"):
+        whole.continue_fit(draws=10)
+    with pytest.raises(ValueError, match=r"there are 60 draws per chain.*draws=59"):
+        whole.set_params(draws=59).continue_fit()
+    for name, there, here in (("tune", 60, 10), ("chains", 2, 3), ("sampler", "tuned", "1996")):
+        changed = pickle.loads(pickle.dumps(sampled[0])).set_params(**{name: here})
+        with pytest.raises(ValueError, match=f"settings of fit: {name} was {there!r}, is now {here!r}; .*fit again"):
+            changed.continue_fit(draws=80)
+    assert whole.trace_.posterior.sizes["draw"] == 60
+
+
 def test_before_the_first_draw_the_mode_predicts(sampled):
     whole, X, y = sampled
     with pytest.warns(SamplingWarning, match=r"no draws of the posterior yet.* of the mode"):

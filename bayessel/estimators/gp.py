@@ -31,6 +31,8 @@ MOST_ROWS = 20_000
 CHUNK = 4096
 #: chains that differ by more, or tell less, get a status
 LARGEST_RHAT, LEAST_ESS = 1.05, 50.0
+#: parameters that chains which go on cannot change
+_OF_CHAINS = ("tune", "chains", "sampler")
 #: seconds that sampling gets when finding the mode has taken all
 _AT_LEAST = 1e-3
 
@@ -175,6 +177,7 @@ class GPRegressor(Regressor):
         self.trace_: Any = None
         self._archive: bytes | None = None
         self._samples = self.inference == "mc"
+        self._chain_settings = {name: getattr(self, name) for name in _OF_CHAINS}
         # who interrupts the search for the mode does not want the chains after it
         if self._samples and self.fit_.status is not Status.INTERRUPTED:
             seconds = None
@@ -190,19 +193,34 @@ class GPRegressor(Regressor):
         Parameters
         ----------
         draws
-            Draws per chain in the end, those there are included. None: as many as the estimator was made for.
+            Draws per chain in the end, those there are included; never fewer than these. None: as many as the
+            estimator was made for.
         time_budget
             For this call. None: until all are drawn.
 
         Notes
         -----
-        However often it was stopped, a run has the draws of one that never was.
+        However often it was stopped, a run has the draws of one that never was. So `tune`, `chains` and `sampler` must
+        be those of the fit.
         """
         check_is_fitted(self)
         if not self._samples:
             raise ValueError("continue_fit goes on with chains; this fit has none: use inference='mc'")
         seconds = None if time_budget is None else _chains.as_seconds(time_budget)
-        self._sample(self.draws if draws is None else as_count(draws, "draws"), seconds)
+        for name, then in self._chain_settings.items():
+            if (now := getattr(self, name)) != then:
+                raise ValueError(
+                    f"continue_fit goes on with the settings of fit: {name} was {then!r}, is now {now!r}; set it back, "
+                    "or fit again"
+                )
+        draws = as_count(self.draws if draws is None else draws, "draws")
+        there = 0 if self.trace_ is None else self.trace_["posterior"].sizes["draw"]
+        if draws < there:
+            raise ValueError(
+                f"there are {there} draws per chain, and draws={draws} counts them in: pass at least {there}, more to "
+                "go on"
+            )
+        self._sample(draws, seconds)
         self._finish()
         return self
 
