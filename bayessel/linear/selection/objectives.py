@@ -89,7 +89,7 @@ class Objective:
             bias = model.t_mean - float(model.means[active] @ w)
             if bias != 0.0 and np.sqrt(at.beta * model.n_rows) * abs(bias) >= VANISHING:
                 weights = np.append(weights, bias * model.t_unit)
-        return weights
+        return np.asarray(weights)
 
     def _left_out(self, model: WorkingModel, trial: Trial) -> tuple[FloatArray, FloatArray]:
         """Leave-one-out errors and the variances of those predictions, in the units of the search."""

@@ -213,7 +213,7 @@ class WorkingModel:
             self.residual -= left @ self.Qt
             self.rss = self.rss_then = float(self.residual @ self.residual)
             self.perpt = self.project(self.residual[None])[0]
-        return row
+        return np.asarray(row)
 
     def rotation(self, position: int) -> tuple[FloatArray, FloatArray]:
         """Return the triangle without the column at `position`, and the rotation of the rows from there on."""

@@ -16,6 +16,7 @@ that was seen. One of your own::
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -96,7 +97,9 @@ class Oscil:
         s = 1
         while s <= min(self.c, size - 1):
             improved = False
-            for change in [lambda: search.add(beyond=True)] * s + [search.remove] * (2 * s) + [search.add] * s:
+            swing: list[Callable[[], bool]] = [lambda: search.add(beyond=True)] * s
+            swing += [search.remove] * (2 * s) + [search.add] * s
+            for change in swing:
                 if not change():
                     break
                 if search.size == size and search.better(value):  # on the way down, or at the end of the swing
