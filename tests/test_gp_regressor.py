@@ -487,7 +487,7 @@ def test_a_run_begins_at_the_mode_and_steps_as_many_rows_ask_for(sampled, monkey
 
 def test_an_interrupted_search_for_the_mode_is_not_followed_by_chains(sampled, monkeypatch):
     whole, X, y = sampled
-    stopped = replace(whole.fit_, status=bs.Status.INTERRUPTED)
+    stopped = replace(whole.fit_, status=bs.Status.INTERRUPTED, notes=(bs.Status.INTERRUPTED,))
     monkeypatch.setattr(module, "fit_map", lambda *_, **__: stopped)
     monkeypatch.setattr(_chains, "run", lambda *_, **__: pytest.fail("sampled"))
     model = clone(whole).fit(X, y)
@@ -761,6 +761,14 @@ def test_odd_data_get_a_sensible_answer(name, inference):
         assert few is None or model.status_.name == few
     if np.ptp(y) == 0.0:
         np.testing.assert_allclose(mean, y, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(("name", "cause"), [("constant", "CONSTANT_TARGET"), ("one row", "TOO_FEW_ROWS")])
+def test_the_status_of_a_run_is_the_cause_of_its_trouble(name, cause):
+    X, y = (np.asarray(part, dtype=float) for part in ODD[name])
+    model = G(**SHORT | {"draws": 3, "tune": 3}).fit(X, y)  # so short that chains cannot agree
+    assert model.status_.name == cause and {bs.Status[cause], bs.Status.CHAINS_DISAGREE} <= set(model.notes_)
+    assert "notes_" in G.__doc__
 
 
 def test_numerical_trouble_is_a_status_and_a_warning():

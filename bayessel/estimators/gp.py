@@ -33,6 +33,8 @@ CHUNK = 4096
 LARGEST_RHAT, LEAST_ESS = 1.05, 50.0
 #: parameters that chains which go on cannot change
 _OF_CHAINS = ("tune", "chains", "sampler")
+#: data of which little can be learned: where they are, chains that disagree are no news
+_CAUSES = (Status.CONSTANT_TARGET, Status.TOO_FEW_ROWS)
 #: seconds that sampling gets when finding the mode has taken all
 _AT_LEAST = 1e-3
 
@@ -96,8 +98,8 @@ class GPRegressor(Regressor):
         What ``log_evidence_`` is: "type2" (exact), or "bound" with inducing inputs.
     trace_ : xarray.DataTree
         "mc": all draws, as ArviZ reads them. None for "map".
-    status_ : Status
-        How the fit ended, with advice.
+    status_, notes_ : Status, tuple of Status
+        How the fit ended, with advice; and all that can be said of it.
     history_ : list of dict
         The steps of the optimiser.
     fingerprint_, target_fingerprint_, version_ : str
@@ -271,7 +273,7 @@ class GPRegressor(Regressor):
 
     def _finish(self) -> None:
         """Choose the states that predict, and say how it went."""
-        thetas, notes = self.fit_.theta[None], [self.fit_.status]
+        thetas, notes = self.fit_.theta[None], list(self.fit_.notes)
         if self.trace_ is not None:
             theta, how = self.trace_["posterior"]["theta"].values, self.trace_.attrs["status"]
             if how != "complete":
@@ -296,6 +298,9 @@ class GPRegressor(Regressor):
         weights = self.covariance_.relevance(self._middle(), m)
         with np.errstate(divide="ignore"):
             self.width_ = None if weights is None else np.sqrt(2.0 / weights) * self._units.input_scale
+        self.notes_ = tuple(notes)
+        if any(cause in notes for cause in _CAUSES):
+            notes = [note for note in notes if note is not Status.CHAINS_DISAGREE]
         self.status_ = worst(notes)
         if self.status_ in WARN_ABOUT:
             warnings.warn(f"{self.status_.name}: {self.status_.value}", NumericalWarning, stacklevel=3)
