@@ -267,6 +267,8 @@ class WorkingModel:
 
     def doubtful(self, lam: float, S: FloatArray) -> Any:
         """Candidates whose squared length outside has lost digits that their score needs."""
+        if 8.0 * _EPS <= 1e-10 * lam:  # no squared length is above one
+            return np.zeros(0, dtype=np.intp)
         lost = 8.0 * _EPS * self.known2
         return np.flatnonzero(self.usable & (lost > 1e-10 * lam * (1.0 + S)) & (self.perp2 < 1e-3 * self.known2))
 
