@@ -72,6 +72,21 @@ def test_a_sampled_fit_keeps_its_draws_and_can_be_gone_on_with(table, tmp_path, 
     assert model.trace_["posterior"].sizes["draw"] == 8
 
 
+def test_a_target_that_does_not_vary_tells_nothing_of_the_inputs(table, capsys):
+    table.assign(y=3.0).to_csv("data.csv", index=False)
+    assert run("--quiet") == 0
+    said = capsys.readouterr().out
+    assert said.startswith("CONSTANT_TARGET") and "fastest" not in said
+
+
+def test_before_the_first_draw_it_is_the_mode_that_is_told_of(table, capsys):
+    words = ("--inference", "mc", "--tune", "100000", "--chains", "1", "--inputs", "x", "--time-budget", "0.01")
+    assert run(*words, "--covariance", "se") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "y from 1 input (x), 30 rows; Gaussian process, hyperparameters at their mode; noise was added" in said
+    assert "0.001 s" not in said and "the time budget was over" in said
+
+
 def test_many_rows_through_inducing_inputs(table, tmp_path, capsys):
     assert run("--inducing", "6", "--inputs", "x", "--seed", "1") == 0
     model = joblib.load(tmp_path / "report" / "model.joblib")

@@ -447,6 +447,7 @@ def test_before_the_first_draw_the_mode_predicts(sampled):
     with pytest.warns(SamplingWarning, match=r"no draws of the posterior yet.* of the mode"):
         model = G(**whole.get_params() | {"tune": 100_000, "time_budget": 0.1}).fit(X, y)
     assert model.status_ is bs.Status.TIME_BUDGET and model.theta_.shape == (1, 6)
+    assert model.trace_.attrs["advice"].startswith("the time budget was over after")  # not what the mode left of it
     mode = G(random_state=3).fit(X, y)
     np.testing.assert_allclose(model.predict(NEW, return_std=True), mode.predict(NEW, return_std=True), rtol=1e-12)
     np.testing.assert_allclose(model.leave_one_out(), mode.leave_one_out(), rtol=1e-12)

@@ -30,6 +30,8 @@ COVARIANCES = {
     "bias": "Bias",
     "noise": "Noise",
 }
+#: remarks about fits that found no function, of which nothing can be said
+_NO_FUNCTION = {"TOO_FEW_ROWS", "CONSTANT_TARGET", "PURE_NOISE"}
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -148,6 +150,11 @@ def parse_covariance(text: str) -> Any:
     return reduce(add, (reduce(mul, map(one, term.split("*"))) for term in text.split("+")))
 
 
+def _notes(estimator: Any) -> tuple[Any, ...]:
+    """All remarks about a fit."""
+    return (estimator.status_, *getattr(estimator, "notes_", ()))
+
+
 def _relevance(estimator: Any) -> Any:
     return getattr(estimator, "relevance_", None)
 
@@ -158,12 +165,16 @@ def _facts(arguments: argparse.Namespace, estimator: Any, X: FloatArray, names: 
         "rvm": "relevance vector machine",
         "evidence": "radial basis functions, one weight precision",
     }[arguments.model]
-    if arguments.inference == "mc":
+    trace = getattr(estimator, "trace_", None)
+    if trace is not None and trace["posterior"].sizes["draw"]:
         what = f"Gaussian process, a mixture over {len(estimator.theta_)} states of the hyperparameters"
     if arguments.inducing is not None:
         what = f"Gaussian process through {len(estimator.fit_.inducing)} inducing inputs, hyperparameters at their mode"
+    if arguments.covariance is not None and not estimator.covariance.noisy:
+        what += "; noise was added to the covariance"
     few = ", ".join(names) if len(names) <= 6 else f"{names[0]} … {names[-1]}"
-    return f"{arguments.target} from {len(names)} inputs ({few}), {len(X)} rows; {what}"
+    inputs = "1 input" if len(names) == 1 else f"{len(names)} inputs"
+    return f"{arguments.target} from {inputs} ({few}), {len(X)} rows; {what}"
 
 
 def _left_out(estimator: Any) -> tuple[FloatArray, FloatArray]:
@@ -176,7 +187,7 @@ def _sentences(estimator: Any, caught: list[warnings.WarningMessage]) -> list[st
     status = estimator.status_
     said = [f"{status.name}: {status.value}." if status.name != "CONVERGED" else "The fit converged."]
     table = _relevance(estimator)
-    if table is not None and len(table) > 1:
+    if table is not None and len(table) > 1 and not _NO_FUNCTION & {note.name for note in _notes(estimator)}:
         first = table["standardised"].idxmin()
         said.append(f"The function changes fastest along {first}.")
     texts = dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import tarfile
 import warnings
 from pathlib import Path
@@ -40,8 +41,9 @@ def run(archive: bytes | None, model: Any, **options: Any) -> tuple[Any, bytes]:
         with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as tar:
             tar.add(folder, arcname=".")
     if "advice" in trace.attrs:
-        # the folder was ours; the user goes on with continue_fit
-        trace.attrs["advice"] = trace.attrs["advice"].replace("run it again with the same store", "call continue_fit()")
+        # the folder was ours; the user goes on with continue_fit, and gave the mode a share of the time
+        advice = trace.attrs["advice"].replace("run it again with the same store", "call continue_fit()")
+        trace.attrs["advice"] = re.sub(r"the time budget of \S+ s was", "the time budget was", advice)
     return trace, packed.getvalue()
 
 
