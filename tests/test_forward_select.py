@@ -87,6 +87,32 @@ def test_ols_takes_what_a_naive_search_takes(seed):
     )
 
 
+@pytest.mark.parametrize("width", [0.3, 1.0])
+@pytest.mark.parametrize("noise", [1.0, 0.0])
+def test_the_numbers_of_a_winner_are_measured_and_not_subtracted(rng, monkeypatch, width, noise):
+    """Wide functions fall by many decades while others are chosen, and so does what is left of a smooth target."""
+    x = rng.uniform(0, 1, (80, 1))
+    F = oracles.radial("gaussian", x, np.linspace(0, 1, 60)[:, None], width)
+    t = np.sin(3 * x[:, 0]) + noise * rng.normal(size=80)
+    seen, extend = [], Growth.extend
+
+    def watched(self, j):
+        seen.append((j, self.c[j], self.d[j], np.sqrt(self.rss)))
+        return extend(self, j)
+
+    monkeypatch.setattr(Growth, "extend", watched)
+    forward_select(F, t, "ols", None, max_size=12, max_condition=1e9)
+    chosen: list[int] = []
+    for j, c, d, left in seen:
+        rest = outside(F, chosen)[:, j]
+        length = rest @ rest
+        tolerance = 1e-9 + 1e-13 / np.sqrt(length)  # columns are known to 1e-16, their span a little worse
+        assert abs(c / length - 1) < tolerance, len(chosen)
+        assert abs(d - t @ rest) < tolerance * np.sqrt(length) * left + 1e-14 * np.linalg.norm(t) * np.sqrt(length)
+        chosen.append(j)
+    assert length < 1e-8
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_ols_is_orthogonal_matching_pursuit_on_orthogonal_columns(seed):
     rng = np.random.default_rng([1, seed])
@@ -166,15 +192,14 @@ def test_backward_elimination_takes_away_what_refits_miss_least(rng, lam):
 
 
 def test_backward_elimination_keeps_its_digits_among_near_copies(rng):
-    x = np.sort(rng.uniform(0, 1, 120))[:, None]
-    F = oracles.radial("gaussian", x, np.linspace(0, 1, 90)[:, None], 0.1)
-    t = np.sin(9 * x[:, 0]) + 0.1 * rng.normal(size=120)
-    fit = forward_select(F, t, "backward", None, max_size=5, lam=1e-6)
-    for at in fit.history[::6]:
-        which = list(fit.path[at["size"]].basis)
-        expected = oracles.criteria(F[:, which], t, 1e-6)
-        assert at["gamma"] == pytest.approx(expected["gamma"], rel=1e-6)
-        assert at["gcv"] == pytest.approx(expected["gcv"], rel=1e-6)
+    x = np.sort(rng.uniform(0, 1, 40))[:, None]
+    F = oracles.radial("gaussian", x, np.linspace(0, 1, 30)[:, None], 0.15)
+    t = np.sin(9 * x[:, 0]) + 0.1 * rng.normal(size=40)
+    fit = forward_select(F, t, "backward", None, max_size=5, lam=1e-14)
+    for at in fit.history[4::8]:
+        expected = oracles.exact_criteria(F[:, list(fit.path[at["size"]].basis)], t, 1e-14)
+        assert at["gamma"] == pytest.approx(expected["gamma"], rel=1e-8), at["size"]
+        assert at["gcv"] == pytest.approx(expected["gcv"], rel=1e-8), at["size"]
 
 
 # --- criteria and results -----------------------------------------------------------------------------------------
@@ -226,6 +251,8 @@ def test_the_orthogonal_penalty_gives_the_weights_and_criteria_of_equation_7_8(r
     for name in ("gcv", "uev", "fpe", "bic", "gamma"):
         assert at[name] == pytest.approx(expected[name], rel=1e-9)
     assert np.mean(fit.leave_one_out()[0] ** 2) == pytest.approx(expected["loo"], rel=1e-9)
+    along = forward_select(F, t, "rols", "loo", max_size=5, centre=centre)
+    assert along.history[5]["loo"] == pytest.approx(expected["loo"], rel=1e-9)
     new = rng.normal(size=(4, 8))
     mean, std = fit.predict(new, return_std=True)
     rows = new[:, fit.order] - (F[:, fit.order].mean(axis=0) if centre else 0.0)
@@ -377,6 +404,9 @@ def test_compare_reads_it(rng):
         ({"max_size": 2.5}, TypeError, "max_size must be an integer"),
         ({"centre": "yes"}, TypeError, "centre must be True or False"),
         ({"t": [1.0, np.nan, 2.0]}, ValueError, "finite"),
+        ({"Phi": np.array([[1.0, np.nan], [2.0, 1.0], [0.0, 1.0]])}, ValueError, r"finite, got 1 bad value.*\[0, 1\]"),
+        ({"Phi": 1e150 * np.eye(3)}, ValueError, "rescale it"),
+        ({"Phi": 1e-150 * np.eye(3)}, ValueError, "rescale it"),
         ({"t": [1.0, 2.0]}, ValueError, "one value per row"),
     ],
 )

@@ -22,8 +22,6 @@ WORN = 1e-6
 LOST = 1e-10
 #: share of the best gain from which a worn candidate takes part in the race
 NEAR = 0.99
-#: share of the squared target below which the products with what is left of it are measured again
-WORN_TARGET = 1e-8
 #: squared share of a column outside the model below which it is rounding
 SPANNED = 1e-26
 
@@ -84,7 +82,6 @@ class Growth:
             if self.B is not None:
                 self.B[0] = b
         self.d = columns.cross(self.residual[:, None])[:, 0]
-        self._d_scale = self.tss
         self.reference = columns.lengths_squared if self.weight is None else self.c.copy()
         self._measure_worn()
 
@@ -178,16 +175,10 @@ class Growth:
         self.d = self.d - b * self.z[m]
         if self.B is not None:
             self.B[m] = b
-        if self.rss < WORN_TARGET * self._d_scale:
-            Q = self._masked(self.Q[:, : self.size])
-            self.residual = self.residual - Q @ (Q.T @ self.residual)
-            self.d = self.columns.cross(self.residual[:, None])[:, 0]
-            self._d_scale = max(self.rss, 1e-300)
         self._measure_worn()
 
     def _measure_worn(self) -> None:
         self.measure(np.flatnonzero(self.alive & (self.c < LOST * self.reference)))
-        self._drop(np.flatnonzero(self.alive & (self.c < self.least)))
 
     def _drop(self, which: IntArray) -> None:
         """Offer these no longer: what they add is rounding."""
