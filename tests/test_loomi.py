@@ -29,14 +29,21 @@ def problem(rng, n=60, width=1.0, **options):
     return RBFDictionary(X, width, bias=False).design(X), y
 
 
-def left_out(Phi, y, K, omega=None):
-    """Output for each row of the fit without it, with the penalty θᵀKθ: N linear systems."""
+def root(fit):
+    """R of the penalty RᵀR: Λ^{1/2} A."""
+    R = np.sqrt(fit.penalties)[:, None] * fit.A
+    np.testing.assert_allclose(R.T @ R, fit.penalty_matrix, rtol=1e-9, atol=1e-12)
+    return R
+
+
+def left_out(Phi, y, R, omega=None):
+    """Output for each row of the fit without it, with the penalty ‖Rθ‖²: N least-squares problems, nothing squared."""
     omega = np.ones(len(y)) if omega is None else omega
     found = np.empty(len(y))
     for k in range(len(y)):
         rows = np.arange(len(y)) != k
-        H = (Phi[rows].T * omega[rows]) @ Phi[rows] + K
-        found[k] = Phi[k] @ np.linalg.solve(H, (Phi[rows].T * omega[rows]) @ y[rows])
+        stacked = np.vstack([Phi[rows] * np.sqrt(omega[rows])[:, None], R])
+        found[k] = Phi[k] @ np.linalg.lstsq(stacked, np.r_[y[rows] * np.sqrt(omega[rows]), np.zeros(len(R))])[0]
     return found
 
 
@@ -66,9 +73,14 @@ def term_evidence(w, e, ratio, precision):
     return scipy.stats.multivariate_normal(np.zeros(len(e)), cov).logpdf(e)
 
 
-def slow_selection(F, y, size, lam0=1e-6):
-    """The paper's section 5 with a dense solve for every candidate: columns and penalties."""
+def slow_selection(F, y, size, lam0=1e-6, omega=None):
+    """The paper's section 5 with a dense solve for every candidate: columns and penalties.
+
+    Weights multiply rows by their roots; a leave-one-out output is then in units of the root.
+    """
     chosen, penalties, W, g = [], [], [], []
+    omega = np.ones(len(y)) if omega is None else omega * (len(y) / omega.sum())
+    F, signs, y = F * np.sqrt(omega)[:, None], y, y * np.sqrt(omega)
     for stage in range(size):
         e = y - sum((gi * w for gi, w in zip(g, W, strict=True)), np.zeros(len(y)))
         best = None
@@ -81,9 +93,12 @@ def slow_selection(F, y, size, lam0=1e-6):
             lam = np.array([*penalties, lam0])
             M = np.array(trial).T
             hat = M @ np.diag(1.0 / ((M**2).sum(0) + lam)) @ M.T
-            out = (hat @ y - np.diag(hat) * y) / (1.0 - np.diag(hat))
+            own = np.diag(hat).copy()
+            np.fill_diagonal(hat, 0.0)
+            out = hat @ y
+            out = np.where(abs(out) > 1e-14, out / (1.0 - own), 0.0)
             mse = np.mean((y - out) ** 2)
-            score = -mse if stage == 0 else round(signed(y, np.where(out * y > 0, y, -y)), 12)
+            score = -mse if stage == 0 else round(signed(signs, np.where(out * signs > 0, signs, -signs), omega), 12)
             if best is None or score > best[0] or (score == best[0] and j < best[1]):
                 best = (score, j, w)
         chosen.append(best[1])
@@ -103,27 +118,29 @@ def slow_selection(F, y, size, lam0=1e-6):
 
 
 def test_leave_one_out_is_leaving_out_with_the_same_penalty(rng):
+    share = []
     for _ in range(50):
         F, y = problem(rng, int(rng.integers(12, 60)), float(rng.uniform(0.5, 1.5)))
         fit = fit_loomi(F, y, min_size=int(rng.integers(1, 6)))
-        truth = left_out(fit.design, y, fit.penalty_matrix)
+        truth = left_out(fit.design, y, root(fit))
         scale = np.linalg.cond(fit.design) * EPS * 1e3 + 1e-9
         np.testing.assert_allclose(fit.loo_output, truth, atol=scale)
         labels = np.where(truth * y > 0, y, -y)
         clear = abs(truth) > scale
         np.testing.assert_array_equal(fit.loo_labels[clear], labels[clear])
-        assert clear.mean() > 0.97
+        share.append(clear.mean())
         assert fit.mutual_information == pytest.approx(signed(y, fit.loo_labels), abs=1e-12)
         assert fit.loo_error == pytest.approx(np.mean(fit.loo_labels != y), abs=1e-12)
         assert fit.loo_mse == pytest.approx(np.mean((y - fit.loo_output) ** 2), rel=1e-9)
-        whole = np.linalg.solve(fit.design.T @ fit.design + fit.penalty_matrix, fit.design.T @ y)
+        whole = np.linalg.lstsq(np.vstack([fit.design, root(fit)]), np.r_[y, np.zeros(fit.n_basis)])[0]
         np.testing.assert_allclose(fit.design @ fit.coef, fit.design @ whole, atol=scale)
+    assert np.mean(share) > 0.97
 
 
 def test_another_penalty_gives_other_outputs(rng):
     F, y = problem(rng)
     fit = fit_loomi(F, y, min_size=4)
-    other = left_out(fit.design, y, fit.penalty_matrix * 1.1)
+    other = left_out(fit.design, y, root(fit) * np.sqrt(1.1))
     assert abs(other - fit.loo_output).max() > 1e-4
 
 
@@ -133,7 +150,7 @@ def test_weighted_leave_one_out_is_leaving_out(rng, kind):
     omega = np.where(y > 0, 1.0, 4.0) if kind == "classes" else rng.uniform(0.2, 3.0, 50)
     fit = fit_loomi(F, y, weights=omega, min_size=4)
     assert fit.weights.sum() == pytest.approx(50)
-    np.testing.assert_allclose(left_out(fit.design, y, fit.penalty_matrix, fit.weights), fit.loo_output, atol=1e-8)
+    np.testing.assert_allclose(left_out(fit.design, y, root(fit), fit.weights), fit.loo_output, atol=1e-8)
     assert fit.mutual_information == pytest.approx(signed(y, fit.loo_labels, omega), abs=1e-12)
     assert fit.loo_error == pytest.approx(omega[fit.loo_labels != y].sum() / omega.sum(), abs=1e-12)
     np.testing.assert_allclose(fit_loomi(F, y, weights=7 * omega, min_size=4).coef, fit.coef, rtol=1e-9)
@@ -143,12 +160,27 @@ def test_weighted_leave_one_out_is_leaving_out(rng, kind):
 
 
 def test_every_choice_is_that_of_a_slow_search(rng):
-    for _ in range(12):
-        F, y = problem(rng, int(rng.integers(15, 40)), float(rng.uniform(0.4, 0.9)))
-        fit = fit_loomi(F, y, min_size=5, max_size=5)
-        chosen, penalties = slow_selection(F, y, 5)
+    for k in range(21):
+        F, y = problem(rng, int(rng.integers(12, 36)), float(rng.uniform(0.2, 0.9)))
+        omega = (None, np.where(y > 0, 1.0, 6.0), rng.uniform(0.05, 3.0, len(y)))[k % 3]
+        fit = fit_loomi(F, y, min_size=5, max_size=5, weights=omega)
+        chosen, penalties = slow_selection(F, y, 5, omega=omega)
         assert fit.basis.tolist() == chosen
         np.testing.assert_allclose(fit.penalties, penalties, rtol=1e-5)
+        assert fit.history[4]["mutual_information"] == pytest.approx(signed(y, fit.loo_labels, omega), abs=1e-9)
+
+
+def test_the_first_term_has_the_smallest_leave_one_out_error_not_the_smallest_error():
+    y = np.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
+    alone = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])  # fits its own row and says nothing of the others
+    wide = np.array([0.6, 0.5, 0.6, 0.9, 0.6, 0.7]) * [1, 1, 1, 0.05, 0.05, 0.05]
+    narrow = np.array([0.0, 1.0, 0.02, -1e-3, -0.9, 0.0])
+    F = np.c_[alone, narrow, wide]
+    truth = [np.mean((y - left_out(c[:, None], y, np.array([[1e-3]]))) ** 2) for c in F.T]
+    plain = [np.mean((y - c * (c @ y) / (c @ c)) ** 2) for c in F.T]
+    assert fit_loomi(F, y, max_size=1).basis.tolist() == [int(np.argmin(truth))]
+    F2 = np.c_[narrow, wide * 0.2]
+    assert np.argmin(truth) == 2 and np.argsort(plain)[0] != 0 and fit_loomi(F2, y, max_size=1).basis.tolist() == [1]
 
 
 def test_blocks_of_candidates_change_nothing(rng, monkeypatch):

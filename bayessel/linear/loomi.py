@@ -39,6 +39,8 @@ OUTSIDE = 1e-10
 #: stages that may pass before J is positive at all
 WITHOUT_INFORMATION = 20
 TIES = ("first", "loo-mse")
+#: a leave-one-out output, times what is left of the row, below this is rounding, and says nothing of the label
+NOTHING = 1e-14
 #: numbers of a block of candidates: what fits into the second-level cache
 _BLOCK = 32_768
 #: gains in bits below this are rounding
@@ -129,21 +131,18 @@ def mutual_information(right: Any, wrong: Any, positive: float, negative: float)
     but nobody would turn round what leave-one-out says of a mean of balanced classes. `right` and `wrong` may be
     arrays; `positive` and `negative` are the weights of the classes.
     """
-    a, b = np.asarray(right, dtype=np.float64), np.asarray(wrong, dtype=np.float64)
+    a = np.clip(np.asarray(right, dtype=np.float64), 0.0, positive)  # sums of weights round
+    b = np.clip(np.asarray(wrong, dtype=np.float64), 0.0, negative)
     total = positive + negative
-    called = a + b
+    called, others = a + b, (positive - a) + (negative - b)
 
     def part(joint: FloatArray, of_class: float, of_label: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore", invalid="ignore"):
             value = joint / total * np.log2(joint * total / (of_class * of_label))
         return np.where(joint > 0.0, value, 0.0)
 
-    J = (
-        part(a, positive, called)
-        + part(b, negative, called)
-        + part(positive - a, positive, total - called)
-        + part(negative - b, negative, total - called)
-    )
+    J = part(a, positive, called) + part(b, negative, called)
+    J = J + part(positive - a, positive, others) + part(negative - b, negative, others)
     return np.where(a * negative >= b * positive, np.maximum(J, 0.0), -np.maximum(J, 0.0))
 
 
@@ -377,7 +376,8 @@ class _Selection:
         """s_k, in the order of the classes."""
         with np.errstate(divide="ignore", invalid="ignore"):
             s = psi / (self.root * eta)
-        return np.where(eta > 1e-14, s, 0.0)  # a row that alone decides a term: nothing is known without it
+        # a row that alone decides a term: nothing is known without it
+        return np.where((eta > NOTHING) & (abs(psi) > NOTHING), s, 0.0)
 
     def _judge(self) -> tuple[float, float, float]:
         s = self._outputs(self.psi, self.eta)
@@ -413,7 +413,7 @@ class _Selection:
             T[:, :m] += g[:, None]
             T[:, m:] -= g[:, None]
             T *= V
-            right = T < self.psi
+            right = T < self.psi - NOTHING
             if self.by_class:
                 hits[at : at + height] = np.count_nonzero(right[:, m:], axis=1) * self.omega[-1]
                 misses[at : at + height] = (m - np.count_nonzero(right[:, :m], axis=1)) * self.omega[0]
@@ -434,7 +434,7 @@ class _Selection:
             error = self.e - g[:, None] * V
             eta = self.eta - V**2 * shrunk[:, None]
             with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = np.where(eta > 1e-14, error / eta, self.root)  # unknown: as if the output were 0
+                ratio = np.where(eta > NOTHING, error / eta, self.root)  # unknown: as if the output were 0
             found[at : at + height] = np.einsum("ij,ij->i", ratio, ratio) / len(self.e)
         return found
 
