@@ -250,6 +250,9 @@ def test_on_counts_among_the_inputs_in_use(rng):
     np.testing.assert_array_equal(inner.matrix(theta, X), cov.Matern32().matrix(theta, X[:, [3]]))
 
 
+TWO = np.ones((3, 2))
+
+
 @pytest.mark.parametrize(
     ("wrong", "error", "said"),
     [
@@ -264,6 +267,18 @@ def test_on_counts_among_the_inputs_in_use(rng):
         (lambda: cov.Sum(cov.Bias(), 3), TypeError, "covariances, got int"),
         (lambda: cov.Sum(), ValueError, "at least one"),
         (lambda: cov.Bias() + 1.0, TypeError, "unsupported operand"),
+        (lambda: cov.SquaredExponential(ard="no"), TypeError, "ard must be True or False, got 'no'"),
+        (lambda: cov.Periodic(amplitude=0), TypeError, "amplitude must be True or False, got 0"),
+        (lambda: cov.Bias().on(0), TypeError, r"numbers of inputs, such as \[0\], got 0"),
+        (lambda: (cov.Bias() + cov.Noise()).on(0), TypeError, r"numbers of inputs, such as \[0\], got 0"),
+        (
+            lambda: cov.Bias().matrix([0.0, 1.0], TWO),
+            ValueError,
+            r"1 entry \(log a0\), got shape \(2,\)",
+        ),
+        (lambda: cov.Matern12().diagonal([0.0], TWO), ValueError, r"3 entries \(log v0, log w\[0\], log w\[1\]\)"),
+        (lambda: cov.Bias().matrix([0.0], TWO, np.ones((3, 1))), ValueError, "Z must have 2 inputs as X has, got 1"),
+        (lambda: cov.Bias().matrix([0.0], np.ones(3)), ValueError, "X must be 2-D"),
     ],
 )
 def test_what_makes_no_sense_is_refused(wrong, error, said):

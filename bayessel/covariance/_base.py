@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, override
 
 import numpy as np
 
-from bayessel._check import FloatArray, as_count
+from bayessel._check import FloatArray, as_count, as_float_array, as_matrix
 from bayessel.covariance.prior import Prior
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Covariance(ABC):
 
     @abstractmethod
     def on(self, columns: Iterable[int]) -> Covariance:
-        """The same function of some of the inputs, given by their numbers."""
+        """The same function of some of the inputs, given by their numbers; of `a.on([1, 3])`, among those in use."""
 
     @property
     def noisy(self) -> bool:
@@ -152,13 +152,23 @@ class Covariance(ABC):
 
     def at(self, theta: FloatArray, X: FloatArray) -> Evaluation:
         """An evaluation of these inputs at θ; see that it is finite."""
+        X, theta = as_matrix(X, "X", finite=False), as_float_array(theta, "theta")
+        names = self.names(X.shape[1])
+        if theta.shape != (len(names),):
+            entries = "1 entry" if len(names) == 1 else f"{len(names)} entries"
+            raise ValueError(f"theta must have {entries} ({', '.join(names)}), got shape {theta.shape}")
         with np.errstate(all="ignore"):
             return self.evaluation(X).at(theta)
 
     def matrix(self, theta: FloatArray, X: FloatArray, Z: FloatArray | None = None) -> FloatArray:
         """Covariances of the noise-free function between rows of X and of Z (default X)."""
-        n = len(X)
-        first, k = (0, n) if Z is None else (n, len(Z))
+        X = as_matrix(X, "X", finite=False)
+        n, first, k = len(X), 0, len(X)
+        if Z is not None:
+            Z = as_matrix(Z, "Z", finite=False)
+            if Z.shape[1] != X.shape[1]:
+                raise ValueError(f"Z must have {X.shape[1]} inputs as X has, got {Z.shape[1]}")
+            first, k = n, len(Z)
         evaluation = self.at(theta, X if Z is None else np.concatenate([X, Z]))
         if not evaluation.finite:
             return np.full((n, k), np.nan)
@@ -213,7 +223,7 @@ class Leaf(Covariance):
 
     @override
     def on(self, columns: Iterable[int]) -> Self:
-        chosen = tuple(as_count(c, "an entry of columns", 0) for c in columns)
+        chosen = as_columns(columns)
         if not chosen or len(set(chosen)) < len(chosen):
             raise ValueError(f"columns must be different numbers of inputs, at least one, got {list(chosen)}")
         if self.columns is not None:
@@ -232,6 +242,15 @@ class Leaf(Covariance):
         whole = np.zeros((part.shape[1], m))
         whole[:, self.used(m)] = part.T
         return whole
+
+
+def as_columns(columns: Any) -> tuple[int, ...]:
+    """Numbers of inputs as a tuple."""
+    try:
+        given = tuple(columns)
+    except TypeError as error:
+        raise TypeError(f"columns must be numbers of inputs, such as [0], got {columns!r}") from error
+    return tuple(as_count(c, "an entry of columns", 0) for c in given)
 
 
 def named(kind: str, columns: Iterable[int]) -> list[Any]:

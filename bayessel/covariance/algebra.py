@@ -11,7 +11,7 @@ from typing import Any, Self, override
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.covariance._base import Covariance, Evaluation, Scratch
+from bayessel.covariance._base import Covariance, Evaluation, Scratch, as_columns
 from bayessel.covariance.affine import NoiseEvaluation
 from bayessel.covariance.prior import Prior
 
@@ -66,7 +66,7 @@ class Composite(Covariance):
 
     @override
     def on(self, columns: Iterable[int]) -> Self:
-        chosen = tuple(columns)
+        chosen = as_columns(columns)
         return type(self)(*(term.on(chosen) for term in self.terms))
 
     @override

@@ -18,7 +18,7 @@ from typing import ClassVar, override
 
 import numpy as np
 
-from bayessel._check import FloatArray
+from bayessel._check import FloatArray, as_flag
 from bayessel.covariance._base import Evaluation, Leaf, named
 from bayessel.covariance._stationary import ExponentialEvaluation, ProfileEvaluation
 from bayessel.covariance.prior import Prior
@@ -42,6 +42,10 @@ class Stationary(Leaf):
     amplitude: bool = True
     #: whether f has a kink at s = 0, so that distances need every digit there
     sharp: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        as_flag(self.ard, "ard")
+        as_flag(self.amplitude, "amplitude")
 
     @override
     def names(self, m: int) -> tuple[str, ...]:
