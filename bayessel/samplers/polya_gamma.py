@@ -147,7 +147,7 @@ class PolyaGammaGibbs(_GibbsStep):
         children = list(dict.fromkeys(c for x in self.targets for c in graph.children(x)))
         if not children:
             raise NotConjugateError("nothing depends on it")
-        self._linear, self._labels = [], []
+        self._linear = []
         for child in children:
             log_odds = _log_odds(child)
             part = affine(graph, log_odds, block)
@@ -188,7 +188,7 @@ class PolyaGammaGibbs(_GibbsStep):
             )
             for take in (lambda k: values[2 * k], lambda k: values[2 * k + 1], lambda k: env[self.targets[k]])
         )
-        factors = []
+        factors: list[tuple[Likelihood, float | FloatArray, FloatArray]] = []
         for k, likelihood in enumerate(self._designs):
             y, log_odds = values[2 * n + 2 * k : 2 * n + 2 * k + 2]
             eta = np.broadcast_to(log_odds, np.shape(y)).ravel()
