@@ -127,6 +127,8 @@ class SelectingRegressor(RadialRegressor):
                     [at], [self.path_[at].value], "*", ms=13, color=line.get_color(), mec="white", mew=0.6, zorder=5
                 )
         ax.set(xlabel="number of functions", ylabel=self._path_label())
+        if "error" in self._path_label() and ax.dataLim.y0 > 0:
+            ax.set_yscale("log")
         ax.spines[["top", "right"]].set_visible(False)
         if label is not None:
             ax.legend(frameon=False, fontsize=9)
@@ -136,7 +138,7 @@ class SelectingRegressor(RadialRegressor):
         """Draw where the selected functions sit among the data; `inputs` names the two to draw where there are more.
 
         A single input: data, fit, and a cross for each centre. Two: the rows, and circles whose area follows the size
-        of the weight, filled where it is positive. Returns the matplotlib axes.
+        of the weight, red where it is positive and blue where it is negative. Returns the matplotlib axes.
         """
         import matplotlib.pyplot as plt
 
@@ -161,8 +163,8 @@ class SelectingRegressor(RadialRegressor):
                 raise ValueError(f"inputs must be two different ones of 0 ... {X.shape[1] - 1}, got {inputs!r}")
             ax.plot(X[:, i], X[:, j], ".", ms=3, color="0.75", zorder=1)
             size = 30.0 + 250.0 * np.abs(weights) / (np.abs(weights).max(initial=0.0) or 1.0)
-            face = np.where(weights > 0, "#D55E00", "none")
-            ax.scatter(at[:, i], at[:, j], s=size, facecolors=face, edgecolors="#D55E00", alpha=0.75, zorder=3)
+            colours = ["#D55E00" if weight > 0 else "#0072B2" for weight in weights]
+            ax.scatter(at[:, i], at[:, j], s=size, c=colours, edgecolors="white", lw=0.6, alpha=0.8, zorder=3)
             ax.set(xlabel=f"x[{i}]", ylabel=f"x[{j}]")
         ax.set_title(title, fontsize=10)
         ax.spines[["top", "right"]].set_visible(False)

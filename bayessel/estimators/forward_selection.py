@@ -9,11 +9,11 @@ from bayessel.estimators._selected import SelectingRegressor
 from bayessel.linear import forward_select
 
 _LABELS = {
-    "gcv": "GCV",
+    "gcv": "GCV (squared error)",
     "loo": "leave-one-out squared error",
-    "fpe": "FPE",
-    "uev": "UEV",
-    "bic": "BIC",
+    "fpe": "FPE (squared error)",
+    "uev": "UEV (squared error)",
+    "bic": "BIC (squared error)",
     "evidence": "log evidence",
     "cv": "cross-validated squared error",
 }
