@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel.diagnostics._process import is_process
 from bayessel.result import Status, fingerprint
 
 #: a weight that moves the fit by less, in units of the noise, is as good as zero
@@ -64,6 +65,11 @@ class Reading:
 def read(fitted: Any, name: str = "fitted") -> Reading:
     """Read an engine result (`fit_rvm`, `fit_evidence`, `fit_ridge`) or a fitted estimator, alone or in a pipeline."""
     estimator, piped = unwrap(fitted)
+    if is_process(estimator):
+        raise TypeError(
+            f"{name} is a Gaussian process, which has no functions to count and no weights to send; `compare` has what "
+            "can be said of it"
+        )
     result = _engine_result(estimator, name)
     spectrum = getattr(result, "spectrum", None)
     centred = bool(spectrum is not None and spectrum.centred)

@@ -224,6 +224,14 @@ def test_two_part_codes_refuse(sparse, of):
     assert np.isfinite(of(model.reestimate()))
 
 
+@pytest.mark.parametrize("of", [mdl_w, mdl_alpha])
+def test_a_gaussian_process_has_nothing_to_send(of):
+    X, y = np.linspace(0, 1, 10)[:, None], np.sin(np.arange(10.0))
+    for fit in (bs.gp.fit_map(X, y, starts=1), bs.GPRegressor().fit(X, y)):
+        with pytest.raises(TypeError, match=r"Gaussian process, which has no functions to count"):
+            of(fit)
+
+
 # --- prequential ------------------------------------------------------------------------------------------------------
 
 
