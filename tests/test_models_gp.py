@@ -8,7 +8,10 @@ from scipy import stats
 
 import bayessel as bs
 from bayessel.covariance import Linear, Matern52, Noise, Prior, Standard
+from bayessel.errors import DataMismatchError
 from bayessel.models._gp import draw_targets
+from bayessel.samplers.run.fingerprint import fingerprints
+from bayessel.samplers.run.identity import check_same
 from tests.mc_asserts import assert_means
 
 PYTHON = {"mode": "FAST_COMPILE"}
@@ -147,3 +150,19 @@ def test_another_covariance_and_noise_where_it_has_none(rng):
 def test_bad_data(X, t, said):
     with pytest.raises(ValueError, match=said):
         bs.models.gp(X, t)
+
+
+def test_a_store_tells_another_covariance_or_prior_from_other_data(rng):
+    X, t = problem(rng)
+
+    def header(*arguments, **options):
+        return dict(zip(("model", "data"), fingerprints(bs.models.gp(*arguments, **options)), strict=True))
+
+    wide = Prior(*(getattr(Standard().prior(2), part) for part in ("is_normal", "first")), np.full(6, 9.0))
+    stored = header(X, t)
+    with pytest.raises(ValueError, match="the model is another one"):
+        check_same(stored | {"variables": {}}, header(X, t, Matern52() + Linear() + Noise()) | {"variables": {}}, "st")
+    for other in (header(X, t, prior=wide), header(X, t + 1.0)):
+        assert other["model"] == stored["model"]
+        with pytest.raises(DataMismatchError, match="other data, or other arrays in the model, such as"):
+            check_same(stored, other, "st")

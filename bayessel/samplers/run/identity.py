@@ -57,10 +57,11 @@ def identity(
 
 def check_same(stored: Mapping[str, Any], now: Mapping[str, Any], folder: Any) -> None:
     """Refuse to go on with another run than the stored one; say what differs."""
-    if stored["data"] != now["data"]:
+    # another model has other constants too, and all arrays count as data
+    if stored["model"] == now["model"] and stored["data"] != now["data"]:
         raise DataMismatchError(
-            f"the store {folder} was sampled with other data (fingerprints {stored['data']} there, {now['data']} "
-            "here); give the same data, or another store"
+            f"the store {folder} was sampled with other data, or other arrays in the model, such as those of a prior "
+            f"(fingerprints {stored['data']} there, {now['data']} here); give the same, or another store"
         )
     remedies = {
         "variables": "the model has other variables; give the model that was stored, or another store",
