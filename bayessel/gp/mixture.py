@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtri
 
 from bayessel._check import FloatArray, as_float_array
+from bayessel._formulas import log_normal
 
 #: quantiles are found to this many component widths
 _CLOSE = 1e-10
@@ -62,13 +63,9 @@ class Mixture:
 
     def log_density(self, y: Any) -> FloatArray:
         """Log density at one value y_n per column, in nats."""
-        y = as_float_array(y, "y")
-        with np.errstate(divide="ignore", invalid="ignore"):
-            z2 = (y - self.means) ** 2 / self.variances
-            terms = -0.5 * (np.log(2.0 * np.pi * self.variances) + z2) + self._log_weights()
         # a component without width is a point: it has no density beside itself
-        terms = np.where(self.variances > 0.0, terms, -np.inf)
-        return np.asarray(logsumexp(terms, axis=0))
+        densities = log_normal(as_float_array(y, "y") - self.means, self.variances)
+        return self._mixed(np.where(self.variances > 0.0, densities, -np.inf))
 
     def log_cdf(self, y: Any) -> FloatArray:
         """Log P(Y_n ≤ y_n), accurate in the lower tail."""
@@ -80,7 +77,11 @@ class Mixture:
 
     def _log_tail(self, y: FloatArray, side: float) -> FloatArray:
         """Log P(Y ≤ y) for side 1, log P(Y ≥ y) for side −1."""
-        return np.asarray(logsumexp(log_ndtr(side * (y - self.means) / self._std()) + self._log_weights(), axis=0))
+        return self._mixed(log_ndtr(side * (y - self.means) / self._std()))
+
+    def _mixed(self, logs: FloatArray) -> FloatArray:
+        """Logarithms of weighted sums over the components, from their logarithms."""
+        return np.asarray(logsumexp(logs + self._log_weights(), axis=0))
 
     def _std(self) -> FloatArray:
         return np.sqrt(np.maximum(self.variances, _NARROWEST))
@@ -110,7 +111,7 @@ class Mixture:
             above = side * (tail - goal) > 0.0
             low, high = np.where(above, low, y), np.where(above, y, high)
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-                slope = side * np.exp(self._log_density_of(y, std) - tail)
+                slope = side * np.exp(self._mixed(log_normal(y - self.means, std**2)) - tail)
                 step = (goal - tail) / slope
             new = y + step
             # where Newton leaves the bounds, they are halved; between peaks far apart every point may be the median
@@ -121,10 +122,6 @@ class Mixture:
             if np.all((moved <= close) | (moved <= 4.0 * np.spacing(np.abs(y)))):
                 break
         return np.asarray(y)
-
-    def _log_density_of(self, y: FloatArray, std: FloatArray) -> FloatArray:
-        terms = -0.5 * ((y - self.means) / std) ** 2 - np.log(std) - 0.5 * np.log(2.0 * np.pi)
-        return np.asarray(logsumexp(terms + self._log_weights(), axis=0))
 
     def widened(self) -> Self:
         """The mixture as the 1996 program widened it for its log densities (Rasmussen 1996, appendix, gp-pred).
