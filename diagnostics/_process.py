@@ -117,6 +117,8 @@ def is_process(fitted: Any) -> bool:
 def read_process(fitted: Any, piped: bool) -> ProcessReading:
     """Read a Gaussian process; `piped` says that its inputs are not those of the user."""
     result = getattr(fitted, "fit_", fitted)
+    target: str | None
+    data: str | None
     if result is fitted:
         target, data = fingerprint(result.t), fingerprint(result.X, result.t)
     else:
