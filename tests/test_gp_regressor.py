@@ -355,6 +355,14 @@ def test_leave_one_out_of_a_run_weights_the_draws_and_is_what_arviz_finds(sample
     assert (low <= means).all() and (means <= high).all()
 
 
+@pytest.mark.filterwarnings("ignore::bayessel.errors.NumericalWarning")
+def test_shapes_of_importance_weights_are_those_of_the_fit_at_hand(sampled):
+    model, X, y = pickle.loads(pickle.dumps(sampled[0])), *sampled[1:]
+    model.leave_one_out()
+    assert model.pareto_k_.shape == y.shape and "pareto_k_" in G.__doc__
+    assert not hasattr(model.set_params(inference="map").fit(X, y), "pareto_k_")
+
+
 def test_weights_where_nothing_can_be_smoothed():
     """Equal draws have equal weights; two values repeated have plain ones and an infinite shape."""
     flat = _left_out.weights(np.full((50, 1), -1.3))

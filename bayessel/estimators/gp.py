@@ -98,6 +98,8 @@ class GPRegressor(Regressor):
         What ``log_evidence_`` is: "type2" (exact), or "bound" with inducing inputs.
     trace_ : xarray.DataTree
         "mc": all draws, as ArviZ reads them. None for "map".
+    pareto_k_ : (N,) array
+        "mc", once rows were left out: shapes of the tails of their importance weights; above 0.7 they are unsure.
     status_, notes_ : Status, tuple of Status
         How the fit ended, with advice; and all that can be said of it.
     history_ : list of dict
@@ -292,6 +294,7 @@ class GPRegressor(Regressor):
         if isinstance(self.fit_, SparseFit):
             self._predictor = SparsePredictor(self.fit_)
         self._every: Any = None
+        self.__dict__.pop("pareto_k_", None)  # of the draws there were before
         m = self._rows[0].shape[1]
         noise = np.mean([self.covariance_.noise(theta, m) for theta in thetas])
         self.noise_std_ = float(np.sqrt(noise)) * self._units.target_scale
