@@ -79,7 +79,8 @@ def compare(
         A Gaussian process has no functions to count (``n_basis``, ``mdl-w``, ``mdl-alpha`` NaN). Its
         ``model-evidence`` is Laplace's (two gradients for each hyperparameter, computed here), or with
         ``inference="mc"`` by `bridge_sampling` from the draws (one likelihood for each draw, and as many again); then
-        ``model-evidence_se`` is the Monte Carlo error, and ``model-evidence_kind`` says which it is.
+        ``model-evidence_se`` is the Monte Carlo error, and ``model-evidence_kind`` says which it is. ``gamma``,
+        ``gcv`` and ``bic`` are then those of the mode; ``loo``, ``elpd-loo`` and ``noise_std`` of all draws.
 
     Raises
     ------
