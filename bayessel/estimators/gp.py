@@ -95,13 +95,16 @@ class GPRegressor(Regressor):
     log_evidence_, model_evidence_ : float
         log p(y | mode), and with the hyperparameters integrated out by Laplace's approximation; in nats, in units of y.
     kind_ : str
-        What ``log_evidence_`` is: "type2" (exact), or "bound" with inducing inputs.
+        What ``log_evidence_`` is: "type2" (exact), or "bound" with inducing inputs (then ``fit_.upper`` minus
+        ``fit_.log_evidence``, in standardised units, says how loose it can be).
     trace_ : xarray.DataTree
         "mc": all draws, as ArviZ reads them. None for "map".
     pareto_k_ : (N,) array
         "mc", once rows were left out: shapes of the tails of their importance weights; above 0.7 they are unsure.
     status_, notes_ : Status, tuple of Status
-        How the fit ended, with advice; and all that can be said of it.
+        How the fit ended, with advice; and all that can be said of it. Of chains, CONVERGED asks what predictions
+        need (R-hat at most 1.05, 50 effective draws); `bayessel.diagnostics.convergence` asks what intervals of single
+        hyperparameters need, which is more.
     history_ : list of dict
         The steps of the optimiser.
     fingerprint_, target_fingerprint_, version_ : str

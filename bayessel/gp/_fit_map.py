@@ -180,7 +180,7 @@ def _much_rougher(problem: Problem, weights: npt.NDArray[np.bool_], rng: np.rand
     few = Marginal(marginal.X[rows], marginal.t[rows], marginal.covariance)
     heights = [few.value(problem.template + more * weights) for more in (0.0, _ROUGHER[0], *_MUCH_ROUGHER)]
     best = int(np.argmax(heights))
-    return [_MUCH_ROUGHER[best - 2] * weights] if best >= 2 else []
+    return [np.where(weights, _MUCH_ROUGHER[best - 2], 0.0)] if best >= 2 else []
 
 
 def _tilt(weights: npt.NDArray[np.bool_]) -> FloatArray:
