@@ -354,7 +354,11 @@ BAD = {
     "compare: rows of widths": (lambda: compare(widths=[[1, 2]]), Y, r"every width must be a positive number, got \[1"),
     "compare: infinite width": (lambda: compare(widths=[np.inf]), V, "every width must be positive and finite"),
     "compare: criteria a number": (lambda: compare(criteria=3), Y, "criteria must be a name or a list of names.*got 3"),
-    "compare: model a number": (lambda: compare(model=3), V, "model must be one of 'evidence', 'rvm', 'gp', 'search', got 3"),
+    "compare: model a number": (
+        lambda: compare(model=3),
+        V,
+        "model must be one of 'evidence', 'rvm', 'gp', 'search', got 3",
+    ),
     "compare: names a number": (lambda: compare(names=3), Y, "names must be a list of names"),
     "compare: bias a word": (lambda: compare(bias="no"), Y, f"bias {FLAG} 'no'"),
     "compare: centres a word": (lambda: compare(centers="few"), Y, "centers must be numeric"),
