@@ -5,6 +5,7 @@ from bayessel.linear.forward import ForwardFit, forward_select
 from bayessel.linear.incremental import RidgeState
 from bayessel.linear.loomi import LOOMIFit, fit_loomi
 from bayessel.linear.posterior import Posterior, log_evidence, posterior
+from bayessel.linear.projection import Projection, project
 from bayessel.linear.refinement import loo_residuals
 from bayessel.linear.ridge import RidgeFit, criteria, fit_ridge, reestimate_lambda
 from bayessel.linear.selection import SearchFit, search
@@ -20,6 +21,7 @@ __all__ = [
     "LinearFit",
     "Maximum",
     "Posterior",
+    "Projection",
     "RidgeFit",
     "RidgeState",
     "SearchFit",
@@ -39,6 +41,7 @@ __all__ = [
     "loo_residuals",
     "model_evidence_quadrature",
     "posterior",
+    "project",
     "reestimate_lambda",
     "search",
 ]

@@ -1,0 +1,279 @@
+r"""Few functions that predict as a large model does: projection of its posterior, function by function.
+
+The full model knows the function at the N training inputs, :math:`f \sim N(\mu, V)`, and the noise, of standard
+deviation :math:`\sigma`. Each f it holds possible is replaced by the closest :math:`\Phi w`, and the noise by the
+closest :math:`\sigma_\perp`, in the sense of the mean divergence of the predictive densities over the posterior (Goutis
+and Robert 1998; Piironen and Vehtari 2017). For gaussians that is least squares: with P the projection on the columns
+chosen,
+
+.. math:: \sigma_\perp^2 = \sigma^2 + \frac1N\left[|(1-P)\mu|^2 + \operatorname{tr}(1-P)V\right], \qquad
+          \min E_f\,\mathrm{KL} = \frac N2 \log\frac{\sigma_\perp^2}{\sigma^2}, \qquad
+          w \sim N(\Phi^+\mu, \Phi^+V\Phi^{+T}).
+
+With :math:`V = AA^T` the bracket is the sum of squares of :math:`[\mu, A]` outside the span, so the search is
+orthogonal least squares for several targets at once. It never looks at the noisy targets themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sl
+
+from bayessel._check import FloatArray, as_count, as_flag, as_matrix, as_positive, as_target, check_magnitude
+from bayessel._numerics import few_threads
+from bayessel.linear.sparse.columns import BLOCK, Columns, as_columns
+from bayessel.linear.sparse.state import IntArray
+from bayessel.result import Status
+
+_EPS = float(np.finfo(float).eps)
+#: entries of a dictionary from which a pass over it may use several BLAS threads
+SEVERAL_THREADS = 20_000_000
+#: squared share outside the model below which a candidate is no longer offered: the weights have few digits left
+SPANNED = 1e-20
+#: share of its last measured value below which a squared length is measured again rather than subtracted from
+WORN = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    r"""A large model's predictions by a few functions.
+
+    Attributes
+    ----------
+    order : (k,) int array
+        Columns in the order in which they came.
+    coef, coef_cov : (k,), (k, k) arrays
+        Mean and covariance of their weights, in that order; the covariance is zero where none was given.
+    intercept : float
+        Weight of the bias, 0 without `centre`.
+    noise_std : float
+        :math:`\sigma_\perp`: the noise, and what the functions do not follow of the full model.
+    divergence : (k + 1,) array
+        Smallest divergence in nats of N rows at 0 … k functions.
+    status : Status
+        COLLINEAR_SKIPPED where no candidate was left outside the span before the end was reached.
+    """
+
+    order: IntArray
+    coef: FloatArray
+    coef_cov: FloatArray = field(repr=False)
+    intercept: float
+    noise_std: float
+    divergence: FloatArray
+    status: Status
+    n_rows: int
+    n_candidates: int
+    centre: bool = field(repr=False)
+    sigma: float = field(repr=False)
+    triangle: FloatArray = field(repr=False)
+    coordinates: FloatArray = field(repr=False)
+
+    @property
+    def n_basis(self) -> int:
+        """Number of functions."""
+        return len(self.order)
+
+    @property
+    def noise_path(self) -> FloatArray:
+        r""":math:`\sigma_\perp` at 0 … k functions."""
+        return np.asarray(self.sigma * np.exp(self.divergence / self.n_rows))
+
+    def at(self, size: int) -> Projection:
+        """Return the projection on the first `size` functions."""
+        size = as_count(size, "size", 0)
+        if size > self.n_basis:
+            raise ValueError(f"size must be at most {self.n_basis}, the functions that were chosen; got {size}")
+        k = size + self.centre
+        return _projection(
+            self.order[:size],
+            self.triangle[:k, :k],
+            self.coordinates[:k],
+            self.divergence[: size + 1],
+            Status.CONVERGED,
+            (self.n_rows, self.n_candidates),
+            self.centre,
+            self.sigma,
+        )
+
+    def predict(self, Phi: Any, return_std: bool = False) -> Any:
+        """Mean at new rows of the dictionary, and the standard deviation of a new observation (noise included).
+
+        `Phi` holds all columns of the dictionary, or those of `order` alone, in that order.
+        """
+        rows = as_matrix(Phi, "Phi") if np.ndim(Phi) != 2 or np.shape(Phi)[1] else np.asarray(Phi, float)
+        if rows.shape[1] == self.n_candidates:
+            rows = rows[:, self.order]
+        elif rows.shape[1] != self.n_basis:
+            raise ValueError(
+                f"Phi must have the {self.n_candidates} columns of the dictionary, or the {self.n_basis} in use; "
+                f"got shape {rows.shape}"
+            )
+        mean = rows @ self.coef + self.intercept
+        if not return_std:
+            return mean
+        if self.centre:
+            rows = np.hstack([np.ones((len(rows), 1)), rows])
+        root = sl.solve_triangular(self.triangle, self.coordinates[:, 1:]) if self.triangle.size else np.zeros((0, 1))
+        variance = ((rows @ root) ** 2).sum(axis=1) if root.size else np.zeros(len(rows))
+        return mean, np.sqrt(variance + self.noise_std**2)
+
+
+def project(
+    F: Any,
+    mean: Any,
+    noise_std: float,
+    cov: Any = None,
+    *,
+    size: int | None = None,
+    tol: float = 1.0,
+    centre: bool = False,
+) -> Projection:
+    r"""Choose columns of a dictionary that predict as a full model does (projection predictive forward search).
+
+    Parameters
+    ----------
+    F
+        Dictionary (N, P), float64 or float32, or an object with ``shape`` and ``columns(indices)``.
+    mean, cov
+        Posterior of the full model's function at the training inputs (without noise): mean (N,), covariance (N, N).
+        Without `cov` the mean alone is projected. Memory: as much as N × min(N, rank) and P × rank numbers.
+    noise_std
+        The full model's noise.
+    size
+        Number of functions; None goes on until the divergence is below `tol`.
+    tol
+        Divergence in nats, all N rows together; with 1, data of this size could hardly tell the models apart.
+    centre
+        The bias belongs to the projection, beside the functions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayessel.linear import fit_evidence
+    >>> rng = np.random.default_rng(0)
+    >>> F = rng.normal(size=(100, 30))
+    >>> t = F[:, [3, 20]] @ [2.0, -1.0] + 0.3 * rng.normal(size=100)
+    >>> full = fit_evidence(F, t)
+    >>> small = project(F, F @ full.coef, full.beta**-0.5, size=2)
+    >>> small.order.tolist(), bool(small.noise_std > full.beta**-0.5)
+    ([3, 20], True)
+    """
+    columns = as_columns(F, "F")
+    n, p = columns.shape
+    mu = as_target(mean, n, "mean")
+    check_magnitude(mu, "mean")
+    sigma = as_positive(noise_std, "noise_std")
+    centre = as_flag(centre, "centre")
+    largest = min(p, n - centre) if size is None else min(as_count(size, "size", 0), p, n - centre)
+    if isinstance(tol, bool) or not (np.isfinite(tol) and tol >= 0.0):
+        raise ValueError(f"tol must be a number of nats of at least 0, got {tol!r}")
+    targets = mu[:, None] if cov is None else np.hstack([mu[:, None], _root(cov, n)])
+    with few_threads(n * p if n * p > SEVERAL_THREADS else 0):
+        chosen, R, Z, left = _forward(columns, targets, sigma, largest, float(tol) if size is None else -1.0, centre)
+    divergence = 0.5 * n * np.log1p(np.array(left) / (n * sigma**2))
+    wanted = largest if size is None else min(size, p)
+    early = len(chosen) < wanted and (size is not None or divergence[-1] > tol)
+    status = Status.COLLINEAR_SKIPPED if early else Status.CONVERGED
+    return _projection(np.array(chosen, dtype=np.intp), R, Z, divergence, status, (n, p), centre, sigma)
+
+
+def _root(cov: Any, n: int) -> FloatArray:
+    """A with AA^T the covariance, the directions that are rounding left out."""
+    V = as_matrix(cov, "cov")
+    check_magnitude(V, "cov")
+    if V.shape != (n, n):
+        raise ValueError(f"cov must have shape ({n}, {n}), the covariance of the function at all rows; got {V.shape}")
+    size = float(np.abs(V).max())
+    if np.abs(V - V.T).max() > 1e-8 * size:
+        raise ValueError("cov must be symmetric: it is the covariance of the function at the training inputs")
+    values, vectors = sl.eigh(V, check_finite=False)
+    if values[0] < -1e-6 * max(values[-1], 0.0) or values[-1] < 0.0:
+        raise ValueError(f"cov must have no negative eigenvalue, got {values[0]:.3g} (the largest is {values[-1]:.3g})")
+    kept = values > _EPS * values[-1]
+    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+
+
+def _forward(
+    columns: Columns, targets: FloatArray, sigma: float, largest: int, tol: float, centre: bool
+) -> tuple[list[int], FloatArray, FloatArray, list[float]]:
+    """Orthogonal forward selection for several targets: (columns, R, Q^T targets, sums of squares left)."""
+    n = len(targets)
+    T = targets.copy()  # the targets outside the span
+    most = largest + centre
+    Q, R, Z = np.zeros((n, most), order="F"), np.zeros((most, most)), np.zeros((most, T.shape[1]))
+    c = columns.lengths_squared  # of the unit columns, outside the span; D: their inner products with T
+    D = columns.cross(T)
+    known, alive, k = c.copy(), c > 0.0, 0
+    chosen: list[int] = []
+
+    def enter(v: FloatArray) -> None:
+        nonlocal k, D
+        for _ in range(2):  # orthogonalised twice
+            along = Q[:, :k].T @ v
+            R[:k, k] += along
+            v = v - Q[:, :k] @ along
+        R[k, k] = np.sqrt(v @ v)
+        Q[:, k] = q = v / R[k, k]
+        Z[k] = q @ T
+        T[:] -= np.outer(q, Z[k])
+        b = columns.cross(q[:, None])[:, 0]
+        np.maximum(c - b**2, 0.0, out=c)
+        D -= np.outer(b, Z[k])
+        k += 1
+        worn = np.flatnonzero(alive & (c < WORN * known))
+        width = max(1, BLOCK // n)
+        for start in range(0, len(worn), width):
+            part = worn[start : start + width]
+            outside = columns.take(part)
+            for _ in range(2):
+                outside -= Q[:, :k] @ (Q[:, :k].T @ outside)
+            c[part] = np.einsum("ij,ij->j", outside, outside)
+            D[part] = outside.T @ T
+        known[worn] = c[worn]
+        alive[c < SPANNED] = False
+
+    if centre:
+        enter(np.ones(n))
+    left = [float(np.sum(T**2))]
+    while len(chosen) < largest and 0.5 * n * np.log1p(left[-1] / (n * sigma**2)) > tol and alive.any():
+        gain = np.full(len(c), -1.0)
+        gain[alive] = np.einsum("ij,ij->i", D[alive], D[alive]) / c[alive]
+        j = int(np.argmax(gain))
+        alive[j] = False
+        chosen.append(j)
+        enter(columns.take(np.array([j]))[:, 0])
+        left.append(min(float(np.sum(T**2)), left[-1]))
+    lengths = np.append(np.ones(int(centre)), columns.lengths[chosen])
+    return chosen, R[:k, :k] * lengths, Z[:k], left
+
+
+def _projection(
+    order: IntArray,
+    R: FloatArray,
+    Z: FloatArray,
+    divergence: FloatArray,
+    status: Status,
+    shape: tuple[int, int],
+    centre: bool,
+    sigma: float,
+) -> Projection:
+    W = sl.solve_triangular(R, Z) if len(R) else np.zeros((0, Z.shape[1]))
+    body = W[int(centre) :]
+    return Projection(
+        order=order,
+        coef=body[:, 0].copy(),
+        coef_cov=body[:, 1:] @ body[:, 1:].T,
+        intercept=float(W[0, 0]) if centre else 0.0,
+        noise_std=float(sigma * np.exp(divergence[-1] / shape[0])),
+        divergence=divergence,
+        status=status,
+        n_rows=shape[0],
+        n_candidates=shape[1],
+        centre=centre,
+        sigma=sigma,
+        triangle=R,
+        coordinates=Z,
+    )
