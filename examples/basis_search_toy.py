@@ -8,8 +8,9 @@ away 1) and 9 (floating), on one draw, and it gives no range of the inputs: [-8,
 The picture is of one draw, the table of 20. Every curve of evidence against size is flat for long: among gaussians that
 overlap, many more than are needed do no harm, to the evidence or to the error. The smallest model within a nat of the
 best is the one to take, and those have the paper's sizes: medians of 20, 15 and 8. Beside the searches stand the
-relevance vector machine, all functions together (lowest evidence, lowest error), and the few functions that predict
-most nearly as all of them do (`bs.linear.project`): at one nat from them they are about 15, with their error.
+relevance vector machine, forward selection by the squared error, all functions together (lowest evidence, lowest
+error), and the few functions that predict most nearly as all of them do (`bs.linear.project`): at one nat from them
+they are about 15, with their error.
 
     python examples/basis_search_toy.py [folder] [number of draws]
 """
@@ -58,6 +59,9 @@ def fits(seed, quick=False):
         note(name, fit.n_basis, fit.model_evidence, fit.predict(new), fit)
     rvm = bs.linear.fit_rvm(F, t)
     note("RVM", rvm.n_basis, np.nan, rvm.predict(new), rvm)
+    for name, method in (("OLS, stopped by GCV", "ols"), ("RFS, stopped by GCV", "rfs")):
+        forward = bs.linear.forward_select(F, t, method)
+        note(name, len(forward.basis), np.nan, forward.predict(new), forward)
     full = bs.linear.fit_evidence(F, t)
     note("all functions", N, full.model_evidence, new @ full.coef, full)
     ridge = full.alpha / full.beta

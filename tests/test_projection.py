@@ -166,6 +166,22 @@ def test_it_ends_where_nobody_could_tell(rng):
     assert whole.divergence[-1] <= 1.0 < whole.divergence[-2]
 
 
+def test_a_gaussian_process_by_a_few_functions(rng):
+    """As docs/selection.md says it is done: mean and error bars are nearly the process' own."""
+    x = np.sort(rng.uniform(-3, 3, 60))
+    K = np.exp(-0.5 * (x[:, None] - x) ** 2 / 0.8**2)
+    Q = K + 0.04 * np.eye(60)
+    t = np.sin(2 * x) + 0.2 * rng.normal(size=60)
+    V = K - K @ np.linalg.solve(Q, K)
+    full = K @ np.linalg.solve(Q, t)
+    F = bs.RBFDictionary(x[:, None], bs.width(lengthscale=0.8), bias=False).design(x[:, None])
+    fit = project(F, full, 0.2, (V + V.T) / 2, centre=True)
+    assert fit.n_basis < 20
+    mean, std = fit.predict(F, return_std=True)
+    assert np.sqrt(np.mean((mean - full) ** 2)) < 0.02
+    np.testing.assert_allclose(std, np.sqrt(np.diag(V) + 0.04), rtol=0.05)
+
+
 def test_bad_input(rng):
     F, mu, A, sigma = problem(rng)
     V = A @ A.T

@@ -6,7 +6,7 @@ that was seen. One of your own::
 
     def two_steps_back(search):
         while search.going and search.add():
-            if search.size % 10 == 0:
+            if search.n_added % 10 == 0:  # not the size: it would never get past ten
                 search.remove()
                 search.remove()
 
