@@ -53,14 +53,12 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def write_page(records: Path, page: Path) -> None:
-    """Renew the page from the newest record of every workload; a page with gaps is worse than an old one."""
-    missing = [name for name in NAMES if not (records / f"{name}.json").exists()]
-    if missing:
-        print(f"{page} stays as it is: there is no record yet of {', '.join(missing)}")
-        return
+    """Renew the page from the newest record of every workload; it names those of which there is none."""
+    known = [name for name in NAMES if (records / f"{name}.json").exists()]
+    missing = [name for name in NAMES if name not in known]
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(report.page(json.loads((records / f"{name}.json").read_text()) for name in NAMES))
-    print(f"-> {page}")
+    page.write_text(report.page([json.loads((records / f"{name}.json").read_text()) for name in known], missing))
+    print(f"-> {page}" + (f" without {', '.join(missing)}: no record yet" if missing else ""))
 
 
 if __name__ == "__main__":

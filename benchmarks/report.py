@@ -6,7 +6,7 @@ import json
 import math
 import os
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -172,8 +172,8 @@ def faster_peers(entries: Iterable[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def page(entries: Iterable[Mapping[str, Any]]) -> str:
-    """The whole page; the machine is named once, from the newest run."""
+def page(entries: Iterable[Mapping[str, Any]], missing: Sequence[str] = ()) -> str:
+    """The whole page; the machine is named once, from the newest run, and so is what has no numbers yet."""
     entries = list(entries)
     newest = max(entries, key=lambda e: e["when"])
     facts = ", ".join(
@@ -186,10 +186,9 @@ def page(entries: Iterable[Mapping[str, Any]]) -> str:
         if not v["met"]
     ]
     losses = "## Where we do not win\n\n" + ("\n".join(missed + faster_peers(entries)) or "Nowhere on this page.")
-    return (
-        "\n\n".join([INTRO.strip(), f"Machine: {newest['machine']['cpu']}, {facts}.", losses, *map(section, entries)])
-        + "\n"
-    )
+    machine = f"Machine: {newest['machine']['cpu']}, {facts}."
+    gaps = [f"Workloads without a full run yet: {', '.join(f'`{name}`' for name in missing)}."] if missing else []
+    return "\n\n".join([INTRO.strip(), machine, *gaps, losses, *map(section, entries)]) + "\n"
 
 
 def print_verdicts(verdicts: Iterable[Verdict]) -> None:

@@ -143,11 +143,17 @@ def test_the_page_names_every_loss(clock):
     assert "| inf |" in page
 
 
-def test_a_page_with_gaps_is_not_written(tmp_path, capsys):
-    (tmp_path / "tall.json").write_text("{}")
+def test_a_page_names_what_has_no_numbers_yet(tmp_path, clock, capsys):
+    case = three(clock)
+    found = Report()
+    found.add(case, race(case, None, clock))
+    entry = report.record("tall", "Title", "Text", found, quick=False, threads=1, loads=(0.0, 1.0), took=1.0)
+    (tmp_path / "tall.json").write_text(json.dumps(report._plain(entry)))
     write_page(tmp_path, tmp_path / "page.md")
-    assert not (tmp_path / "page.md").exists()
-    assert "no record yet of evidence, ill_conditioned" in capsys.readouterr().out
+    page = (tmp_path / "page.md").read_text()
+    assert "Workloads without a full run yet: `evidence`, `ill_conditioned`" in page
+    assert "## Title (`tall`)" in page
+    assert "without evidence, ill_conditioned" in capsys.readouterr().out
 
 
 def test_the_judges_agree_with_a_dense_gaussian_and_with_each_other(rng):
