@@ -8,8 +8,7 @@ import scipy.stats
 from sklearn.metrics import mutual_info_score
 
 from bayessel.basis import LazyDesign, RBFDictionary
-from bayessel.linear import loomi
-from bayessel.linear.loomi import fit_loomi, fitted_penalty, mutual_information
+from bayessel.linear.loomi import fit_loomi, fitted_penalty, mutual_information, terms
 from bayessel.result import Status
 
 EPS = float(np.finfo(float).eps)
@@ -186,7 +185,7 @@ def test_the_first_term_has_the_smallest_leave_one_out_error_not_the_smallest_er
 def test_blocks_of_candidates_change_nothing(rng, monkeypatch):
     F, y = problem(rng, 50)
     whole = fit_loomi(F, y, min_size=6)
-    monkeypatch.setattr(loomi, "_BLOCK", 150)
+    monkeypatch.setattr(terms, "_BLOCK", 150)
     parts = fit_loomi(F, y, min_size=6)
     assert whole.basis.tolist() == parts.basis.tolist()
     np.testing.assert_allclose(whole.coef, parts.coef, rtol=1e-9)
