@@ -1,7 +1,7 @@
 """Bayesian model selection and sampling around PyMC: evidence, kernel-width comparison, Gibbs and Hamiltonian steps.
 
 The names below are loaded on first use, so that ``import bayessel`` and the pure layers (`bayessel.linear`,
-`bayessel.gp`, `bayessel.basis`, `bayessel.covariance`) stay free of PyMC, PyTensor, ArviZ and matplotlib.
+`bayessel.gp`, `bayessel.mlp`, `bayessel.basis`, `bayessel.covariance`) load without PyMC, PyTensor, ArviZ, matplotlib.
 """
 
 from importlib import import_module
@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bayessel import basis, covariance, diagnostics, errors, gp, linear, models
+    from bayessel import basis, covariance, diagnostics, errors, gp, linear, mlp, models
     from bayessel.basis import RBFDictionary, width
     from bayessel.estimators import (
         BasisSearchRegressor,
@@ -49,7 +49,7 @@ _DEFINED_IN = {
     "steps": "bayessel.samplers._steps",
     "width": "bayessel.basis",
 }
-_MODULES = ("basis", "covariance", "diagnostics", "errors", "gp", "linear", "models")
+_MODULES = ("basis", "covariance", "diagnostics", "errors", "gp", "linear", "mlp", "models")
 
 __all__ = [
     "BasisSearchRegressor",
@@ -73,6 +73,7 @@ __all__ = [
     "explain_steps",
     "gp",
     "linear",
+    "mlp",
     "models",
     "sample",
     "steps",

@@ -31,12 +31,13 @@ NAMES = {
     "explain_steps",
     "gp",
     "linear",
+    "mlp",
     "models",
     "sample",
     "steps",
     "width",
 }
-MODULES = {"basis", "covariance", "diagnostics", "errors", "gp", "linear", "models"}
+MODULES = {"basis", "covariance", "diagnostics", "errors", "gp", "linear", "mlp", "models"}
 HEAVY = ("pymc", "pytensor", "arviz", "matplotlib")
 
 
@@ -90,10 +91,8 @@ def loaded_by(statement: str) -> set[str]:
 
 
 def test_pure_layers_load_without_the_frameworks():
-    assert (
-        loaded_by("import bayessel, bayessel.linear, bayessel.gp, bayessel.basis, bayessel.result, bayessel.errors")
-        == set()
-    )
+    layers = ("linear", "gp", "mlp", "basis", "result", "errors")
+    assert loaded_by(f"import {', '.join(f'bayessel.{layer}' for layer in layers)}") == set()
 
 
 def test_looking_at_the_top_level_loads_nothing():

@@ -1,0 +1,132 @@
+"""A multi-layer perceptron with one layer of tanh units and direct connections: layout, outputs, derivatives.
+
+f_k(x) = Σ_h v_hk tanh(Σ_i x_i u_ih + a_h) + Σ_i x_i w_ik + b_k
+
+Neal (1996), Bayesian Learning for Neural Networks; Rasmussen (1996), eq. 3.12. Functions of arrays: one forward and one
+backward pass, matrix products only. Leading axes of the weights are draws: a whole chain is one call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bayessel._check import FloatArray, as_count
+
+#: The smallest and the largest hidden layer that `default_hidden` gives (Rasmussen 1996, § 3.7).
+FEWEST_HIDDEN, MOST_HIDDEN = 6, 25
+
+
+class Weights(NamedTuple):
+    """The parameters by name, in the order in which they are packed, each in C order."""
+
+    hidden_bias: FloatArray  # a (…, H)
+    input_hidden: FloatArray  # u (…, D, H)
+    bias: FloatArray  # b (…, K)
+    hidden_output: FloatArray  # v (…, H, K)
+    input_output: FloatArray  # w (…, D, K)
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Numbers of inputs D, hidden units H and outputs K; where each weight lies in the packed vector."""
+
+    inputs: int
+    hidden: int
+    outputs: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("inputs", "hidden", "outputs"):
+            as_count(getattr(self, name), name)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Name -> shape, in packed order."""
+        D, H, K = self.inputs, self.hidden, self.outputs
+        return dict(zip(Weights._fields, ((H,), (D, H), (K,), (H, K), (D, K)), strict=True))
+
+    @property
+    def slices(self) -> dict[str, slice]:
+        """Name -> its place in the packed vector."""
+        found, start = {}, 0
+        for name, shape in self.shapes.items():
+            stop = start + int(np.prod(shape))
+            found[name] = slice(start, stop)
+            start = stop
+        return found
+
+    @property
+    def size(self) -> int:
+        """Number of weights, H(1 + D + K) + K + DK."""
+        D, H, K = self.inputs, self.hidden, self.outputs
+        return H * (1 + D + K) + K + D * K
+
+    def split(self, vector: FloatArray) -> Weights:
+        """The weights in a packed vector (…, size), as views where it is contiguous."""
+        if vector.shape[-1] != self.size:
+            raise ValueError(f"{self} has {self.size} weights, got a vector of {vector.shape[-1]}")
+        lead, shapes = vector.shape[:-1], self.shapes
+        return Weights(*(vector[..., part].reshape(lead + shapes[name]) for name, part in self.slices.items()))
+
+    def join(self, weights: Weights) -> FloatArray:
+        """The packed vector (…, size), the inverse of `split`."""
+        lead = np.shape(weights.bias)[:-1]
+        return np.concatenate([np.reshape(part, (*lead, -1)) for part in weights], axis=-1)
+
+
+def forward(weights: Weights, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Outputs f (…, n, K) and hidden values Z = tanh(Xu + a) (…, n, H) for inputs X (n, D)."""
+    a, u, b, v, w = weights
+    Z = X @ u
+    Z += a[..., None, :]
+    np.tanh(Z, out=Z)
+    f = Z @ v
+    f += X @ w
+    f += b[..., None, :]
+    return f, Z
+
+
+def backward(weights: Weights, X: FloatArray, Z: FloatArray, df: FloatArray) -> FloatArray:
+    """Derivatives of a loss by the packed weights (…, size), given those by the outputs, df (…, n, K)."""
+    turned = np.swapaxes(df, -1, -2)
+    below = slopes(weights, Z, df)
+    parts = Weights(
+        below.sum(axis=-2),
+        X.T @ below,
+        df.sum(axis=-2),
+        np.swapaxes(turned @ Z, -1, -2),
+        np.swapaxes(turned @ X, -1, -2),
+    )
+    lead = df.shape[:-2]
+    return np.concatenate([part.reshape((*lead, -1)) for part in parts], axis=-1)
+
+
+def slopes(weights: Weights, Z: FloatArray, df: FloatArray) -> FloatArray:
+    """Derivatives by the hidden units' inputs Xu + a, (…, n, H): df vᵀ (1 − Z²)."""
+    below = df @ np.swapaxes(weights.hidden_output, -1, -2)
+    below *= 1.0 - Z * Z
+    return below
+
+
+def default_hidden(n: int, inputs: int, outputs: int = 1) -> int:
+    """The fewest hidden units with at least as many weights as training cases, but 6 at least and 25 at most."""
+    n = as_count(n, "n")
+    direct = outputs * (1 + inputs)
+    needed = -(-(n - direct) // (1 + inputs + outputs))
+    return min(max(needed, FEWEST_HIDDEN), MOST_HIDDEN)
+
+
+def hidden_units(value: int | str, n: int, inputs: int, outputs: int = 1) -> int:
+    """`value` as a number of hidden units, `default_hidden` for ``"auto"``."""
+    if isinstance(value, str):
+        if value != "auto":
+            raise ValueError(f"hidden must be 'auto' or a number of hidden units, got {value!r}")
+        return default_hidden(n, inputs, outputs)
+    return as_count(value, "hidden")
+
+
+def permutation_log_count(hidden: int) -> float:
+    """log(2^H H!): networks with signs and names of hidden units exchanged compute the same function."""
+    return float(hidden * np.log(2.0) + np.log(np.arange(1, hidden + 1)).sum())
