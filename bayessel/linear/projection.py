@@ -24,6 +24,7 @@ import scipy.linalg as sl
 
 from bayessel._check import FloatArray, as_count, as_flag, as_matrix, as_positive, as_target, check_magnitude
 from bayessel._numerics import few_threads
+from bayessel.linear._columns_fit import in_use
 from bayessel.linear.sparse.columns import BLOCK, Columns, as_columns
 from bayessel.linear.sparse.state import IntArray
 from bayessel.result import Status
@@ -103,14 +104,7 @@ class Projection:
 
         `Phi` holds all columns of the dictionary, or those of `order` alone, in that order.
         """
-        rows = as_matrix(Phi, "Phi") if np.ndim(Phi) != 2 or np.shape(Phi)[1] else np.asarray(Phi, float)
-        if rows.shape[1] == self.n_candidates:
-            rows = rows[:, self.order]
-        elif rows.shape[1] != self.n_basis:
-            raise ValueError(
-                f"Phi must have the {self.n_candidates} columns of the dictionary, or the {self.n_basis} in use; "
-                f"got shape {rows.shape}"
-            )
+        rows = in_use(Phi, self.order, self.n_candidates)
         mean = rows @ self.coef + self.intercept
         if not return_std:
             return mean

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, override
 
 import numpy as np
 
-from bayessel._check import FloatArray, as_matrix
+from bayessel._check import FloatArray
+from bayessel.linear._columns_fit import ColumnsFit
 from bayessel.linear.posterior import Posterior
 from bayessel.linear.selection.driver import PathPoint
 from bayessel.linear.sparse.state import IntArray
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import LinearFit
-from bayessel.result import Status, fingerprint
+from bayessel.result import Status
 
 
 @dataclass(frozen=True, eq=False)
-class ForwardFit:
+class ForwardFit(ColumnsFit):
     r"""Columns chosen one by one, and the model on them.
 
     The weights are the method's own: least squares ('ols'), or penalised by `lam`. The evidence, `alpha`, `beta` and
@@ -86,72 +87,12 @@ class ForwardFit:
     kind: str = "type2"
 
     @property
-    def n_basis(self) -> int:
-        """Number of columns in use, the bias of a centred fit not counted."""
-        return len(self.basis)
-
-    @property
-    def noise_std(self) -> float:
-        """Standard deviation of the noise, by the evidence of the chosen columns."""
-        return float(self.beta**-0.5)
-
-    @property
     def model_evidence(self) -> float:
         """Evidence of the chosen columns with both precisions integrated out."""
         return self.evidence_fit.model_evidence
 
-    @property
-    def fingerprint(self) -> str:
-        """Name of the target this was fitted to."""
-        return fingerprint(self.target)
-
-    @property
-    def fitted(self) -> FloatArray:
-        """The fit at the training rows."""
-        return np.asarray(self.design @ self.coef + self.intercept)
-
-    @property
-    def residuals(self) -> FloatArray:
-        """Target minus fit."""
-        return np.asarray(self.target - self.fitted)
-
-    @property
-    def sum_squares(self) -> float:
-        """Sum of squared residuals."""
-        return self.posterior.sum_squares
-
-    def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
-        """Errors of each row predicted from all others with these columns, and the variances of those predictions."""
-        return self.posterior.leave_one_out()
-
-    @property
-    def loo_residuals(self) -> FloatArray:
-        """Errors of each row predicted from all others with these columns."""
-        return self.leave_one_out()[0]
-
-    @property
-    def loo_variances(self) -> FloatArray:
-        """Variances of the leave-one-out predictions, noise included."""
-        return self.leave_one_out()[1]
-
-    def predict(self, Phi: Any, return_std: bool = False) -> Any:
-        """Mean at new rows of the dictionary, and the standard deviation of a new observation (noise included).
-
-        `Phi` holds all columns of the dictionary, or those of `basis` alone.
-        """
-        rows = np.asarray(Phi, dtype=float) if np.ndim(Phi) == 2 and np.shape(Phi)[1] == 0 else as_matrix(Phi, "Phi")
-        if rows.shape[1] == self.n_candidates:
-            rows = rows[:, self.basis]
-        elif rows.shape[1] != self.n_basis:
-            raise ValueError(
-                f"Phi must have the {self.n_candidates} columns of the dictionary, or the {self.n_basis} in use; "
-                f"got shape {rows.shape}"
-            )
-        mean = np.asarray(rows @ self.coef + self.intercept)
-        if not return_std:
-            return mean
+    @override
+    def _variance(self, rows: FloatArray) -> FloatArray:
         if not self.n_basis:
-            variance = np.full(len(rows), self.spectrum.n_flat / (self.beta * self.n_rows))
-        else:
-            variance = self.posterior.variance(rows if self.turn is None else rows @ self.turn)
-        return mean, np.sqrt(variance + 1.0 / self.beta)
+            return np.full(len(rows), self.spectrum.n_flat / (self.beta * self.n_rows))
+        return self.posterior.variance(rows if self.turn is None else rows @ self.turn)

@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from bayessel._check import FloatArray, as_matrix
+from bayessel._check import FloatArray
+from bayessel.linear._columns_fit import ColumnsFit
 from bayessel.linear.posterior import Posterior
 from bayessel.linear.selection.driver import PathPoint
 from bayessel.linear.sparse.state import IntArray
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.third_level import gaussian_approximation, model_evidence_quadrature
-from bayessel.result import Status, fingerprint
+from bayessel.result import Status
 
 
 @dataclass(frozen=True, eq=False)
-class SelectionFit:
+class SelectionFit(ColumnsFit):
     r"""A linear model on selected columns, one precision for all weights.
 
     Attributes
@@ -82,16 +83,6 @@ class SelectionFit:
         return self.alpha / self.beta
 
     @property
-    def noise_std(self) -> float:
-        """Standard deviation of the noise."""
-        return float(self.beta**-0.5)
-
-    @property
-    def n_basis(self) -> int:
-        """Number of columns in use."""
-        return len(self.basis)
-
-    @property
     def model_evidence(self) -> float:
         """Third-level evidence: both precisions integrated out; see `bayessel.linear.third_level`.
 
@@ -103,59 +94,6 @@ class SelectionFit:
         if min(self.gamma, self.spectrum.n_free - self.gamma) >= 3.0:
             return gaussian_approximation(self.log_evidence, self.gamma, self.spectrum.n_free)
         return model_evidence_quadrature(self.spectrum).value
-
-    @property
-    def fingerprint(self) -> str:
-        """Name of the target this was fitted to."""
-        return fingerprint(self.target)
-
-    @property
-    def fitted(self) -> FloatArray:
-        """Posterior mean at the training rows."""
-        return np.asarray(self.design @ self.coef + self.intercept)
-
-    @property
-    def residuals(self) -> FloatArray:
-        """Target minus posterior mean."""
-        return np.asarray(self.target - self.fitted)
-
-    @property
-    def sum_squares(self) -> float:
-        """Sum of squared residuals."""
-        return self.posterior.sum_squares
-
-    def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
-        """Errors of each row predicted from all others at these precisions, and the variances of those predictions."""
-        return self.posterior.leave_one_out()
-
-    @property
-    def loo_residuals(self) -> FloatArray:
-        """Errors of each row predicted from all others at these precisions."""
-        return self.leave_one_out()[0]
-
-    @property
-    def loo_variances(self) -> FloatArray:
-        """Variances of the leave-one-out predictions, noise included."""
-        return self.leave_one_out()[1]
-
-    def predict(self, Phi: Any, return_std: bool = False) -> Any:
-        """Mean at new rows of the dictionary, and the standard deviation of a new observation (noise included).
-
-        `Phi` holds all columns of the dictionary, or those of `basis` alone.
-        """
-        rows = as_matrix(Phi, "Phi") if not (np.ndim(Phi) == 2 and np.shape(Phi)[1] == 0) else np.asarray(Phi, float)
-        if rows.shape[1] == self.n_candidates:
-            rows = rows[:, self.basis]
-        elif rows.shape[1] != self.n_basis:
-            raise ValueError(
-                f"Phi must have the {self.n_candidates} columns of the dictionary, or the {self.n_basis} in use; "
-                f"got shape {rows.shape}"
-            )
-        mean = np.asarray(rows @ self.coef + self.intercept)
-        if not return_std:
-            return mean
-        variance = self.posterior.variance(rows) if self.n_basis else np.zeros(len(rows))
-        return mean, np.sqrt(variance + 1.0 / self.beta)
 
 
 @dataclass(frozen=True, eq=False)

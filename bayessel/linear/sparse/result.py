@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from bayessel._check import FloatArray, as_matrix
+from bayessel._check import FloatArray
+from bayessel.linear._columns_fit import ColumnsFit
 from bayessel.linear.posterior import Posterior
 from bayessel.linear.sparse.state import IntArray
-from bayessel.result import Status, fingerprint
+from bayessel.result import Status
 
 
 @dataclass(frozen=True, eq=False)
-class SparseFit:
+class SparseFit(ColumnsFit):
     r"""A sparse linear model whose precisions were chosen by the evidence.
 
     Attributes
@@ -42,6 +43,8 @@ class SparseFit:
         The columns in use and the target.
     posterior : Posterior
         Of the weights of the columns in use.
+    intercept : float
+        0: a bias is one of the columns.
     """
 
     log_evidence: float
@@ -60,26 +63,12 @@ class SparseFit:
     target: FloatArray = field(repr=False)
     posterior: Posterior = field(repr=False)
     kind: str = "type2"
-
-    @property
-    def noise_std(self) -> float:
-        """Standard deviation of the noise."""
-        return float(self.beta**-0.5)
-
-    @property
-    def n_basis(self) -> int:
-        """Number of columns in use."""
-        return len(self.basis)
+    intercept: float = field(default=0.0, init=False, repr=False)
 
     @property
     def gamma(self) -> float:
         """Well-determined parameters, the sum of 1 - alpha_i Sigma_ii."""
         return self.posterior.gamma if self.n_basis else 0.0
-
-    @property
-    def fingerprint(self) -> str:
-        """Name of the target this was fitted to."""
-        return fingerprint(self.target)
 
     @cached_property
     def covariance(self) -> FloatArray:
@@ -94,51 +83,3 @@ class SparseFit:
             outside = np.eye(len(root)) - spectrum.Vt.T @ spectrum.Vt
             inner = inner + outside / self.posterior.lam
         return np.asarray(root[:, None] * inner * root)
-
-    @property
-    def fitted(self) -> FloatArray:
-        """Posterior mean at the training rows."""
-        return np.asarray(self.design @ self.coef)
-
-    @property
-    def residuals(self) -> FloatArray:
-        """Target minus posterior mean."""
-        return np.asarray(self.target - self.fitted)
-
-    @property
-    def sum_squares(self) -> float:
-        """Sum of squared residuals."""
-        return self.posterior.sum_squares
-
-    def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
-        """Errors of each row predicted from all others at these precisions, and the variances of those predictions."""
-        return self.posterior.leave_one_out()
-
-    @property
-    def loo_residuals(self) -> FloatArray:
-        """Errors of each row predicted from all others at these precisions."""
-        return self.leave_one_out()[0]
-
-    @property
-    def loo_variances(self) -> FloatArray:
-        """Variances of the leave-one-out predictions, noise included."""
-        return self.leave_one_out()[1]
-
-    def predict(self, Phi: Any, return_std: bool = False) -> Any:
-        """Mean at new rows of the dictionary, and the standard deviation of a new observation (noise included).
-
-        `Phi` holds all columns of the dictionary, or those of `basis` alone.
-        """
-        rows = as_matrix(Phi, "Phi") if not (np.ndim(Phi) == 2 and np.shape(Phi)[1] == 0) else np.asarray(Phi, float)
-        if rows.shape[1] == self.n_candidates:
-            rows = rows[:, self.basis]
-        elif rows.shape[1] != self.n_basis:
-            raise ValueError(
-                f"Phi must have the {self.n_candidates} columns of the dictionary, or the {self.n_basis} in use; "
-                f"got shape {rows.shape}"
-            )
-        mean = np.asarray(rows @ self.coef)
-        if not return_std:
-            return mean
-        variance = self.posterior.variance(rows) if self.n_basis else np.zeros(len(rows))
-        return mean, np.sqrt(variance + 1.0 / self.beta)
