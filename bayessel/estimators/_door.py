@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from bayessel._check import FloatArray, as_float_array, check_magnitude
-from bayessel.errors import VersionWarning
+from bayessel.errors import NumericalWarning, VersionWarning
 from bayessel.result import Status
 
 #: numbers that deserve a second look come with a warning, not only with a status
@@ -32,7 +32,14 @@ def validated(estimator: Any, *data: Any, **options: Any) -> Any:
 
 
 class Versioned(BaseEstimator):
-    """Base of every estimator: pickles know which version fitted them."""
+    """Base of every estimator: pickles know which version fitted them, and a status that matters is said aloud."""
+
+    status_: Status
+
+    def _warn(self, stacklevel: int = 3) -> None:
+        """Warn where the status deserves it; the last thing that a fit does."""
+        if self.status_ in WARN_ABOUT:
+            warnings.warn(f"{self.status_.name}: {self.status_.value}", NumericalWarning, stacklevel=stacklevel)
 
     def _remember_version(self) -> None:
         self.version_ = version("bayessel")

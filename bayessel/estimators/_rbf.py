@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -11,8 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_matrix, as_positive_vector, one_of
 from bayessel.basis import KINDS, RBFDictionary
-from bayessel.errors import NumericalWarning
-from bayessel.estimators._door import WARN_ABOUT, Regressor, validated
+from bayessel.estimators._door import Regressor, validated
 from bayessel.linear import LinearFit, RidgeFit, RidgeState, Spectrum
 from bayessel.result import fingerprint
 
@@ -90,8 +88,7 @@ class RBFRegressor(RadialRegressor):
         self._fingerprint: str | None = fingerprint(X, y)
         self._remember_version()
         self._state: RidgeState | None = None
-        if self.status_ in WARN_ABOUT:
-            warnings.warn(f"{self.status_.name}: {self.status_.value}", NumericalWarning, stacklevel=2)
+        self._warn()
         return self
 
     def _needs_rows(self) -> bool:

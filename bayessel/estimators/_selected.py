@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -10,12 +9,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, one_of
-from bayessel.basis import LazyDesign, RBFDictionary
-from bayessel.errors import NumericalWarning
-from bayessel.estimators._door import WARN_ABOUT, validated
-from bayessel.estimators._rbf import RadialRegressor
+from bayessel.basis import RBFDictionary
+from bayessel.estimators._door import validated
+from bayessel.estimators._some_functions import SomeFunctionsRegressor, design_of
 from bayessel.linear import fit_abf
-from bayessel.result import Status, fingerprint, worst
+from bayessel.result import Status
 
 #: dictionaries with more entries (0.8 GB) are made column by column
 STORED = 100_000_000
@@ -23,10 +21,8 @@ STORED = 100_000_000
 ABF_ROWS = 500
 
 
-class SelectingRegressor(RadialRegressor):
+class SelectingRegressor(SomeFunctionsRegressor):
     """Base of the regressors that choose functions of a radial dictionary one by one; not for direct use."""
-
-    _several_outputs = False
 
     def _select(self, design: Any, y: FloatArray) -> Any:
         raise TypeError("a subclass selects")
@@ -43,24 +39,14 @@ class SelectingRegressor(RadialRegressor):
         self._set_dictionary(self._widths(X, y, centers), centers)
         d = self.dictionary_
         offered = RBFDictionary(centers, d.width, kind=d.kind, bias=False)  # the engine adds the bias, its prior flat
-        large = len(X) * offered.n_columns > STORED
-        fit = self._select(LazyDesign(offered, X) if large else offered.design(X), y)
-        self.fit_ = fit
-        last = [d.n_columns - 1] if self.bias else []
-        self.basis_ = np.concatenate([fit.basis, np.array(last, dtype=np.intp)]).astype(np.intp)
-        self.coef_ = np.append(fit.coef, [fit.intercept] if self.bias else [])
-        self.n_basis_ = len(self.basis_)
-        self.alpha_, self.beta_, self.noise_std_, self.gamma_ = fit.alpha, fit.beta, fit.noise_std, fit.gamma
-        self.log_evidence_, self.model_evidence_ = fit.log_evidence, fit.model_evidence
-        self.status_ = worst([*fit.notes, *self._width_notes])
-        self.history_ = [dict(step) for step in fit.history]
+        fit = self._select(design_of(offered, X, STORED), y)
+        self._remember(fit, X, y, self._width_notes)
+        if self.bias:
+            self.basis_ = np.append(fit.basis, d.n_columns - 1)
+            self.coef_ = np.append(fit.coef, fit.intercept)
+            self.n_basis_ = len(self.basis_)
         self.path_: Mapping[int, Any] = fit.path
-        self.n_rows_ = fit.n_rows
-        self.fingerprint_ = fingerprint(X, y)
-        self._remember_version()
-        self._inputs = X
-        if self.status_ in WARN_ABOUT:
-            warnings.warn(f"{self.status_.name}: {self.status_.value}", NumericalWarning, stacklevel=2)
+        self._warn()
         return self
 
     def _widths(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
@@ -85,11 +71,6 @@ class SelectingRegressor(RadialRegressor):
         check_is_fitted(self)
         X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
         return self.fit_.predict(self._in_use(X), return_std)
-
-    def _in_use(self, X: FloatArray) -> FloatArray:
-        """The selected functions at inputs X, the bias left out."""
-        basis = self.fit_.basis
-        return LazyDesign(self.dictionary_, X).columns(basis) if len(basis) else np.zeros((len(X), 0))
 
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
         """Errors of each training row predicted from all others with the selected functions, and their variances."""
@@ -169,8 +150,3 @@ class SelectingRegressor(RadialRegressor):
         ax.set_title(title, fontsize=10)
         ax.spines[["top", "right"]].set_visible(False)
         return ax
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = False
-        return tags

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Iterable
+from typing import Any, override
 
 from bayessel._check import FloatArray
 from bayessel.estimators._selected import SelectingRegressor
 from bayessel.linear import search
+from bayessel.result import Status
 
 
 class BasisSearchRegressor(SelectingRegressor):
@@ -90,12 +92,12 @@ class BasisSearchRegressor(SelectingRegressor):
         self.top = top
         self.max_size = max_size
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit to inputs (N, D) and a target (N,)."""
-        super().fit(X, y)
-        self.n_added_, self.n_removed_, self.seconds_ = self.fit_.n_added, self.fit_.n_removed, self.fit_.seconds
-        return self
+    @override
+    def _remember(self, fit: Any, X: FloatArray, y: FloatArray, notes: Iterable[Status]) -> None:
+        super()._remember(fit, X, y, notes)
+        self.n_added_, self.n_removed_, self.seconds_ = fit.n_added, fit.n_removed, fit.seconds
 
+    @override
     def _select(self, design: Any, y: FloatArray) -> Any:
         return search(
             design,
@@ -107,5 +109,6 @@ class BasisSearchRegressor(SelectingRegressor):
             max_size=self.max_size,
         )
 
+    @override
     def _path_label(self) -> str:
         return "log model evidence" if self.objective == "evidence" else f"{self.objective} (larger is better)"

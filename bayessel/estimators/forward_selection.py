@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, override
 
 from bayessel._check import FloatArray
 from bayessel.estimators._selected import SelectingRegressor
@@ -104,6 +104,7 @@ class ForwardSelectionRegressor(SelectingRegressor):
         self.folds = folds
         self.random_state = random_state
 
+    @override
     def _select(self, design: Any, y: FloatArray) -> Any:
         folds = min(self.folds, len(y)) if isinstance(self.folds, int) and len(y) > 1 else self.folds
         return forward_select(
@@ -118,5 +119,6 @@ class ForwardSelectionRegressor(SelectingRegressor):
             random_state=self.random_state,
         )
 
+    @override
     def _path_label(self) -> str:
         return _LABELS.get(str(self.stop), "criterion")

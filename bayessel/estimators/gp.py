@@ -16,7 +16,7 @@ from bayessel.covariance import Covariance
 from bayessel.errors import NumericalWarning, SamplingWarning
 from bayessel.estimators import _chains, _left_out
 from bayessel.estimators._bar import progress
-from bayessel.estimators._door import WARN_ABOUT, Regressor, validated
+from bayessel.estimators._door import Regressor, validated
 from bayessel.estimators._sparse_predictor import SparsePredictor
 from bayessel.estimators.standardise import Standardisation
 from bayessel.gp import Mixture, Predictor, SparseFit, fit_map, fit_sparse
@@ -308,8 +308,7 @@ class GPRegressor(Regressor):
         if any(cause in notes for cause in _CAUSES):
             notes = [note for note in notes if note is not Status.CHAINS_DISAGREE]
         self.status_ = worst(notes)
-        if self.status_ in WARN_ABOUT:
-            warnings.warn(f"{self.status_.name}: {self.status_.value}", NumericalWarning, stacklevel=3)
+        self._warn(4)
 
     def _draws(self) -> FloatArray | None:
         """All draws, (S, k); None where there are none."""

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_positive, one_of
-from bayessel.basis import LazyDesign, radial, scaled_distances
-from bayessel.errors import NumericalWarning
-from bayessel.estimators._door import WARN_ABOUT, validated
-from bayessel.estimators._rbf import RadialRegressor
+from bayessel.basis import radial, scaled_distances
+from bayessel.estimators._door import validated
+from bayessel.estimators._some_functions import SomeFunctionsRegressor, design_of
 from bayessel.linear import fit_evidence, fit_rvm
 from bayessel.linear.healing import Healing, KernelFeatures
 from bayessel.linear.rvm_width import STORED, fit_rvm_width
-from bayessel.result import Status, fingerprint, worst
+from bayessel.result import Status
 
 AUGMENTS = ("function", "process")
 PRECISIONS = ("var", "mean", "evidence")
@@ -24,7 +22,7 @@ PRECISIONS = ("var", "mean", "evidence")
 PROCESS_RANK = 300
 
 
-class RVMRegressor(RadialRegressor):
+class RVMRegressor(SomeFunctionsRegressor):
     r"""Relevance vector machine: sparse Bayesian regression on radial functions.
 
     The model is :math:`t = \Phi w + \epsilon`, :math:`w_i \sim N(0, 1/\alpha_i)`, :math:`\epsilon \sim N(0, 1/\beta)`;
@@ -91,8 +89,6 @@ class RVMRegressor(RadialRegressor):
     (True, True)
     """
 
-    _several_outputs = False
-
     def __init__(
         self,
         width: Any = 1.0,
@@ -130,23 +126,11 @@ class RVMRegressor(RadialRegressor):
             self._set_dictionary(float(found.widths[0]) if self.width == "fit" else found.widths, centers)
         else:
             self._set_dictionary(self.width, centers)
-            entries = len(X) * self.dictionary_.n_columns
-            design = LazyDesign(self.dictionary_, X) if entries > STORED else self.dictionary_.design(X)
-            fit = fit_rvm(design, y, init=self.init)
-        self.fit_ = fit
-        self.basis_, self.coef_, self.alpha_, self.n_basis_ = fit.basis, fit.coef, fit.alpha, fit.n_basis
-        self.beta_, self.noise_std_, self.gamma_ = fit.beta, fit.noise_std, fit.gamma
-        self.log_evidence_, self.model_evidence_ = fit.log_evidence, fit.model_evidence
-        self.status_ = worst([fit.status, *notes])
-        self.history_ = [dict(step) for step in fit.history]
-        self.n_rows_ = fit.n_rows
-        self.fingerprint_ = fingerprint(X, y)
-        self._remember_version()
-        self._inputs = X
+            fit = fit_rvm(design_of(self.dictionary_, X, STORED), y, init=self.init)
+        self._remember(fit, X, y, notes)
         kind = self._augment(self.augment)
         self._healing = None if kind is None else (kind, self._healed(kind))
-        if self.status_ in WARN_ABOUT:
-            warnings.warn(f"{self.status_.name}: {self.status_.value}", NumericalWarning, stacklevel=2)
+        self._warn()
         return self
 
     # ---- predicting
@@ -187,11 +171,6 @@ class RVMRegressor(RadialRegressor):
         if columns == "all":
             return rvm(self.dictionary_.design(self._inputs), self.fit_.target, prior, collapsed, names=names)
         return rvm(self.fit_.design, self.fit_.target, prior, collapsed, names=[names[i] for i in self.basis_])
-
-    def _in_use(self, X: FloatArray) -> FloatArray:
-        if not self.n_basis_:
-            return np.zeros((len(X), 0))
-        return LazyDesign(self.dictionary_, X).columns(self.basis_)
 
     def _nothing(self, n: int, return_std: bool) -> Any:
         """Prediction of a fit that kept no function."""
@@ -259,8 +238,3 @@ class RVMRegressor(RadialRegressor):
         else:
             variance = float(t.var())
         return 1.0 / variance if variance > 0.0 else np.inf
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = False
-        return tags
