@@ -90,24 +90,22 @@ def forward(weights: Weights, X: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def backward(weights: Weights, X: FloatArray, Z: FloatArray, df: FloatArray) -> FloatArray:
     """Derivatives of a loss by the packed weights (…, size), given those by the outputs, df (…, n, K)."""
+    parts = backward_parts(weights.hidden_output, X, Z, df)
+    return np.concatenate([part.reshape((*df.shape[:-2], -1)) for part in parts], axis=-1)
+
+
+def backward_parts(v: FloatArray, X: FloatArray, Z: FloatArray, df: FloatArray) -> Weights:
+    """The same by name, from the hidden-to-output weights v (…, H, K): the only ones that the derivatives need."""
     turned = np.swapaxes(df, -1, -2)
-    below = slopes(weights, Z, df)
-    parts = Weights(
+    below = df @ np.swapaxes(v, -1, -2)
+    below *= 1.0 - Z * Z
+    return Weights(
         below.sum(axis=-2),
         X.T @ below,
         df.sum(axis=-2),
         np.swapaxes(turned @ Z, -1, -2),
         np.swapaxes(turned @ X, -1, -2),
     )
-    lead = df.shape[:-2]
-    return np.concatenate([part.reshape((*lead, -1)) for part in parts], axis=-1)
-
-
-def slopes(weights: Weights, Z: FloatArray, df: FloatArray) -> FloatArray:
-    """Derivatives by the hidden units' inputs Xu + a, (…, n, H): df vᵀ (1 − Z²)."""
-    below = df @ np.swapaxes(weights.hidden_output, -1, -2)
-    below *= 1.0 - Z * Z
-    return below
 
 
 def default_hidden(n: int, inputs: int, outputs: int = 1) -> int:

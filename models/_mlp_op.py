@@ -1,0 +1,142 @@
+"""The network as one PyTensor node and its derivatives as a second one: one forward pass, one backward pass.
+
+The forward node also gives the hidden values, from which the backward node goes on; nothing is computed twice. Both are
+NumPy when interpreted and compiled loops and matrix products with numba (`bayessel.mlp.compiled`).
+"""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.gradient import DisconnectedType, disconnected_type, pullback
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+from pytensor.graph.replace import graph_replace
+from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
+
+from bayessel.mlp import compiled, network
+
+
+class Network(Op):
+    """(a, u, b, v, w, X) -> outputs f (n, K) and hidden values Z (n, H); the weights in the order of `Weights`."""
+
+    __props__ = ()
+    gufunc_signature = "(h),(d,h),(k),(h,k),(d,k),(n,d)->(n,k),(n,h)"
+
+    def make_node(self, *inputs: Any) -> Apply:
+        """Shapes known at compile time are passed on: broadcasting relies on them."""
+        tensors = [pt.as_tensor_variable(x) for x in inputs]
+        if [x.ndim for x in tensors] != [1, 2, 1, 2, 2, 2]:
+            raise TypeError(f"a network takes (a, u, b, v, w, X) of 1, 2, 1, 2, 2, 2 axes, got {tensors}")
+        n, K, H = tensors[5].type.shape[0], tensors[2].type.shape[0], tensors[0].type.shape[0]
+        outputs = [pt.tensor(dtype="float64", shape=(n, K)), pt.tensor(dtype="float64", shape=(n, H))]
+        return Apply(self, tensors, outputs)
+
+    def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
+        """NumPy at run time."""
+        *weights, X = inputs
+        outputs[0][0], outputs[1][0] = network.forward(network.Weights(*weights), X)
+
+    def infer_shape(self, fgraph: Any, node: Any, shapes: Any) -> Any:
+        """(n, K) and (n, H)."""
+        n = shapes[5][0]
+        return [(n, shapes[2][0]), (n, shapes[0][0])]
+
+    def connection_pattern(self, node: Any) -> Any:
+        """The inputs X are data."""
+        return [[True, True]] * 5 + [[False, False]]
+
+    def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> Any:
+        """One backward pass from the hidden values of the forward pass."""
+        by_f, by_Z = cotangents
+        if not isinstance(by_Z.type, DisconnectedType):  # somebody uses Z itself, or asks for second derivatives
+            return [*_written_out(plain, inputs, range(5), outputs, cotangents), disconnected_type()]
+        return [*backward_pass(inputs[3], inputs[5], outputs[1], by_f), disconnected_type()]
+
+
+class BackwardPass(Op):
+    """(v, X, Z, ∂/∂f) -> ∂/∂(a, u, b, v, w)."""
+
+    __props__ = ()
+    gufunc_signature = "(h,k),(n,d),(n,h),(n,k)->(h),(d,h),(k),(h,k),(d,k)"
+
+    def make_node(self, *inputs: Any) -> Apply:
+        """Five arrays of the shapes of the weights."""
+        tensors = [pt.as_tensor_variable(x) for x in inputs]
+        (H, K), D = tensors[0].type.shape, tensors[1].type.shape[1]
+        shapes: Any = ((H,), (D, H), (K,), (H, K), (D, K))
+        return Apply(self, tensors, [pt.tensor(dtype="float64", shape=shape) for shape in shapes])
+
+    def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
+        """NumPy at run time."""
+        v, X, Z, df = inputs
+        for cell, value in zip(outputs, network.backward_parts(v, X, Z, df), strict=True):
+            cell[0] = value
+
+    def infer_shape(self, fgraph: Any, node: Any, shapes: Any) -> Any:
+        """The shapes of the weights."""
+        (H, K), D = shapes[0], shapes[1][1]
+        return [(H,), (D, H), (K,), (H, K), (D, K)]
+
+    def connection_pattern(self, node: Any) -> Any:
+        """For second derivatives; the inputs X are data."""
+        return [[True] * 5, [False] * 5, [True] * 5, [True] * 5]
+
+    def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> Any:
+        """Second derivatives, from the same formulas written out: rare, so no pass of their own."""
+        by_v, by_Z, by_df = _written_out(_plain_backward, inputs, (0, 2, 3), outputs, cotangents)
+        return [by_v, disconnected_type(), by_Z, by_df]
+
+
+def plain(a: Any, u: Any, b: Any, v: Any, w: Any, X: Any) -> list[Any]:
+    """The network in PyTensor's own operations."""
+    Z = pt.tanh(X @ u + a)
+    return [Z @ v + X @ w + b, Z]
+
+
+def _plain_backward(v: Any, X: Any, Z: Any, df: Any) -> list[Any]:
+    below = (df @ v.T) * (1.0 - Z**2)
+    return [below.sum(axis=0), X.T @ below, df.sum(axis=0), Z.T @ df, X.T @ df]
+
+
+def _written_out(formulas: Any, inputs: Any, wanted: Any, outputs: Any, cotangents: Any) -> list[Any]:
+    """PyTensor's derivatives of the formulas by the `wanted` inputs, each input a variable of its own."""
+    own = [x.type() for x in inputs]
+    zeros = [isinstance(g.type, DisconnectedType) for g in cotangents]
+    by = [pt.zeros_like(x) if zero else g for zero, g, x in zip(zeros, cotangents, outputs, strict=True)]
+    # the inputs may depend on each other, and PyTensor would follow them
+    found: Any = pullback(formulas(*own), [own[k] for k in wanted], by)
+    return graph_replace(found, dict(zip(own, inputs, strict=True)), strict=False)
+
+
+network_outputs = Network()
+backward_pass = BackwardPass()
+
+# PyTensor keeps machine code by the name of the Op and this number, not by what the code does
+_VERSION = zlib.crc32(b"".join(Path(file).read_bytes() for file in (compiled.__file__, __file__)))
+
+
+@register_funcify_default_op_cache_key(Network)
+def _numba_network(op: Network, node: Any, **kwargs: Any) -> Any:
+    @numba_njit
+    def network_forward(a: Any, u: Any, b: Any, v: Any, w: Any, X: Any) -> Any:
+        contiguous = np.ascontiguousarray
+        return compiled.forward(
+            contiguous(a), contiguous(u), contiguous(b), contiguous(v), contiguous(w), contiguous(X)
+        )
+
+    return network_forward, _VERSION
+
+
+@register_funcify_default_op_cache_key(BackwardPass)
+def _numba_backward(op: BackwardPass, node: Any, **kwargs: Any) -> Any:
+    @numba_njit
+    def network_backward(v: Any, X: Any, Z: Any, df: Any) -> Any:
+        contiguous = np.ascontiguousarray
+        return compiled.backward(contiguous(v), contiguous(X), contiguous(Z), contiguous(df))
+
+    return network_backward, _VERSION
