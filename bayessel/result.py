@@ -14,6 +14,10 @@ class Status(Enum):
     """How a fit ended; the value is the advice. Ordered from harmless to serious."""
 
     CONVERGED = "converged"
+    COLLINEAR_SKIPPED = (
+        "some candidate functions are zero, copies of functions in use (which then count as one), or lie to rounding "
+        "in their span, so that nothing could be said of them; very wide or very narrow functions do"
+    )
     FEW_WELL_DETERMINED = (
         "fewer than 3 well-determined parameters (or fewer than 3 rows left for the noise): the Gaussian approximation "
         "of the third-level evidence would be poor, so it was integrated exactly over a range of lambda"
@@ -31,10 +35,6 @@ class Status(Enum):
     )
     PURE_NOISE = (
         "the evidence prefers a model without signal: the weights are shrunk to zero; try another width or inputs"
-    )
-    COLLINEAR_SKIPPED = (
-        "some candidate functions are zero, copies of functions in use (which then count as one), or lie to rounding "
-        "in their span, so that nothing could be said of them; very wide or very narrow functions do"
     )
     AT_BOUND = "the optimum lies on the edge of the search range; the data do not determine this parameter"
     ILL_CONDITIONED = (

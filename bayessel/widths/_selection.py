@@ -55,7 +55,7 @@ def evaluate(problem: Problem, place: Place, starts: Sequence[Any] = (), beaten:
 
 def _best(design: Any, t: FloatArray, centre: bool) -> SearchFit:
     """The smallest model, of all that both strategies came by, whose evidence is within a nat of the best."""
-    fits = [search(design, t, strategy, centre=centre) for strategy in STRATEGIES]
+    fits = [search(design, t, strategy, centre=centre, within=0.0) for strategy in STRATEGIES]
     first = max(fits, key=lambda fit: fit.model_evidence if np.isfinite(fit.model_evidence) else -np.inf)
     seen = [(size, -point.value, point.basis) for fit in fits for size, point in fit.path.items()]
     small = min(

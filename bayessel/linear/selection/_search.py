@@ -34,13 +34,17 @@ def search(
     max_size: int | None = None,
     max_steps: int = 100_000,
     tol: float = 0.1,
+    within: float = 1.0,
     callback: Callable[[Search], None] | None = None,
 ) -> SearchFit:
     r"""Select basis functions by a search that the model evidence guides (Barrio, Romero and Belanche 2010).
 
     One precision for all weights and one for the noise; functions are added and removed one at a time, the precisions
     re-estimated after each change. The search ends when the model is max(15, 0.3 m) functions larger than the best one
-    seen, of m functions. Every added function costs one pass over the dictionary, removed ones none.
+    seen, of m functions. Every added function costs one pass over the dictionary at most, removed ones none.
+
+    What is returned is the smallest model seen whose evidence is within a nat of the best: among functions that overlap
+    the evidence is flat, and the highest value may lie at any of dozens of sizes.
 
     Parameters
     ----------
@@ -68,6 +72,10 @@ def search(
         Most functions added and removed altogether.
     tol
         The precisions are left alone while re-estimation would move them by less than `tol` standard deviations.
+    within
+        Nats by which the model returned may be worse than the best one seen, so that it is smaller. With 0 it is the
+        one the strategy ends with, as in the paper: the best, for 'oscil(c)' the best of the size it went around. (For
+        `score` 'loo', N/2 times the logarithm of the mean squared error.)
     callback
         Called with the `Search` after every change; an exception ends the search, KeyboardInterrupt keeps what is
         there.
@@ -90,8 +98,9 @@ def search(
     if max_size is not None:
         as_count(max_size, "max_size")
     as_count(max_steps, "max_steps")
-    if not (isinstance(tol, int | float) and not isinstance(tol, bool) and np.isfinite(tol) and tol >= 0.0):
-        raise ValueError(f"tol must be a number of at least 0, got {tol!r}")
+    for name, value in (("tol", tol), ("within", within)):
+        if not (isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value) and value >= 0.0):
+            raise ValueError(f"{name} must be a number of at least 0, got {value!r}")
     objective, drive = Objective.named(score), parse(strategy)
     columns = columns.store()
     entries = columns.shape[0] * columns.shape[1]
@@ -108,8 +117,9 @@ def search(
                 chosen = place.model.active if isinstance(place, Place) else None
             except KeyboardInterrupt:
                 notes.append(Status.INTERRUPTED)
-        if chosen is None:
-            chosen = work.path[work.best_size].basis if work.best_size else ()
+        if chosen is None or within > 0.0:
+            size = work.smallest(float(within)) if within > 0.0 else work.best_size
+            chosen = work.path[size].basis if size else ()
         order = np.array(chosen, dtype=np.intp)
         if work.steps_left < 1:
             notes.append(Status.STEP_LIMIT)

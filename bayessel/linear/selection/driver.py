@@ -167,6 +167,13 @@ class Search:
             self.path[self.size] = PathPoint(worth, self.path[self.size].basis)
         return True
 
+    def smallest(self, within: float) -> int:
+        """Size of the smallest model seen that is at most `within` nats worse than the best; 0 where there is none."""
+        for size in sorted(self.path):
+            if self.objective.behind(self.path[size].value, self.best_value, self.model.n_rows) <= within:
+                return size
+        return 0
+
     def snapshot(self) -> Place:
         """Copy the model, to come back to it."""
         return Place(self.model.snapshot(), self.small, self.held, self.level, self.value)

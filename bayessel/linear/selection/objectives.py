@@ -75,6 +75,16 @@ class Objective:
             return -float(np.mean(errors**2)) * unit**2
         return float(log_normal(errors, variances).sum()) + shift
 
+    def behind(self, value: float, best: float, n_rows: int) -> float:
+        """How many nats a value is worse than the best.
+
+        Evidence and lengths are in nats. A mean squared error is made a log density of `n_rows` errors whose variance
+        it is.
+        """
+        if self.name == "loo":
+            return float(0.5 * n_rows * np.log(value / best)) if best < 0.0 else (0.0 if value == best else np.inf)
+        return best - value
+
     def _flags(self, model: WorkingModel, weights: FloatArray) -> float:
         return float((len(weights) + 1) * np.log(model.n_columns + int(model.centre)))
 

@@ -1,8 +1,8 @@
 r"""Orders in which functions are added and removed (Barrio, Romero and Belanche 2010, section 4).
 
 A strategy is anything that can be called with a `Search`: it calls ``search.add()`` and ``search.remove()`` until
-``search.going`` is over. What it returns, a snapshot or nothing, is the model it stands for; nothing means the best
-that was seen. One of your own::
+``search.going`` is over. What it returns, a snapshot or nothing, is the model it stands for (returned with
+``within=0``); nothing means the best that was seen. One of your own::
 
     def two_steps_back(search):
         while search.going and search.add():
@@ -81,7 +81,7 @@ class Oscil:
     """Oscillate around the size that forward selection found: add s, remove 2 s, add s.
 
     After an improvement s = 1, else s grows by one; the swing with s = c is the last one tried. Every swing starts from
-    the best model of that size, and that is what is returned.
+    the best model of that size, and that is what it stands for.
     """
 
     c: int = 5
