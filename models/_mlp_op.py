@@ -41,8 +41,9 @@ class Network(Op):
         *weights, X = inputs
         outputs[0][0], outputs[1][0] = network.forward(network.Weights(*weights), X)
 
-    def infer_shape(self, fgraph: Any, node: Any, shapes: Any) -> Any:
-        """(n, K) and (n, H)."""
+    def infer_shape(self, *arguments: Any) -> Any:
+        """(n, K) and (n, H); the shapes of the inputs come last, after one or two arguments by PyTensor's version."""
+        shapes = arguments[-1]
         n = shapes[5][0]
         return [(n, shapes[2][0]), (n, shapes[0][0])]
 
@@ -77,8 +78,9 @@ class BackwardPass(Op):
         for cell, value in zip(outputs, network.backward_parts(v, X, Z, df), strict=True):
             cell[0] = value
 
-    def infer_shape(self, fgraph: Any, node: Any, shapes: Any) -> Any:
+    def infer_shape(self, *arguments: Any) -> Any:
         """The shapes of the weights."""
+        shapes = arguments[-1]
         (H, K), D = shapes[0], shapes[1][1]
         return [(H,), (D, H), (K,), (H, K), (D, K)]
 
