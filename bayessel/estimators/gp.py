@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayessel._check import FloatArray, as_count, as_flag, as_float_array, one_of
+from bayessel._check import FloatArray, as_count, as_flag, one_of
 from bayessel._numerics import few_threads
 from bayessel.covariance import Covariance
-from bayessel.errors import NumericalWarning, SamplingWarning
-from bayessel.estimators import _chains, _left_out
-from bayessel.estimators._bar import progress
-from bayessel.estimators._door import Regressor, validated
+from bayessel.errors import SamplingWarning
+from bayessel.estimators import _chains
+from bayessel.estimators._process import ProcessPredictions
+from bayessel.estimators._relevance import in_units, of_draws
 from bayessel.estimators._sparse_predictor import SparsePredictor
 from bayessel.estimators.standardise import Standardisation
-from bayessel.gp import Mixture, Predictor, SparseFit, fit_map, fit_sparse
+from bayessel.gp import Predictor, SparseFit, fit_map, fit_sparse
 from bayessel.result import Status, fingerprint, worst
 
 if TYPE_CHECKING:
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 
 #: an exact fit holds 24 n² bytes: 10 GB here
 MOST_ROWS = 20_000
-#: test points worked on at a time; what is kept of all of them is what was asked for
-CHUNK = 4096
 #: chains that differ by more, or tell less, get a status
 LARGEST_RHAT, LEAST_ESS = 1.05, 50.0
 #: parameters that chains which go on cannot change
@@ -39,7 +36,7 @@ _CAUSES = (Status.CONSTANT_TARGET, Status.TOO_FEW_ROWS)
 _AT_LEAST = 1e-3
 
 
-class GPRegressor(Regressor):
+class GPRegressor(ProcessPredictions):
     r"""Gaussian-process regression: gp-map and gp-mc of Rasmussen (1996).
 
     The function has the covariance :math:`C(x,x') = a_0 + a_1 x\cdot x' + v_0 \exp(-\frac12 \sum_i w_i (x_i-x_i')^2)`,
@@ -127,8 +124,6 @@ class GPRegressor(Regressor):
     >>> bool(abs(mean[0] - np.sin(0.5)) < 0.1), bool(std[1] > 3 * std[0])
     (True, True)
     """
-
-    _several_outputs = False
 
     def __init__(
         self,
@@ -310,13 +305,6 @@ class GPRegressor(Regressor):
         self.status_ = worst(notes)
         self._warn(4)
 
-    def _draws(self) -> FloatArray | None:
-        """All draws, (S, k); None where there are none."""
-        if self.trace_ is None or not self.trace_["posterior"].sizes["draw"]:
-            return None
-        theta = self.trace_["posterior"]["theta"].values
-        return np.asarray(theta.reshape(-1, theta.shape[2]))
-
     def _middle(self) -> FloatArray:
         """One state to stand for all: the mode, or the medians of the draws."""
         draws = self._draws()
@@ -331,95 +319,15 @@ class GPRegressor(Regressor):
     @property
     def relevance_(self) -> pd.DataFrame | None:
         """Lengths of the inputs with central 95 % intervals, of the draws or by Laplace's approximation at the mode."""
-        import pandas as pd
-
         check_is_fitted(self)
-        m, draws = self._rows[0].shape[1], self._draws()
         if self.width_ is None:
             return None
+        m, draws = self._rows[0].shape[1], self._draws()
         if draws is None:
             table = self.fit_.relevance.copy()
         else:
-            weights = np.array([self.covariance_.relevance(theta, m) for theta in draws])
-            table = pd.DataFrame({"weight": np.zeros(m), "length": np.full(m, np.inf)})
-            table[["lower", "upper", "std"]] = np.nan
-            used = (weights > 0.0).all(axis=0)  # a term may look at some of the inputs only
-            lengths = weights[:, used] ** -0.5
-            table.loc[used, ["lower", "length", "upper"]] = np.quantile(lengths, [0.025, 0.5, 0.975], axis=0).T
-            table.loc[used, "std"] = np.log(lengths).std(axis=0)
-            table.loc[used, "weight"] = table.loc[used, "length"] ** -2.0
-        table["standardised"] = table["length"]
-        for name in ("length", "lower", "upper"):
-            table[name] *= self._units.input_scale
-        names = getattr(self, "feature_names_in_", None)
-        table.index = pd.Index(range(m) if names is None else names, name="input")
-        return table[["length", "lower", "upper", "standardised", "weight", "std"]]
-
-    # ---- predicting
-
-    def predict(self, X: Any, return_std: bool = False, return_quantiles: Any = None) -> Any:
-        """Mean at new inputs, (N,): the best guess under squared loss.
-
-        Parameters
-        ----------
-        X : (N, D) array
-        return_std : bool
-            Also the standard deviation of a new observation there, (N,).
-        return_quantiles : sequence of probabilities, optional
-            Also these quantiles of a new observation, (len(return_quantiles), N), after the others.
-        """
-        check_is_fitted(self)
-        X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
-        wanted: list[Callable[[Mixture], FloatArray]] = [lambda mixture: mixture.mean]
-        if as_flag(return_std, "return_std"):
-            wanted.append(lambda mixture: mixture.std)
-        if return_quantiles is not None:
-            levels = np.atleast_1d(as_float_array(return_quantiles, "return_quantiles"))
-            Mixture(np.zeros((1, 1)), np.ones((1, 1))).quantiles(levels)  # bad levels are better known before the work
-            wanted.append(lambda mixture: mixture.quantiles(levels))
-        found = self._over(X, wanted, variance=len(wanted) > 1)
-        return found[0] if len(found) == 1 else tuple(found)
-
-    def predict_median(self, X: Any) -> FloatArray:
-        """Median of a new observation at new inputs, (N,): the best guess under absolute loss; computed, exact."""
-        check_is_fitted(self)
-        X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
-        return self._over(X, [lambda mixture: mixture.median], variance=len(self._predictor) > 1)[0]
-
-    def predictive(self, X: Any, noise: bool = True) -> Mixture:
-        """Whole predictive distributions at new inputs: of observations, or with ``noise=False`` of the function."""
-        check_is_fitted(self)
-        X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
-        noise = as_flag(noise, "noise")
-        return self._mixture(X, noise=noise)
-
-    def log_predictive_density(self, X: Any, y: Any, widen: bool = False) -> FloatArray:
-        """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need.
-
-        `widen` widens mixtures that would be a row of separate peaks, as the 1996 program did: it saves a run with few
-        states from ridiculous densities between them.
-        """
-        check_is_fitted(self)
-        X, y = self._validate(X, y, reset=False)
-        widen = as_flag(widen, "widen")
-
-        def density(mixture: Mixture, part: slice) -> FloatArray:
-            return (mixture.widened() if widen else mixture).log_density(y[part])
-
-        return self._over(X, [density], parts=True)[0]
-
-    def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
-        """Errors of each training row predicted from all others, and the variances of those predictions.
-
-        Noise included, in units of y. Exact for the mode (its hyperparameters stay). "mc": the hyperparameters too are
-        those without the row, by importance weights, Pareto-smoothed.
-        """
-        mixture = self._left_out()
-        return self._units.target_scale * (self._rows[1] - mixture.mean), self._units.target_scale**2 * mixture.variance
-
-    def log_leave_one_out(self) -> FloatArray:
-        """log p(y_n | x_n, all other rows) of each training row, in nats and in units of y."""
-        return self._left_out().log_density(self._rows[1]) - self._units.log_scale
+            table = of_draws(np.array([self.covariance_.relevance(theta, m) for theta in draws]))
+        return in_units(table, self._units.input_scale, getattr(self, "feature_names_in_", None))
 
     def to_pymc(self) -> Any:
         """The model in standardised units as a `pymc.Model`, RV ``theta``, for samplers of your own."""
@@ -427,50 +335,3 @@ class GPRegressor(Regressor):
 
         check_is_fitted(self, "covariance_")
         return gp(*self._rows, self.covariance_)
-
-    def _left_out(self) -> Mixture:
-        """Predictions of each row from the others, standardised units: of all draws, where there are some."""
-        check_is_fitted(self)
-        draws, n = self._draws(), len(self._rows[1])
-        if self._every is None:
-            self._every = self._predictor if draws is None else Predictor(*self._rows, self.covariance_, draws)
-        states = len(self._every)
-        with few_threads(n**2), progress(self.progressbar, states, float(states) * n**3, "leaving out") as tell:
-            mixture = self._every.leave_one_out(tell)
-        if draws is None or len(draws) < _left_out.FEW_DRAWS:
-            return mixture
-        found, densities, self.pareto_k_ = _left_out.weighted(mixture, self._rows[1])
-        if said := _left_out.doubts(self.pareto_k_, len(draws)):
-            warnings.warn(said, NumericalWarning, stacklevel=3)
-        if "log_likelihood" not in self.trace_:
-            _left_out.tell_arviz(self.trace_, densities - self._units.log_scale)
-        return found
-
-    def _mixture(self, X: FloatArray, noise: bool = True, variance: bool = True, tell: Any = None) -> Mixture:
-        with few_threads(len(self._rows[1]) ** 2):
-            found = self._predictor(self._units.inputs(X), noise, variance, tell)
-        return found.scaled(self._units.target_shift, self._units.target_scale)
-
-    def _over(self, X: FloatArray, wanted: list[Any], variance: bool = True, parts: bool = False) -> list[FloatArray]:
-        """What is wanted of the predictive distributions, in pieces that fit into memory."""
-        n = len(self._rows[1])
-        rows = max(CHUNK, 4 * n)  # the factors of a large problem are computed once per piece
-        found: list[list[FloatArray]] = [[] for _ in wanted]
-        points = len(self._predictor) * len(X)
-        with progress(self.progressbar, points, float(points) * n * (n if variance else 1)) as tell:
-            for begin in range(0, len(X), rows):
-                part = slice(begin, begin + rows)
-
-                def told(done: int, total: int, begin: int = begin) -> None:
-                    if tell is not None:
-                        tell(begin * len(self._predictor) + done, total)
-
-                mixture = self._mixture(X[part], variance=variance, tell=told)
-                for values, function in zip(found, wanted, strict=True):
-                    values.append(function(mixture, part) if parts else function(mixture))
-        return [np.concatenate(values, axis=-1) for values in found]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = False
-        return tags
