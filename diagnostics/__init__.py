@@ -1,6 +1,6 @@
 """Reading results: curves over kernel widths, pictures and reports. Nothing here fits a model."""
 
-from bayessel.diagnostics import calibration
+from bayessel.diagnostics import calibration, delve
 from bayessel.diagnostics._bridge import Bridge, bridge_sampling
 from bayessel.diagnostics._compare import compare
 from bayessel.diagnostics._comparison import WidthComparison
@@ -28,6 +28,7 @@ __all__ = [
     "compare",
     "convergence",
     "credible_widths",
+    "delve",
     "flag_length",
     "mdl_alpha",
     "mdl_w",

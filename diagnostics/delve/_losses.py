@@ -1,0 +1,52 @@
+"""The three losses of DELVE, in units in which guessing without looking at the inputs costs about one, or nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from bayessel._check import FloatArray, as_float_array, as_target, one_of
+
+LOSSES = ("squared", "absolute", "log")
+
+
+def standardised_losses(y: npt.ArrayLike, prediction: npt.ArrayLike, loss: str = "squared") -> FloatArray:
+    r"""Losses of single test cases, standardised by the test set.
+
+    Parameters
+    ----------
+    y : array (J,)
+        Targets of the test set.
+    prediction : array (J,)
+        "squared": predicted means; "absolute": medians; "log": log predictive densities of the targets.
+    loss : {"squared", "absolute", "log"}
+        :math:`(y-\hat y)^2` by the variance of the targets; :math:`|y-\hat y|` by their mean absolute deviation from
+        the median; :math:`-\log p(y)` less that of a Gaussian with their mean and standard deviation.
+
+    Returns
+    -------
+    array (J,)
+        The mean is 1, 1 and 0 for the best constant guess.
+
+    Examples
+    --------
+    >>> y = [0.0, 1.0, 2.0, 5.0]
+    >>> float(standardised_losses(y, [2.0] * 4).mean())
+    1.0
+    """
+    one_of(loss, "loss", LOSSES)
+    target = as_float_array(y, "y")
+    target = as_target(target, len(target), "y")
+    said = as_target(prediction, len(target), "prediction")
+    if loss == "absolute":
+        unit = float(np.mean(np.abs(target - np.median(target))))
+    else:
+        unit = float(np.std(target))
+    if not unit > 0.0:
+        raise ValueError(f"y must vary, got {len(target)} times {target[0]:g}: there is no unit for the loss")
+    if loss == "squared":
+        return ((target - said) / unit) ** 2
+    if loss == "absolute":
+        return np.abs(target - said) / unit
+    z = (target - target.mean()) / unit
+    return np.asarray(-said - 0.5 * z**2 - np.log(unit) - 0.5 * np.log(2.0 * np.pi))
