@@ -224,6 +224,7 @@ def test_a_penalty_that_diverges_starts_again():
     w, e = rng.normal(size=(2, 200))
     e -= 0.98 * (w @ e) / (w @ w) * w
     assert fitted_penalty(w, e, 1e-6) == 1e-6
+    assert fitted_penalty(np.array([1e-170, 0.0]), np.array([1e-20, 1.0]), 1e-6) == 1e-6  # g² is less than any number
 
 
 # --- where it ends ---------------------------------------------------------------------------------------------

@@ -22,7 +22,10 @@ def fitted_penalty(w: FloatArray, e: FloatArray, start: float) -> float:
         if g == 0.0 or rest == 0.0:
             return start
         epsilon = (len(e) - kappa / (kappa + lam)) / rest
-        lam = kappa / (g**2 * (kappa + lam)) / epsilon
-        if not np.isfinite(lam) or lam <= 0.0:
+        below = g * g * (kappa + lam) * epsilon
+        if not 0.0 < below < np.inf:  # g² may be smaller than any number: λ diverges
+            return start
+        lam = kappa / below
+        if not 0.0 < lam < np.inf:
             return start
     return lam if lam <= LARGEST_PENALTY else start
