@@ -1,8 +1,10 @@
 """Forward selection against refits of every candidate, closed forms, scikit-learn, and its own promises."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
-from sklearn.linear_model import OrthogonalMatchingPursuit
+from sklearn.linear_model import orthogonal_mp
 
 from bayessel.basis import LazyDesign, RBFDictionary
 from bayessel.diagnostics import compare
@@ -115,13 +117,16 @@ def test_the_numbers_of_a_winner_are_measured_and_not_subtracted(rng, monkeypatc
 
 @pytest.mark.parametrize("seed", range(10))
 def test_ols_is_orthogonal_matching_pursuit_on_orthogonal_columns(seed):
+    """The same functions in the same order, whatever their lengths."""
     rng = np.random.default_rng([1, seed])
     F = np.linalg.qr(rng.normal(size=(60, 25)))[0]
     t = F @ rng.normal(size=25) + 0.3 * rng.normal(size=60)
-    fit = forward_select(F, t, "ols", None, max_size=8)
-    peer = OrthogonalMatchingPursuit(n_nonzero_coefs=8, fit_intercept=False).fit(F, t)
-    assert fit.basis.tolist() == np.flatnonzero(peer.coef_).tolist()
-    np.testing.assert_allclose(fit.coef, peer.coef_[fit.basis], rtol=1e-10)
+    lengths = 10.0 ** rng.uniform(-3, 3, 25)
+    fit = forward_select(F * lengths, t, "ols", None, max_size=8)
+    path = orthogonal_mp(F, t, n_nonzero_coefs=8, return_path=True)
+    in_use = np.vstack([np.zeros(25, dtype=bool), path.T != 0.0])
+    assert fit.order.tolist() == [int(np.flatnonzero(new & ~old)[0]) for old, new in pairwise(in_use)]
+    np.testing.assert_allclose(fit.coef, (path[:, -1] / lengths)[fit.basis], rtol=1e-10)
 
 
 def grown(kind, F, t, chosen, lam, gain="error", centre=False):
@@ -332,6 +337,32 @@ def test_lazy_single_precision_and_fortran_dictionaries_give_the_same_choice(rng
     single = forward_select(F.astype(np.float32), t, method)
     assert single.order[:5].tolist() == first.order[:5].tolist()
     assert single.log_evidence == pytest.approx(first.log_evidence, rel=1e-3)
+
+
+class Counted:
+    """A dictionary that counts how often each of its columns is made."""
+
+    def __init__(self, F):
+        self.F, self.shape, self.made = F, F.shape, np.zeros(F.shape[1], dtype=int)
+
+    def columns(self, indices):
+        self.made[indices] += 1
+        return self.F[:, indices]
+
+
+@pytest.mark.parametrize("store", [True, False])
+def test_a_dictionary_is_kept_if_it_fits_and_else_made_again_with_all_its_digits(rng, monkeypatch, store):
+    x = rng.uniform(0, 1, (60, 1))
+    F = oracles.radial("gaussian", x, x, 0.3)
+    t = np.sin(6 * x[:, 0]) + 0.1 * rng.normal(size=60)
+    first = forward_select(F, t, max_size=10, stop=None)
+    lazy = Counted(F)
+    if not store:
+        monkeypatch.setattr("bayessel.linear.forward._forward_select.STORE_DOUBLE", 0)
+    again = forward_select(lazy, t, max_size=10, stop=None)
+    assert again.order.tolist() == first.order.tolist()
+    np.testing.assert_allclose(again.coef, first.coef, rtol=1e-9)
+    assert np.median(lazy.made) <= 2 if store else np.median(lazy.made) >= 10
 
 
 @pytest.mark.parametrize("method", METHODS)

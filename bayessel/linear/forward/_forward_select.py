@@ -17,7 +17,7 @@ from bayessel.linear.forward.finish import finish
 from bayessel.linear.forward.growth import Growth
 from bayessel.linear.forward.methods import OrthogonalPenalty, Plain, Regularised
 from bayessel.linear.forward.result import ForwardFit
-from bayessel.linear.sparse.columns import Columns, as_columns
+from bayessel.linear.sparse.columns import STORE_DOUBLE, Columns, as_columns
 from bayessel.result import Status
 
 METHODS = ("ols", "rfs", "rols", "backward")
@@ -57,7 +57,8 @@ def forward_select(
     ----------
     Phi, t
         Dictionary (N, P), float64 or float32, or an object with ``shape`` and ``columns(indices)`` that makes columns
-        when they are looked at (`bayessel.basis.LazyDesign`); target (N,).
+        when they are looked at (`bayessel.basis.LazyDesign`): it is kept up to 32 million entries (256 MB), else made
+        again for every column chosen; target (N,).
     method
         'ols': orthogonal least squares. 'rfs': regularised forward selection, ridge regression whose one penalty is
         re-estimated after each addition. 'rols': the same with the penalty on the orthogonalised weights, as cheap as
@@ -108,6 +109,8 @@ def forward_select(
         one_of(stop, "stop", stopping.STOPS)
     columns = as_columns(Phi)
     n, p = columns.shape
+    if n * p <= STORE_DOUBLE:  # a larger one would be kept with half the digits
+        columns = columns.store()
     target = as_target(t, n).copy()
     check_magnitude(target, "t")
     largest = p if max_size is None else min(as_count(max_size, "max_size", 0), p)

@@ -16,8 +16,8 @@ from bayessel.linear.sparse.state import IntArray
 
 #: entries of a block that is worked on at a time
 BLOCK = 4_000_000
-#: entries that stay in the cache of a processor
-CACHED = 131_072
+#: entries that stay in the cache of a processor, and of rows that are made or converted and read once while they do
+CACHED, READ = 131_072, 262_144
 #: length, relative to the longest, below which a column counts as zero
 VANISHING = 1e-70
 #: entries up to which columns that are made when looked at are rather stored: in double, in single precision
@@ -108,7 +108,7 @@ class Columns:
         if isinstance(self.source, np.ndarray) and self.source.dtype == np.float64:
             yield slice(0, n), everything, self.source
         elif isinstance(self.source, np.ndarray) or hasattr(self.source, "rows"):
-            height = max(1, BLOCK // p)
+            height = max(1, READ // p)
             for start in range(0, n, height):
                 rows = slice(start, min(start + height, n))
                 some = self.source[rows] if self.stored else self.source.rows(rows, np.arange(p))
