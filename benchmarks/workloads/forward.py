@@ -111,7 +111,7 @@ def run(quick: bool, memory: Callable[..., Any]) -> Report:
             row["training error"], row["test error"] = errors(data, other["chosen"])
         report.tables[0][1].append(row)
     label = f"time over that of the passes alone, {case.name}"
-    report.verdicts.append(Verdict(label, outcome.ratio(OURS, LIMIT), 1.3))
+    report.verdicts.append(Verdict(label, outcome.ratio(OURS, LIMIT), 1.2))
     if "training error" in row:
         gap = abs(extra[OURS]["training error"] / row["training error"] - 1.0)
         report.verdicts.append(Verdict("relative difference of the training error to FROLS", gap, 1e-6))
