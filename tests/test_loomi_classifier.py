@@ -157,6 +157,15 @@ def test_class_weights_are_costs(rng):
     np.testing.assert_allclose(balanced.coef_, by_hand.coef_, rtol=1e-9)
 
 
+def test_codes_that_only_together_tell_the_class():
+    """The first functions explain nothing at all: their penalties diverge, and the selection goes on."""
+    X = np.repeat([[-1, -1], [-1, 1], [1, -1], [1, 1]], 5, axis=0)
+    y = X[:, 0] * X[:, 1] > 0
+    assert L(width=1.0, bias=True).fit(X, y).score(X, y) == 1.0
+    bits = np.array(np.meshgrid(*[[0.0, 1.0]] * 5)).reshape(5, -1).T
+    assert L(width="auto").fit(bits, bits.sum(axis=1) % 2).score(bits, bits.sum(axis=1) % 2) > 0.5
+
+
 # --- several classes -------------------------------------------------------------------------------------------
 
 
