@@ -140,7 +140,7 @@ class Search:
         self.n_added += 1
         held = self._moved()
         if held and sums is not None:
-            self._sums = after_adding(sums, small, self.held.lam, B, row, rho, j, h)
+            self._sums = after_adding(sums, small, self.held.lam, B, row, float(model.R[-1, -1]), j, h)
         self._note("add", j)
         return True
 

@@ -1,7 +1,7 @@
 r"""The model a search works on: an orthonormal basis of its span, and every candidate's coordinates in it.
 
 :math:`\Phi = QR` grows by Gram-Schmidt, done twice, and shrinks by rotations; :math:`B = Q^TF` costs one pass over the
-dictionary per function added and none per function removed. What the candidates have outside the span,
+dictionary per function added, none per function removed, and none where a function comes back (see `aside`). What the candidates have outside the span,
 :math:`|f_\perp|^2` and :math:`f_\perp^Tt`, follows by subtraction and is measured again where the difference has lost
 its digits.
 """
@@ -16,6 +16,7 @@ import scipy.linalg as sl
 from scipy.linalg.lapack import dgesdd
 
 from bayessel._check import FloatArray
+from bayessel.linear.selection.aside import Aside
 from bayessel.linear.selection.level import Small
 from bayessel.linear.sparse.columns import Columns
 from bayessel.linear.sparse.state import IntArray
@@ -67,6 +68,7 @@ class WorkingModel:
         self.size = 0  # functions in use
         self._Qt, self._B = np.empty((0, self.n_rows)), np.empty((0, self.n_columns))
         self._R, self._z = np.empty((0, 0)), np.empty(0)
+        self.aside = Aside(self.n_rows, self.n_columns)
         self.length2 = (lengths / self.unit) ** 2
         self.perp2 = self.length2.copy()
         self.passes = 1
@@ -116,6 +118,7 @@ class WorkingModel:
     def let_go(self) -> None:
         """Free what is as large as the dictionary's sides."""
         self._Qt, self._B = np.empty((0, 0)), np.empty((0, 0))
+        self.aside = Aside(1, 1)
 
     def small(self) -> Small:
         """Return the model in the coordinates of its singular vectors."""
@@ -188,12 +191,32 @@ class WorkingModel:
             return v, h, 0.0
         return v / length, h, length
 
+    def _products(self, j: int, q: FloatArray, rho: float) -> tuple[FloatArray, FloatArray, float]:
+        """Direction and length of candidate j outside the span, and the direction's products with all candidates."""
+        if not len(self.aside):
+            return q, self.project(q[None])[0], rho
+        c, rest = self.aside.coordinates(q)
+        left = float(np.sqrt(rest @ rest))
+        if left * rho <= 8.0 * _EPS * np.sqrt(self.length2[j]):  # to rounding f lies in what is known
+            size = float(np.sqrt(c @ c))
+            c = c / size
+            q, row = c @ self.aside.rows, c @ self.aside.products
+            self.aside.take(c)
+            return q, row, rho * size
+        # where little is left, rounding of q is a large part of it
+        rest = self._centred(rest - (self.Qt @ rest) @ self.Qt)
+        rest /= np.sqrt(rest @ rest)
+        product = self.project(rest[None])[0]
+        row = c @ self.aside.products + left * product
+        self.aside.take(np.append(c, left), rest, product)
+        return q, row, rho
+
     def add(self, j: int, q: FloatArray, h: FloatArray, rho: float) -> FloatArray:
         """Let candidate j join, extended as `extended` says; returns the new row of B."""
         m = self.size
         self._grow(m + 1)
+        q, row, rho = self._products(j, q, rho)
         self._Qt[m] = q
-        row = self.project(q[None])[0]
         self._B[m] = row
         self._R[:m, m], self._R[m, : m + 1] = h, 0.0
         self._R[m, m] = rho
@@ -239,6 +262,7 @@ class WorkingModel:
         self.rss_then = max(self.rss_then, self.rss)
         self.perp2 += row * row
         self.perpt += along * row
+        self.aside.keep(self._Qt[m - 1], row)
         np.maximum(self.known2, self.perp2, out=self.known2)
         self.active.pop(position)
         self.size -= 1
@@ -281,6 +305,7 @@ class WorkingModel:
     def restore(self, then: Snapshot) -> None:
         """Go back to a snapshot."""
         m = len(then.active)
+        self.aside.renew(self.Qt, self.B, then.arrays["Qt"], then.arrays["B"])
         self._grow(m)
         self.active, self.size = list(then.active), m
         for name in ("Qt", "B"):
