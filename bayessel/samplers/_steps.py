@@ -15,6 +15,7 @@ from bayessel.samplers.conjugacy.block import GaussianBlock
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, distribution_name
 from bayessel.samplers.conjugacy.scale import ScaleConditional
 from bayessel.samplers.gibbs import GammaPrecisionGibbs, GaussianWeightsGibbs
+from bayessel.samplers.network_step import NetworkSampler, network_of
 from bayessel.samplers.persistent_hmc import PersistentHMC
 
 
@@ -34,6 +35,7 @@ def steps(model: pm.Model | None = None, *, assigned: Any = (), **hmc: Any) -> l
     Precisions, variances and scales of Normal variables get `GammaPrecisionGibbs`, Normal variables in whose means all
     else is linear `GaussianWeightsGibbs`, as far as the model's graph proves that the conditionals are exact; other
     discrete variables get what PyMC itself would choose, and other continuous ones `PersistentHMC`, together, last.
+    The networks of `bayessel.models.mlp` have a sampler of their own, `NetworkSampler`.
 
     Parameters
     ----------
@@ -42,8 +44,9 @@ def steps(model: pm.Model | None = None, *, assigned: Any = (), **hmc: Any) -> l
     assigned : step method or list of them
         Your own choices, made before: they come first in the result and their variables are left to them.
     **hmc
-        Passed to `PersistentHMC`, for instance ``window=4``; unless given, ``updates_per_draw="auto"``, and what the
-        model says of its variables (``bs.models.gp``: a dense mass, and jumps).
+        Passed to `PersistentHMC` or `NetworkSampler`, for instance ``window=4``; to the former, unless given,
+        ``updates_per_draw="auto"``, and what the model says of its variables (``bs.models.gp``: a dense mass, and
+        jumps).
 
     Returns
     -------
@@ -62,6 +65,8 @@ def steps(model: pm.Model | None = None, *, assigned: Any = (), **hmc: Any) -> l
     """
     model = modelcontext(model)
     own = _as_steps(assigned)
+    if not own and network_of(model) is not None:
+        return [NetworkSampler(model=model, **hmc)]
     plan = _plan(model, own)
     made: list[Any] = [*own]
     # weights before precisions: a chain that starts with all weights at zero must not take that for information
@@ -122,6 +127,9 @@ def explain_steps(model: pm.Model | None = None, *, assigned: Any = ()) -> str:
     """
     model = modelcontext(model)
     own = _as_steps(assigned)
+    if not own and network_of(model) is not None:
+        width = max(len(str(rv.name)) for rv in model.free_RVs)
+        return "\n".join(f"{rv.name:{width}}  NetworkSampler  a network of bs.models.mlp" for rv in model.free_RVs)
     plan = _plan(model, own)
     chosen: dict[Variable, str] = {}
     for step in own:

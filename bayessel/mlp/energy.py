@@ -1,0 +1,174 @@
+"""Log likelihood of a network and its gradient in compiled loops, for samplers that stay in compiled code.
+
+The same two passes as `compiled`, but by columns: inputs (D, n), hidden values (H, n), outputs (K, n), so that every
+loop runs along the rows of the data, in vectors, and nothing is allocated. For small networks, whose matrix products
+are too small for a library, that is three to four times as fast: 3 µs for n = 256, D = H = 8 instead of 11.
+
+Constants of the likelihood that do not depend on the weights are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba
+
+from bayessel._check import FloatArray
+from bayessel.mlp.compiled import tanh
+
+#: kinds of likelihood, as numbers for compiled code
+GAUSSIAN, STUDENT, LOGISTIC, SOFTMAX = range(4)
+
+# sums may be reordered, which is what vectors of partial sums do; NaN and infinities stay what they are
+OPTIONS: dict[str, Any] = {"fastmath": {"contract", "reassoc", "nsz"}, "error_model": "numpy"}
+
+
+@numba.njit(**OPTIONS)
+def forward(q: FloatArray, X: FloatArray, Z: FloatArray, f: FloatArray) -> None:
+    """Hidden values Z (H, n) and outputs f (K, n) for packed weights q and inputs X (D, n)."""
+    D, n = X.shape
+    H, K = Z.shape[0], f.shape[0]
+    at_b = H + D * H
+    at_v = at_b + K
+    at_w = at_v + H * K
+    fours = D // 4 * 4
+    for k in range(K):
+        out, b = f[k], q[at_b + k]
+        for j in range(n):
+            out[j] = b
+        for i in range(D):
+            w, x = q[at_w + i * K + k], X[i]
+            for j in range(n):
+                out[j] += w * x[j]
+    for h in range(H):
+        z, a = Z[h], q[h]
+        for j in range(n):
+            z[j] = a
+        for i in range(0, fours, 4):
+            at = H + i * H + h
+            u0, u1, u2, u3 = q[at], q[at + H], q[at + 2 * H], q[at + 3 * H]
+            x0, x1, x2, x3 = X[i], X[i + 1], X[i + 2], X[i + 3]
+            for j in range(n):
+                z[j] += u0 * x0[j] + u1 * x1[j] + u2 * x2[j] + u3 * x3[j]
+        for i in range(fours, D):
+            u0, x0 = q[H + i * H + h], X[i]
+            for j in range(n):
+                z[j] += u0 * x0[j]
+        for j in range(n):
+            z[j] = tanh(z[j])
+        for k in range(K):
+            out, v = f[k], q[at_v + h * K + k]
+            for j in range(n):
+                out[j] += v * z[j]
+
+
+@numba.njit(**OPTIONS)
+def backward(q: FloatArray, X: FloatArray, Z: FloatArray, df: FloatArray, below: FloatArray, g: FloatArray) -> None:
+    """Gradient g by the packed weights from that by the outputs, df (K, n); below (n,) is workspace."""
+    D, n = X.shape
+    H, K = Z.shape[0], df.shape[0]
+    at_b = H + D * H
+    at_v = at_b + K
+    at_w = at_v + H * K
+    fours = D // 4 * 4
+    for k in range(K):
+        d = df[k]
+        total = 0.0
+        for j in range(n):
+            total += d[j]
+        g[at_b + k] = total
+        for i in range(D):
+            x = X[i]
+            total = 0.0
+            for j in range(n):
+                total += d[j] * x[j]
+            g[at_w + i * K + k] = total
+    for h in range(H):
+        z = Z[h]
+        for j in range(n):
+            below[j] = 0.0
+        for k in range(K):
+            d, v = df[k], q[at_v + h * K + k]
+            total = 0.0
+            for j in range(n):
+                total += d[j] * z[j]
+                below[j] += v * d[j]
+            g[at_v + h * K + k] = total
+        total = 0.0
+        for j in range(n):
+            below[j] *= 1.0 - z[j] * z[j]
+            total += below[j]
+        g[h] = total
+        for i in range(0, fours, 4):
+            x0, x1, x2, x3 = X[i], X[i + 1], X[i + 2], X[i + 3]
+            s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+            for j in range(n):
+                y = below[j]
+                s0 += y * x0[j]
+                s1 += y * x1[j]
+                s2 += y * x2[j]
+                s3 += y * x3[j]
+            at = H + i * H + h
+            g[at], g[at + H], g[at + 2 * H], g[at + 3 * H] = s0, s1, s2, s3
+        for i in range(fours, D):
+            x0 = X[i]
+            s0 = 0.0
+            for j in range(n):
+                s0 += below[j] * x0[j]
+            g[H + i * H + h] = s0
+
+
+@numba.njit(**OPTIONS)
+def likelihood(kind: int, f: FloatArray, T: FloatArray, tau: FloatArray, nu: float) -> float:
+    """Log likelihood of targets T (K, n); f (K, n) is overwritten by the derivatives.
+
+    T are numbers, for LOGISTIC 0 and 1, for SOFTMAX 1 at each row's class and 0 elsewhere. tau (K,) are the precisions
+    of the noise, nu Student's degrees of freedom; unread where there is no noise.
+    """
+    K, n = f.shape
+    total = 0.0
+    if kind == GAUSSIAN:
+        for k in range(K):
+            out, t, precision = f[k], T[k], tau[k]
+            squares = 0.0
+            for j in range(n):
+                r = t[j] - out[j]
+                squares += r * r
+                out[j] = precision * r
+            total -= 0.5 * precision * squares
+    elif kind == STUDENT:
+        for k in range(K):
+            out, t = f[k], T[k]
+            share = tau[k] / nu
+            logs = 0.0
+            for j in range(n):
+                r = t[j] - out[j]
+                spread = 1.0 + share * r * r
+                logs += math.log(spread)
+                out[j] = (nu + 1.0) * share * r / spread
+            total -= 0.5 * (nu + 1.0) * logs
+    elif kind == LOGISTIC:
+        for k in range(K):
+            out, t = f[k], T[k]
+            for j in range(n):
+                x = out[j]
+                e = math.exp(-abs(x))
+                total += t[j] * x - max(x, 0.0) - math.log1p(e)
+                out[j] = t[j] - (1.0 if x >= 0.0 else e) / (1.0 + e)
+    else:
+        for j in range(n):
+            top = f[0, j]
+            for k in range(1, K):
+                top = max(top, f[k, j])
+            norm = 0.0
+            for k in range(K):
+                x = f[k, j] - top
+                e = math.exp(x)
+                norm += e
+                total += T[k, j] * x
+                f[k, j] = e
+            total -= math.log(norm)
+            for k in range(K):
+                f[k, j] = T[k, j] - f[k, j] / norm
+    return total

@@ -1,0 +1,287 @@
+"""All of `bayessel.models.mlp` in one step method: Gibbs for the precisions, trajectories for the weights, compiled.
+
+The mathematics is in `network` and `network_gibbs`; this shell carries points to vectors and back, tunes the step size,
+and keeps what the next draw depends on where PyMC looks for it.
+"""
+
+from __future__ import annotations
+
+from math import exp
+from typing import Any, ClassVar
+
+import numpy as np
+import pymc as pm
+from pymc.blocking import PointType, StatsType
+from pymc.logprob.transforms import LogTransform
+from pymc.model import modelcontext
+from pymc.step_methods.compound import BlockedStep, StepMethodState
+from pymc.step_methods.state import dataclass_state
+from pymc.util import get_random_generator
+from pytensor.graph.basic import Variable
+
+from bayessel._check import FloatArray, as_count, as_flag, as_fraction, as_positive
+from bayessel.mlp.energy import GAUSSIAN, LOGISTIC, SOFTMAX, STUDENT
+from bayessel.mlp.network import Weights
+from bayessel.mlp.prior import PRECISION_NAMES, NetworkPrior
+from bayessel.samplers import tuning
+from bayessel.samplers.tuning import DualAveraging
+
+KINDS = {"gaussian": GAUSSIAN, "student": STUDENT, "logistic": LOGISTIC, "softmax": SOFTMAX}
+#: the first step size, before anything is known
+FIRST_STEP = 0.2
+JITTER = 0.2
+#: trajectories at the start of a tuned chain with hyperparameters held, and at what
+FIRST_UPDATES = 10
+FIRST_TAU, FIRST_OUTPUT_TAU = 100.0, 4.0
+
+
+@dataclass_state
+class NetworkSamplerState(StepMethodState):
+    """Everything the next draw depends on besides the point."""
+
+    tune: bool
+    step_size: float
+    momentum: FloatArray | None
+    progress: tuple[float, ...] | None
+
+
+class NetworkSampler(BlockedStep):
+    """Hybrid of Gibbs sampling and Hamiltonian trajectories for all variables of `bayessel.models.mlp` (Neal 1996).
+
+    Parameters
+    ----------
+    vars : sequence of variables, optional
+        All free variables of the model, and these must be those of `bayessel.models.mlp`.
+    n_leapfrog : int
+        L, leapfrog steps per update; the hyperparameters are drawn between updates.
+    step_size : float, optional
+        ε, in units of each group's guessed standard deviations. None: tuned to `target_accept`.
+    persistence : float in [0, 1)
+        a, the part of the momentum that is kept between updates.
+    window : int
+        W of Neal's windows of acceptance, at most L + 1; 1 is none.
+    updates_per_draw : int
+        Updates between stored draws.
+    target_accept : float in (0, 1)
+        Mean acceptance rate to tune ε to.
+    initialise : bool
+        Begin each tuned chain with hyperparameters held, until the weights fit the data.
+    model, rng, blocked
+        As for PyMC's own steps.
+
+    Notes
+    -----
+    Statistics of a draw: ``lp``, ``acceptance_rate``, ``diverging``, ``step_size``, ``n_steps`` (gradients),
+    ``flips`` (rejections).
+
+    References
+    ----------
+    Neal (1996), Bayesian Learning for Neural Networks, chapter 3; Rasmussen (1996), § 3.7.
+    """
+
+    name = "network_sampler"
+    default_blocked = True
+    _state_class = NetworkSamplerState
+    stats_dtypes_shapes: ClassVar[dict[str, Any]] = {
+        "model_logp": (np.float64, []),
+        "acceptance_rate": (np.float64, []),
+        "diverging": (bool, []),
+        "step_size": (np.float64, []),
+        "n_steps": (np.int64, []),
+        "flips": (np.int64, []),
+    }
+
+    def __init__(
+        self,
+        vars: Any = None,
+        *,
+        n_leapfrog: int = 100,
+        step_size: float | None = None,
+        persistence: float = 0.0,
+        window: int = 1,
+        updates_per_draw: int = 1,
+        target_accept: float = 0.85,
+        initialise: bool = True,
+        model: pm.Model | None = None,
+        rng: Any = None,
+        blocked: bool = True,
+    ) -> None:
+        self.n_leapfrog = as_count(n_leapfrog, "n_leapfrog")
+        self.window = as_count(window, "window")
+        if self.window > self.n_leapfrog + 1:
+            raise ValueError(
+                f"window must be at most n_leapfrog + 1 = {self.n_leapfrog + 1}, the states of a trajectory, got "
+                f"{self.window}; raise n_leapfrog"
+            )
+        self._step_size = None if step_size is None else as_positive(step_size, "step_size")
+        self.persistence = as_fraction(persistence, "persistence", zero=True)
+        self.updates_per_draw = as_count(updates_per_draw, "updates_per_draw")
+        self.target_accept = as_fraction(target_accept, "target_accept")
+        self.initialise = as_flag(initialise, "initialise")
+        self.model = modelcontext(model)
+        said = network_of(self.model)
+        if said is None:
+            raise ValueError(
+                "NetworkSampler needs a model that bayessel.models.mlp made and to which nothing was added; "
+                "bayessel.steps finds steps for other models"
+            )
+        self.vars = list(self.model.value_vars)
+        self.rng = get_random_generator(rng)
+        self.prior: NetworkPrior = said["prior"]
+        self.kind: str = said["likelihood"]
+        self._layout()
+        self._reset(1000)
+
+    def _layout(self) -> None:
+        """Names of the values PyMC samples and their places in the vectors of weights and of logarithms."""
+        value = {rv.name: self.model.rvs_to_values[rv].name for rv in self.model.free_RVs}
+        architecture = self.prior.architecture
+        D, K = architecture.inputs, architecture.outputs
+        self._weights = [(value[name], place, architecture.shapes[name]) for name, place in architecture.slices.items()]
+        self._logs: list[tuple[str, slice, tuple[int, ...]]] = []
+        shapes: list[tuple[int, ...]] = [(K,), (), (), (D,), (), (D,), ()]
+        end = 0
+        for name, shape in zip(PRECISION_NAMES, shapes, strict=True):
+            begin, end = end, end + int(np.prod(shape))
+            if name in value:
+                self._logs.append((value[name], slice(begin, end), shape))
+        if self.kind == "student":
+            self._logs.append((value["nu"], slice(end, end + 1), ()))
+            end += 1
+        self._n_logs = end
+
+    # --- one chain ----------------------------------------------------------------------------------------------
+
+    def _reset(self, n_tune: int) -> None:
+        self.tune = n_tune > 0
+        self.step_size = FIRST_STEP if self._step_size is None else self._step_size
+        self.momentum: FloatArray | None = None
+        self.progress: tuple[float, ...] | None = None
+        self.data_changed()
+
+    def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
+        """Start a chain: nothing of an earlier one is kept."""
+        super().setup_chain(rng, tune, draws)
+        self._reset(tune)
+
+    def stop_tuning(self) -> None:
+        """Freeze the step size."""
+        if self.progress is not None:
+            self.step_size = exp(DualAveraging(*self.progress).mean)  # type: ignore[arg-type]
+        self.progress = None
+        self.tune = False
+
+    def data_changed(self) -> None:
+        """Read the data anew at the next draw."""
+        self._problem: Any = None
+
+    def _read(self) -> None:
+        from bayessel.samplers.network import Problem, workspace
+
+        architecture = self.prior.architecture
+        X = np.asarray(self.model["X"].get_value(borrow=True), dtype=np.float64)
+        t = np.asarray(self.model["t_data"].get_value(borrow=True))
+        if self.kind == "softmax":
+            T = (t == np.arange(architecture.outputs)[:, None]).astype(np.float64)
+        else:
+            T = np.ascontiguousarray(t.reshape(len(X), -1).T, dtype=np.float64)
+        self._problem = Problem(
+            KINDS[self.kind],
+            np.ascontiguousarray(X.T),
+            T,
+            hyperpriors(self.prior, self.kind == "student"),
+            self.prior.bias_sd**-2,
+            np.einsum("ij,ij->j", X, X),
+        )
+        self._work = workspace(architecture.inputs, architecture.hidden, architecture.outputs, len(X))
+
+    # --- one draw -----------------------------------------------------------------------------------------------
+
+    def step(self, point: PointType) -> tuple[PointType, StatsType]:
+        """Make one draw."""
+        from bayessel.samplers.network import log_joint, sweep
+
+        if self._problem is None:
+            self._read()
+        q, s = np.empty(self.prior.architecture.size), np.zeros(self._n_logs)
+        for vector, layout in ((q, self._weights), (s, self._logs)):
+            for name, place, _ in layout:
+                vector[place] = np.ravel(point[name])
+        n_steps = 0
+        if self.momentum is None:
+            self.momentum = self.rng.standard_normal(len(q))
+            if self.tune and self._step_size is None:
+                self.progress = tuple(tuning.averaging_from(self.step_size))
+            if self.tune and self.initialise:
+                n_steps += self._initialise(q, s)
+        rate, rejected, diverging, spent = sweep(
+            self.rng, self._problem, q, self.momentum, s, self._work, self._settings(True), self.updates_per_draw
+        )
+        step_size = self.step_size
+        if self.progress is not None:
+            averaging = tuning.average(DualAveraging(*self.progress), self.target_accept - rate)  # type: ignore[arg-type]
+            self.progress, self.step_size = tuple(averaging), exp(averaging.current)
+        new = dict(point)  # the same order of keys: the trace relies on it
+        for vector, layout in ((q, self._weights), (s, self._logs)):
+            for name, place, shape in layout:
+                new[name] = vector[place].reshape(shape).copy()
+        return new, [
+            {
+                "model_logp": log_joint(self._problem, q, s, self._work),
+                "acceptance_rate": rate,
+                "diverging": diverging,
+                "step_size": step_size,
+                "n_steps": n_steps + spent,
+                "flips": rejected,
+            }
+        ]
+
+    def _settings(self, draw_precisions: bool) -> Any:
+        from bayessel.samplers.network import Settings
+
+        return Settings(self.step_size, JITTER, self.n_leapfrog, self.window, self.persistence, draw_precisions)
+
+    def _initialise(self, q: FloatArray, s: FloatArray) -> int:
+        """Trajectories with hyperparameters held where weights are free to fit."""
+        from bayessel.samplers.network import sweep
+
+        K = self.prior.architecture.outputs
+        s[: len(s) - (self.kind == "student")] = np.log(FIRST_TAU)
+        s[:K] = 0.0
+        s[K + 1] = np.log(FIRST_OUTPUT_TAU)
+        q *= 0.1
+        found = sweep(self.rng, self._problem, q, self.momentum, s, self._work, self._settings(False), FIRST_UPDATES)
+        return int(found[3])
+
+
+def hyperpriors(prior: NetworkPrior, student: bool) -> FloatArray:
+    """(shape, rate) of every hyperparameter in the order of `network_gibbs`; second layers have no rate given."""
+    D, K = prior.architecture.inputs, prior.architecture.outputs
+    rows = [(one.alpha, one.beta) for one in (*[prior.noise] * K, prior.hidden_bias, prior.hidden_output)]
+    for top, shape in (
+        (prior.input_hidden, prior.input_hidden_shape),
+        (prior.input_output, prior.input_output_shape),
+    ):
+        rows += [(0.5 * shape, np.nan)] * D + [(top.alpha, top.beta)]
+    if student:
+        rows.append((2.0, 0.1))
+    return np.array(rows)
+
+
+def network_of(model: pm.Model) -> dict[str, Any] | None:
+    """What `bayessel.models.mlp` wrote on the variables of a model, where they are all there is in it."""
+    free: list[Variable] = list(model.free_RVs)
+    said = getattr(free[0].tag, "network", None) if free else None
+    if said is None or any(getattr(rv.tag, "network", None) != said for rv in free):
+        return None
+    names = {str(rv.name) for rv in free}
+    expected = set(Weights._fields) | set(PRECISION_NAMES) | {"nu"}
+    if said["likelihood"] != "student":
+        expected.discard("nu")
+    if said["likelihood"] in ("logistic", "softmax"):
+        expected.discard("tau_noise")
+    alone = names == expected and [rv.name for rv in model.observed_RVs] == ["t"] and not model.potentials
+    logs = all(
+        isinstance(model.rvs_to_transforms[rv], LogTransform) for rv in free if str(rv.name) not in Weights._fields
+    )
+    return said if alone and logs else None
