@@ -28,7 +28,7 @@ DIVERGENCE = 1000.0
 
 
 class Problem(NamedTuple):
-    """What is fixed: likelihood, inputs (D, n), targets (K, n), hyperpriors, output biases' precision, Σ x² of inputs."""
+    """What is fixed: likelihood, inputs (D, n), targets (K, n), hyperpriors, precision of biases, Σ x² of inputs."""
 
     kind: int
     X: FloatArray
