@@ -96,19 +96,19 @@ def test_weights_are_copies(rng):
 
 
 def test_leaving_a_row_out_is_close_to_fitting_again(rng):
-    Phi, y = data(rng, 50)
+    Phi, y = data(rng, 24, 3)
     model = LogisticTerms(Phi, y)
     far = 0.0
-    for k in range(50):
-        rest = np.arange(50) != k
+    for k in range(24):
+        rest = np.arange(24) != k
         H = model._coordinates(Phi)
         prior = np.r_[OF_CONSTANT, np.full(H.shape[1] - 1, model.precision)]
-        w, (L, _), _ = posterior(H[rest], y[rest], np.ones(49), prior, np.zeros(len(prior)))
+        w, (L, _), _ = posterior(H[rest], y[rest], np.ones(23), prior, np.zeros(len(prior)))
         v = np.linalg.solve(np.tril(L), H[k])
         again = float(moderated(H[k] @ w, v @ v))
-        assert model.loo_probability[k] == pytest.approx(again, abs=0.01)
+        assert model.loo_probability[k] == pytest.approx(again, abs=0.03)
         far = max(far, abs(model.probability(Phi[k : k + 1])[0] - again))
-    assert far > 0.02  # in-sample probabilities are not those
+    assert far > 0.1  # in-sample probabilities are not those
 
 
 def test_columns_within_the_span_of_others_change_nothing(rng):
