@@ -179,6 +179,11 @@ def test_one_model_parts_each_class_from_the_rest(rng):
         np.testing.assert_allclose(Phi[:, model.basis_] @ model.coef_[k], engine.decision(Phi), atol=1e-9)
     p = model.predict_proba(X)
     np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
+    outputs = Phi[:, model.basis_] @ model.coef_.T
+    rest = np.column_stack(
+        [c.probability(outputs[:, k], Phi[:, model.fits_[k].basis]) for k, c in enumerate(model.calibration_)]
+    ).clip(1e-6, 1 - 1e-6)
+    np.testing.assert_allclose(p, rest / rest.sum(axis=1, keepdims=True), atol=2e-6)
     assert (model.classes_[p.argmax(axis=1)] == model.predict(X)).all()
     assert (model.decision_function(X).argmax(axis=1) == p.argmax(axis=1)).all()
     assert model.score(X, y) > 0.85 and model.loo_error_ < 0.2
