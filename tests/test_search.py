@@ -332,6 +332,35 @@ def test_an_offset_does_not_matter_with_a_bias(rng):
     assert np.sqrt(np.mean((other.fitted - 1e6 - truth) ** 2)) < 0.2
 
 
+@pytest.mark.parametrize("offset", [1e3, 1e7, 1e10])
+@pytest.mark.parametrize("how", ["all", "one", "made when needed"])
+def test_offsets_of_the_columns_do_not_matter_with_a_bias(how, offset, rng):
+    """Means that hide the spread of the columns, a constant among them."""
+    G = rng.normal(size=(120, 20))
+    t = G[:, [0, 7, 11]] @ [2.0, -1.0, 0.5] + 0.3 * rng.normal(size=120)
+    F = G.copy()
+    F[:, slice(None) if how != "one" else slice(0, 1)] += offset
+    F[:, 5] = offset + 0.1
+
+    class Made:
+        shape = F.shape
+
+        def columns(self, which):
+            return F[:, which]
+
+    G[:, 5] = 0.0
+    plain, fit = search(G, t, "sffs", centre=True), search(Made() if "made" in how else F, t, "sffs", centre=True)
+    digits = 1e-15 * offset  # those the columns have lost
+    assert fit.basis.tolist() == plain.basis.tolist()
+    assert [step["column"] for step in fit.history[:6]] == [step["column"] for step in plain.history[:6]]
+    assert fit.log_evidence == pytest.approx(plain.log_evidence, abs=1e-6 + 1e4 * digits)
+    assert not any(5 in point.basis for point in fit.path.values())
+    np.testing.assert_allclose(fit.fitted, plain.fitted, atol=1e-6 + 1e3 * digits)
+    short = search(F, t, score="mdl-w", centre=True, within=0.0)  # the bias is a large weight here
+    length = bs.diagnostics.compare({"fit": short}).iloc[0]["mdl-w"]
+    assert short.path[short.n_basis].value == pytest.approx(-length, abs=1e-4)
+
+
 def test_single_precision_and_columns_made_when_needed(rng):
     x = np.sort(rng.uniform(-5, 5, 300))
     dictionary = RBFDictionary(x, 1.0, bias=True)

@@ -92,7 +92,7 @@ class Objective:
         """Weights that do not vanish, in the user's units, that of a bias among them."""
         small, at, active = trial.small, trial.level, list(trial.active)
         w = small.Vt.T @ (small.s / (small.s**2 + at.lam) * small.z)
-        sizes = np.sqrt(model.outside_bias(active))
+        sizes = np.sqrt(model.outside_bias[active])
         sent = (w != 0.0) & (np.sqrt(at.beta) * np.abs(w) * sizes >= VANISHING)
         weights = w[sent] * (model.t_unit / model.unit)
         if model.centre:

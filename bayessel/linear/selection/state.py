@@ -18,6 +18,7 @@ from scipy.linalg.lapack import dgesdd
 from bayessel._check import FloatArray
 from bayessel.linear.selection.aside import Aside
 from bayessel.linear.selection.level import Small
+from bayessel.linear.selection.offsets import FAR, centred, constant
 from bayessel.linear.sparse.columns import Columns
 from bayessel.linear.sparse.state import IntArray
 
@@ -50,13 +51,13 @@ class WorkingModel:
         Squared length of each candidate outside the span, and its inner product with the target there.
     usable : (P,) array of bool
         Candidates that may be added.
+    outside_bias : (P,) array
+        Squared length of each candidate, without its mean where there is a bias.
     """
 
     def __init__(self, columns: Columns, t: FloatArray, centre: bool) -> None:
         self.columns = columns
         self.n_rows, self.n_columns = columns.shape
-        lengths = columns.lengths
-        self.unit = float(lengths.max()) or 1.0
         self.t_unit = float(np.linalg.norm(t)) / np.sqrt(len(t)) or 1.0
         self.centre = centre
         self.residual = self._centred(t / self.t_unit)
@@ -69,18 +70,35 @@ class WorkingModel:
         self._Qt, self._B = np.empty((0, self.n_rows)), np.empty((0, self.n_columns))
         self._R, self._z = np.empty((0, 0)), np.empty(0)
         self.aside = Aside(self.n_rows, self.n_columns)
-        self.length2 = (lengths / self.unit) ** 2
-        self.perp2 = self.length2.copy()
-        self.passes = 1
-        start = np.stack([self.residual, np.ones(self.n_rows)]) if centre else self.residual[None]
-        inner = self.project(start)
-        self.perpt = inner[0].copy()
-        self.means = inner[1] / self.n_rows if centre else np.zeros(self.n_columns)
-        self.perp2 = np.maximum(self.perp2 - self.n_rows * self.means**2, 0.0)
+        self.passes = 0
+        self._first_pass()
+        if centre and self._far_off():
+            means = self.means * self.unit
+            self.columns = centred(columns, means, COLLINEAR)
+            self._first_pass()
+            self.means = means / self.unit
         self.known2 = self.length2.copy()  # what perp2 has been subtracted from
+        self.outside_bias = self.perp2.copy()
         self.usable = self.perp2 > COLLINEAR**2 * self.length2
-        self.blank = lengths == 0.0
+        self.blank = self.columns.lengths == 0.0
         self.skipped = not bool(self.usable.all())
+
+    def _first_pass(self) -> None:
+        """Lengths, means, and products with the target."""
+        lengths = self.columns.lengths
+        self.unit = float(lengths.max()) or 1.0
+        self.length2 = (lengths / self.unit) ** 2
+        self.passes += 1
+        both = np.stack([self.residual, np.ones(self.n_rows)]) if self.centre else self.residual[None]
+        inner = self.project(both)
+        self.perpt = inner[0].copy()
+        self.means = inner[1] / self.n_rows if self.centre else np.zeros(self.n_columns)
+        self.perp2 = np.maximum(self.length2 - self.n_rows * self.means**2, 0.0)
+
+    def _far_off(self) -> bool:
+        """Whether means hide spreads; a constant column among the candidates has none."""
+        far = np.flatnonzero((self.n_rows * self.means**2 > FAR * self.perp2) & (self.length2 > 0.0))
+        return bool(len(far)) and not bool(constant(self.columns, far, COLLINEAR).all())
 
     # ---- what is there
 
@@ -133,10 +151,6 @@ class WorkingModel:
         else:
             U, s, Vt = np.zeros((0, 0)), np.zeros(0), np.zeros((0, 0))
         return Small(s, U.T @ z, max(rss, 0.0), self.n_rows, self.spread2, self.beta_max, U, Vt)
-
-    def outside_bias(self, which: list[int]) -> FloatArray:
-        """Squared lengths of candidates, without their means where there is a bias."""
-        return np.asarray(self.length2[which] - self.n_rows * self.means[which] ** 2)
 
     # ---- looking at the dictionary
 
