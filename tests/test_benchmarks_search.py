@@ -11,7 +11,7 @@ from benchmarks.__main__ import main
 from benchmarks.delve_cases import Task
 from benchmarks.search_fits import kept
 from benchmarks.workloads import search_delve
-from benchmarks.workloads.search_delve import neighbours, promise, significant, smaller
+from benchmarks.workloads.search_delve import neighbours, promise, report, significant, smaller
 
 METHODS = paper.ORDER
 
@@ -101,6 +101,22 @@ def test_promises_name_the_reason():
     assert promise(row).value == 2.0 and not promise(row).met
     assert promise(row | {"lost": 0.4}).met and "nats" in promise(row | {"lost": 0.4}).label
     assert promise(row | {"functions": 7.0}).met and promise(row | {"functions": 14.9}).met
+    assert "differ" not in promise(row).label and "differ by 1.30" in promise(row | {"task": "bank-8fm"}).label
+
+
+def test_only_the_largest_tasks_stand_beside_the_papers_sizes():
+    errors = dict(zip(METHODS, np.exp(0.1 * np.arange(len(METHODS))), strict=True))
+    large = made_up(errors)
+    for found in large.values():
+        for one in found:
+            for name in one:
+                one[name] |= {"seconds": 1.0, "lost": 0.0}
+    few = {Task(task.family, 64): found for task, found in large.items()}
+    both = report(large | few)
+    assert {row["task"] for row in both.tables[0][1]} == {"kin-8fh", "kin-8nm"}
+    assert len(both.tables[0][1]) == 2 * len(METHODS) and len(both.tables) == len(report(large).tables) + 1
+    assert {row["of"] for row in both.tables[1][1]} == {2} and {row["of"] for row in both.tables[2][1]} == {4}
+    assert all(row["functions, paper"] is None for row in report(few).tables[0][1])
 
 
 def test_parts_are_made_once(tmp_path, monkeypatch):
