@@ -151,8 +151,10 @@ class Search:
         model = self.model
         k = self._least()
         turned = model.rotation(k)
+        trial = None
         if if_best:
-            known, worth = self.path.get(self.size - 1), self._without(k, turned)
+            trial = self._without(k, turned)
+            known, worth = self.path.get(self.size - 1), self.objective.of(model, trial)
             if known is not None and not _better(worth, known.value):
                 return False
         sums = self._sums
@@ -160,7 +162,7 @@ class Search:
         j = model.active[k]
         model.remove(k, turned)
         self.n_removed += 1
-        if self._moved() and updated is not None:
+        if self._moved(trial) and updated is not None:
             self._sums = updated
         self._note("remove", j)
         if if_best and self.path[self.size].value < worth:  # rounding must not let the same removal happen again
@@ -260,8 +262,8 @@ class Search:
 
         return self.objective.of(model, Trial(small, best_level(small), [*model.active, j], rows))
 
-    def _without(self, k: int, turned: tuple[FloatArray, FloatArray]) -> float:
-        """Objective without the function at position k and the precisions re-estimated."""
+    def _without(self, k: int, turned: tuple[FloatArray, FloatArray]) -> Trial:
+        """The model without the function at position k, the precisions re-estimated."""
         model = self.model
         R, G = turned
         z = G.T @ model.z[k:]
@@ -272,7 +274,7 @@ class Search:
             return np.vstack([model.Qt[:k], turned_rows[:-1]]), model.residual + z[-1] * turned_rows[-1]
 
         left = [*model.active[:k], *model.active[k + 1 :]]
-        return self.objective.of(model, Trial(small, best_level(small), left, rows))
+        return Trial(small, best_level(small), left, rows)
 
     def _judge(self) -> float:
         model = self.model
@@ -285,14 +287,15 @@ class Search:
         if few < 2:
             return int(np.argmax(gain))
         values = {
-            int(k): self._without(int(k), self.model.rotation(int(k))) for k in np.argsort(-gain, kind="stable")[:few]
+            int(k): self.objective.of(self.model, self._without(int(k), self.model.rotation(int(k))))
+            for k in np.argsort(-gain, kind="stable")[:few]
         }
         return max(values, key=lambda k: values[k])
 
-    def _moved(self) -> bool:
+    def _moved(self, known_as: Trial | None = None) -> bool:
         """Estimate the precisions of the changed model; True where those the candidates are scored at still do."""
-        self.small = self.model.small()
-        self.level = best_level(self.small)
+        self.small = self.model.small() if known_as is None else known_as.small
+        self.level = best_level(self.small) if known_as is None else known_as.level
         self._updates += 1
         known = self._sums is not None
         self._sums = None
