@@ -389,6 +389,65 @@ def test_regularised_selection_beats_plain_selection_on_average():
     assert np.mean(gaps) > 2 * np.std(gaps) / np.sqrt(len(gaps))
 
 
+def overlapping(width, n=60):
+    """Gaussians on a line that hardly differ, and a target whose first function explains nothing."""
+    x = np.linspace(-1, 1, n)
+    rng = np.random.default_rng(0)
+    return oracles.radial("gaussian", x[:, None], x[:, None], width), np.sin(3 * x) + 0.1 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("width", [5.0, 20.0])
+@pytest.mark.parametrize("method", ["rfs", "rols"])
+@pytest.mark.parametrize("centre", [False, True])
+def test_a_penalty_comes_back_from_a_function_that_explains_nothing(width, method, centre):
+    F, t = overlapping(width)
+    fit = forward_select(F, t, method, centre=centre)
+    powers = np.polynomial.legendre.legvander(np.linspace(-1, 1, 60), 3)  # what so wide functions span
+    cubic = t - powers @ np.linalg.lstsq(powers, t)[0]
+    assert centre or fit.history[1]["gcv"] > 0.9 * fit.history[0]["gcv"]  # the first function explains nothing
+    assert fit.sum_squares < 1.1 * np.sum(cubic**2)
+    assert Status.PURE_NOISE not in fit.notes
+
+
+@pytest.mark.parametrize("method", ["rfs", "rols"])
+def test_penalties_follow_the_unit_of_the_columns(rng, method):
+    F = rng.normal(size=(60, 20))
+    t = F[:, [3, 7]] @ [2.0, -1.0] + 0.3 * rng.normal(size=60)
+    plain = forward_select(F, t, method, "bic")
+    for power in (-250, 250):
+        other = forward_select(F * 2.0**power, t, method, "bic")
+        assert other.order.tolist() == plain.order.tolist()
+        np.testing.assert_allclose(
+            [at["lam"] for at in other.history[1:]],
+            [at["lam"] * 2.0 ** (2 * power) for at in plain.history[1:]],
+            rtol=1e-9,
+        )
+
+
+@pytest.mark.parametrize("width", [1.0, 5.0, 20.0, 100.0, 1000.0])
+@pytest.mark.parametrize("centre", [False, True])
+def test_backward_elimination_takes_no_penalty_that_loses_the_weights(width, centre):
+    F, t = overlapping(width)
+    fit = forward_select(F, t, "backward", centre=centre)
+    at = next(at for at in fit.history if at["size"] == fit.n_basis)
+    assert np.mean((t - fit.predict(F)) ** 2) == pytest.approx(at["error"], rel=1e-3)
+    assert Status.ILL_CONDITIONED not in fit.notes
+    risky = forward_select(F, t, "backward", centre=centre, lam=1e-40)
+    at = next(at for at in risky.history if at["size"] == risky.n_basis)
+    same = np.mean((t - risky.predict(F)) ** 2) == pytest.approx(at["error"], rel=1e-2)
+    assert same or risky.status is Status.ILL_CONDITIONED
+    assert not same or width != 20.0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_columns_that_are_constant_but_for_rounding_are_not_offered_beside_a_bias(method):
+    F, t = overlapping(1e7)  # exp(-d^2/r^2) is 1 - 4e-14 at the least
+    fit = forward_select(F, t, method, centre=True)
+    assert fit.n_basis == 0
+    assert {Status.PURE_NOISE, Status.COLLINEAR_SKIPPED} <= set(fit.notes)
+    np.testing.assert_allclose(fit.predict(F), t.mean())
+
+
 def test_noise_alone_and_constants_are_said_to_be_so(rng):
     F = rng.normal(size=(50, 20))
     noise = forward_select(F, rng.normal(size=50), stop="bic", centre=True)

@@ -310,8 +310,9 @@ def reestimate_lambda(
         trace, misfit = float(spectrum.trace_p(lam)), float(spectrum.sum_squares(lam))
         gamma = n - trace
         history.append({"step": float(step), "lam": lam, "value": float(from_sums(criterion, n, misfit, trace))})
-        fall = float((s2 / (s2 + lam) ** 2).sum())  # tr(A^-1 - lambda A^-2)
-        stiffness = float((s2 / (s2 + lam) ** 3) @ spectrum.z**2)  # w^T A^-1 w
+        share, rest = s2 / (s2 + lam), lam / (s2 + lam)  # free of units, which cubes would take out of range
+        fall = float(share @ rest)  # lambda tr(A^-1 - lambda A^-2)
+        stiffness = float((share * rest**2) @ spectrum.z**2)  # lambda^2 w^T A^-1 w
         if stiffness <= 0.0 or trace <= 0.0:
             return lam, Status.AT_BOUND, tuple(history)
         ratio = {
@@ -320,7 +321,7 @@ def reestimate_lambda(
             "gcv": 2.0 / trace,
             "bic": n * np.log(n) / ((n + (np.log(n) - 1.0) * gamma) * trace),
         }[criterion]
-        new = float(misfit * fall * ratio / (2.0 * stiffness))
+        new = lam * float(misfit * fall * ratio / (2.0 * stiffness))
         if abs(np.log(new / lam)) < tol:
             return new, Status.CONVERGED, tuple(history)
         lam = new

@@ -74,11 +74,11 @@ def forward_select(
         'ols'.
     lam
         Penalty of 'rfs' and 'rols' at the start (default: a hundredth of a typical squared length of a column), kept
-        if not `reestimate`; the penalty of 'backward' (default: none where there are fewer columns than rows, else the
-        best of all columns by GCV).
+        if not `reestimate`; the penalty of 'backward' (default: none where there are fewer columns than rows, clearly
+        independent; else the best of all columns by GCV that leaves the weights their digits).
     reestimate
         One step of the re-estimation formula after each addition, for the criterion that stops where it has such a
-        formula, else for GCV.
+        formula, else for GCV; from the present penalty, or from the best of many if that is better.
     max_size
         Largest number of columns.
     max_condition

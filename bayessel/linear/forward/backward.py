@@ -8,7 +8,7 @@ afresh from a QR factorisation once in a while, and whenever G has shrunk so muc
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import scipy.linalg as sl
 
 from bayessel._check import FloatArray
 from bayessel._formulas import from_sums
+from bayessel.linear._criteria import curve
 from bayessel.linear.forward import stopping
 from bayessel.linear.forward.finish import finish
 from bayessel.linear.forward.result import ForwardFit
@@ -24,14 +25,20 @@ from bayessel.linear.sparse.columns import Columns
 from bayessel.linear.sparse.state import IntArray
 from bayessel.linear.spectrum import Spectrum, offsets
 from bayessel.linear.type2 import fit_evidence
-from bayessel.result import Status
+from bayessel.result import Status, worst
 
 #: columns whose inverse is still kept
 MAX_COLUMNS = 5000
 #: removals between two factorisations, and the fall of the largest variance that calls for one
 EVERY, FALL = 64, 1e4
-#: condition number beyond which all columns together are not fitted without a penalty
+#: condition number beyond which all columns together are not fitted without a penalty, ...
 INDEPENDENT = 1e7
+#: ... and beyond which no penalty is trusted to keep the digits of the weights
+LARGEST_CONDITION = 1e12
+#: length, as a share of the column with its mean, below which what the bias leaves of a column is rounding
+CONSTANT = 1e-13
+#: relative difference of the squared error to that of the weights computed afresh that is worth a remark
+DIFFERS = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +63,9 @@ class Descent:
         return len(self.left) - self.lam * float(np.trace(self.G))
 
 
-def descend(H: FloatArray, t: FloatArray, lam: float, gain: str = "error") -> Iterator[Descent]:
-    """All sizes from every column to none; each time the column goes whose absence costs least."""
-    left = np.arange(H.shape[1], dtype=np.intp)
-    G, w, cost = _solve(H, t, lam)
+def descend(H: FloatArray, t: FloatArray, lam: float, gain: str, left: IntArray) -> Iterator[Descent]:
+    """All sizes from the columns `left` to none; each time the column goes whose absence costs least."""
+    G, w, cost = _solve(H[:, left], t, lam)
     top, since, removed = float(G.diagonal().max(initial=0.0)), 0, -1
     while True:
         yield Descent(left, G, w, cost, lam, removed)
@@ -120,17 +126,19 @@ def eliminate(
         raise ValueError(f"method='backward' keeps the inverse of all {p} columns; offer at most {MAX_COLUMNS}")
     design = columns.raw(np.arange(p))
     H, y, _, _ = _centred(design, t, centre)
+    whole = np.linalg.norm(design, axis=0)
+    offered = np.flatnonzero(np.linalg.norm(H, axis=0) > CONSTANT * whole)
     if lam is None:
-        lam = _penalty(H, y, n - int(centre))
+        lam = _penalty(H[:, offered], y, n - int(centre), float(np.linalg.norm(whole))) if len(offered) else 0.0
     curve: dict[int, float] | None = None
     if stop == "cv":
-        curve = _cross_validated(design, t, centre, lam, gain, folds, rng)
+        curve = _cross_validated(design, t, centre, lam, gain, offered, folds, rng)
     watch = stopping.Watch()
     path: list[dict[str, Any]] = []
     lefts: list[IntArray] = []
     stopped, interrupted = "candidates", False
     try:
-        for at in descend(H, y, lam, gain):
+        for at in descend(H, y, lam, gain, offered):
             k = len(at.left)
             entry = _record(at, H, y, stop, n, int(centre))
             if stop == "evidence":
@@ -156,12 +164,14 @@ def eliminate(
     chosen = next((left for left in lefts if len(left) == watch.best), lefts[-1])
     best = next(entry for entry in path if entry["size"] == len(chosen))
     notes = [Status.PURE_NOISE] if not len(chosen) else []
+    if len(offered) < p:
+        notes.append(Status.COLLINEAR_SKIPPED)
     if interrupted:
         notes.append(Status.INTERRUPTED)
     # in the order of a forward selection: those that would have gone first come last
     gone = [entry["column"] for entry in path if entry["column"] in set(chosen.tolist())]
     order = np.array([j for j in chosen.tolist() if j not in gone] + gone[::-1], dtype=np.intp)
-    return finish(
+    fit = finish(
         columns,
         t,
         order,
@@ -175,15 +185,29 @@ def eliminate(
         stopped=stopped,
         notes=notes,
     )
+    error, expected = float(np.mean(fit.residuals**2)), float(best["error"])
+    if abs(error - expected) > DIFFERS * expected + (4.0 * np.finfo(float).eps * float(np.abs(t).max())) ** 2:
+        said = (*fit.notes, Status.ILL_CONDITIONED)  # the weights have lost their digits
+        fit = replace(fit, notes=said, status=worst(said))
+    return fit
 
 
-def _penalty(H: FloatArray, t: FloatArray, free: int) -> float:
-    """No penalty for fewer columns than rows that are clearly independent; else the best by GCV."""
+def _penalty(H: FloatArray, t: FloatArray, free: int, size: float) -> float:
+    """No penalty for fewer columns than rows that are clearly independent; else the best by GCV that keeps digits.
+
+    `size` is the length of all columns together, their means included: rounding is relative to that.
+    """
     spectrum = Spectrum.of(H, t)
     s = spectrum.s
     if H.shape[1] < free and s[-1] > s[0] / INDEPENDENT:
         return 0.0
-    return float(fit_ridge(spectrum).lam)
+    least = (size / LARGEST_CONDITION) ** 2
+    found = fit_ridge(spectrum)
+    if found.lam >= least:
+        return float(found.lam)
+    larger = [lam for lam, _ in found.minima if lam > least]
+    tried = np.array([least, *larger])
+    return float(tried[np.argmin(curve(spectrum, "gcv", tried))])
 
 
 def _record(at: Descent, H: FloatArray, t: FloatArray, stop: str | None, n: int, flat: int) -> dict[str, Any]:
@@ -201,7 +225,14 @@ def _record(at: Descent, H: FloatArray, t: FloatArray, stop: str | None, n: int,
 
 
 def _cross_validated(
-    H: FloatArray, t: FloatArray, centre: bool, lam: float, gain: str, folds: int, rng: np.random.Generator
+    H: FloatArray,
+    t: FloatArray,
+    centre: bool,
+    lam: float,
+    gain: str,
+    offered: IntArray,
+    folds: int,
+    rng: np.random.Generator,
 ) -> dict[int, float]:
     """Mean squared error of held rows at each size."""
     n, p = H.shape
@@ -210,7 +241,7 @@ def _cross_validated(
     for k in range(folds):
         held = number == k
         body, target, mean, level = _centred(H[~held], t[~held], centre)
-        for at in descend(body, target, lam, gain):
+        for at in descend(body, target, lam, gain, offered):
             guess = level + (H[held][:, at.left] - mean[at.left]) @ at.w
             total[len(at.left)] += float(np.sum((t[held] - guess) ** 2))
     return dict(enumerate((total / n).tolist()))

@@ -17,12 +17,15 @@ import numpy as np
 import scipy.linalg as sl
 
 from bayessel._check import FloatArray
+from bayessel.linear._criteria import curve
 from bayessel.linear.forward.growth import Growth
-from bayessel.linear.ridge import reestimate_lambda, search_range
+from bayessel.linear.ridge import NOISE_SHARE, reestimate_lambda, search_range
 from bayessel.linear.spectrum import Spectrum
 
 #: the penalty starts at this share of a typical squared length of a column
 START = 0.01
+#: distance on the log axis of the penalties that are tried: a criterion is made of steps about 2 wide
+APART = 0.5
 
 
 class Plain:
@@ -111,13 +114,22 @@ class Penalised(Plain):
             self.relative = growth.lengths**-2.0  # unit columns see the penalty lambda / length^2
 
     def settle(self) -> None:
-        """Factor the chosen columns; one step of the re-estimation of the penalty."""
+        """Factor the chosen columns; re-estimate the penalty.
+
+        One step of the re-estimation formula, from the present penalty or, where that is better, from the best of many:
+        a first function that explains nothing sends the penalty to infinity, and the formula alone would not come back.
+        """
         self._spectrum = None
-        if self.reestimate is not None and self.growth.n_columns:
-            spectrum = self.spectrum
-            new, *_ = reestimate_lambda(spectrum, criterion=self.reestimate, start=self.lam, max_steps=1)
-            lo, hi = search_range(spectrum)
-            self.lam = float(np.exp(np.clip(np.log(max(new, 1e-300)), lo, hi)))
+        if self.reestimate is None or not self.growth.n_columns:
+            return
+        spectrum = self.spectrum
+        lo, hi = search_range(spectrum)
+        tried = np.append(np.clip(self.lam, np.exp(lo), np.exp(hi)), np.exp(np.arange(lo, hi, APART)))
+        values = curve(spectrum, self.reestimate, tried)
+        values[1:][spectrum.trace_p(tried[1:]) < NOISE_SHARE[self.reestimate] * spectrum.n_rows] = np.inf
+        best = int(np.argmin(values))
+        new, *_ = reestimate_lambda(spectrum, criterion=self.reestimate, start=float(tried[best]), max_steps=1)
+        self.lam = float(np.exp(np.clip(np.log(max(new, 1e-300)), lo, hi)))
 
     def _gain(self, along: FloatArray, again: FloatArray, length: FloatArray, short: FloatArray) -> FloatArray:
         """From t'Pf, t'P^2 f, lambda + f'Pf and f'P^2 f."""

@@ -36,8 +36,8 @@ class Watch:
         self.best, self.value = 0, np.inf
 
     def far_enough(self, size: int, value: float) -> bool:
-        """Note the value, to be made small, at a size; NaN counts as no value."""
-        if value < self.value:
+        """Note the value, to be made small, at a size; NaN counts as no value, of equals the smaller size is best."""
+        if value < self.value or (value == self.value and size < self.best):
             self.best, self.value = size, value
         return abs(size - self.best) > self.wait(self.best)
 
