@@ -93,6 +93,8 @@ def test_they_are_the_engines(rng):
     H = oracles.radial("gaussian", X, X, 0.3)
     model = S(width=0.3, strategy="pta(2,1)", objective="loo").fit(X, y)
     assert model.basis_[:-1].tolist() == search(H, y, "pta(2,1)", score="loo", centre=True).basis.tolist()
+    best = clone(model).set_params(within=0.0).fit(X, y)
+    assert best.basis_[:-1].tolist() == search(H, y, "pta(2,1)", score="loo", centre=True, within=0.0).basis.tolist()
     for method, stop in (("ols", "cv"), ("rols", "bic"), ("backward", "loo")):
         model = F(width=0.3, method=method, stop=stop, folds=4, random_state=2).fit(X, y)
         fit = forward_select(H, y, method, stop, centre=True, folds=4, random_state=2)

@@ -39,6 +39,9 @@ class BasisSearchRegressor(SelectingRegressor):
         Re-estimate the precisions for that many of the best candidates of each step before one is taken.
     max_size : int, optional
         Largest number of functions.
+    within : float
+        Nats by which the model may be worse than the best one seen, so that it is smaller: where functions overlap, the
+        evidence is flat. 0 takes the best (of the size that 'oscil(c)' goes around).
 
     Attributes
     ----------
@@ -82,6 +85,7 @@ class BasisSearchRegressor(SelectingRegressor):
         objective: str = "evidence",
         top: int = 0,
         max_size: int | None = None,
+        within: float = 1.0,
     ) -> None:
         self.width = width
         self.centers = centers
@@ -91,6 +95,7 @@ class BasisSearchRegressor(SelectingRegressor):
         self.objective = objective
         self.top = top
         self.max_size = max_size
+        self.within = within
 
     @override
     def _remember(self, fit: Any, X: FloatArray, y: FloatArray, notes: Iterable[Status]) -> None:
@@ -107,6 +112,7 @@ class BasisSearchRegressor(SelectingRegressor):
             centre=bool(self.bias),
             top=self.top,
             max_size=self.max_size,
+            within=self.within,
         )
 
     @override
