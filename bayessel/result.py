@@ -36,6 +36,10 @@ class Status(Enum):
     PURE_NOISE = (
         "the evidence prefers a model without signal: the weights are shrunk to zero; try another width or inputs"
     )
+    NO_INFORMATION = (
+        "leave-one-out labels say nothing of the true ones, or are worse than chance: this is no classifier; try "
+        "another width, other inputs, or more rows"
+    )
     AT_BOUND = "the optimum lies on the edge of the search range; the data do not determine this parameter"
     ILL_CONDITIONED = (
         "the ratio beta/alpha is so large that digits are lost (relative error up to 10 eps sqrt(beta/alpha)); look "

@@ -13,8 +13,8 @@ What to look for:
   sign of their far tails. The labels are right, but the probabilities say 0.5. A wider function (`width="auto"`) is as
   right, and knows it: half the Brier score.
 - On the second set the selection would stop too early; `min_size` carries it over.
-- Probabilities lie near the diagonal of the last picture. Where the boundary of the logistic model on the same functions
-  is another, they are one half: the pale belts.
+- Probabilities lie near the diagonal of the last picture. Where the logistic model on the same functions contradicts
+  the label they are one half: the pale belts.
 
     python examples/loomi_classifiers.py [folder]
 """

@@ -307,7 +307,7 @@ def test_copies_and_zeros_are_skipped(rng):
     assert doubled.basis.tolist() == plain.basis.tolist()
     assert Status.COLLINEAR_SKIPPED in doubled.notes
     one = fit_loomi(np.ones((4, 3)), np.array([1.0, 1.0, 1.0, -1.0]), min_size=3)
-    assert one.n_basis == 1 and one.status is Status.COLLINEAR_SKIPPED
+    assert one.n_basis == 1 and {Status.COLLINEAR_SKIPPED, Status.NO_INFORMATION} == set(one.notes)
 
 
 def test_two_rows_and_one_column():
@@ -334,7 +334,7 @@ def test_outputs_at_new_rows_take_columns_in_use_or_all(rng):
     F, y = problem(rng, 40)
     fit = fit_loomi(F, y, min_size=3)
     np.testing.assert_allclose(fit.decision(F), fit.decision(F[:, fit.basis]), rtol=1e-12)
-    with pytest.raises(ValueError, match="in use or the whole dictionary"):
+    with pytest.raises(ValueError, match="columns of the dictionary"):
         fit.decision(F[:, : fit.basis.max()] if fit.basis.max() != fit.n_basis else F[:, :1])
 
 
@@ -349,9 +349,52 @@ def test_an_interrupt_gives_back_what_there_is(rng):
     assert fit.n_basis == 3 and fit.status is Status.INTERRUPTED
 
 
+def test_all_columns_are_the_dictionary_though_all_are_in_use(rng):
+    G = rng.normal(size=(50, 3))
+    fit = fit_loomi(G, np.where(G @ [1.0, 2.0, 3.0] > 0, 1.0, -1.0), min_size=3)
+    assert fit.basis.tolist() != [0, 1, 2] and fit.n_candidates == 3
+    new = rng.normal(size=(9, 3))
+    np.testing.assert_allclose(fit.decision(new), new[:, fit.basis] @ fit.coef, rtol=1e-12)
+    few = fit_loomi(G, fit.target, max_size=2, min_size=2)
+    np.testing.assert_array_equal(few.decision(new), few.decision(new[:, few.basis]))
+    with pytest.raises(ValueError, match="3 columns"):
+        few.decision(np.ones((2, 4)))
+
+
+def test_labels_worse_than_chance_are_said_to_be(rng):
+    X, y = rng.normal(size=(80, 2)), np.where(np.arange(80) % 2, 1.0, -1.0)
+    F = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 1e-6)
+    fit = fit_loomi(F, y)
+    assert fit.mutual_information <= 0.0 and fit.status is Status.NO_INFORMATION
+    far = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
+    told = fit_loomi(far, np.where(X[:, 0] > 0, 1.0, -1.0))
+    assert told.mutual_information > 0.3 and Status.NO_INFORMATION not in told.notes
+
+
+def test_what_comes_in_is_kept(rng):
+    """Labels are copied; anything with shape and columns will do, and gives what an array gives."""
+    F, y = np.exp(-(rng.normal(size=(30, 12)) ** 2)), np.where(np.arange(30) % 3, 1.0, -1.0)
+
+    class Lazy:
+        shape = (30, 12)
+
+        def columns(self, which):
+            return F[:, which]
+
+    plain, lazy = fit_loomi(F, y, min_size=4), fit_loomi(Lazy(), y, min_size=4)
+    np.testing.assert_array_equal(lazy.basis, plain.basis)
+    np.testing.assert_array_equal(lazy.loo_output, plain.loo_output)
+    before = plain.fingerprint
+    y[:] = 1.0
+    assert plain.fingerprint == before
+
+
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
+        ({"F": np.zeros((4, 3))}, ValueError, "longest column"),
+        ({"F": 1e-5 * np.eye(4)}, ValueError, "longest column"),
+        ({"F": 1e160 * np.eye(4)}, ValueError, "rescale"),
         ({"y": np.zeros(4)}, ValueError, "labels -1 and 1"),
         ({"y": np.ones(4)}, ValueError, "both classes"),
         ({"y": np.ones(3)}, ValueError, "one value per row"),

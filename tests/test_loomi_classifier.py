@@ -214,6 +214,17 @@ def test_auto_takes_the_most_informative_of_the_good_widths(rng):
     assert L(width="auto").fit(*three(rng)).score(*three(rng)) > 0.8
 
 
+def test_auto_passes_over_widths_that_reach_nothing(rng):
+    X, y = ring(rng, 60)
+    beside = X[:9] + np.array([6.0, 0.0])
+    model = L(width="auto", centers=beside).fit(X, y)
+    assert 0 < len(model.width_path_) < 20 and model.width_ == pytest.approx(model.width_path_[0]["width"], rel=100)
+    with pytest.raises(ValueError, match="longest column"):
+        L(width=0.1, centers=beside).fit(X, y)
+    with pytest.raises(ValueError, match="longest column"):
+        L(width="auto", centers=X[:9] + 1e4).fit(X, y)
+
+
 def test_the_grid_covers_the_distances(rng):
     X = rng.normal(size=(60, 3))
     grid = width_grid(X)

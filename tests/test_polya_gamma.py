@@ -207,3 +207,9 @@ def test_what_is_not_conjugate_is_refused():
         (potential, "potential"),
     ):
         refused(build, ["w"], said)
+
+
+def test_log_odds_that_are_no_numbers_are_refused(rng):
+    for bad in (np.nan, np.inf, [0.0, -np.inf]):
+        with pytest.raises(ValueError, match="finite log odds"):
+            polya_gamma(bad, rng)

@@ -192,9 +192,14 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
     ) -> list[LOOMIFit]:
         """Fit at every width of a grid; keep the best and set the dictionary to it."""
         found = []
+        trouble: ValueError
         for width in width_grid(X):
             self._set_dictionary(float(width), centers)
-            fits = self._fit_all(X, targets, weights)
+            try:
+                fits = self._fit_all(X, targets, weights)
+            except ValueError as error:  # centres from outside may all be out of reach of narrow functions
+                trouble = error
+                continue
             squares = np.mean([fit.weights * (fit.target - fit.loo_output) ** 2 for fit in fits], axis=0)
             bits = sum(fit.mutual_information for fit in fits)
             found.append((float(width), fits, squares, bits))
@@ -206,6 +211,8 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
                     "n_basis": max(fit.n_basis for fit in fits),
                 }
             )
+        if not found:
+            raise trouble
         best = min((squares for _, _, squares, _ in found), key=np.mean)
         limit = best.mean() + WITHIN * best.std() / np.sqrt(len(best))
         width, fits, _, _ = max((one for one in found if one[2].mean() <= limit), key=lambda one: one[3])

@@ -32,6 +32,8 @@ def polya_gamma(c: Any, rng: np.random.Generator) -> FloatArray:
     The mean is tanh(c/2)/(2c), the Laplace transform E exp(-ωs) = cosh(c/2)/cosh(√(c²/4 + s/2)).
     """
     z = 0.5 * np.abs(np.asarray(c, dtype=np.float64)).ravel()
+    if not np.isfinite(z).all():
+        raise ValueError(f"c must be finite log odds, got {np.asarray(c).ravel()[~np.isfinite(z)][0]}")
     result = np.empty(len(z))
     left = np.arange(len(z))
     while len(left):

@@ -23,15 +23,17 @@ from typing import Any
 
 import numpy as np
 
-from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_positive_vector, as_target, one_of
-from bayessel.basis import LazyDesign
+from bayessel._check import FloatArray, as_count, as_positive, as_positive_vector, as_target, one_of
 from bayessel.linear.loomi.result import LOOMIFit
 from bayessel.linear.loomi.terms import SAME, Terms
+from bayessel.linear.sparse.columns import Columns, as_columns
 from bayessel.result import Status, worst
 
 #: stages that may pass before J is positive at all
 WITHOUT_INFORMATION = 20
 TIES = ("first", "loo-mse")
+#: squared length, in penalties, that the longest column must have
+TELLING = 1e4
 
 
 def fit_loomi(
@@ -54,7 +56,7 @@ def fit_loomi(
 
     Parameters
     ----------
-    F : array (N, P) or LazyDesign
+    F : array (N, P), or an object with ``shape`` and ``columns(indices)``
         Candidate columns, all of them of size one or so (`penalty` is in their units, squared).
     y : array (N,)
         Labels -1 and 1.
@@ -92,14 +94,15 @@ def fit_loomi(
     >>> fit.n_basis, round(fit.mutual_information, 2), round(fit.loo_error, 3)
     (3, 0.85, 0.025)
     """
-    labels, V = _door(F, y)
+    penalty = as_positive(penalty, "penalty")
+    columns, labels, V = _door(F, y, penalty)
     n, p = len(labels), len(V)
     patience, min_size = as_count(patience, "patience"), as_count(min_size, "min_size")
     most = min(n, p) if max_size is None else min(as_count(max_size, "max_size"), n, p)
     if max_size is not None and max_size < min_size:
         raise ValueError(f"max_size must be at least min_size={min_size}, got {max_size}")
     omega = np.ones(n) if weights is None else as_positive_vector(weights, "weights", n)
-    selection = Terms(V, labels, omega, as_positive(penalty, "penalty"), one_of(ties, "ties", TIES))
+    selection = Terms(V, labels, omega, penalty, one_of(ties, "ties", TIES))
     del V  # the selection's now; nobody else needs it
     best = None
     since, notes = 0, []
@@ -132,10 +135,13 @@ def fit_loomi(
     if selection.skipped:
         notes.append(Status.COLLINEAR_SKIPPED)
     basis = np.array(selection.chosen[:size], dtype=np.intp)
-    design = F.columns(basis) if isinstance(F, LazyDesign) else np.array(np.asarray(F)[:, basis], dtype=np.float64)
+    design = np.array(columns.raw(basis))
     A, coef, outputs = selection.model(design)
     entry = selection.history[size - 1]
+    if entry["mutual_information"] <= SAME:
+        notes.append(Status.NO_INFORMATION)
     return LOOMIFit(
+        n_candidates=p,
         basis=basis,
         coef=coef,
         penalties=np.array(selection.lam[:size]),
@@ -153,20 +159,24 @@ def fit_loomi(
     )
 
 
-def _door(F: Any, y: Any) -> tuple[FloatArray, FloatArray]:
-    """Labels, and a copy of the candidates in rows."""
-    if isinstance(F, LazyDesign):
-        labels = as_target(y, F.shape[0], "y")
-        V = np.empty(F.shape[::-1])
-        step = max(1, 2_000_000 // F.shape[0])
-        for at in range(0, F.shape[1], step):
-            V[at : at + step] = F.columns(np.arange(at, min(at + step, F.shape[1]))).T
-    else:
-        design = as_matrix(F, "F")
-        labels = as_target(y, len(design), "y")
-        V = np.array(design.T, order="C")
+def _door(F: Any, y: Any, penalty: float) -> tuple[Columns, FloatArray, FloatArray]:
+    """Columns as they come, labels, and a copy of the candidates in rows."""
+    columns = as_columns(F, "F")
+    n, p = columns.shape
+    labels = as_target(y, n, "y").copy()
     if not np.isin(labels, (-1.0, 1.0)).all():
         raise ValueError(f"y must be labels -1 and 1, got {np.unique(labels)[:5].tolist()}")
     if abs(labels.sum()) == len(labels):
         raise ValueError(f"y must have rows of both classes, got only {labels[0]:g}")
-    return labels, V
+    V = np.empty((p, n))
+    step = max(1, 2_000_000 // n)
+    for at in range(0, p, step):
+        part = slice(at, min(at + step, p))
+        V[part] = columns.raw(part).T
+    longest = float(np.einsum("ij,ij->i", V, V).max())
+    if longest < TELLING * penalty:
+        raise ValueError(
+            f"the longest column of F has the squared length {longest:.1e}, and candidates are scored with the penalty "
+            f"{penalty:.1e} in these units: pass columns of size one or so (functions that reach the rows), or lower it"
+        )
+    return columns, labels, V

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bayessel._check import FloatArray, as_matrix
+from bayessel._check import FloatArray
+from bayessel.linear._columns_fit import in_use
 from bayessel.result import Status, fingerprint
 
 
@@ -18,6 +19,8 @@ class LOOMIFit:
 
     Attributes
     ----------
+    n_candidates : int
+        Number of columns on offer P.
     basis : (M,) int array
         Columns in use, in the order they were chosen.
     coef : (M,) array
@@ -37,6 +40,7 @@ class LOOMIFit:
         How the selection ended.
     """
 
+    n_candidates: int
     basis: npt.NDArray[np.intp]
     coef: FloatArray
     penalties: FloatArray
@@ -78,12 +82,5 @@ class LOOMIFit:
         return fingerprint(self.design, self.target)
 
     def decision(self, columns: Any) -> FloatArray:
-        """Output f at new rows, from the columns in use there, (n, M), or from all, (n, P)."""
-        given = as_matrix(columns, "columns")
-        if given.shape[1] != self.n_basis:
-            if given.shape[1] <= int(self.basis.max()):
-                raise ValueError(
-                    f"columns must be the {self.n_basis} in use or the whole dictionary, got {given.shape}"
-                )
-            given = given[:, self.basis]
-        return np.asarray(given @ self.coef)
+        """Output f at new rows, from all columns, (n, P), or, if fewer, from those in use as in `basis`, (n, M)."""
+        return np.asarray(in_use(columns, self.basis, self.n_candidates) @ self.coef)
