@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.gradient import DisconnectedType, disconnected_type, pullback
+from pytensor.gradient import DisconnectedType, disconnected_type, grad
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.graph.replace import graph_replace
@@ -55,7 +55,7 @@ class Network(Op):
         """One backward pass from the hidden values of the forward pass."""
         by_f, by_Z = cotangents
         if not isinstance(by_Z.type, DisconnectedType):  # somebody uses Z itself, or asks for second derivatives
-            return [*_written_out(plain, inputs, range(5), outputs, cotangents), disconnected_type()]
+            return [*_written_out(plain, inputs, range(5), cotangents), disconnected_type()]
         return [*backward_pass(inputs[3], inputs[5], outputs[1], by_f), disconnected_type()]
 
 
@@ -90,7 +90,7 @@ class BackwardPass(Op):
 
     def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> Any:
         """Second derivatives, from the same formulas written out: rare, so no pass of their own."""
-        by_v, by_Z, by_df = _written_out(_plain_backward, inputs, (0, 2, 3), outputs, cotangents)
+        by_v, by_Z, by_df = _written_out(_plain_backward, inputs, (0, 2, 3), cotangents)
         return [by_v, disconnected_type(), by_Z, by_df]
 
 
@@ -105,13 +105,13 @@ def _plain_backward(v: Any, X: Any, Z: Any, df: Any) -> list[Any]:
     return [below.sum(axis=0), X.T @ below, df.sum(axis=0), Z.T @ df, X.T @ df]
 
 
-def _written_out(formulas: Any, inputs: Any, wanted: Any, outputs: Any, cotangents: Any) -> list[Any]:
+def _written_out(formulas: Any, inputs: Any, wanted: Any, cotangents: Any) -> list[Any]:
     """PyTensor's derivatives of the formulas by the `wanted` inputs, each input a variable of its own."""
     own = [x.type() for x in inputs]
-    zeros = [isinstance(g.type, DisconnectedType) for g in cotangents]
-    by = [pt.zeros_like(x) if zero else g for zero, g, x in zip(zeros, cotangents, outputs, strict=True)]
-    # the inputs may depend on each other, and PyTensor would follow them
-    found: Any = pullback(formulas(*own), [own[k] for k in wanted], by)
+    # the inputs may depend on each other, and so may the formulas: of f and Z, one is made from the other
+    pairs = zip(formulas(*own), cotangents, strict=True)
+    total = sum(pt.sum(g * x) for x, g in pairs if not isinstance(g.type, DisconnectedType))
+    found: Any = grad(total, [own[k] for k in wanted], disconnected_inputs="ignore")
     return graph_replace(found, dict(zip(own, inputs, strict=True)), strict=False)
 
 
