@@ -6,8 +6,9 @@ NumPy when interpreted and compiled loops and matrix products with numba (`bayes
 
 from __future__ import annotations
 
+import inspect
+import sys
 import zlib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from pytensor.graph.op import Op
 from pytensor.graph.replace import graph_replace
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
 
+from bayessel import __version__
 from bayessel.mlp import compiled, network
 
 
@@ -118,8 +120,17 @@ def _written_out(formulas: Any, inputs: Any, wanted: Any, cotangents: Any) -> li
 network_outputs = Network()
 backward_pass = BackwardPass()
 
-# PyTensor keeps machine code by the name of the Op and this number, not by what the code does
-_VERSION = zlib.crc32(b"".join(Path(file).read_bytes() for file in (compiled.__file__, __file__)))
+
+def _version(*modules: Any) -> int:
+    """A number that changes with the code: PyTensor keeps machine code by the Op's name and this, not by what it does."""
+    try:
+        text = "".join(inspect.getsource(module) for module in modules)
+    except OSError:  # installed without sources
+        text = __version__
+    return zlib.crc32(text.encode())
+
+
+_VERSION = _version(compiled, sys.modules[__name__])
 
 
 @register_funcify_default_op_cache_key(Network)

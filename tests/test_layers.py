@@ -44,7 +44,7 @@ PURE = ENGINES
 GRANTED = {("bayessel._check", "sklearn.exceptions.DataConversionWarning")}
 LIGHT = {"numpy", "scipy", "pandas", "pyarrow", "joblib", "threadpoolctl"} | sys.stdlib_module_names
 # What some layers may use besides: compiled loops, imported by the functions that run them.
-ALSO = {"mlp": {"numba"}}
+ALSO = {"mlp": {"numba", "llvmlite"}}
 
 
 def sources() -> dict[str, str]:
