@@ -137,6 +137,21 @@ def walk(made, **settings):
         return Walk(made.free_RVs, **settings)
 
 
+def many_kinds():
+    """A model with counts and numbers of all kinds, and PyMC's own steps on it beside the toy."""
+    with pm.Model(coords={"row": range(5)}) as made:
+        x = pm.Normal("x", 0.0, 1.0, shape=2)
+        s = pm.HalfNormal("s", 2.0)
+        k = pm.Poisson("k", 3.0)
+        b = pm.Bernoulli("b", 0.4, shape=2)
+        z = pm.Normal("z", 0.0, 1.0)
+        mean = x[0] + 0.1 * k + b[0] * x[1] + 0.0 * z
+        pm.Normal("y", mean, s, observed=np.linspace(0.0, 1.0, 5), dims="row")
+        nuts = pm.NUTS([x], compile_kwargs={"mode": "FAST_COMPILE"})
+        steps = [nuts, pm.Slice([s]), pm.Metropolis([k]), pm.BinaryGibbsMetropolis([b]), Walk([z])]
+    return made, steps
+
+
 def sample(made, step, **kwargs):
     """`bs.sample` without a bar, with a seed and short chains unless told otherwise."""
     defaults = {"draws": 60, "tune": 30, "chains": 3, "cores": 1, "random_seed": 7, "log_likelihood": False}
