@@ -122,7 +122,7 @@ backward_pass = BackwardPass()
 
 
 def _version(*modules: Any) -> int:
-    """A number that changes with the code: PyTensor keeps machine code by the Op's name and this, not by what it does."""
+    """A number that changes with the code: PyTensor keeps machine code by the Op's name and this number."""
     try:
         text = "".join(inspect.getsource(module) for module in modules)
     except OSError:  # installed without sources
