@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from bayessel.basis import LazyDesign
 from benchmarks.harness import Case, Contestant, Report, Verdict, race
 from benchmarks.peers import Array
 from benchmarks.search_cases import FUNCTIONS, hwang
+from benchmarks.search_fits import WITHIN, kept
 
 TITLE = "Search for basis functions"
 TEXT = """`pta(1,0)` on Hwang's complicated interaction (noise 0.25), one gaussian per row as candidates, the dictionary
@@ -20,6 +22,12 @@ that re-estimates alpha and beta after each addition has to do, by BLAS alone: o
 added, and one product of an M x M with an M x P array per model (M up to the last model looked at). Memory is the
 increment over a process that has imported everything, dictionary included; the last case has 100000 rows and 5000
 candidates that are made when they are looked at."""
+TABLE = """Five functions, with noise and without, as many candidates as rows (beside the paper, table 5).
+"functions" is the model that the paper's search ends with, "within a nat" the smallest model seen whose evidence is
+within a nat of the best, which is what `search` returns by itself; "error" is the test error over the standard
+deviation of the target, "passes" how often the dictionary was gone over. Without noise there is always something left
+to explain, until rounding is a noise of about 1e-7; arithmetic on Gram matrices, as in the paper, comes to its end
+much earlier."""
 OURS, LIMIT, LAZY = "search", "unavoidable", "search, columns on the fly"
 STRATEGIES = ("pta(1,0)", "pta(2,1)", "sffs", "oscil(5)")
 #: Barrio, Romero and Belanche (2010), table 5: mean functions, and functions added and removed, at 8192 rows
@@ -53,7 +61,7 @@ def cases(quick: bool) -> list[Case]:
         largest: list[int] = []
 
         def ours(data: tuple[Array, Array], largest: list[int] = largest) -> Any:
-            fit = bs.linear.search(*data)
+            fit = bs.linear.search(*data, within=0.0)
             largest[:] = [fit.n_added]
             return fit
 
@@ -102,52 +110,60 @@ def run(quick: bool, memory: Callable[..., Any]) -> Report:
             report.verdicts.append(Verdict(f"time over {LIMIT}, {case.name}", outcome.ratio(OURS, LIMIT), GOAL))
         report.add(case, outcome, extra)
     rows = table_5(quick)
-    report.tables.append(
-        (
-            'Five functions with and without noise, as many candidates as rows (beside the paper, table 5). "error" is '
-            "the test error over the standard deviation of the target.",
-            rows,
-        )
-    )
+    report.tables.append((TABLE, rows))
     if not quick:
-        seconds = sum(row["seconds"] for row in rows if row["task"] != "mean")
-        report.verdicts.append(Verdict("seconds for all tasks and strategies", seconds, 1800.0))
+        seconds = sum(row["seconds"] for row in rows if "mean" not in row["task"])
+        report.verdicts.append(Verdict("seconds for all tasks and strategies", seconds, 3600.0))
     return report
+
+
+def one_of_table_5(name: str, noise: float, n: int, strategy: str) -> dict[str, Any]:
+    """One strategy on one function; the paper's model and the smallest within a nat of the best."""
+    data = hwang(name, n, noise)
+    F = data.design()
+    passes: list[int] = []
+    fit = bs.linear.search(F, data.t, strategy, within=0.0, callback=lambda s: passes.append(s.model.passes))
+    top = max(point.value for point in fit.path.values())
+    few = min(size for size, point in fit.path.items() if point.value >= top - WITHIN)
+    basis = list(fit.path[few].basis)
+    test = data.design(data.X_test)
+
+    def error(prediction: Array) -> float:
+        return float(np.sqrt(np.mean((prediction - data.t_test) ** 2)) / data.t_test.std())
+
+    return {
+        "functions": fit.n_basis,
+        "added and removed": fit.n_added + fit.n_removed,
+        "passes": passes[-1],
+        "seconds": fit.seconds,
+        "error": error(fit.predict(test)),
+        "within a nat": few,
+        "error of that": error(bs.linear.fit_evidence(F[:, basis], data.t).predict(test[:, basis])),
+        "model evidence": fit.model_evidence,
+        "noise found": fit.noise_std,
+        "status": fit.status.name,
+    }
 
 
 def table_5(quick: bool) -> list[dict[str, Any]]:
     """Every strategy on every function."""
     n = 100 if quick else 8192
     rows: list[dict[str, Any]] = []
-    for name in list(FUNCTIONS)[:2] if quick else FUNCTIONS:
-        for noise in (0.25, 0.0):
-            data = hwang(name, n, noise)
-            F = data.design()
-            test = data.design(data.X_test)
+    for noise in (0.25, 0.0):
+        for name in list(FUNCTIONS)[:2] if quick else FUNCTIONS:
             for strategy in STRATEGIES:
-                fit = bs.linear.search(F, data.t, strategy)
-                error = np.sqrt(np.mean((fit.predict(test) - data.t_test) ** 2)) / data.t_test.std()
-                print(f"    {name}, noise {noise}, {strategy}: {fit.n_basis}, {fit.seconds:.1f} s", flush=True)
-                rows.append(
-                    {
-                        "task": f"{name}, noise {noise}",
-                        "strategy": strategy,
-                        "functions": fit.n_basis,
-                        "added and removed": fit.n_added + fit.n_removed,
-                        "seconds": fit.seconds,
-                        "model evidence": fit.model_evidence,
-                        "error": float(error),
-                        "status": fit.status.name,
-                    }
-                )
-            del F, test
-    for strategy in STRATEGIES:
-        mine = [row for row in rows if row["strategy"] == strategy]
-        mean = {
-            key: float(np.mean([row[key] for row in mine])) for key in ("functions", "added and removed", "seconds")
-        }
-        functions, steps = PAPER[strategy]
-        rows.append(
-            {"task": "mean", "strategy": strategy} | mean | {"functions, paper": functions, "steps, paper": steps}
-        )
+                make = partial(one_of_table_5, name, noise, n, strategy)
+                found = kept(f"search_{name}_{noise}_{n}_{strategy}", make)
+                row = {"task": f"{name}, noise {noise}", "strategy": strategy} | found
+                print(f"    {row}", flush=True)
+                rows.append(row)
+    for kind in ("noise 0.25", "noise 0.0", ""):
+        for strategy in STRATEGIES:
+            mine = [row for row in rows if row["strategy"] == strategy and "mean" not in row["task"]]
+            mine = [row for row in mine if kind in row["task"]]
+            keys = ("functions", "added and removed", "passes", "seconds", "error", "within a nat", "error of that")
+            mean: dict[str, Any] = {key: float(np.mean([row[key] for row in mine])) for key in keys}
+            if not kind:
+                mean["functions, paper"], mean["steps, paper"] = PAPER[strategy]
+            rows.append({"task": f"mean{', ' if kind else ''}{kind}", "strategy": strategy} | mean)
     return rows
