@@ -170,6 +170,15 @@ def as_count(value: Any, name: str, minimum: int = 1) -> int:
     return int(value)
 
 
+def as_generator(random_state: Any) -> np.random.Generator:
+    """Return a generator from one, from a seed, or from None for a fresh one."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if random_state is None or isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state)
+    return np.random.default_rng(as_count(random_state, "random_state", minimum=0))
+
+
 def as_fraction(value: Any, name: str, *, zero: bool = False, one: bool = False) -> float:
     """Return `value` as a number between 0 and 1, ends included where told so."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):

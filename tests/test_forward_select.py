@@ -409,6 +409,40 @@ def test_a_penalty_comes_back_from_a_function_that_explains_nothing(width, metho
     assert Status.PURE_NOISE not in fit.notes
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_penalty_takes_one_step_of_the_formula_after_each_addition(seed):
+    """Where nothing is much better elsewhere: appendix A.10, with matrices."""
+    _, F, t = logistic(seed)
+    fit = forward_select(F, t, "rfs")
+    for before, at in pairwise(fit.history):
+        H, lam = F[:, list(fit.path[at["size"]].basis)], before["lam"]
+        inverse = np.linalg.inv(H.T @ H + lam * np.eye(H.shape[1]))
+        w, gamma = inverse @ H.T @ t, H.shape[1] - lam * np.trace(inverse)
+        fall = np.trace(inverse) - lam * np.trace(inverse @ inverse)
+        step = np.sum((t - H @ w) ** 2) * fall / ((len(t) - gamma) * (w @ inverse @ w))
+        assert at["lam"] == pytest.approx(step, rel=1e-6), at["size"]
+
+
+@pytest.mark.parametrize("when", [1, 4])
+@pytest.mark.parametrize("stop", ["cv", "gcv"])
+def test_an_interrupt_leaves_what_there_is(rng, monkeypatch, when, stop):
+    F = rng.normal(size=(60, 20))
+    t = F[:, [3, 7, 11]] @ [3.0, -2.0, 1.0] + 0.1 * rng.normal(size=60)
+    calls, absorb = [], Growth.absorb
+
+    def stops(self, b):
+        if self.n_columns == when and not calls:
+            calls.append(1)
+            raise KeyboardInterrupt
+        absorb(self, b)
+
+    monkeypatch.setattr(Growth, "absorb", stops)
+    fit = forward_select(F, t, "ols", stop)
+    assert fit.stopped == "interrupted" and Status.INTERRUPTED in fit.notes and Status.PURE_NOISE not in fit.notes
+    assert fit.n_basis == min(when - 1, 3)
+    assert np.isfinite(fit.predict(F)).all()
+
+
 @pytest.mark.parametrize("method", ["rfs", "rols"])
 def test_penalties_follow_the_unit_of_the_columns(rng, method):
     F = rng.normal(size=(60, 20))
@@ -493,6 +527,8 @@ def test_compare_reads_it(rng):
         ({"stop": "cv", "folds": 100}, ValueError, "folds must be between"),
         ({"max_size": 2.5}, TypeError, "max_size must be an integer"),
         ({"centre": "yes"}, TypeError, "centre must be True or False"),
+        ({"random_state": "x"}, TypeError, "random_state must be an integer"),
+        ({"random_state": -1}, ValueError, "random_state must be at least 0"),
         ({"t": [1.0, np.nan, 2.0]}, ValueError, "finite"),
         ({"Phi": np.array([[1.0, np.nan], [2.0, 1.0], [0.0, 1.0]])}, ValueError, r"finite, got 1 bad value.*\[0, 1\]"),
         ({"Phi": 1e150 * np.eye(3)}, ValueError, "rescale it"),

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bayessel._check import FloatArray, as_count, as_float_array, as_positive, check_finite
+from bayessel._check import FloatArray, as_count, as_float_array, as_generator, as_positive, check_finite
 from bayessel.covariance import Covariance, Prior
 from bayessel.covariance._door import as_covariance
-from bayessel.gp._search_door import as_generator, remarks_about
+from bayessel.gp._search_door import remarks_about
 from bayessel.gp.map_problem import Problem
 from bayessel.gp.map_result import GPFit, Optimum
 from bayessel.gp.map_search import Search

@@ -10,12 +10,12 @@ from typing import Any, override
 import numpy as np
 from scipy.optimize import minimize
 
-from bayessel._check import FloatArray, as_count, as_flag, as_float_array, as_matrix, check_finite
+from bayessel._check import FloatArray, as_count, as_flag, as_float_array, as_generator, as_matrix, check_finite
 from bayessel._numerics import few_threads
 from bayessel.covariance import Covariance, Prior
 from bayessel.covariance._door import as_covariance
 from bayessel.gp._fit_map import fit_map
-from bayessel.gp._search_door import as_generator, remarks_about
+from bayessel.gp._search_door import remarks_about
 from bayessel.gp.laplace import hessian_of
 from bayessel.gp.map_problem import check_prior
 from bayessel.gp.map_result import GPFit, Optimum

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sl
 
-from bayessel._check import FloatArray, as_count, as_flag, as_positive, as_target, check_magnitude, one_of
+from bayessel._check import FloatArray, as_count, as_flag, as_generator, as_positive, as_target, check_magnitude, one_of
 from bayessel._numerics import few_threads
 from bayessel.linear.forward import stopping
 from bayessel.linear.forward.backward import eliminate
@@ -78,7 +78,7 @@ def forward_select(
         independent; else the best of all columns by GCV that leaves the weights their digits).
     reestimate
         One step of the re-estimation formula after each addition, for the criterion that stops where it has such a
-        formula, else for GCV; from the present penalty, or from the best of many if that is better.
+        formula, else for GCV; from the present penalty, or from the best of many if that is clearly better.
     max_size
         Largest number of columns.
     max_condition
@@ -124,7 +124,7 @@ def forward_select(
         raise ValueError(f"max_condition must be greater than 1, got {max_condition!r}")
     if stop == "cv" and not 2 <= as_count(folds, "folds", 2) <= n:
         raise ValueError(f"folds must be between 2 and the number of rows, {n}; got {folds}")
-    rng = random_state if isinstance(random_state, np.random.Generator) else np.random.default_rng(random_state)
+    rng = as_generator(random_state)
     with few_threads(n * p if n * p > SEVERAL_THREADS else 0), np.errstate(all="ignore"):
         if method == "backward":
             fit = eliminate(columns, target, stop, centre, lam, gain, largest, folds, rng)
@@ -241,7 +241,7 @@ def _forward(columns: Columns, t: FloatArray, settings: _Settings, known: Any) -
     g = model.growth
     watch = stopping.Watch()
     path: list[dict[str, Any]] = []
-    stopped, interrupted = "max_size", False
+    stopped = "max_size"
     try:
         while True:
             at = stopping.record(model, settings.stop)
@@ -268,14 +268,14 @@ def _forward(columns: Columns, t: FloatArray, settings: _Settings, known: Any) -
     except KeyboardInterrupt:
         if not path:
             raise
-        interrupted, stopped = True, "interrupted"
+        stopped = "interrupted"
     best = watch.best
     reached = len(path) - 1 if known is None else len(known[1]) - 1
     notes = stopping.notes_of(stopped, best, reached, g.skipped)
     if settings.stop is None and Status.STEP_LIMIT in notes:
         notes.remove(Status.STEP_LIMIT)
-    if interrupted:
-        notes.append(Status.INTERRUPTED)
+    if stopped == "interrupted":
+        notes = [note for note in notes if note is not Status.PURE_NOISE] + [Status.INTERRUPTED]
     f = g.n_flat
     return finish(
         columns,
@@ -303,16 +303,20 @@ def _cross_validated(
     number = rng.permutation(n) % folds
     models = [settings.start(columns, t, train=number != k) for k in range(folds)]
     watch, curve, stopped = stopping.Watch(), [], "criterion"
-    while True:
-        curve.append(float(sum(np.sum(model.held_errors() ** 2) for model in models)) / n)
-        size = len(curve) - 1
-        if watch.far_enough(size, curve[-1]):
-            break
-        if settings.is_singular(models, watch):
-            stopped = "ill-conditioned"
-            break
-        ends = [end for end in _step(models, settings) if end is not None]
-        if ends:
-            stopped = ends[0]
-            break
+    try:
+        while True:
+            curve.append(float(sum(np.sum(model.held_errors() ** 2) for model in models)) / n)
+            if watch.far_enough(len(curve) - 1, curve[-1]):
+                break
+            if settings.is_singular(models, watch):
+                stopped = "ill-conditioned"
+                break
+            ends = [end for end in _step(models, settings) if end is not None]
+            if ends:
+                stopped = ends[0]
+                break
+    except KeyboardInterrupt:
+        if not curve:
+            raise
+        stopped = "interrupted"
     return watch.best, curve, stopped

@@ -26,6 +26,8 @@ from bayessel.linear.spectrum import Spectrum
 START = 0.01
 #: distance on the log axis of the penalties that are tried: a criterion is made of steps about 2 wide
 APART = 0.5
+#: share by which the criterion must be lower at another penalty than near the present one to go there
+CLEARLY = 0.25
 
 
 class Plain:
@@ -116,8 +118,9 @@ class Penalised(Plain):
     def settle(self) -> None:
         """Factor the chosen columns; re-estimate the penalty.
 
-        One step of the re-estimation formula, from the present penalty or, where that is better, from the best of many:
-        a first function that explains nothing sends the penalty to infinity, and the formula alone would not come back.
+        One step of the re-estimation formula, from the present penalty or, where that is clearly better, from the best
+        of many: a first function that explains nothing sends the penalty to infinity, and the formula alone would not
+        come back. To go to the best in any case would be worse: the criterion has minima at small penalties by chance.
         """
         self._spectrum = None
         if self.reestimate is None or not self.growth.n_columns:
@@ -128,7 +131,8 @@ class Penalised(Plain):
         values = curve(spectrum, self.reestimate, tried)
         values[1:][spectrum.trace_p(tried[1:]) < NOISE_SHARE[self.reestimate] * spectrum.n_rows] = np.inf
         best = int(np.argmin(values))
-        new, *_ = reestimate_lambda(spectrum, criterion=self.reestimate, start=float(tried[best]), max_steps=1)
+        start = float(tried[best if values[best] < (1.0 - CLEARLY) * values[0] else 0])
+        new, *_ = reestimate_lambda(spectrum, criterion=self.reestimate, start=start, max_steps=1)
         self.lam = float(np.exp(np.clip(np.log(max(new, 1e-300)), lo, hi)))
 
     def _gain(self, along: FloatArray, again: FloatArray, length: FloatArray, short: FloatArray) -> FloatArray:
