@@ -32,8 +32,9 @@ machine's own z shows what other partitions alone can do. "originals": mean erro
 hundred that are among these (up to five). The support vector machine's C and width are medians over the first five
 partitions of 5-fold cross-validation; its probabilities are Platt's, a sigmoid fitted to outputs of 5-fold
 cross-validation, for every partition. A second table has what the paper leaves open: patience 1 at other common widths
-and with the other rule for ties, the mean error with z in brackets. Seconds are for training and testing on all partitions; the paper's are for 100,
-on a computer of 2006. Without the data a generated set takes their place, and the paper's numbers are left out."""
+and with the other rule for ties, the mean error with z in brackets. Seconds are for training and testing on all
+partitions; the paper's are for 100, on a computer of 2006. Without the data a generated set takes their place, and the
+paper's numbers are left out."""
 #: partitions on which settings are chosen
 CHOOSING = 5
 #: multiples of the common width in the second table
