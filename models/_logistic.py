@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pymc as pm
 import pytensor.tensor as pt
 
-from bayessel._check import as_flag, as_matrix, as_positive, as_target
+from bayessel._check import as_flag, as_matrix, as_positive, as_target, check_magnitude
 from bayessel.models._linear import _constant, _given_alpha, _labels, _precision
 from bayessel.models._priors import GammaPrior
 
@@ -74,6 +74,7 @@ def logistic(
     ['alpha', 'b', 'w']
     """
     design = as_matrix(Phi, "Phi")
+    check_magnitude(design, "Phi")
     n_rows, n_columns = design.shape
     labels = as_target(y, n_rows, "y")
     found = set(np.unique(labels).tolist())

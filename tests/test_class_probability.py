@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from bayessel.linear.calibration import LogisticSlope
 from bayessel.linear.class_probability import ClassProbability
-from bayessel.linear.logistic_terms import OF_CONSTANT, PRECISIONS, LogisticTerms, moderated, posterior
+from bayessel.linear.logistic_terms import OF_CONSTANT, PRECISIONS, LogisticTerms, posterior, towards_zero
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_the_mean_over_log_odds_is_close_to_the_integral():
     for m in (-3.0, 0.2, 1.5):
         for v in (0.1, 1.0, 6.0):
             truth = quad(lambda u, m=m, v=v: expit(m + np.sqrt(v) * u) * np.exp(-0.5 * u * u), -12, 12)[0]
-            assert moderated(np.array(m), np.array(v)) == pytest.approx(truth / np.sqrt(2 * np.pi), abs=0.02)
+            assert expit(towards_zero(np.array(m), np.array(v))) == pytest.approx(truth / np.sqrt(2 * np.pi), abs=0.02)
 
 
 def test_the_precision_is_that_of_the_largest_evidence_whatever_the_scale(rng):
@@ -105,7 +105,7 @@ def test_leaving_a_row_out_is_close_to_fitting_again(rng):
         prior = np.r_[OF_CONSTANT, np.full(H.shape[1] - 1, model.precision)]
         w, (L, _), _ = posterior(H[rest], y[rest], np.ones(23), prior, np.zeros(len(prior)))
         v = np.linalg.solve(np.tril(L), H[k])
-        again = float(moderated(H[k] @ w, v @ v))
+        again = float(expit(towards_zero(H[k] @ w, v @ v)))
         assert model.loo_probability[k] == pytest.approx(again, abs=0.03)
         far = max(far, abs(model.probability(Phi[k : k + 1])[0] - again))
     assert far > 0.1  # in-sample probabilities are not those
@@ -134,6 +134,13 @@ def test_the_mean_of_both_keeps_to_the_label(rng):
     np.testing.assert_allclose(p[agree], plain[agree], rtol=1e-12)
     np.testing.assert_allclose(p[~agree], 0.5, atol=1e-15)
     assert (np.sign(p - 0.5) == np.sign(outputs)).all()
+    odds = both.log_odds(outputs, columns)
+    np.testing.assert_allclose(expit(odds), p, rtol=1e-12)
+    assert (np.sign(odds) == np.sign(outputs)).all()
+    mirror = ClassProbability(Phi, -f, -y).probability(-outputs, columns)  # 1 - p, with all its digits
+    np.testing.assert_allclose(odds[agree], np.log(p[agree] / mirror[agree]), rtol=1e-9)
+    far = both.log_odds(np.array([1e4, 1e5]), columns[:2])
+    assert np.isfinite(far).all() and (far > 0).all()
     assert both.loo_probability.shape == (60,) and ((both.loo_probability > 0.5) == (f > 0.0)).all()
 
 

@@ -404,6 +404,7 @@ def test_what_comes_in_is_kept(rng):
         ({"min_size": 3, "max_size": 2}, ValueError, "max_size must be at least"),
         ({"weights": [1, 1, 0, 1]}, ValueError, "weights"),
         ({"penalty": 0.0}, ValueError, "penalty"),
+        ({"callback": 3}, TypeError, "callback"),
         ({"ties": "coin"}, ValueError, "ties"),
     ],
 )

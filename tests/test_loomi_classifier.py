@@ -363,6 +363,8 @@ def test_bad_data_are_named(rng):
         L().fit(X, None)
     with pytest.raises(ValueError, match="Unknown label type"):
         L().fit(X, rng.normal(size=20))
+    with pytest.raises(ValueError, match="rescale"):
+        L(width="auto").fit(X * 1e200, y)
     with pytest.raises(NotFittedError):
         L().predict(X)
     with pytest.raises(ValueError, match="features"):

@@ -13,7 +13,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from bayessel._check import FloatArray, as_count, one_of
+from bayessel._check import FloatArray, as_count, check_magnitude, one_of
 from bayessel.basis import LazyDesign
 from bayessel.errors import NumericalWarning
 from bayessel.estimators._door import WARN_ABOUT, Versioned, validated
@@ -162,6 +162,7 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
         from sklearn.utils.validation import _check_y, check_consistent_length
 
         X = np.asarray(validated(self, X, reset=True), dtype=np.float64)
+        check_magnitude(X, "X")
         labels = _check_y(y, multi_output=False, y_numeric=False, estimator=self)
         check_consistent_length(X, labels)
         return X, labels
@@ -265,11 +266,13 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
         p = self._against_rest(functions)
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
-    def _of_model(self, k: int, functions: FloatArray) -> FloatArray:
-        """Probability of the label 1 of model k."""
+    def _of_model(self, k: int, functions: FloatArray, log_odds: bool = False) -> FloatArray:
+        """Probability of the label 1 of model k, or its log odds."""
         used = np.searchsorted(self.basis_, self.fits_[k].basis)
         outputs = self._outputs(functions)
-        return self.calibration_[k].probability(outputs if outputs.ndim == 1 else outputs[:, k], functions[:, used])
+        calibration = self.calibration_[k]
+        way = calibration.log_odds if log_odds else calibration.probability
+        return way(outputs if outputs.ndim == 1 else outputs[:, k], functions[:, used])
 
     def _against_rest(self, functions: FloatArray) -> FloatArray:
         """Probability of each class against all others."""
@@ -278,8 +281,10 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
     def decision_function(self, X: Any) -> FloatArray:
         """Log odds of the second class (N,), 0 where the output is 0; of each class against the rest (N, K)."""
         functions = self._functions(X)
-        p = self._of_model(0, functions) if len(self.fits_) == 1 else self._against_rest(functions)
-        return np.asarray(np.log(np.maximum(p, 1e-300)) - np.log1p(-np.minimum(p, np.nextafter(1.0, 0.0))))
+        if len(self.fits_) == 1:
+            return self._of_model(0, functions, log_odds=True)
+        p = self._against_rest(functions)
+        return np.asarray(np.log(p) - np.log1p(-p))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Labels; where no function in use reaches, an output of 0, the first class or the likeliest of many."""

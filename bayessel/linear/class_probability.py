@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from bayessel._check import FloatArray
 from bayessel.linear.calibration import LogisticSlope
@@ -48,6 +49,14 @@ class ClassProbability:
         """Probability of the label 1 where the model has these outputs (n,) and columns (n, M)."""
         f = np.asarray(outputs, dtype=np.float64)
         return _agreeing(self.slope.probability(f), self.terms.probability(columns), f)
+
+    def log_odds(self, outputs: Any, columns: Any) -> FloatArray:
+        """Logarithm of p / (1 - p), with the digits that p itself has lost where it is nearly 1."""
+        f = np.asarray(outputs, dtype=np.float64)
+        terms = self.terms.log_odds(columns)
+        for_one, against = self.slope.probability(f) + expit(terms), self.slope.probability(-f) + expit(-terms)
+        found = np.log(np.maximum(for_one, 1e-300)) - np.log(np.maximum(against, 1e-300))
+        return np.where(f > 0.0, np.maximum(found, 1e-300), np.where(f < 0.0, np.minimum(found, -1e-300), 0.0))
 
 
 def _agreeing(one: FloatArray, other: FloatArray, f: FloatArray) -> FloatArray:

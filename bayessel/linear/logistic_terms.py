@@ -75,7 +75,7 @@ class LogisticTerms:
         p = expit(eta)
         share = np.minimum(omega * p * (1.0 - p) * variance, 1.0 - 1e-12)
         left_out = variance / (1.0 - share)
-        self.loo_probability = moderated(eta - left_out * omega * ((labels > 0.0) - p), left_out)
+        self.loo_probability = np.asarray(expit(towards_zero(eta - left_out * omega * ((labels > 0.0) - p), left_out)))
 
     def _coordinates(self, design: FloatArray) -> FloatArray:
         full = np.column_stack([np.ones(len(design)), design])[:, self._kept]
@@ -86,8 +86,12 @@ class LogisticTerms:
 
     def probability(self, design: Any) -> FloatArray:
         """Probability of the label 1 at new rows, (n, M) columns."""
+        return np.asarray(expit(self.log_odds(design)))
+
+    def log_odds(self, design: Any) -> FloatArray:
+        """Logarithm of p / (1 - p) at new rows."""
         H = self._coordinates(np.asarray(design, dtype=np.float64))
-        return moderated(H @ self.mode, self._variance(H))
+        return towards_zero(H @ self.mode, self._variance(H))
 
 
 def posterior(
@@ -116,6 +120,6 @@ def posterior(
     return w, factor, evidence
 
 
-def moderated(mean: FloatArray, variance: FloatArray) -> FloatArray:
-    """Mean of σ over a normal of log odds, by MacKay's approximation."""
-    return np.asarray(expit(mean / np.sqrt(1.0 + np.pi / 8.0 * variance)))
+def towards_zero(mean: FloatArray, variance: FloatArray) -> FloatArray:
+    """Log odds of the mean of σ over a normal of log odds, by MacKay's approximation."""
+    return np.asarray(mean / np.sqrt(1.0 + np.pi / 8.0 * variance))

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from bayessel._check import FloatArray, as_count, as_positive, as_positive_vector, as_target, one_of
+from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_positive_vector, as_target, one_of
 from bayessel.linear.loomi.result import LOOMIFit
 from bayessel.linear.loomi.terms import SAME, Terms
 from bayessel.linear.sparse.columns import Columns, as_columns
@@ -95,6 +95,8 @@ def fit_loomi(
     (3, 0.85, 0.025)
     """
     penalty = as_positive(penalty, "penalty")
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be called with the entry of every stage, got {callback!r}")
     columns, labels, V = _door(F, y, penalty)
     n, p = len(labels), len(V)
     patience, min_size = as_count(patience, "patience"), as_count(min_size, "min_size")
@@ -161,7 +163,7 @@ def fit_loomi(
 
 def _door(F: Any, y: Any, penalty: float) -> tuple[Columns, FloatArray, FloatArray]:
     """Columns as they come, labels, and a copy of the candidates in rows."""
-    columns = as_columns(F, "F")
+    columns = as_columns(F if callable(getattr(F, "columns", None)) else as_matrix(F, "F"), "F")
     n, p = columns.shape
     labels = as_target(y, n, "y").copy()
     if not np.isin(labels, (-1.0, 1.0)).all():
