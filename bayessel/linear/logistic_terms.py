@@ -82,7 +82,7 @@ class LogisticTerms:
         return np.asarray(solve_triangular(self._R, full.T, trans="T").T)
 
     def _variance(self, H: FloatArray) -> FloatArray:
-        return np.einsum("ij,ji->i", H, cho_solve(self._factor, H.T))
+        return np.asarray(np.einsum("ij,ji->i", H, cho_solve(self._factor, H.T)))
 
     def probability(self, design: Any) -> FloatArray:
         """Probability of the label 1 at new rows, (n, M) columns."""
