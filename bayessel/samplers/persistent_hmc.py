@@ -7,21 +7,21 @@ dictionaries to vectors and back, and keeps what the next draw depends on where 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, isfinite
+from math import exp
 from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 from pymc.blocking import PointType, StatsType
-from pymc.exceptions import SamplingError
 from pymc.model import Model, modelcontext
-from pymc.step_methods.compound import BlockedStep, Competence, StepMethodState
+from pymc.step_methods.compound import Competence, StepMethodState
 from pymc.step_methods.state import dataclass_state
 from pymc.util import get_random_generator
 
 from bayessel._check import FloatArray, as_count, as_flag, as_fraction, as_positive, one_of
 from bayessel.samplers import acceptance, horowitz, jumps, metric, momentum, tuning
 from bayessel.samplers.density import Density, continuous
+from bayessel.samplers.evaluated import EvaluatedStep
 from bayessel.samplers.horowitz import Settings, State
 from bayessel.samplers.leapfrog import Phase, energy
 from bayessel.samplers.tuning import Tuning
@@ -55,7 +55,7 @@ class PersistentHMCState(StepMethodState):
     progress: tuple[Any, ...] | None
 
 
-class PersistentHMC(BlockedStep):
+class PersistentHMC(EvaluatedStep):
     """Horowitz's Hamiltonian Monte Carlo: the momentum is kept between updates and only partly refreshed.
 
     One update makes `n_leapfrog` leapfrog steps, accepts or rejects (on rejection the momentum turns round), and
@@ -177,8 +177,7 @@ class PersistentHMC(BlockedStep):
             self._scale = metric.scale_of(mass, self.size)
         if self.jumps and self.mass != "dense":
             raise ValueError(f'jumps need mass="dense", which says how far to jump; got mass={mass!r}')
-        self._function, self._shared = self.density.both, self.density.shared
-        self._data_seen = self.density.data()
+        self._evaluate_by(self.density)
         self._reset(1000)
 
     # --- one chain ----------------------------------------------------------------------------------------------
@@ -210,13 +209,6 @@ class PersistentHMC(BlockedStep):
                 self.step_size = exp(self._tuning.averaging.mean)
         self._tuning = None
         self.tune = False
-
-    def data_changed(self) -> None:
-        """Forget the density and gradient of the last point; the next draw evaluates them anew."""
-        self.position: FloatArray | None = None
-        self.logp = np.nan
-        self.gradient: FloatArray | None = None
-        self.others: list[np.ndarray] = []
 
     @property
     def progress(self) -> tuple[Any, ...] | None:
@@ -345,36 +337,6 @@ class PersistentHMC(BlockedStep):
             self.gradient = None  # `_know_gradient` finds it again when a trajectory needs it
         return rates, accepted
 
-    def _arrive(self, point: PointType) -> int:
-        """Take over the point; evaluate density and gradient if anything moved since they were last known."""
-        position = self.density.vector(point)
-        others = [point[name] for name in self._shared]
-        for shared, value in zip(self._shared.values(), others, strict=True):
-            shared.set_value(value, borrow=True)
-        if self._is_known(position, others):
-            return 0
-        logp, gradient = self._function(position)
-        if not isfinite(logp) or (self.momentum is None and not np.isfinite(gradient).all()):
-            where = "log density" if not isfinite(logp) else "gradient of the log density"
-            values = {name: point[name] for name, _, _ in self.density.layout}
-            raise SamplingError(
-                f"the {where} must be finite where sampling starts, got {logp if not isfinite(logp) else gradient} at "
-                f"{values}; pass other initvals, or find the variable to blame with model.debug()"
-            )
-        self.position, self.logp, self.gradient = position, float(logp), gradient
-        self.others = [np.array(value) for value in others]
-        self._data_seen = self.density.data()
-        return 1
-
-    def _is_known(self, position: FloatArray, others: list[np.ndarray]) -> bool:
-        """Whether density and gradient were last evaluated here, with other variables and data as they are now."""
-        return (
-            self.position is not None
-            and np.array_equal(position, self.position)
-            and all(np.array_equal(new, old) for new, old in zip(others, self.others, strict=True))
-            and all(new is old for new, old in zip(self.density.data(), self._data_seen, strict=True))
-        )
-
     def _begin(self) -> int:
         """Before the first update of a chain: momentum, uniform, a first step size, and the tuning."""
         self.momentum = momentum.fresh(self.rng, self.size)
@@ -393,13 +355,6 @@ class PersistentHMC(BlockedStep):
         assert self.position is not None and self.momentum is not None
         # after a jump nobody knows the gradient, and where no trajectory follows nobody needs it
         return Phase(self.position, self.momentum, self.logp, cast(FloatArray, self.gradient))
-
-    def _know_gradient(self) -> int:
-        """Evaluate it unless it is known; the number of evaluations."""
-        if self.gradient is not None:
-            return 0
-        self.gradient = self._function(self.position)[1]
-        return 1
 
     def _search_step_size(self, guess: float) -> int:
         self.step_size, n_gradients = tuning.reasonable_step_size(self._phase(), self._function, self.scale, guess)
