@@ -115,3 +115,18 @@ def forward_to(F: Array, t: Array, size: int) -> float:
 
     path = bs.linear.search(F, t, drive).path
     return float(path[max(path)].value)
+
+
+def narrow(split: Split, known: dict[str, Any], width: float) -> dict[str, float]:
+    """Sizes, steps and error with one width for all inputs instead of those that the evidence prefers."""
+    X, t, X_test, t_test = problem(split)
+    fitted = bs.linear.fit_evidence(bs.RBFDictionary(X, np.array(known["widths"]), bias=False).design(X), t)
+    dictionary = bs.RBFDictionary(X, width, bias=False)
+    F, F_test = dictionary.design(X), dictionary.design(X_test)
+    whole = bs.linear.fit_evidence(F, t)
+    row = {"width of all inputs": width, "nats lost by all functions": fitted.log_evidence - whole.log_evidence}
+    row["error of all functions"] = float(np.mean((whole.predict(F_test) - t_test) ** 2) / np.var(t_test))
+    for name in ("pta(1,0)", "pta(2,1)", "sffs"):
+        fit = bs.linear.search(F, t, name, within=0.0)
+        row |= {name: fit.n_basis, f"{name}, steps": fit.n_added + fit.n_removed}
+    return row
