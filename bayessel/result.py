@@ -40,6 +40,9 @@ class Status(Enum):
         "leave-one-out labels say nothing of the true ones, or are worse than chance: this is no classifier; try "
         "another width, other inputs, or more rows"
     )
+    CANDIDATES_USED_UP = (
+        "all candidates together do not come as close as was asked for; offer other functions, or raise tol"
+    )
     AT_BOUND = "the optimum lies on the edge of the search range; the data do not determine this parameter"
     ILL_CONDITIONED = (
         "the ratio beta/alpha is so large that digits are lost (relative error up to 10 eps sqrt(beta/alpha)); look "

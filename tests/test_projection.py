@@ -152,6 +152,29 @@ def test_copies_and_zeros_end_the_search(rng):
     assert project(F, np.zeros(30), 0.1).n_basis == 0
 
 
+def test_candidates_that_do_not_reach_are_no_success(rng):
+    F, y = rng.normal(size=(60, 3)), rng.normal(size=60)
+    fit = project(F, y, 0.01)
+    assert fit.n_basis == 3 and fit.divergence[-1] > 100.0 and fit.status is Status.CANDIDATES_USED_UP
+    assert project(F, y, 0.01, size=3).status is Status.CONVERGED  # as many as were asked for
+    assert project(F, F @ [1.0, 2.0, 3.0], 0.01).status is Status.CONVERGED
+    reached = project(F, y, 0.01, tol=2.0 * fit.divergence[-1])
+    assert reached.divergence[-1] <= 2.0 * fit.divergence[-1] and reached.status is Status.CONVERGED
+
+
+@pytest.mark.parametrize("sigma", [1e-90, 1e90])
+def test_noise_of_any_size_is_taken(rng, sigma):
+    """The same in other units of the target."""
+    F, y = rng.normal(size=(30, 5)), rng.normal(size=30)
+    plain, scaled = project(F, y, 1.0, size=3), project(F, sigma * y, sigma, size=3)
+    np.testing.assert_array_equal(plain.order, scaled.order)
+    np.testing.assert_allclose(scaled.divergence, plain.divergence, rtol=1e-10)
+    np.testing.assert_allclose(scaled.predict(F), sigma * plain.predict(F), rtol=1e-10)
+    small = project(F, y, 1e-90, size=2).divergence  # n/2 log(left/(n sigma^2)), from logarithms
+    rest = np.array([1.0, *(np.sum((y - project(F, y, 1.0, size=k).predict(F)) ** 2) / np.sum(y**2) for k in (1, 2))])
+    np.testing.assert_allclose(small, 15 * (np.log(rest * np.sum(y**2) / 30) + 180 * np.log(10)), rtol=1e-9)
+
+
 def test_it_ends_where_nobody_could_tell(rng):
     """A signal of two functions among many: the projection of all of them on few, good on new rows too."""
     F, new = rng.normal(size=(2, 150, 60))
@@ -194,7 +217,17 @@ def test_bad_input(rng):
     ):
         with pytest.raises(ValueError, match=words):
             project(*arguments)
-    with pytest.raises(ValueError, match="tol"):
-        project(F, mu, sigma, tol=-1.0)
+    for tol, error in (
+        (-1.0, ValueError),
+        (np.nan, ValueError),
+        ("x", TypeError),
+        (None, TypeError),
+        (False, TypeError),
+    ):
+        with pytest.raises(error, match="tol must be"):
+            project(F, mu, sigma, tol=tol)
+    for sigma_beyond in (1e-200, 1e200):
+        with pytest.raises(ValueError, match=r"noise_std has values of size .*; rescale it"):
+            project(F, mu, sigma_beyond)
     with pytest.raises(ValueError, match="12 columns"):
         project(F, mu, sigma, size=2).predict(F[:, :5])

@@ -55,7 +55,8 @@ class Projection:
     divergence : (k + 1,) array
         Smallest divergence in nats of N rows at 0 … k functions.
     status : Status
-        COLLINEAR_SKIPPED where no candidate was left outside the span before the end was reached.
+        COLLINEAR_SKIPPED where no candidate was left outside the span before the end was reached, CANDIDATES_USED_UP
+        where all of them do not come within `tol`.
     """
 
     order: IntArray
@@ -102,7 +103,8 @@ class Projection:
     def predict(self, Phi: Any, return_std: bool = False) -> Any:
         """Mean at new rows of the dictionary, and the standard deviation of a new observation (noise included).
 
-        `Phi` holds all columns of the dictionary, or those of `order` alone, in that order.
+        `Phi` holds all columns of the dictionary, or those of `order` alone, in that order. Where all columns are in
+        use, rows are those of the dictionary.
         """
         rows = in_use(Phi, self.order, self.n_candidates)
         mean = rows @ self.coef + self.intercept
@@ -160,18 +162,26 @@ def project(
     mu = as_target(mean, n, "mean")
     check_magnitude(mu, "mean")
     sigma = as_positive(noise_std, "noise_std")
+    check_magnitude(np.array([sigma]), "noise_std")
     centre = as_flag(centre, "centre")
     largest = min(p, n - centre) if size is None else min(as_count(size, "size", 0), p, n - centre)
-    if isinstance(tol, bool) or not (np.isfinite(tol) and tol >= 0.0):
-        raise ValueError(f"tol must be a number of nats of at least 0, got {tol!r}")
+    tol = 0.0 if isinstance(tol, int | float) and not isinstance(tol, bool) and tol == 0 else as_positive(tol, "tol")
     targets = mu[:, None] if cov is None else np.hstack([mu[:, None], _root(cov, n)])
     with few_threads(n * p if n * p > SEVERAL_THREADS else 0):
-        chosen, R, Z, left = _forward(columns, targets, sigma, largest, float(tol) if size is None else -1.0, centre)
-    divergence = 0.5 * n * np.log1p(np.array(left) / (n * sigma**2))
+        chosen, R, Z, left = _forward(columns, targets, sigma, largest, tol if size is None else -1.0, centre)
+    divergence = np.array([_divergence(rest, n, sigma) for rest in left])
     wanted = largest if size is None else min(size, p)
-    early = len(chosen) < wanted and (size is not None or divergence[-1] > tol)
-    status = Status.COLLINEAR_SKIPPED if early else Status.CONVERGED
+    status = Status.CONVERGED
+    if len(chosen) < wanted and (size is not None or divergence[-1] > tol):
+        status = Status.COLLINEAR_SKIPPED
+    elif size is None and divergence[-1] > tol:
+        status = Status.CANDIDATES_USED_UP
     return _projection(np.array(chosen, dtype=np.intp), R, Z, divergence, status, (n, p), centre, sigma)
+
+
+def _divergence(left: float, n: int, sigma: float) -> float:
+    """Nats of n rows for a sum of squares that is left; the ratio of the two may leave double precision."""
+    return float(0.5 * n * np.logaddexp(0.0, np.log(left / n) - 2.0 * np.log(sigma))) if left > 0.0 else 0.0
 
 
 def _root(cov: Any, n: int) -> FloatArray:
@@ -232,7 +242,7 @@ def _forward(
     if centre:
         enter(np.ones(n))
     left = [float(np.sum(T**2))]
-    while len(chosen) < largest and 0.5 * n * np.log1p(left[-1] / (n * sigma**2)) > tol and alive.any():
+    while len(chosen) < largest and _divergence(left[-1], n, sigma) > tol and alive.any():
         gain = np.full(len(c), -1.0)
         gain[alive] = np.einsum("ij,ij->i", D[alive], D[alive]) / c[alive]
         j = int(np.argmax(gain))

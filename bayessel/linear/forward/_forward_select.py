@@ -275,7 +275,9 @@ def _forward(columns: Columns, t: FloatArray, settings: _Settings, known: Any) -
     if settings.stop is None and Status.STEP_LIMIT in notes:
         notes.remove(Status.STEP_LIMIT)
     if stopped == "interrupted":
-        notes = [note for note in notes if note is not Status.PURE_NOISE] + [Status.INTERRUPTED]
+        if Status.PURE_NOISE in notes:
+            notes.remove(Status.PURE_NOISE)
+        notes.append(Status.INTERRUPTED)
     f = g.n_flat
     return finish(
         columns,
