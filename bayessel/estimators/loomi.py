@@ -50,8 +50,8 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
         the one of the largest mutual information is used. (Mutual information alone prefers narrow functions, by which
         labels are counted right one at a time: on german credit data a test error of 28 % instead of 26.)
     patience : int
-        Stages without a rise of the mutual information after which the selection ends. 1 gives the smallest models and
-        the paper's, but at times ends before the boundary is found; 3 costs two or three functions more.
+        Stages without a rise of the mutual information after which the selection ends. 1 gives the smallest models,
+        the paper's, but now and then ends before the boundary is found; 3 costs two or three functions more.
     min_size, max_size : int
         Least and largest number of functions. Intricate boundaries between classes that hardly overlap need a least one
         (the paper's: 40 for banana, 50 for waveform, 100 for thyroid).
@@ -104,7 +104,7 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
     def __init__(
         self,
         width: Any = 1.0,
-        patience: int = 3,
+        patience: int = 1,
         min_size: int = 1,
         max_size: int | None = None,
         centers: Any = None,

@@ -40,7 +40,7 @@ def fit_loomi(
     F: Any,
     y: Any,
     *,
-    patience: int = 3,
+    patience: int = 1,
     min_size: int = 1,
     max_size: int | None = None,
     weights: Any = None,
@@ -62,7 +62,7 @@ def fit_loomi(
         Labels -1 and 1.
     patience : int
         Stop when J has not risen for so many stages; the model is the one of the largest J. J is a step function: 1
-        gives the smallest models (the paper's on Ripley's data, 4 terms), but at times stops long before the boundary
+        gives the smallest models (the paper's on Ripley's data, 4 terms), but now and then stops before the boundary
         is found; 3 does so rarely and costs two or three terms.
     min_size, max_size : int
         Sizes that may be returned. The selection goes on to `min_size` whatever J does, which low-noise data with an
