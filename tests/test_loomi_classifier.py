@@ -209,7 +209,7 @@ def test_auto_takes_the_most_informative_of_the_good_widths(rng):
         assert [one["loo_mse"] for one in path] == pytest.approx([s.mean() for s in squares])
         others += model.width_ != path[int(np.argmin([s.mean() for s in squares]))]["width"]
     assert others > 0  # or this would show nothing
-    twice = L(width="auto").fit(3.0 * X, y)
+    twice = L(width="auto", patience=3).fit(3.0 * X, y)
     assert twice.width_ == pytest.approx(3.0 * model.width_)
     assert L(width="auto").fit(*three(rng)).score(*three(rng)) > 0.8
 
