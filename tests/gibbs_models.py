@@ -282,6 +282,48 @@ def log_concave_scales():
     return model, dict.fromkeys(("sd", "variance", "precision", "half", "steep", "broad", "wide"), G)
 
 
+def three_layers():
+    # weights, a precision for those of each input, and a mean of these: relevance as in networks
+    rng = numbers()
+    X, Y = rng.normal(size=(8, 3)), rng.normal(size=(8, 2))
+    with pm.Model() as model:
+        mean = pm.Gamma("mean", 0.25, 0.1)
+        tau = pm.Gamma("tau", 0.5, 0.5 / mean, shape=3)
+        w = pm.Normal("w", 0.0, tau=tau[:, None], shape=(3, 2))
+        pm.Normal("Y", X @ w, 0.7, observed=Y)
+    return model, {"mean": G, "tau": G, "w": W}
+
+
+def rates_and_scales():
+    _, y = regression()
+    y = np.abs(y)
+    with pm.Model() as model:
+        rate = pm.Gamma("rate", 2.0, 1.0)
+        pm.Exponential("gaps", 3.0 * rate, observed=y)
+        scale = pm.InverseGamma("scale", 3.0, 2.0)
+        pm.Gamma("sizes", np.linspace(0.5, 3.0, 12), 1.0 / scale, observed=y)
+        both = pm.Exponential("both", 0.5)
+        variance = pm.InverseGamma("variance", 2.5, both, shape=4)
+        pm.Normal("y", 0.0, pm.math.sqrt(variance)[GROUP], observed=y)
+        pm.Normal("more", 0.0, tau=2.0 * both, observed=y[:3])
+        by_group = pm.LogNormal("by_group", 0.2, 0.7, shape=4)
+        pm.Gamma("waits", 1.5, by_group[GROUP], observed=y)
+        broad = pm.HalfCauchy("broad", 0.5)
+        pm.Gamma("counts", 2.0, 1.0 / broad**2, observed=y)
+        last = pm.HalfNormal("last", 2.0)
+        pm.InverseGamma("spreads", 3.0, pm.math.sqrt(last), observed=y)
+    return model, dict.fromkeys(("rate", "scale", "both", "variance", "by_group", "broad", "last"), G)
+
+
+def random_shape():
+    _, y = regression()
+    with pm.Model() as model:
+        shape = pm.Gamma("shape", 2.0, 1.0)
+        rate = pm.Gamma("rate", 2.0, 1.0)
+        pm.Gamma("y", shape, rate, observed=np.abs(y))
+    return model, {"shape": H, "rate": H}
+
+
 def no_conjugate_prior():
     _, y = regression()
     with pm.Model() as model:
@@ -421,6 +463,9 @@ ALL = [
     missing_data,
     sum_of_variances,
     log_concave_scales,
+    three_layers,
+    rates_and_scales,
+    random_shape,
     no_conjugate_prior,
     two_elements_each,
     scale_in_the_mean,

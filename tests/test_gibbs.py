@@ -419,6 +419,8 @@ def rates_of(model):
         (gibbs_models.potential, "alpha", "stands in the potential more"),
         (gibbs_models.second_likelihood, "count", "k is Poisson, not Normal"),
         (gibbs_models.scale_in_the_mean, "tau", "stands in the mean of y"),
+        (gibbs_models.random_shape, "shape", "stands in the shape of y"),
+        (gibbs_models.random_shape, "rate", "the shape of y is random"),
         (gibbs_models.sum_of_variances, "s", "not a power of s"),
         (gibbs_models.two_elements_each, "s", "elements of y depend on several elements of s"),
         (gibbs_models.no_conjugate_prior, "flat", "Uniform is no conjugate prior"),

@@ -32,10 +32,11 @@ class _Plan(NamedTuple):
 def steps(model: pm.Model | None = None, *, assigned: Any = (), **hmc: Any) -> list[Any]:
     """Step methods for every free variable of a PyMC model; ``pm.sample(step=bs.steps(model))`` runs them.
 
-    Precisions, variances and scales of Normal variables get `GammaPrecisionGibbs`, Normal variables in whose means all
-    else is linear `GaussianWeightsGibbs`, as far as the model's graph proves that the conditionals are exact; other
-    discrete variables get what PyMC itself would choose, and other continuous ones `PersistentHMC`, together, last.
-    The networks of `bayessel.models.mlp` have a sampler of their own, `NetworkSampler`.
+    Precisions, variances and scales of Normal variables, and rates and means of Gamma variables of fixed shape, get
+    `GammaPrecisionGibbs`, Normal variables in whose means all else is linear `GaussianWeightsGibbs`, as far as the
+    model's graph proves that the conditionals are exact; other discrete variables get what PyMC itself would choose,
+    and other continuous ones `PersistentHMC`, together, last. The networks of `bayessel.models.mlp` have a sampler of
+    their own, `NetworkSampler`.
 
     Parameters
     ----------

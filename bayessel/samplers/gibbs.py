@@ -86,14 +86,15 @@ class _GibbsStep(BlockedStep):
 
 
 class GammaPrecisionGibbs(_GibbsStep):
-    """Exact conditional draws of precisions, variances and scales of Normal variables, one after the other.
+    """Exact conditional draws of precisions, variances and scales of Normal and Gamma variables, one after the other.
 
     Parameters
     ----------
     vars : variable, name or list
         Positive variables with Gamma, Exponential, chi-squared, inverse-gamma, half-Cauchy, half-Student, half-normal,
         log-normal or Weibull priors. All that depends on them must be Normal variables, observed or not, whose
-        standard deviations are powers of them, element by element: precisions, variances, scales.
+        standard deviations are powers of them, element by element: precisions, variances, scales; or Gamma,
+        Exponential and inverse-gamma variables of fixed shape whose rates are: the mean of several precisions.
     model : pymc.Model, optional
         Default: the model on the stack.
     rng : int or numpy.random.Generator, optional
@@ -102,7 +103,8 @@ class GammaPrecisionGibbs(_GibbsStep):
     Notes
     -----
     With n standardised residuals of sum of squares S to an element: τ | r ~ Gamma(a + n/2, b + S/2) for a Gamma(a, b)
-    precision, v | r ~ InvGamma(a + n/2, b + S/2) for an InvGamma(a, b) variance. A half-Student scale is moved by its
+    precision, v | r ~ InvGamma(a + n/2, b + S/2) for an InvGamma(a, b) variance. A Gamma variable of shape a is worth
+    2a such residuals. A half-Student scale is moved by its
     auxiliary variable (`bayessel.samplers.conditionals.log_half_student_scale`), which is drawn and dropped. Under the
     other priors, or where a prior does not go with the role, the conditional of log x is log-concave and drawn by
     rejection, exactly too (`bayessel.samplers.log_scales`).

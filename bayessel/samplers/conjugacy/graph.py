@@ -96,11 +96,15 @@ class ModelGraph:
         """(mean, sd) of a Normal variable of the model; None of anything else."""
         if not isinstance(rv.owner.op, NormalRV):
             raise NotConjugateError(f"{rv.name} is {distribution_name(rv)}, not Normal")
-        mean, sd = rv.owner.op.dist_params(rv.owner)
-        for parameter in (mean, sd):
-            if self.has_stray_draw(parameter):
-                raise NotConjugateError(f"a parameter of {rv.name} contains an unnamed random draw")
+        mean, sd = self.parameters(rv)
         return mean, sd
+
+    def parameters(self, rv: Variable) -> list[Variable]:
+        """The parameters of a variable, as its distribution in PyTensor takes them."""
+        found = list(rv.owner.op.dist_params(rv.owner))
+        if any(self.has_stray_draw(parameter) for parameter in found):
+            raise NotConjugateError(f"a parameter of {rv.name} contains an unnamed random draw")
+        return found
 
     def value(self, rv: Variable) -> Variable:
         """What stands for the variable in an expression: itself when it is sampled, its data when it is observed."""
