@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bayessel import basis, covariance, diagnostics, errors, gp, linear, mlp, models
+    from bayessel import baselines, basis, covariance, diagnostics, errors, gp, linear, mlp, models
     from bayessel.basis import RBFDictionary, width
     from bayessel.estimators import (
         BasisSearchRegressor,
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
         ForwardSelectionRegressor,
         GPRegressor,
         LOOMIClassifier,
+        MLPClassifier,
+        MLPRegressor,
         RidgeRBFRegressor,
         RVMRegressor,
     )
@@ -38,6 +40,8 @@ _DEFINED_IN = {
     "GammaPrecisionGibbs": "bayessel.samplers.gibbs",
     "GaussianWeightsGibbs": "bayessel.samplers.gibbs",
     "LOOMIClassifier": "bayessel.estimators",
+    "MLPClassifier": "bayessel.estimators",
+    "MLPRegressor": "bayessel.estimators",
     "PersistentHMC": "bayessel.samplers.persistent_hmc",
     "RBFDictionary": "bayessel.basis",
     "RVMRegressor": "bayessel.estimators",
@@ -49,7 +53,7 @@ _DEFINED_IN = {
     "steps": "bayessel.samplers._steps",
     "width": "bayessel.basis",
 }
-_MODULES = ("basis", "covariance", "diagnostics", "errors", "gp", "linear", "mlp", "models")
+_MODULES = ("baselines", "basis", "covariance", "diagnostics", "errors", "gp", "linear", "mlp", "models")
 
 __all__ = [
     "BasisSearchRegressor",
@@ -59,12 +63,15 @@ __all__ = [
     "GammaPrecisionGibbs",
     "GaussianWeightsGibbs",
     "LOOMIClassifier",
+    "MLPClassifier",
+    "MLPRegressor",
     "PersistentHMC",
     "RBFDictionary",
     "RVMRegressor",
     "RidgeRBFRegressor",
     "Status",
     "__version__",
+    "baselines",
     "basis",
     "compare_widths",
     "covariance",

@@ -17,12 +17,15 @@ NAMES = {
     "GammaPrecisionGibbs",
     "GaussianWeightsGibbs",
     "LOOMIClassifier",
+    "MLPClassifier",
+    "MLPRegressor",
     "PersistentHMC",
     "RBFDictionary",
     "RVMRegressor",
     "RidgeRBFRegressor",
     "Status",
     "__version__",
+    "baselines",
     "basis",
     "compare_widths",
     "covariance",
@@ -37,7 +40,7 @@ NAMES = {
     "steps",
     "width",
 }
-MODULES = {"basis", "covariance", "diagnostics", "errors", "gp", "linear", "mlp", "models"}
+MODULES = {"baselines", "basis", "covariance", "diagnostics", "errors", "gp", "linear", "mlp", "models"}
 HEAVY = ("pymc", "pytensor", "arviz", "matplotlib")
 
 

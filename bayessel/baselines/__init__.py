@@ -1,0 +1,6 @@
+"""Methods to compare with: what simple and older methods reach on the same data, with scikit-learn's face."""
+
+from bayessel.baselines.knn import KNNRegressorCV
+from bayessel.baselines.linear import LinearBaseline
+
+__all__ = ["KNNRegressorCV", "LinearBaseline"]
