@@ -17,7 +17,7 @@ class Arcsin(Leaf):
     """v₀ (2/π) arcsin(2 x̃ᵀΣx̃' / √((1 + 2 x̃ᵀΣx̃)(1 + 2 x̃'ᵀΣx̃'))), x̃ = (1, x), Σ = diag(b, w).
 
     θ = (log v0, log b, log w[0], ...): variances of the output weights, of the hidden biases, and of the weights from
-    each input, for hidden units erf(√2 uᵀx̃) (Williams 1998, eq. 11; Rasmussen and Williams 2006, eq. 4.29).
+    each input, for hidden units erf(uᵀx̃) (Williams 1998, eq. 11; Rasmussen and Williams 2006, eq. 4.29).
     """
 
     @override
