@@ -5,6 +5,7 @@ A message says what was needed, what came and what to do about it. Inside the li
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -12,6 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
+
+_UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_TIME = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*")
 
 
 def as_float_array(value: Any, name: str) -> FloatArray:
@@ -154,11 +158,16 @@ def as_flag(value: Any, name: str) -> bool:
     return bool(value)
 
 
-def check_magnitude(array: FloatArray, name: str) -> None:
-    """Refuse values whose squares overflow or vanish: outside 1e-100 to 1e100 in size."""
+#: largest size, and one over the smallest, of values whose squares, and of values whose fourth powers are needed
+SQUARES, FOURTH_POWERS = 1e100, 1e65
+
+
+def check_magnitude(array: FloatArray, name: str, most: float = SQUARES) -> None:
+    """Refuse values whose squares overflow or vanish: outside 1/most to most in size."""
     largest = max(float(array.max()), -float(array.min())) if array.size else 0.0
-    if largest > 1e100 or 0.0 < largest < 1e-100:
-        raise ValueError(f"{name} has values of size {largest:.0e}, whose squares leave double precision; rescale it")
+    if largest > most or 0.0 < largest < 1.0 / most:
+        beyond = "squares" if largest > SQUARES or largest < 1.0 / SQUARES else "powers"
+        raise ValueError(f"{name} has values of size {largest:.0e}, whose {beyond} leave double precision; rescale it")
 
 
 def as_count(value: Any, name: str, minimum: int = 1) -> int:
@@ -187,3 +196,18 @@ def as_fraction(value: Any, name: str, *, zero: bool = False, one: bool = False)
     if not (0.0 < number < 1.0 or (zero and number == 0.0) or (one and number == 1.0)):
         raise ValueError(f"{name} must be in {'[' if zero else '('}0, 1{']' if one else ')'}, got {value!r}")
     return number
+
+
+def as_seconds(budget: Any) -> float | None:
+    """Return a time budget in seconds: a number, or text such as "30s", "2m", "1.5 h"."""
+    if budget is None:
+        return None
+    if isinstance(budget, str):
+        match = _TIME.fullmatch(budget.lower())
+        if match is None or match.group(2) not in _UNITS:
+            raise ValueError(
+                f'time_budget must be seconds, or text such as "30s", "2m" or "1.5h", got {budget!r}; '
+                f"units are {', '.join(unit for unit in _UNITS if unit)}"
+            )
+        return as_positive(float(match.group(1)) * _UNITS[match.group(2)], "time_budget")
+    return as_positive(budget, "time_budget")

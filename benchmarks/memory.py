@@ -10,9 +10,10 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from bayessel._memory import high_water, resident, start_again
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -22,41 +23,6 @@ class Peak(NamedTuple):
 
     total: float
     added: float
-
-
-def _status(key: str) -> float:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(key + ":"):
-            return float(line.split()[1]) * 1024 / 1e6
-    raise OSError(f"/proc/self/status has no {key}")
-
-
-def resident() -> float:
-    """Megabytes of memory that this process holds; off Linux the mark of its whole life."""
-    try:
-        return _status("VmRSS")
-    except OSError:
-        return _life()
-
-
-def high_water() -> float:
-    """Most megabytes that this process held since `start_again`; off Linux since its birth."""
-    try:
-        return _status("VmHWM")
-    except OSError:
-        return _life()
-
-
-def start_again() -> None:
-    """Reset the kernel's high-water mark, where it has one."""
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
-
-
-def _life() -> float:
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e6 / 1024)
 
 
 def measure(case: Any, name: str) -> Peak:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,8 @@ import numpy as np
 import pymc as pm
 from pymc.step_methods.compound import BlockedStep, CompoundStep, flatten_steps
 
-from bayessel._check import as_count, as_positive
-
-_UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_TIME = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*")
+from bayessel._check import as_count
+from bayessel._check import as_seconds as as_seconds
 
 
 def as_model(model: Any) -> pm.Model:
@@ -29,21 +26,6 @@ def as_model(model: Any) -> pm.Model:
     if not isinstance(model, pm.Model):
         raise TypeError(f"model must be a pymc.Model, got {type(model).__name__}; estimators have .to_pymc()")
     return model
-
-
-def as_seconds(budget: Any) -> float | None:
-    """Return a time budget in seconds: a number, or text such as "30s", "2m", "1.5 h"."""
-    if budget is None:
-        return None
-    if isinstance(budget, str):
-        match = _TIME.fullmatch(budget.lower())
-        if match is None or match.group(2) not in _UNITS:
-            raise ValueError(
-                f'time_budget must be seconds, or text such as "30s", "2m" or "1.5h", got {budget!r}; '
-                f"units are {', '.join(unit for unit in _UNITS if unit)}"
-            )
-        return as_positive(float(match.group(1)) * _UNITS[match.group(2)], "time_budget")
-    return as_positive(budget, "time_budget")
 
 
 def as_cores(cores: Any, chains: int) -> int:

@@ -1,24 +1,18 @@
 """A run on disk: a folder with a header and one append-only file of records per chain.
 
 ``header.json`` says what the run is (model, data, seed, steps, …) and is written once. ``chain-<k>.log`` begins with
-the identity of the store and the number of the chain; each record after it is ::
-
-    magic (4) · first draw (8) · draws (8) · length (8) · CRC of payload (4) · CRC of what precedes (4) · payload
-
-and holds a block: its draws, statistics, and the position after it, from which the chain goes on. A record is on the
-disk before the next is begun, so a crash can only cut the last one, which is then left out and sampled again. Anything
-else that does not fit its checksums is damage, and is refused: what follows it could not be trusted. Payloads are JSON
-and raw numbers, never pickles.
+the identity of the store and the number of the chain; each record after it (`bayessel._journal`) holds a block, first
+draw and number of draws in its head: draws, statistics, the position after it, from which the chain goes on. A crash
+can only cut the last record, which is then left out and sampled again. Anything else that does not fit its checksums is
+damage, and is refused: what follows it could not be trusted. Payloads are JSON and raw numbers, never pickles.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import struct
 import uuid
 import warnings
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,15 +20,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from bayessel._journal import Lock, packed, read_header, records, sync, write_header
 from bayessel.errors import StoreWarning
 from bayessel.samplers.run.kernel import Array, Block, Position
 from bayessel.samplers.run.state import dumps, loads
 
 FORMAT = "bayessel run 1"
 _MAGIC = b"bsr1"
-_RECORD = struct.Struct("<4sQQQI")
-_CHECK = struct.Struct("<I")
-_HEAD = _RECORD.size + _CHECK.size
 _NAME = struct.Struct("<8s16sI")
 _FIRST = b"bschain1"
 
@@ -64,7 +56,7 @@ class Store:
         self.folder.mkdir(parents=True, exist_ok=True)
         if not self.begun:
             self._check_alone()
-        self._lock = _Lock(self.folder / "lock")
+        self._lock = Lock(self.folder / "lock")
 
     @property
     def descriptors(self) -> tuple[int, ...]:
@@ -98,15 +90,8 @@ class Store:
             path = self._path(position.chain)
             with open(path, "wb") as file:
                 file.write(_NAME.pack(_FIRST, identity.bytes, position.chain))
-                _sync(file)
-        content = {"format": FORMAT, "identity": identity.hex, **header}
-        text = json.dumps({"checksum": _digest(content), **content}, indent=1)
-        temporary = self.folder / "header.json.new"
-        with open(temporary, "wb") as file:
-            file.write(text.encode())
-            _sync(file)
-        os.replace(temporary, self.folder / "header.json")
-        _sync_folder(self.folder)
+                sync(file)
+        write_header(self.folder / "header.json", FORMAT, {"identity": identity.hex, **header})
         self._open(range(len(positions)))
         for position in positions:
             nothing = Block(position.chain, position.done, 0, {}, {}, position, [], 0.0)
@@ -114,23 +99,7 @@ class Store:
 
     def header(self) -> dict[str, Any]:
         """Return what the run is; a damaged header is refused."""
-        path = self.folder / "header.json"
-        damaged = f"{path} is damaged ({{}}): the run cannot be identified; restore the file, or begin another store"
-        try:
-            content = json.loads(path.read_bytes())
-        except ValueError as error:
-            raise ValueError(damaged.format(f"not JSON: {error}")) from error
-        if not isinstance(content, dict) or "format" not in content:
-            raise ValueError(damaged.format("it is no header of a run"))
-        if content["format"] != FORMAT:
-            raise ValueError(
-                f"{path} was written in the format {content['format']!r}; this release reads {FORMAT!r}: resume with "
-                f"the release that wrote it ({content.get('versions', {}).get('bayessel', 'unknown')})"
-            )
-        said = content.pop("checksum", None)
-        if said != _digest(content):
-            raise ValueError(damaged.format(f"its checksum is {said}, its content has {_digest(content)}"))
-        return content
+        return read_header(self.folder / "header.json", FORMAT, "run")
 
     def read(self, header: Mapping[str, Any], pattern: Mapping[str, Array]) -> list[Found | None]:
         """Read all chains, cut off what a crash left half-written, and make ready to append.
@@ -148,7 +117,7 @@ class Store:
         """Write a block; it is on the disk when this returns."""
         file = self._files[block.chain]
         file.write(_packed(block))
-        _sync(file)
+        sync(file)
 
     def close(self) -> None:
         """Close the files and let go of the lock."""
@@ -194,61 +163,31 @@ class Store:
         if end < len(data):
             with open(path, "r+b") as file:
                 file.truncate(end)
-                _sync(file)
+                sync(file)
         return found
 
 
 def _records(data: bytes, path: Path) -> Iterator[tuple[int, int, memoryview, int]]:
     """Yield (first draw, draws, payload, end) of each whole record; warn of a tail that is cut off."""
-    at = _NAME.size
-    while at < len(data):
-        start, count, length, whole = _head(data, at)
-        payload = memoryview(data)[at + _HEAD : at + _HEAD + length] if whole else memoryview(b"")
-        stop = at + _HEAD + length
-        good = whole and stop <= len(data) and zlib.crc32(payload) == _crc(data, at)
-        if not good:
-            # a crash cuts the end of a file: something whole behind the damage means that it was no crash
-            behind = stop < len(data) if whole else _record_behind(data, at + 1)
-            if behind:
-                raise ValueError(
-                    f"{path} is damaged at byte {at}, in the middle of its records{_draws(start, count, whole)}: what "
-                    "follows cannot be trusted; restore the file, or begin another store"
-                )
-            warnings.warn(
-                f"the last record of {path} was cut short or damaged, as by a crash: "
-                f"{count if whole else 'an unknown number of'} draws of this chain are lost and will be sampled again; "
-                f"everything before is kept",
-                StoreWarning,
-                stacklevel=2,
-            )
-            return
-        yield start, count, payload, stop
-        at = stop
+    found, tear = records(data, _NAME.size, _MAGIC)
+    if tear is not None and tear.inside:
+        raise ValueError(
+            f"{path} is damaged at byte {tear.at}, in the middle of its records{_draws(tear.first, tear.size)}: what "
+            "follows cannot be trusted; restore the file, or begin another store"
+        )
+    if tear is not None:
+        warnings.warn(
+            f"the last record of {path} was cut short or damaged, as by a crash: "
+            f"{'an unknown number of' if tear.size is None else tear.size} draws of this chain are lost and will be "
+            "sampled again; everything before is kept",
+            StoreWarning,
+            stacklevel=2,
+        )
+    yield from found
 
 
-def _head(data: bytes, at: int) -> tuple[int, int, int, bool]:
-    """First draw, draws, length of the payload; and whether this is the head of a record at all."""
-    if at + _HEAD > len(data):
-        return 0, 0, 0, False
-    magic, start, count, length, _ = _RECORD.unpack_from(data, at)
-    (check,) = _CHECK.unpack_from(data, at + _RECORD.size)
-    return start, count, length, magic == _MAGIC and check == zlib.crc32(data[at : at + _RECORD.size])
-
-
-def _crc(data: bytes, at: int) -> int:
-    return int(_RECORD.unpack_from(data, at)[4])
-
-
-def _record_behind(data: bytes, at: int) -> bool:
-    while (at := data.find(_MAGIC, at)) >= 0:
-        if _head(data, at)[3]:
-            return True
-        at += 1
-    return False
-
-
-def _draws(start: int, count: int, known: bool) -> str:
-    return f" (draws {start} to {start + count - 1})" if known else ""
+def _draws(first: int | None, count: int | None) -> str:
+    return "" if first is None or count is None else f" (draws {first} to {first + count - 1})"
 
 
 def _packed(block: Block) -> bytes:
@@ -265,8 +204,7 @@ def _packed(block: Block) -> bytes:
         "dropped": list(block.dropped),
     }
     payload = b"".join([dumps(line).encode(), b"\n", *(array.tobytes() for array in arrays)])
-    head = _RECORD.pack(_MAGIC, block.start, block.count, len(payload), zlib.crc32(payload))
-    return head + _CHECK.pack(zlib.crc32(head)) + payload
+    return packed(_MAGIC, block.start, block.count, payload)
 
 
 def _unpacked(
@@ -296,34 +234,6 @@ def _unpacked(
     )
 
 
-class _Lock:
-    """A lock on a file that the system lets go of when the process ends, however it ends."""
-
-    def __init__(self, path: Path) -> None:
-        self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            _lock(self.descriptor)
-        except OSError:
-            os.close(self.descriptor)
-            raise ValueError(
-                f"the store {path.parent} is in use by another run; wait for it, or give this one another store"
-            ) from None
-
-    def release(self) -> None:
-        os.close(self.descriptor)
-
-
-def _lock(descriptor: int) -> None:
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        import msvcrt
-
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
-    else:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
 def _ours(name: str) -> bool:
     return name in ("lock", "header.json", "header.json.new") or (name.startswith("chain-") and name.endswith(".log"))
 
@@ -333,23 +243,3 @@ def _whose(data: bytes) -> str:
         return "it does not begin as a chain's file"
     _, identity, chain = _NAME.unpack_from(data)
     return f"it is chain {chain} of store {identity.hex()}"
-
-
-def _digest(content: Mapping[str, Any]) -> str:
-    import hashlib
-
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _sync(file: BinaryIO) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -1,0 +1,246 @@
+"""A study on disk: a folder with a header and one file that only grows.
+
+``study.log`` begins with the identity of the store; its records (`bayessel._journal`), counted from nought, say in
+their payload, a line of JSON and raw numbers, what a task is, what a method is, or what became of a method on an
+instance. The last word on a unit holds. A process may be killed at any moment: units are on the disk as they finish.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from bayessel._check import FloatArray
+from bayessel._journal import Lock, packed, read_header, records, sync, write_header
+from bayessel.diagnostics.delve._task import Attribute, Task
+from bayessel.diagnostics.delve._unit import Outcome, Unit
+from bayessel.errors import StoreWarning
+
+FORMAT = "bayessel study 1"
+_MAGIC = b"bst1"
+_FIRST = b"bstudy01"
+_NAMED = len(_FIRST) + 16
+_FILES = ("lock", "header.json", "header.json.new", "study.log")
+_PACKAGES = ("bayessel", "numpy", "scipy", "scikit-learn")
+
+
+@dataclass(frozen=True, eq=False)
+class TaskFacts:
+    """What is kept of a task: everything but the data that methods learn from.
+
+    Attributes
+    ----------
+    targets : array (I, J), or (J,)
+        Of the test cases, which the losses belong to.
+    """
+
+    name: str
+    prototask: str
+    size: int
+    design: str
+    n_instances: int
+    n_cases: int
+    n_inputs: int
+    hash: str
+    seed: int | None
+    losses: tuple[str, ...]
+    attributes: Mapping[str, Attribute]
+    targets: FloatArray = field(repr=False)
+
+    @classmethod
+    def of(cls, task: Task) -> TaskFacts:
+        """Facts of a task."""
+        return cls(
+            name=task.name,
+            prototask=task.prototask.name,
+            size=task.size,
+            design=task.design,
+            n_instances=len(task),
+            n_cases=task.n_cases,
+            n_inputs=task.prototask.X.shape[1],
+            hash=task.hash,
+            seed=task.seed,
+            losses=task.losses,
+            attributes=task.attributes,
+            targets=task.prototask.y[task.test],
+        )
+
+
+@dataclass
+class Contents:
+    """All that is known of a study."""
+
+    seed: int = 0
+    tasks: dict[str, TaskFacts] = field(default_factory=dict)
+    methods: dict[str, str] = field(default_factory=dict)
+    outcomes: dict[Unit, Outcome] = field(default_factory=dict)
+
+
+class Store:
+    """A study's folder, locked against a second writer while open.
+
+    Parameters
+    ----------
+    folder : str or path
+        Made if it does not exist; one with other files in it is refused.
+    seed : int
+        Of the study.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], seed: int) -> None:
+        self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise ValueError(f"store must be a folder, and {self.folder} is a file; give another name")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        strangers = sorted(path.name for path in self.folder.iterdir() if path.name not in _FILES)
+        if strangers:
+            raise ValueError(
+                f"the folder {self.folder} holds other files ({', '.join(strangers[:3])}{', …' * (len(strangers) > 3)})"
+                "; give the study a folder of its own"
+            )
+        self._lock = Lock(self.folder / "lock")
+        try:
+            self._open(seed)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _open(self, seed: int) -> None:
+        path = self.folder / "study.log"
+        self._next = 0
+        if not (self.folder / "header.json").exists():
+            if path.exists() and path.stat().st_size > _NAMED:
+                raise ValueError(
+                    f"{path} holds results, but header.json is missing from {self.folder}: the study cannot be "
+                    "identified; restore the header, or begin another store"
+                )
+            identity = uuid.uuid4()
+            with open(path, "wb") as file:
+                file.write(_FIRST + identity.bytes)
+                sync(file)
+            begun = {"identity": identity.hex, "seed": seed, "versions": _versions()}
+            write_header(self.folder / "header.json", FORMAT, begun)
+            self.contents = Contents(seed)
+        else:
+            header = read_header(self.folder / "header.json", FORMAT, "study")
+            if header["seed"] != seed:
+                raise ValueError(
+                    f"the store {self.folder} holds a study with random_state={header['seed']}, and here it is {seed}; "
+                    "pass the stored one, or another store"
+                )
+            if header["versions"] != _versions():
+                _warn_of_versions(self.folder, header["versions"])
+            self.contents, self._next, end = _read(self.folder, header)
+            if end < path.stat().st_size:
+                warnings.warn(
+                    f"the last record of {path} was cut short or damaged, as by a crash: that unit will be done again; "
+                    "everything before is kept",
+                    StoreWarning,
+                    stacklevel=5,
+                )
+                with open(path, "r+b") as file:
+                    file.truncate(end)
+                    sync(file)
+        self._file: BinaryIO = open(path, "ab")
+
+    def add_task(self, facts: TaskFacts) -> None:
+        """Note a task."""
+        line = {name: value for name, value in vars(facts).items() if name != "targets"}
+        self._append({"task": line, "shape": list(facts.targets.shape)}, [facts.targets])
+        self.contents.tasks[facts.name] = facts
+
+    def add_method(self, name: str, said: str) -> None:
+        """Note a method."""
+        self._append({"method": name, "is": said}, [])
+        self.contents.methods[name] = said
+
+    def add(self, unit: Unit, outcome: Outcome) -> None:
+        """Note what became of a unit; it is on the disk when this returns."""
+        line = asdict(outcome) | {"losses": list(outcome.losses)}
+        self._append({"unit": list(unit), "outcome": line}, list(outcome.losses.values()))
+        self.contents.outcomes[unit] = outcome
+
+    def close(self) -> None:
+        """Close the file and let go of the lock."""
+        self._file.close()
+        self._lock.release()
+
+    def _append(self, line: Mapping[str, Any], arrays: list[FloatArray]) -> None:
+        numbers = b"".join(np.ascontiguousarray(array, dtype="<f8").tobytes() for array in arrays)
+        self._file.write(packed(_MAGIC, self._next, 1, json.dumps(line).encode() + b"\n" + numbers))
+        sync(self._file)
+        self._next += 1
+
+
+def read(folder: str | os.PathLike[str]) -> Contents:
+    """Read a store, which a study may be writing to."""
+    where = Path(folder)
+    if not (where / "header.json").is_file():
+        raise ValueError(f"there is no study in {where}: it holds no header.json")
+    return _read(where, read_header(where / "header.json", FORMAT, "study"))[0]
+
+
+def _read(folder: Path, header: Mapping[str, Any]) -> tuple[Contents, int, int]:
+    """Contents, the number of the next record, and the byte where whole records end."""
+    path = folder / "study.log"
+    if not path.exists():
+        raise ValueError(f"{path} is missing, and with it all results; restore the file, or begin another store")
+    data = path.read_bytes()
+    if data[:_NAMED] != _FIRST + uuid.UUID(header["identity"]).bytes:
+        raise ValueError(f"{path} does not belong to this store; restore the file, or begin another store")
+    found, tear = records(data, _NAMED, _MAGIC)
+    if tear is not None and tear.inside:
+        raise ValueError(
+            f"{path} is damaged at byte {tear.at}, in the middle of its records: what follows cannot be trusted; "
+            "restore the file, or begin another store"
+        )
+    contents = Contents(int(header["seed"]))
+    for number, record in enumerate(found):
+        if record.first != number:
+            raise ValueError(
+                f"{path} goes from record {number - 1} on to {record.first}: records are missing or repeated; restore "
+                "the file, or begin another store"
+            )
+        _enter(contents, bytes(record.payload))
+    return contents, len(found), found[-1].stop if found else _NAMED
+
+
+def _enter(contents: Contents, payload: bytes) -> None:
+    cut = payload.index(b"\n")
+    line = json.loads(payload[:cut])
+    numbers = np.frombuffer(payload, dtype="<f8", offset=cut + 1).astype(np.float64)
+    if "task" in line:
+        said = line["task"] | {"losses": tuple(line["task"]["losses"])}
+        contents.tasks[said["name"]] = TaskFacts(**said, targets=numbers.reshape(line["shape"]))
+    elif "method" in line:
+        contents.methods[line["method"]] = line["is"]
+    else:
+        method, task, instance = line["unit"]
+        names = line["outcome"]["losses"]
+        parts = np.split(numbers, len(names)) if names else []
+        losses = dict(zip(names, parts, strict=True))
+        contents.outcomes[Unit(method, task, instance)] = Outcome(**line["outcome"] | {"losses": losses})
+
+
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in _PACKAGES}
+
+
+def _warn_of_versions(folder: Path, there: Mapping[str, str]) -> None:
+    here = _versions()
+    changed = [f"{name} {there.get(name)} then, {here[name]} now" for name in here if there.get(name) != here[name]]
+    warnings.warn(
+        f"the store {folder} was begun with other versions ({'; '.join(changed)}): methods may differ between the "
+        "units that are there and those that follow",
+        StoreWarning,
+        stacklevel=6,
+    )
