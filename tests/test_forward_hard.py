@@ -126,7 +126,7 @@ def test_penalties_follow_the_unit_of_the_columns(rng, method):
     F = rng.normal(size=(60, 20))
     t = F[:, [3, 7]] @ [2.0, -1.0] + 0.3 * rng.normal(size=60)
     plain = forward_select(F, t, method, "bic")
-    for power in (-250, 250):
+    for power in (-200, 200):
         other = forward_select(F * 2.0**power, t, method, "bic")
         assert other.order.tolist() == plain.order.tolist()
         np.testing.assert_allclose(

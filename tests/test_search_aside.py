@@ -95,3 +95,24 @@ def test_fewer_passes_and_the_same_models(strategy, monkeypatch):
         assert few <= many - 5
         assert kept.basis.tolist() == plain.basis.tolist()
         assert kept.model_evidence == pytest.approx(plain.model_evidence, abs=1e-6)
+
+
+@pytest.mark.parametrize("width", [0.5, 2.0])
+def test_a_function_that_comes_back_is_as_exact_as_one_that_is_new(width, plenty, monkeypatch):
+    """QR against the columns themselves, nearly collinear ones, in roundings of their lengths; the worst of a model."""
+    typical = []
+    for share in (0.0, 1.0):
+        monkeypatch.setattr(aside, "SHARE", share)
+        found = []
+        for seed in range(6):
+            F, t = gaussians(np.random.default_rng([5, seed]), 60, 60, width)
+            lengths = np.linalg.norm(F, axis=0)
+
+            def compare(search, F=F, lengths=lengths, found=found):
+                model = search.model
+                off = np.linalg.norm(model.Qt.T @ model.R * lengths.max() - F[:, model.active], axis=0)
+                found.append((off / lengths[model.active]).max() / np.finfo(float).eps)
+
+            search(F, t, "sffs", callback=compare)
+        typical.append(np.median(found))
+    assert typical[1] < 1.2 * typical[0]

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg as sl
 from scipy.linalg import blas
 
-from bayessel._check import FloatArray
+from bayessel._check import FOURTH_POWERS, FloatArray
 
 #: rows worked on at once: two columns of 100 doubles by 4096 rows stay in the cache while they are used twice
 TILE = 4096
@@ -179,8 +179,8 @@ class Moments:
         return float(np.sqrt(squares.max() / self.n_rows))
 
     def is_sizeable(self) -> bool:
-        """Whether squares neither overflowed nor vanished."""
-        return self.size() == 0.0 or 1e-100 < self.size() < 1e100
+        """Whether powers neither overflowed nor vanished."""
+        return self.size() == 0.0 or 1.0 / FOURTH_POWERS < self.size() < FOURTH_POWERS
 
     def condition_bound(self) -> float:
         """Return a lower bound of the condition number, from the pivots of one Cholesky factorisation: cheap."""

@@ -21,7 +21,15 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sl
 
-from bayessel._check import FloatArray, as_flag, as_matrix, as_target, check_finite, check_magnitude
+from bayessel._check import (
+    FOURTH_POWERS,
+    FloatArray,
+    as_flag,
+    as_matrix,
+    as_target,
+    check_finite,
+    check_magnitude,
+)
 from bayessel._numerics import few_threads
 from bayessel.linear._evidence import log_density
 from bayessel.linear.flat_space import FlatSpace
@@ -110,7 +118,7 @@ class Spectrum:
     def _factor(cls, A: FloatArray, y: FloatArray, centre: bool, rows: bool, flat: Any) -> Spectrum:
         n_rows, n_columns = A.shape
         t_scale = float(np.abs(y).max())
-        check_magnitude(y, "t")
+        check_magnitude(y, "t", FOURTH_POWERS)
         if not rows and flat is None and n_rows >= 2 * n_columns:
             # bad values spread to the sums: looking at those saves three passes over a large design
             some = slice(None, None, max(1, n_rows // (n_columns + n_columns // 4 + 8)))
@@ -127,7 +135,7 @@ class Spectrum:
                 if _suits_gram(moments.condition(factors[0])):
                     return cls.from_moments(moments, "gram", A, y, factors)
         check_finite(A, "Phi")
-        check_magnitude(A, "Phi")
+        check_magnitude(A, "Phi", FOURTH_POWERS)
         if centre:
             shift, t_shift = offsets(A), float(offsets(y[:, None])[0])
             A, y = A - shift, y - t_shift
@@ -299,8 +307,9 @@ class Spectrum:
         inverse = np.add.outer(lam, s2)
         np.reciprocal(inverse, out=inverse)
         gamma, quad = inverse @ s2, self.rss + lam * (inverse @ z2)
+        inverse *= self.s  # before it is squared: the square of the quotient is of the size of squared weights
         np.multiply(inverse, inverse, out=inverse)
-        return gamma, quad, inverse @ (s2 * z2)
+        return gamma, quad, inverse @ z2
 
     # ---- functions of lambda; `lam` is a number or an array, the result has its shape
 

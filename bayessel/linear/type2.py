@@ -24,6 +24,8 @@ from bayessel.result import Status, worst
 
 METHODS = ("profile", "mackay", "em")
 _EPS = float(np.finfo(float).eps)
+#: lambda over the largest squared singular value at which an iteration would stop before it has begun
+HOPELESS = 1e6
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,8 @@ def fit_evidence(
         Limits of the iterations: stop when log alpha and log beta move less than `tol` of their own posterior widths
         sqrt(2/gamma) and sqrt(2/(N - gamma)).
     alpha0, beta0
-        Start of the iterations; beta0 defaults to 1/(0.1 var t).
+        Start of the iterations; beta0 defaults to 1/(0.1 var t). An alpha0 at which the data would determine no weight
+        is brought down to where they determine the first one.
 
     Examples
     --------
@@ -266,6 +269,8 @@ def _iterate(
     n, m = spectrum.n_free, spectrum.n_columns
     alpha = alpha0
     beta = as_positive(beta0, "beta0") if beta0 is not None else min(n / (0.1 * spectrum.tss), beta_max)
+    if alpha > HOPELESS * spectrum.s[0] ** 2 * beta:
+        alpha = float(spectrum.s[0] ** 2 * beta)
     history = []
     notes = [Status.STEP_LIMIT]
     alpha_max = spectrum.s[0] ** 2 * 1e12 * beta_max
@@ -324,7 +329,7 @@ def _finish(
     n_left = spectrum.n_free - gamma
     if beta >= beta_max and Status.CONSTANT_TARGET not in notes and Status.TOO_FEW_ROWS not in notes:
         notes.append(Status.NOISE_AT_FLOOR)
-    if lam < 1e-16 * max(1.0, float(spectrum.s[0] ** 2) if len(spectrum.s) else 1.0):
+    if len(spectrum.s) and lam < 1e-16 * float(spectrum.s[0] ** 2):
         notes.append(Status.ILL_CONDITIONED)
     if (gamma < 3.0 or n_left < 3.0) and not notes:
         notes.append(Status.FEW_WELL_DETERMINED)

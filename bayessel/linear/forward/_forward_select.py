@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sl
 
-from bayessel._check import FloatArray, as_count, as_flag, as_generator, as_positive, as_target, check_magnitude, one_of
+from bayessel._check import (
+    FOURTH_POWERS,
+    FloatArray,
+    as_count,
+    as_flag,
+    as_generator,
+    as_positive,
+    as_target,
+    check_magnitude,
+    one_of,
+)
 from bayessel._numerics import few_threads
 from bayessel.linear.forward import stopping
 from bayessel.linear.forward.backward import eliminate
@@ -111,8 +121,9 @@ def forward_select(
     n, p = columns.shape
     if n * p <= STORE_DOUBLE:  # a larger one would be kept with half the digits
         columns = columns.store()
+    columns.check_scale("Phi")
     target = as_target(t, n).copy()
-    check_magnitude(target, "t")
+    check_magnitude(target, "t", FOURTH_POWERS)
     largest = p if max_size is None else min(as_count(max_size, "max_size", 0), p)
     if stop is None and max_size is None:
         raise ValueError("stop=None takes max_size columns: say how many, or name a criterion to stop by")

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from bayessel._check import as_count, as_flag, as_target, check_magnitude
+from bayessel._check import FOURTH_POWERS, as_count, as_flag, as_target, check_magnitude
 from bayessel._numerics import few_threads
 from bayessel.linear.selection.driver import Place, Search
 from bayessel.linear.selection.finish import settle
 from bayessel.linear.selection.objectives import Objective
 from bayessel.linear.selection.result import SearchFit
 from bayessel.linear.selection.state import WorkingModel
-from bayessel.linear.selection.strategies import parse
+from bayessel.linear.selection.strategies import Oscil, parse
 from bayessel.linear.sparse.columns import as_columns
 from bayessel.result import Status, worst
 
@@ -75,7 +75,8 @@ def search(
     within
         Nats by which the model returned may be worse than the best one seen, so that it is smaller. With 0 it is the
         one the strategy ends with, as in the paper: the best, for 'oscil(c)' the best of the size it went around. (For
-        `score` 'loo', N/2 times the logarithm of the mean squared error.)
+        `score` 'loo', N/2 times the logarithm of the mean squared error.) The snapshot that a strategy of your own
+        returns is the model returned, whatever `within` is.
     callback
         Called with the `Search` after every change; an exception ends the search, KeyboardInterrupt keeps what is
         there.
@@ -92,7 +93,7 @@ def search(
     start = time.perf_counter()
     columns = as_columns(F, "F")
     target = as_target(t, columns.shape[0]).copy()
-    check_magnitude(target, "t")
+    check_magnitude(target, "t", FOURTH_POWERS)
     as_flag(centre, "centre")
     as_count(top, "top", 0)
     if max_size is not None:
@@ -103,6 +104,7 @@ def search(
             raise ValueError(f"{name} must be a number of at least 0, got {value!r}")
     objective, drive = Objective.named(score), parse(strategy)
     columns = columns.store()
+    columns.check_scale("F")
     entries = columns.shape[0] * columns.shape[1]
     notes: list[Status] = []
     with few_threads(entries if entries > SEVERAL_THREADS else 0):
@@ -114,10 +116,11 @@ def search(
         if model.worth_searching:
             try:
                 place = drive(work)
-                chosen = place.model.active if isinstance(place, Place) else None
+                if isinstance(place, Place) and (within == 0.0 or not isinstance(drive, Oscil)):
+                    chosen = place.model.active
             except KeyboardInterrupt:
                 notes.append(Status.INTERRUPTED)
-        if chosen is None or within > 0.0:
+        if chosen is None:
             size = work.smallest(float(within)) if within > 0.0 else work.best_size
             chosen = work.path[size].basis if size else ()
         order = np.array(chosen, dtype=np.intp)

@@ -54,9 +54,9 @@ class Place:
     value: float
 
 
-def _better(value: float, than: float) -> bool:
-    """Whether a value is larger by more than rounding."""
-    return bool(value > than and (than == -np.inf or value > than + DIFFERENT * (1.0 + abs(than))))
+def _better(value: float, than: float, unit: float) -> bool:
+    """Whether a value is larger by more than rounding; `unit` is what a value near zero is measured by."""
+    return bool(value > than and (than == -np.inf or value > than + DIFFERENT * (unit + abs(than))))
 
 
 class Search:
@@ -115,7 +115,7 @@ class Search:
 
     def better(self, than: float) -> bool:
         """Whether this model is better than a value, by more than rounding."""
-        return _better(self.value, than)
+        return _better(self.value, than, self.objective.unit)
 
     def add(self, beyond: bool = False) -> bool:
         """Add the best candidate; False where there is none, or none may come (`beyond`: past the largest size)."""
@@ -155,7 +155,7 @@ class Search:
         if if_best:
             trial = self._without(k, turned)
             known, worth = self.path.get(self.size - 1), self.objective.of(model, trial)
-            if known is not None and not _better(worth, known.value):
+            if known is not None and not _better(worth, known.value, self.objective.unit):
                 return False
         sums = self._sums
         updated = None if sums is None else after_removing(sums, self.small, self.held.lam, model.B, k)

@@ -54,6 +54,11 @@ class Objective:
         """Whether it looks at single rows."""
         return self.name in ("loo", "elpd-loo")
 
+    @property
+    def unit(self) -> float:
+        """What differences near zero are measured by: a nat, or nothing where the target's unit squared is the unit."""
+        return 0.0 if self.name == "loo" else 1.0
+
     def of(self, model: WorkingModel, trial: Trial) -> float:
         """Judge a model, in the units of the user's target; minus infinity where there is no answer."""
         at, n, unit = trial.level, model.n_rows, model.t_unit

@@ -8,6 +8,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.linear.sparse.columns import Columns
+from bayessel.linear.sparse.state import IntArray
 
 #: squared ratio of mean and spread from which it is so: three digits
 FAR = 1e6
@@ -52,7 +53,7 @@ def _without(block: FloatArray, means: FloatArray, rounding: float) -> FloatArra
     return np.asarray(left)
 
 
-def constant(columns: Columns, which: FloatArray, rounding: float) -> Any:
+def constant(columns: Columns, which: IntArray, rounding: float) -> Any:
     """Which of these columns are the same in every row, to rounding (True or False for each)."""
     found = []
     for j in which:

@@ -55,6 +55,12 @@ class WorkingModel:
         Squared length of each candidate, without its mean where there is a bias.
     """
 
+    means: FloatArray
+    perp2: FloatArray
+    perpt: FloatArray
+    length2: FloatArray
+    unit: float
+
     def __init__(self, columns: Columns, t: FloatArray, centre: bool) -> None:
         self.columns = columns
         self.n_rows, self.n_columns = columns.shape
@@ -211,14 +217,17 @@ class WorkingModel:
             return q, self.project(q[None])[0], rho
         c, rest = self.aside.coordinates(q)
         left = float(np.sqrt(rest @ rest))
-        if left * rho <= 8.0 * _EPS * np.sqrt(self.length2[j]):  # to rounding f lies in what is known
+        # to its own rounding f lies in what is known: eight times that would show in models of near copies
+        if left <= 8.0 * _EPS or left * rho <= _EPS * np.sqrt(self.length2[j]):
             size = float(np.sqrt(c @ c))
             c = c / size
             q, row = c @ self.aside.rows, c @ self.aside.products
             self.aside.take(c)
             return q, row, rho * size
-        # where little is left, rounding of q is a large part of it
-        rest = self._centred(rest - (self.Qt @ rest) @ self.Qt)
+        for _ in range(2):  # where little is left, rounding of q is a large part of it
+            rest /= np.sqrt(rest @ rest)
+            rest = self._centred(rest - (self.Qt @ rest) @ self.Qt)
+            rest -= (self.aside.rows @ rest) @ self.aside.rows
         rest /= np.sqrt(rest @ rest)
         product = self.project(rest[None])[0]
         row = c @ self.aside.products + left * product

@@ -1,8 +1,8 @@
 r"""Orders in which functions are added and removed (Barrio, Romero and Belanche 2010, section 4).
 
 A strategy is anything that can be called with a `Search`: it calls ``search.add()`` and ``search.remove()`` until
-``search.going`` is over. What it returns, a snapshot or nothing, is the model it stands for (returned with
-``within=0``); nothing means the best that was seen. One of your own::
+``search.going`` is over. Where it returns a snapshot, that is the model `search` returns (of `Oscil` only with
+``within=0``); nothing means the smallest within a nat of the best that was seen. One of your own::
 
     def two_steps_back(search):
         while search.going and search.add():
