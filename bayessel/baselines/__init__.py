@@ -2,5 +2,6 @@
 
 from bayessel.baselines.knn import KNNRegressorCV
 from bayessel.baselines.linear import LinearBaseline
+from bayessel.baselines.mars import BaggedMARSRegressor, MARSRegressor
 
-__all__ = ["KNNRegressorCV", "LinearBaseline"]
+__all__ = ["BaggedMARSRegressor", "KNNRegressorCV", "LinearBaseline", "MARSRegressor"]

@@ -1,0 +1,267 @@
+"""Multivariate adaptive regression splines, alone and bagged, with scikit-learn's face."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from bayessel._check import FloatArray, as_count, as_flag, as_generator, one_of
+from bayessel._numerics import few_threads
+from bayessel.baselines.engines import MARSFit, fit_bagged, fit_mars
+from bayessel.baselines.engines.hinges import written
+from bayessel.estimators._bar import progress
+from bayessel.estimators._door import Regressor, validated
+
+#: what the corners of the splines may be
+PIECES = ("linear", "cubic")
+
+
+class _Splines(Regressor):
+    """What one spline model and a bag of them share; not for direct use."""
+
+    _several_outputs = False
+    max_functions: Any
+    max_degree: Any
+    penalty: Any
+    min_span: Any
+    end_span: Any
+    pieces: Any
+    progressbar: Any
+
+    def _options(self) -> dict[str, Any]:
+        """Arguments of `fit_mars`, looked at."""
+        penalty = self.penalty
+        if penalty is not None and (
+            isinstance(penalty, bool | np.bool_) or not isinstance(penalty, int | float | np.number)
+        ):
+            raise TypeError(f"penalty must be a number of at least 0, or None, got {penalty!r}")
+        if penalty is not None and not (0.0 <= penalty < math.inf):
+            raise ValueError(f"penalty must be at least 0 and finite, got {penalty!r}")
+        return {
+            "max_functions": None if self.max_functions is None else as_count(self.max_functions, "max_functions"),
+            "max_degree": as_count(self.max_degree, "max_degree"),
+            "penalty": None if penalty is None else float(penalty),
+            "min_span": None if self.min_span is None else as_count(self.min_span, "min_span"),
+            "end": None if self.end_span is None else as_count(self.end_span, "end_span", minimum=0),
+            "pieces": one_of(self.pieces, "pieces", PIECES),
+        }
+
+    def _operations(self, X: FloatArray) -> float:
+        """About how many operations one fit takes: every row, input and parent times columns, over all steps."""
+        N, D = X.shape
+        most = min(self.max_functions or max(20, 2 * D), N)
+        return float(N) * D * most**3 * (1.0 if self.max_degree > 1 else 3.0 / most)
+
+    def _names(self, D: int) -> list[str]:
+        return [str(name) for name in getattr(self, "feature_names_in_", [f"x{i}" for i in range(D)])]
+
+    def _new_rows(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        return np.asarray(validated(self, X, reset=False))
+
+
+def _relevance(fit: MARSFit, X: FloatArray) -> FloatArray:
+    """Standard deviation (D,) over rows of all that depends on each input."""
+    parts = fit.design(X)[:, 1:] * fit.coef[1:]
+    uses = np.array([[any(h.variable == v for h in f) for f in fit.functions] for v in range(X.shape[1])], dtype=float)
+    return np.asarray((parts @ uses.T).std(axis=0)) if fit.functions else np.zeros(X.shape[1])
+
+
+class MARSRegressor(_Splines):
+    r"""Multivariate adaptive regression splines (Friedman 1991).
+
+    A sum of products of hinges :math:`(x - t)_+`, :math:`(t - x)_+`. Pairs of them join one after the other, each the
+    pair, multiplied with a function already there, that lowers the residual sum of squares most out of all inputs and
+    knots; then functions leave one by one, and the size with the least generalised cross-validation (GCV) stays. It
+    picks inputs and reads easily. Distrust its error bars, which take the functions as known, and extrapolation;
+    predictions have a large variance on small sets, which `BaggedMARSRegressor` lowers.
+
+    Parameters
+    ----------
+    max_functions : int, optional
+        Most functions of the first pass, the constant not counted; by default twice the inputs, 20 to 200.
+    max_degree : int
+        Most inputs in one product; 1 is an additive model.
+    penalty : float, optional
+        What a knot costs, in parameters; by default 3, or 2 for an additive model.
+    min_span, end_span : int, optional
+        Rows from one possible knot to the next, and before the first one; by default Friedman's eqs. (43) and (45).
+    pieces : str
+        'linear', or 'cubic': corners rounded off after pruning, so that slopes are continuous.
+    progressbar : bool
+        Show progress where fitting takes more than some seconds.
+
+    Attributes
+    ----------
+    functions_ : list of str
+        The functions in use, readable; the constant is not among them. Knots of rounded corners are where these were.
+    coef_ : (M + 1,) array
+        Their weights for inputs in units of their ranges, the constant's first.
+    n_basis_ : int
+        Functions in use, the constant included.
+    gcv_ : float
+        Generalised cross-validation score of the functions in use with linear pieces, in squared units of y.
+    effective_ : float
+        Effective number of parameters that it charges.
+    noise_std_ : float
+        Residual standard deviation with N - `effective_` degrees of freedom.
+    relevance_ : (D,) array
+        Standard deviation over the training rows of all that depends on each input, in units of y; 0: not in use.
+    history_, path_ : list
+        Steps of the first pass; (functions, residual sum of squares, GCV) of the second.
+    status_ : Status
+        INTERRUPTED: the functions that had joined until then were pruned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(200, 3))
+    >>> y = np.abs(X[:, 0] - 0.4) + 0.05 * rng.normal(size=200)
+    >>> model = MARSRegressor().fit(X, y)
+    >>> model.functions_
+    ['max(0, x0 - 0.3...)', 'max(0, 0.3... - x0)']
+    """
+
+    def __init__(
+        self,
+        max_functions: int | None = None,
+        max_degree: int = 1,
+        penalty: float | None = None,
+        min_span: int | None = None,
+        end_span: int | None = None,
+        pieces: str = "linear",
+        progressbar: bool = True,
+    ) -> None:
+        self.max_functions = max_functions
+        self.max_degree = max_degree
+        self.penalty = penalty
+        self.min_span = min_span
+        self.end_span = end_span
+        self.pieces = pieces
+        self.progressbar = progressbar
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to inputs (N, D) and a target (N,)."""
+        options, wanted = self._options(), as_flag(self.progressbar, "progressbar")
+        X, y = self._validate(X, y, reset=True)
+        with progress(wanted, 1, self._operations(X), "adding functions") as step, few_threads(X.size):
+            self._fit = fit_mars(X, y, step=step, **options)
+        fit = self._fit
+        names = self._names(X.shape[1])
+        self.functions_ = [written(function, fit.low, fit.scale, names) for function in fit.functions]
+        self.coef_ = fit.coef
+        self.n_basis_ = len(fit.coef)
+        self.gcv_ = fit.gcv
+        self.effective_ = fit.effective
+        self.noise_std_ = math.sqrt(fit.noise_variance)
+        self.relevance_ = _relevance(fit, X)
+        self.history_, self.path_ = fit.history, fit.path
+        self.status_ = fit.status
+        self._remember_version()
+        self._warn()
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Mean at new inputs; with `return_std` also the standard deviation of a new y, functions taken as known."""
+        as_flag(return_std, "return_std")
+        rows = self._new_rows(X)
+        mean = self._fit.predict(rows)
+        return (mean, np.sqrt(self._fit.variance(rows))) if return_std else mean
+
+
+class BaggedMARSRegressor(_Splines):
+    """The mean of splines fitted to bootstrap samples: ``mars3.6-bag-1`` of Rasmussen (1996, section 3.5).
+
+    The settings are the thesis': 50 samples of the size of the training set, at most 15 functions, products of up to 8
+    inputs. Distrust it on large sets of little noise, where more functions say more than many fits.
+
+    Parameters
+    ----------
+    n_estimators : int
+        Bootstrap samples.
+    max_functions, max_degree, penalty, min_span, end_span, pieces, progressbar
+        As in `MARSRegressor`.
+    random_state : int, Generator or None
+        Of the samples.
+
+    Attributes
+    ----------
+    members_ : list of MARSFit
+        One fit per sample.
+    out_of_bag_ : (N,) array
+        Prediction of each training row by the members that did not see it; NaN where all did.
+    oob_score_ : float
+        Their coefficient of determination.
+    noise_std_ : float
+        From the errors out of the bag, the variance of members taken off (at most nine tenths of them).
+    relevance_ : (D,) array
+        Mean of the members' relevances.
+    status_ : Status
+        INTERRUPTED: the members made until then predict.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(100, 3))
+    >>> y = 3 * X[:, 0] * X[:, 1] + 0.1 * rng.normal(size=100)
+    >>> model = BaggedMARSRegressor(n_estimators=20, random_state=0).fit(X, y)
+    >>> bool(model.oob_score_ > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        n_estimators: int = 50,
+        max_functions: int | None = 15,
+        max_degree: int = 8,
+        penalty: float | None = None,
+        min_span: int | None = None,
+        end_span: int | None = None,
+        pieces: str = "linear",
+        random_state: Any = None,
+        progressbar: bool = True,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.max_functions = max_functions
+        self.max_degree = max_degree
+        self.penalty = penalty
+        self.min_span = min_span
+        self.end_span = end_span
+        self.pieces = pieces
+        self.random_state = random_state
+        self.progressbar = progressbar
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to inputs (N, D) and a target (N,)."""
+        options, wanted = self._options(), as_flag(self.progressbar, "progressbar")
+        bags, rng = as_count(self.n_estimators, "n_estimators"), as_generator(self.random_state)
+        X, y = self._validate(X, y, reset=True)
+        with progress(wanted, bags, bags * self._operations(X), "bagging") as step, few_threads(X.size):
+            self._fit = fit_bagged(X, y, rng, n_bags=bags, step=step, **options)
+        self.members_ = self._fit.members
+        self.out_of_bag_ = self._fit.out_of_bag
+        seen = np.isfinite(self.out_of_bag_)
+        total = float(np.sum((y[seen] - y[seen].mean()) ** 2)) if seen.any() else 0.0
+        left = float(np.sum((y - self.out_of_bag_)[seen] ** 2))
+        self.oob_score_ = 1.0 - left / total if total > 0.0 else math.nan
+        self.noise_std_ = math.sqrt(self._fit.noise_variance)
+        self.relevance_ = np.mean([_relevance(member, X) for member in self.members_], axis=0)
+        self.status_ = self._fit.status
+        self._remember_version()
+        self._warn()
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Mean of the members at new inputs; with `return_std` also the standard deviation of a new y.
+
+        Its square is the noise, from errors out of the bag, plus the variance of the members there.
+        """
+        as_flag(return_std, "return_std")
+        rows = self._new_rows(X)
+        mean, variance = self._fit.moments(rows)
+        return (mean, np.sqrt(variance)) if return_std else mean
