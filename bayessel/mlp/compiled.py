@@ -16,6 +16,7 @@ from llvmlite import ir
 from numba.extending import intrinsic
 
 from bayessel._check import FloatArray
+from bayessel._compiled import njit
 
 # contraction: a·b + c in one instruction. Nothing that reorders: the reduction below relies on its rounding.
 _OPTIONS: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy"}
@@ -39,7 +40,7 @@ def _power_of_two(typingctx: Any, rounded: Any) -> Any:
     return numba.float64(numba.float64), code
 
 
-@numba.njit(**_OPTIONS)
+@njit(**_OPTIONS)
 def tanh(x: float) -> float:
     """tanh |x| = E/(E + 2), E = e^{2|x|} − 1 = 2^k e^r − 1, |r| ≤ ½ log 2; no branches, so loops run in vectors."""
     y = 2.0 * abs(x)
@@ -64,7 +65,7 @@ def tanh(x: float) -> float:
     return math.copysign((grown + (two - 1.0)) / (grown + (two + 1.0)), x)
 
 
-@numba.njit(**_OPTIONS)
+@njit(**_OPTIONS)
 def forward(
     a: FloatArray, u: FloatArray, b: FloatArray, v: FloatArray, w: FloatArray, X: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -82,7 +83,7 @@ def forward(
     return f, Z
 
 
-@numba.njit(**_OPTIONS)
+@njit(**_OPTIONS)
 def backward(
     v: FloatArray, X: FloatArray, Z: FloatArray, df: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:

@@ -12,9 +12,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
-
 from bayessel._check import FloatArray
+from bayessel._compiled import njit
 from bayessel.mlp.compiled import tanh
 
 #: kinds of likelihood, as numbers for compiled code
@@ -24,7 +23,7 @@ GAUSSIAN, STUDENT, LOGISTIC, SOFTMAX = range(4)
 OPTIONS: dict[str, Any] = {"fastmath": {"contract", "reassoc", "nsz"}, "error_model": "numpy"}
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def forward(q: FloatArray, X: FloatArray, Z: FloatArray, f: FloatArray) -> None:
     """Hidden values Z (H, n) and outputs f (K, n) for packed weights q and inputs X (D, n)."""
     D, n = X.shape
@@ -63,7 +62,7 @@ def forward(q: FloatArray, X: FloatArray, Z: FloatArray, f: FloatArray) -> None:
                 out[j] += v * z[j]
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def backward(q: FloatArray, X: FloatArray, Z: FloatArray, df: FloatArray, below: FloatArray, g: FloatArray) -> None:
     """Gradient g by the packed weights from that by the outputs, df (K, n); below (n,) is workspace."""
     D, n = X.shape
@@ -119,7 +118,7 @@ def backward(q: FloatArray, X: FloatArray, Z: FloatArray, df: FloatArray, below:
             g[H + i * H + h] = s0
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def likelihood(kind: int, f: FloatArray, T: FloatArray, tau: FloatArray, nu: float) -> float:
     """Log likelihood of targets T (K, n); f (K, n) is overwritten by the derivatives.
 

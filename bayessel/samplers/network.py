@@ -15,10 +15,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel._compiled import njit
 from bayessel.mlp.energy import STUDENT, backward, forward, likelihood
 from bayessel.samplers.network_gibbs import noise, precisions
 
@@ -66,7 +66,7 @@ def workspace(D: int, H: int, K: int, n: int) -> Work:
     return Work(np.empty((H, n)), np.empty((K, n)), np.empty(n), np.empty(P), np.empty(P), np.empty(K))
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def spread_out(s: FloatArray, bias_precision: float, D: int, H: int, K: int, tau: FloatArray) -> None:
     """The prior precision of each packed weight, from the logarithms s."""
     at_b = H + D * H
@@ -80,7 +80,7 @@ def spread_out(s: FloatArray, bias_precision: float, D: int, H: int, K: int, tau
     tau[at_v:at_w] = math.exp(s[K + 1])
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def scales(problem: Problem, s: FloatArray, work: Work) -> None:
     """Precisions and a step for each weight: (prior precision + a guess of the curvature)^{−1/2} (Neal 1996, § 3.5).
 
@@ -115,7 +115,7 @@ def scales(problem: Problem, s: FloatArray, work: Work) -> None:
         size[j] = 1.0 / math.sqrt(work.tau[j] + size[j])
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def density_here(problem: Problem, q: FloatArray, s: FloatArray, work: Work, g: FloatArray) -> float:
     """Log p(T, q | s) up to constants in q, and its gradient g, from the outputs at q; these are written over."""
     value = likelihood(problem.kind, work.f, problem.T, work.beta, math.exp(s[len(s) - 1]))
@@ -127,7 +127,7 @@ def density_here(problem: Problem, q: FloatArray, s: FloatArray, work: Work, g: 
     return value
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def leap(
     problem: Problem, q: FloatArray, p: FloatArray, g: FloatArray, s: FloatArray, work: Work, step: float
 ) -> float:
@@ -144,7 +144,7 @@ def leap(
     return value - 0.5 * kinetic
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def _include(
     rng: np.random.Generator,
     weight: float,
@@ -168,7 +168,7 @@ def _include(
     return both
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def trajectory(
     rng: np.random.Generator,
     problem: Problem,
@@ -236,7 +236,7 @@ def trajectory(
     return math.exp(min(ratio, 0.0)), accepted, diverging, n_gradients
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def sweep(
     rng: np.random.Generator,
     problem: Problem,
@@ -276,7 +276,7 @@ def sweep(
     return rates / updates, rejected, diverging, n_gradients
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def log_joint(problem: Problem, q: FloatArray, s: FloatArray, work: Work) -> float:
     """Log density of targets, weights and log hyperparameters, all constants kept."""
     D, n = problem.X.shape

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel._compiled import njit
 from bayessel.mlp.energy import GAUSSIAN, STUDENT
 
 OPTIONS = {"error_model": "numpy"}
@@ -21,7 +21,7 @@ OPTIONS = {"error_model": "numpy"}
 LIMIT = 690.0
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def log_gamma_draw(rng: np.random.Generator, shape: float, rate: float) -> float:
     """The logarithm of a Gamma(shape, rate) draw."""
     if shape < 1.0:  # G(s) = G(s + 1) u^{1/s}: never rounded to zero
@@ -31,7 +31,7 @@ def log_gamma_draw(rng: np.random.Generator, shape: float, rate: float) -> float
     return min(max(log_x - math.log(rate), -LIMIT), LIMIT)
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def log_mean_draw(rng: np.random.Generator, c: float, a: float, b: float) -> float:
     """x ~ exp(c x − a e^x − b e^{−x}), a, b > 0: the logarithm of a generalised inverse Gaussian variable.
 
@@ -64,7 +64,7 @@ def log_mean_draw(rng: np.random.Generator, c: float, a: float, b: float) -> flo
             return x
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def precisions(
     rng: np.random.Generator, q: FloatArray, s: FloatArray, prior: FloatArray, D: int, H: int, K: int
 ) -> None:
@@ -96,7 +96,7 @@ def precisions(
         s[mean] = min(max(x, -LIMIT), LIMIT)
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def noise(rng: np.random.Generator, kind: int, f: FloatArray, T: FloatArray, s: FloatArray, prior: FloatArray) -> None:
     """Draw what the noise about outputs f (K, n) needs: its precisions, and Student's ν."""
     K, n = f.shape
@@ -119,7 +119,7 @@ def noise(rng: np.random.Generator, kind: int, f: FloatArray, T: FloatArray, s: 
         s[last] = _degrees(rng, f, T, s, prior[last])
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def _log_degrees(x: float, f: FloatArray, T: FloatArray, s: FloatArray, prior: FloatArray) -> float:
     """Log density of log ν given the residuals."""
     K, n = f.shape
@@ -135,7 +135,7 @@ def _log_degrees(x: float, f: FloatArray, T: FloatArray, s: FloatArray, prior: F
     return total
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def _degrees(rng: np.random.Generator, f: FloatArray, T: FloatArray, s: FloatArray, prior: FloatArray) -> float:
     """One slice update of log ν, stepping out by 1 and shrinking (Neal 2003)."""
     x = s[len(s) - 1]
