@@ -5,6 +5,8 @@ from bayessel.estimators.evidence import EvidenceRegressor
 from bayessel.estimators.forward_selection import ForwardSelectionRegressor
 from bayessel.estimators.gp import GPRegressor
 from bayessel.estimators.loomi import LOOMIClassifier
+from bayessel.estimators.mlp_classifier import MLPClassifier
+from bayessel.estimators.mlp_regressor import MLPRegressor
 from bayessel.estimators.ridge import RidgeRBFRegressor
 from bayessel.estimators.rvm import RVMRegressor
 
@@ -14,6 +16,8 @@ __all__ = [
     "ForwardSelectionRegressor",
     "GPRegressor",
     "LOOMIClassifier",
+    "MLPClassifier",
+    "MLPRegressor",
     "RVMRegressor",
     "RidgeRBFRegressor",
 ]

@@ -15,7 +15,12 @@ import numpy as np
 from bayessel._check import FloatArray, as_count
 from bayessel.errors import SamplingWarning
 from bayessel.gp import GPFit
+from bayessel.result import Status
 
+#: chains that differ by more, or tell less, get a status
+LARGEST_RHAT, LEAST_ESS = 1.05, 50.0
+#: data of which little can be learned: where they are, chains that disagree are no news
+_CAUSES = (Status.CONSTANT_TARGET, Status.TOO_FEW_ROWS)
 #: of fewer draws per chain nothing can be said
 FEWEST = 4
 #: nats: optima that are lower by less may hold a share of the posterior worth seeing
@@ -90,6 +95,19 @@ def agreement(theta: FloatArray) -> tuple[float, float]:
     with np.errstate(divide="ignore", invalid="ignore"):  # chains that never moved
         rhat, size = (measure(theta, chain_axis=0, draw_axis=1) for measure in (array_stats.rhat, array_stats.ess))
     return (float(np.max(rhat)), float(np.min(size))) if np.isfinite(rhat).all() else (np.inf, 0.0)
+
+
+def disagreement(draws: FloatArray) -> list[Status]:
+    """What is to be said of chains (chains, draws, k) that differ, or have moved little."""
+    rhat, size = agreement(draws)
+    return [Status.CHAINS_DISAGREE] if rhat > LARGEST_RHAT or size < LEAST_ESS else []
+
+
+def without_what_is_no_news(notes: list[Status]) -> list[Status]:
+    """Notes without a disagreement of chains that the data explain."""
+    if any(cause in notes for cause in _CAUSES):
+        return [note for note in notes if note is not Status.CHAINS_DISAGREE]
+    return notes
 
 
 def as_seed(random_state: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from bayessel._check import FloatArray, as_float_array, check_magnitude
 from bayessel.errors import NumericalWarning, VersionWarning
 from bayessel.result import Status
 
+#: warnings are about the first line outside these files
+HERE = (str(Path(__file__).parent),)
 #: numbers that deserve a second look come with a warning, not only with a status
 WARN_ABOUT = (Status.ILL_CONDITIONED, Status.NOISE_AT_FLOOR, Status.STEP_LIMIT, Status.CHAINS_DISAGREE)
 
@@ -36,10 +39,11 @@ class Versioned(BaseEstimator):
 
     status_: Status
 
-    def _warn(self, stacklevel: int = 3) -> None:
+    def _warn(self) -> None:
         """Warn where the status deserves it; the last thing that a fit does."""
         if self.status_ in WARN_ABOUT:
-            warnings.warn(f"{self.status_.name}: {self.status_.value}", NumericalWarning, stacklevel=stacklevel)
+            said = f"{self.status_.name}: {self.status_.value}"
+            warnings.warn(said, NumericalWarning, skip_file_prefixes=HERE)
 
     def _remember_version(self) -> None:
         self.version_ = version("bayessel")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, override
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -16,6 +16,7 @@ from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains
 from bayessel.estimators._process import ProcessPredictions
 from bayessel.estimators._relevance import in_units, of_draws
+from bayessel.estimators._sampled import Sampled
 from bayessel.estimators._sparse_predictor import SparsePredictor
 from bayessel.estimators.standardise import Standardisation
 from bayessel.gp import Predictor, SparseFit, fit_map, fit_sparse
@@ -26,17 +27,11 @@ if TYPE_CHECKING:
 
 #: an exact fit holds 24 n² bytes: 10 GB here
 MOST_ROWS = 20_000
-#: chains that differ by more, or tell less, get a status
-LARGEST_RHAT, LEAST_ESS = 1.05, 50.0
-#: parameters that chains which go on cannot change
-_OF_CHAINS = ("tune", "chains", "sampler")
-#: data of which little can be learned: where they are, chains that disagree are no news
-_CAUSES = (Status.CONSTANT_TARGET, Status.TOO_FEW_ROWS)
 #: seconds that sampling gets when finding the mode has taken all
 _AT_LEAST = 1e-3
 
 
-class GPRegressor(ProcessPredictions):
+class GPRegressor(Sampled, ProcessPredictions):
     r"""Gaussian-process regression: gp-map and gp-mc of Rasmussen (1996).
 
     The function has the covariance :math:`C(x,x') = a_0 + a_1 x\cdot x' + v_0 \exp(-\frac12 \sum_i w_i (x_i-x_i')^2)`,
@@ -125,6 +120,8 @@ class GPRegressor(ProcessPredictions):
     (True, True)
     """
 
+    _of_chains = ("tune", "chains", "sampler")
+
     def __init__(
         self,
         inference: str = "map",
@@ -176,53 +173,13 @@ class GPRegressor(ProcessPredictions):
         self.history_ = [dict(step) for step in self.fit_.history]
         self.kind_ = self.fit_.kind
         self.log_evidence_ = float(self.fit_.log_evidence) - len(y) * self._units.log_scale
-        self.trace_: Any = None
-        self._archive: bytes | None = None
-        self._samples = self.inference == "mc"
-        self._chain_settings = {name: getattr(self, name) for name in _OF_CHAINS}
+        self._no_chains_yet(self.inference == "mc")
         # who interrupts the search for the mode does not want the chains after it
         if self._samples and self.fit_.status is not Status.INTERRUPTED:
             seconds = None
             if self.time_budget is not None:
                 seconds = max(_chains.as_seconds(self.time_budget) - (perf_counter() - began), _AT_LEAST)
             self._sample(self.draws, seconds)
-        self._finish()
-        return self
-
-    def continue_fit(self, draws: int | None = None, time_budget: float | str | None = None) -> Self:
-        """Go on with the chains of a fit with ``inference="mc"``, also one that was pickled.
-
-        Parameters
-        ----------
-        draws
-            Draws per chain in the end, those there are included; never fewer than these. None: as many as the
-            estimator was made for.
-        time_budget
-            For this call. None: until all are drawn.
-
-        Notes
-        -----
-        However often it was stopped, a run has the draws of one that never was. So `tune`, `chains` and `sampler` must
-        be those of the fit.
-        """
-        check_is_fitted(self)
-        if not self._samples:
-            raise ValueError("continue_fit goes on with chains; this fit has none: use inference='mc'")
-        seconds = None if time_budget is None else _chains.as_seconds(time_budget)
-        for name, then in self._chain_settings.items():
-            if (now := getattr(self, name)) != then:
-                raise ValueError(
-                    f"continue_fit goes on with the settings of fit: {name} was {then!r}, is now {now!r}; set it back, "
-                    "or fit again"
-                )
-        draws = as_count(self.draws if draws is None else draws, "draws")
-        there = 0 if self.trace_ is None else self.trace_["posterior"].sizes["draw"]
-        if draws < there:
-            raise ValueError(
-                f"there are {there} draws per chain, and draws={draws} counts them in: pass at least {there}, more to "
-                "go on"
-            )
-        self._sample(draws, seconds)
         self._finish()
         return self
 
@@ -253,6 +210,7 @@ class GPRegressor(ProcessPredictions):
                 f"sample of at most {MOST_ROWS} rows"
             )
 
+    @override
     def _sample(self, draws: int, seconds: float | None) -> None:
         """Run the chains, or go on with them."""
         model = self.to_pymc()
@@ -271,17 +229,15 @@ class GPRegressor(ProcessPredictions):
             progressbar=self.progressbar,
         )
 
+    @override
     def _finish(self) -> None:
         """Choose the states that predict, and say how it went."""
         thetas, notes = self.fit_.theta[None], list(self.fit_.notes)
         if self.trace_ is not None:
-            theta, how = self.trace_["posterior"]["theta"].values, self.trace_.attrs["status"]
-            if how != "complete":
-                notes.append(Status.INTERRUPTED if how == "interrupted" else Status.TIME_BUDGET)
+            theta = self.trace_["posterior"]["theta"].values
+            notes += self._how_it_ended()
             if theta.shape[1]:
-                rhat, size = _chains.agreement(theta)
-                if rhat > LARGEST_RHAT or size < LEAST_ESS:
-                    notes.append(Status.CHAINS_DISAGREE)
+                notes += _chains.disagreement(theta)
                 kept = _chains.kept_draws(theta.shape[1], theta.shape[0], self.n_states)
                 thetas = theta[:, kept].reshape(-1, theta.shape[2])
             else:
@@ -300,10 +256,8 @@ class GPRegressor(ProcessPredictions):
         with np.errstate(divide="ignore"):
             self.width_ = None if weights is None else np.sqrt(2.0 / weights) * self._units.input_scale
         self.notes_ = tuple(notes)
-        if any(cause in notes for cause in _CAUSES):
-            notes = [note for note in notes if note is not Status.CHAINS_DISAGREE]
-        self.status_ = worst(notes)
-        self._warn(4)
+        self.status_ = worst(_chains.without_what_is_no_news(notes))
+        self._warn()
 
     def _middle(self) -> FloatArray:
         """One state to stand for all: the mode, or the medians of the draws."""

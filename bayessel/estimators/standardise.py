@@ -6,7 +6,7 @@ Real columns get median 0 and mean absolute deviation 1 from it; inputs with two
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,12 +15,12 @@ from bayessel._check import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Standardisation:
-    """X → (X − input_shift)/input_scale and y → (y − target_shift)/target_scale."""
+    """X → (X − input_shift)/input_scale and y → (y − target_shift)/target_scale; y (n,) or (n, K)."""
 
     input_shift: FloatArray
     input_scale: FloatArray
-    target_shift: float
-    target_scale: float
+    target_shift: Any  # a number, or one for each output
+    target_scale: Any
 
     @classmethod
     def of(cls, X: FloatArray, y: FloatArray) -> Self:
@@ -28,12 +28,12 @@ class Standardisation:
         shift, scale = _robust(X)
         low, high = X.min(axis=0), X.max(axis=0)
         two = ((X == low) | (X == high)).all(axis=0) & (low < high)
-        target_shift, target_scale = _robust(y[:, None])
+        target_shift, target_scale = _robust(y if y.ndim == 2 else y[:, None])
         return cls(
             np.where(two, low, shift),
             np.where(two, high - low, scale),
-            float(target_shift[0]),
-            float(target_scale[0]),
+            target_shift if y.ndim == 2 else float(target_shift[0]),
+            target_scale if y.ndim == 2 else float(target_scale[0]),
         )
 
     @classmethod
@@ -52,11 +52,12 @@ class Standardisation:
     @property
     def log_scale(self) -> float:
         """What one density in the model's units loses in those of the user: log p(y) = log p(t) − log scale."""
-        return float(np.log(self.target_scale))
+        return float(np.sum(np.log(self.target_scale)))
 
 
 def _robust(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Median and mean absolute deviation from it of each column; 1 where it does not vary."""
+    columns = np.ascontiguousarray(columns)  # sums in one order, whatever the order in memory
     median = np.median(columns, axis=0)
     deviation = np.abs(columns - median).mean(axis=0)
     # rounding in the median of equal numbers is no variation

@@ -20,7 +20,7 @@ _NARROWEST = 1e-150
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Predictive distributions of N quantities: mixtures of S Gaussians.
+    """Predictive distributions of N quantities: mixtures of S Gaussians. N may be several axes.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Mixture:
         levels = np.atleast_1d(as_float_array(q, "q"))
         if levels.ndim != 1 or not ((levels > 0.0) & (levels < 1.0)).all():
             raise ValueError(f"quantiles must be probabilities between 0 and 1, got {q!r}")
-        return np.array([self._quantile(float(level)) for level in levels]).reshape(len(levels), self.means.shape[1])
+        return np.array([self._quantile(float(level)) for level in levels]).reshape(len(levels), *self.means.shape[1:])
 
     def _quantile(self, level: float) -> FloatArray:
         r"""Newton's method on log F (log (1 − F) in the upper half), kept between bounds that close in.

@@ -1,0 +1,146 @@
+"""Classification by Bayesian multi-layer perceptrons with scikit-learn's face."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self, override
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_y, check_consistent_length, check_is_fitted
+
+from bayessel._check import FloatArray, check_magnitude
+from bayessel._numerics import few_threads
+from bayessel.estimators._door import validated
+from bayessel.estimators._network import NetworkEstimator
+from bayessel.estimators._network_states import NetworkStates
+from bayessel.estimators.mlp_regressor import CHUNK
+from bayessel.estimators.standardise import Standardisation
+from bayessel.models._mlp import MOST_CLASSES
+from bayessel.result import fingerprint
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class MLPClassifier(ClassifierMixin, NetworkEstimator):
+    r"""Classification by a network of tanh units with direct connections, its weights and their precisions sampled.
+
+    The network of `MLPRegressor`; its output is the log odds of the second of two classes, or with more classes each
+    has an output, and probabilities are their softmax. Probabilities of new rows are means over the networks. Distrust
+    it where `status_` says that chains disagree.
+
+    Parameters
+    ----------
+    inference, hidden, time_budget, random_state, draws, tune, chains, n_states, updates_per_draw, cores, progressbar
+        As for `MLPRegressor`.
+    standardise : bool
+        Give every real input median 0 and mean absolute deviation 1 inside, and those with two values 0 and 1.
+
+    Attributes
+    ----------
+    classes_ : array
+        Labels, sorted.
+    hidden_, weights_, trace_, discarded_, log_evidence_, kind_, status_, notes_, history_, version_
+        As of `MLPRegressor`.
+    relevance_ : pandas.DataFrame
+        As of `MLPRegressor`, of the log odds; with more than two classes of all outputs less their mean.
+    fingerprint_ : str
+        Name of the training data, labels counted from 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(80, 2))
+    >>> y = np.where((X**2).sum(axis=1) < 1.2, "in", "out")
+    >>> model = MLPClassifier(draws=60, tune=30, updates_per_draw=10, random_state=0).fit(X, y)
+    >>> model.predict([[0.0, 0.0], [2.0, 2.0]]).tolist()
+    ['in', 'out']
+    >>> bool(model.predict_proba([[0.0, 0.0]])[0, 0] > 0.8)
+    True
+    """
+
+    # ---- fitting
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to inputs (N, D) and labels (N,) of any sort."""
+        if y is None:
+            raise ValueError("MLPClassifier requires y to be passed, but the target y is None")
+        X = np.asarray(validated(self, X, reset=True), dtype=np.float64)
+        check_magnitude(X, "X")
+        labels = _check_y(y, multi_output=False, y_numeric=False, estimator=self)
+        check_consistent_length(X, labels)
+        check_classification_targets(labels)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        many = len(self.classes_)
+        if many < 2:
+            raise ValueError(f"y must have at least two classes, got one class: {self.classes_[0]}")
+        if many > MOST_CLASSES:
+            raise ValueError(f"y must have at most {MOST_CLASSES} classes, got {many}; try MLPRegressor")
+        self._check_parameters()
+        self._units = Standardisation.of(X, codes) if self.standardise else Standardisation.none(X.shape[1])
+        self.fingerprint_ = fingerprint(X, codes)
+        kind = "logistic" if many == 2 else "softmax"
+        self._fit_network(self._units.inputs(X), codes, 1 if many == 2 else many, kind)
+        return self
+
+    @override
+    def _without_draws(self) -> NetworkStates:
+        counts = np.bincount(self._rows[1], minlength=len(self.classes_))
+        bias = np.log(counts / counts.sum())
+        if self._kind == "logistic":
+            bias = bias[1:] - bias[:1]
+        return NetworkStates.constant(self._architecture, bias, np.zeros(len(bias)))
+
+    # ---- predicting
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Logarithms of `predict_proba`."""
+        check_is_fitted(self)
+        X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
+        piece = max(16, CHUNK // (len(self._states) * max(self.hidden_, len(self.classes_))))
+        with few_threads(min(piece, len(X)) * self.hidden_):
+            found = [
+                self._states.log_probabilities(self._units.inputs(X[begin : begin + piece]))
+                for begin in range(0, len(X), piece)
+            ]
+        return np.concatenate(found)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities (N, C) of the classes, in the order of `classes_`."""
+        return np.exp(self.predict_log_proba(X))
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Log odds of the second of two classes (N,); of each class against the rest (N, C) where there are more."""
+        log_p = self.predict_log_proba(X)
+        if log_p.shape[1] == 2:
+            return np.asarray(log_p[:, 1] - log_p[:, 0])
+        rest = np.array([logsumexp(np.delete(log_p, k, axis=1), axis=1) for k in range(log_p.shape[1])]).T
+        return np.asarray(log_p - rest)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The likeliest label."""
+        log_p = self.predict_log_proba(X)
+        # as the sign of the log odds has it, also where rounding makes both equal
+        codes = (log_p[:, 1] > log_p[:, 0]).astype(int) if log_p.shape[1] == 2 else log_p.argmax(axis=1)
+        return np.asarray(self.classes_[codes])
+
+    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
+        """log p(y_n | x_n, training data) of each new label, in nats; −inf for one that was not there in training."""
+        log_p = self.predict_log_proba(X)
+        labels = _check_y(y, multi_output=False, y_numeric=False, estimator=self)
+        check_consistent_length(log_p, labels)
+        place = np.clip(np.searchsorted(self.classes_, labels), 0, len(self.classes_) - 1)
+        return np.where(self.classes_[place] == labels, log_p[np.arange(len(log_p)), place], -np.inf)
+
+    @property
+    def relevance_(self) -> pd.DataFrame:
+        """Slopes of the log odds along the inputs with central 95 % intervals over the networks."""
+        check_is_fitted(self)
+        table = self._relevance(classes=True)
+        for name in ("slope", "lower", "upper"):
+            table[name] /= self._units.input_scale
+        return table
