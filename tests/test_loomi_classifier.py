@@ -136,6 +136,41 @@ def test_the_paper_example():
     assert wrong[3][0] <= 8 and wrong[5][0] <= 13 and max(wrong[3][1], wrong[5][1]) <= 102
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"width": 0.3},
+        {"width": 1.0, "kind": "cauchy", "bias": True, "class_weight": "balanced"},
+        {"width": 5.0, "kind": "multiquadric", "min_size": 6},
+        {"width": 30.0, "patience": 3},
+    ],
+)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_label_probabilities_and_decision_never_contradict_each_other(rng, options, classes):
+    """Also far away, on the training rows, and on points that bisection has put upon the boundary."""
+    X, y = ring(rng, 90) if classes == 2 else three(rng, 90)
+    model = L(**options).fit(X, y)
+    Z = np.r_[3.0 * rng.normal(size=(500, 2)), 50.0 * rng.normal(size=(100, 2)), X]
+    labels = model.predict(Z)
+    one, other = Z[labels == model.classes_[0]], Z[labels == model.classes_[1]]
+    n = min(len(one), len(other), 40)
+    one, other, points = one[:n], other[:n], [Z]
+    for _ in range(58):
+        middle = 0.5 * (one + other)
+        first = (model.predict(middle) == model.classes_[0])[:, None]
+        one, other = np.where(first, middle, one), np.where(first, other, middle)
+        points.append(middle)
+    Z = np.concatenate(points)
+    labels, p, odds = model.predict(Z), model.predict_proba(Z), model.decision_function(Z)
+    assert len(np.unique(labels)) == classes and len(Z) > 1000
+    assert (model.classes_[p.argmax(axis=1)] == labels).all()
+    assert (model.classes_[model.predict_log_proba(Z).argmax(axis=1)] == labels).all()
+    codes = (odds > 0.0).astype(int) if classes == 2 else odds.argmax(axis=1)
+    assert (model.classes_[codes] == labels).all()
+    if classes == 2:  # the order of the log odds is that of the probabilities
+        assert (np.diff(p[np.argsort(odds), 1]) > -1e-12).all()
+
+
 def test_where_no_function_reaches_nothing_is_known(rng):
     X, y = ring(rng)
     model = L(width=0.5).fit(X, y)
