@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel._compiled import njit
 
 # sums may be reordered, which is what vectors of partial sums do; NaN and infinities stay what they are
 _OPTIONS: dict[str, Any] = {"fastmath": {"contract", "reassoc", "nsz"}, "error_model": "numpy", "nogil": True}
@@ -27,7 +27,7 @@ INDEPENDENT = 1e-9
 EQUAL = 1e-10
 
 
-@numba.njit(**_OPTIONS)
+@njit(**_OPTIONS)
 def best_knot(
     x: FloatArray,
     order: Any,
@@ -122,7 +122,7 @@ def best_knot(
     return linear + best, knot, new, found
 
 
-@numba.njit(**_OPTIONS)
+@njit(**_OPTIONS)
 def best_of_all(
     X: FloatArray,
     order: Any,

@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel._compiled import njit
 
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 
 
-@numba.njit(**_OPTIONS)
+@njit(**_OPTIONS)
 def _insert(tree: Any, rank: int) -> None:
     i = rank + 1
     while i < len(tree):
@@ -25,7 +25,7 @@ def _insert(tree: Any, rank: int) -> None:
         i += i & -i
 
 
-@numba.njit(**_OPTIONS)
+@njit(**_OPTIONS)
 def _count_below(tree: Any, rank: int) -> int:
     """How many ranks in the tree are smaller."""
     i, total = rank, 0
@@ -35,7 +35,7 @@ def _count_below(tree: Any, rank: int) -> int:
     return total
 
 
-@numba.njit(**_OPTIONS)
+@njit(**_OPTIONS)
 def _select(tree: Any, j: int, highest: int) -> int:
     """Rank of the j-th smallest, j = 1, 2, …; `highest` is the largest power of two in the tree."""
     at, bit = 0, highest
@@ -47,7 +47,7 @@ def _select(tree: Any, j: int, highest: int) -> int:
     return at
 
 
-@numba.njit(**_OPTIONS)
+@njit(**_OPTIONS)
 def _order_statistic(tree: Any, highest: int, values: FloatArray, j: int, below: int, copies: int, a: float) -> float:
     """j-th smallest of the tree's values and some copies of a, which has `below` of the tree's below it."""
     if j <= below:
@@ -57,7 +57,7 @@ def _order_statistic(tree: Any, highest: int, values: FloatArray, j: int, below:
     return float(values[_select(tree, j - copies, highest)])
 
 
-@numba.njit(**_OPTIONS)
+@njit(**_OPTIONS)
 def left_out_losses(
     distance: FloatArray,
     order: Any,
