@@ -21,6 +21,7 @@ NAMES = (
     "search_delve",
     "forward",
     "loomi",
+    "mars",
     "samplers",
     "samplers_gradient",
     "samplers_overhead",
