@@ -240,6 +240,12 @@ BAD = {
     "columns": (lambda X, y: KNN().fit(X, y).predict(X[:, :1]), ValueError, "expecting 2 features"),
     "text": (lambda X, y: Lin().fit([["a"], ["b"]], y[:2]), ValueError, "must be numeric"),
     "NaN": (lambda X, y: KNN().fit(np.where(X > 2, np.nan, X) * np.nan, y), ValueError, "NaN"),
+    "huge X": (lambda X, y: Lin(standardise=False).fit(1e200 * X, y), ValueError, "X has values of size .*rescale"),
+    "huge X, knn": (
+        lambda X, y: KNN(standardise=False).fit(1e200 * X, y),
+        ValueError,
+        "X has values of size .*rescale",
+    ),
     "huge": (lambda X, y: Lin().fit(X, 1e150 * y), ValueError, "leave double precision; rescale"),
     "shape": (
         lambda X, y: KNN().fit(X, y).log_predictive_density(X, np.c_[y, y]),

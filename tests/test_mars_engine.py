@@ -60,6 +60,17 @@ def test_every_step_is_the_best_of_all_candidates(rng, name, problem):
         np.testing.assert_equal(ours["knot"], t)  # NaN: there was no room for one
 
 
+@pytest.mark.parametrize("end", [8, 9, 10, 11, 30])
+def test_few_rows_leave_few_knots_or_none(rng, end):
+    X, y = surface(rng, n=20)
+    grown = grow(X, y, max_functions=4, max_degree=1, min_span=1, end=end)
+    steps, _ = twins.grow(X, y, 4, 1, 1, end)
+    assert np.isnan(grown.history[0]["knot"]) == (end >= 10)
+    for ours, (left, m, v, t) in zip(grown.history, steps, strict=False):
+        np.testing.assert_allclose(ours["left"] * (y @ y), left, rtol=1e-9)
+        np.testing.assert_equal([ours["parent"], ours["input"], ours["knot"]], [m, v, t])
+
+
 def test_the_twin_sees_a_knot_beside_the_best(rng):
     X, y = surface(rng)
     (left, _, v, t), *_ = twins.grow(X, y, 2, 1, 1, 1)[0]

@@ -7,7 +7,7 @@ from typing import Any, Self, override
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayessel._check import FloatArray, as_flag, as_positive, one_of
+from bayessel._check import FloatArray, as_flag, as_positive, check_magnitude, one_of
 from bayessel._numerics import few_threads
 from bayessel.baselines.engines import fit_neighbours
 from bayessel.baselines.engines.neighbours import LOSSES, TOLERANCE
@@ -73,10 +73,12 @@ class KNNRegressorCV(Regressor):
         """Fit to inputs (N, D) and a target (N,), or several targets (N, K) that share k."""
         one_of(self.loss, "loss", LOSSES)
         tolerance = as_positive(self.tolerance, "tolerance")
-        wanted = as_flag(self.progressbar, "progressbar")
+        wanted, standardise = as_flag(self.progressbar, "progressbar"), as_flag(self.standardise, "standardise")
         X, y = self._validate(X, y, reset=True)
         outputs = y if y.ndim == 2 else y[:, None]
-        units = [Standardisation.of(X, column) for column in outputs.T] if self._standardised() else []
+        units = [Standardisation.of(X, column) for column in outputs.T] if standardise else []
+        if not standardise:
+            check_magnitude(X, "X")
         self._units = units[0] if units else Standardisation.none(X.shape[1])
         self._shift = np.array([u.target_shift for u in units] or np.zeros(outputs.shape[1]))
         self._scale = np.array([u.target_scale for u in units] or np.ones(outputs.shape[1]))
@@ -94,9 +96,6 @@ class KNNRegressorCV(Regressor):
         self._remember_version()
         self._warn()
         return self
-
-    def _standardised(self) -> bool:
-        return as_flag(self.standardise, "standardise")
 
     def _rows(self, X: Any) -> FloatArray:
         check_is_fitted(self)

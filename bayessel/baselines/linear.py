@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayessel._check import as_flag
+from bayessel._check import as_flag, check_magnitude
 from bayessel.baselines.engines import fit_linear_baseline
 from bayessel.estimators._door import Regressor, validated
 from bayessel.estimators.standardise import Standardisation
@@ -58,12 +58,14 @@ class LinearBaseline(Regressor):
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to inputs (N, D) and a target (N,), or several targets (N, K)."""
         X, y = self._validate(X, y, reset=True)
+        check_magnitude(X, "X")
         units = Standardisation.of(X, np.zeros(1)) if as_flag(self.standardise, "standardise") else None
         self._units = units or Standardisation.none(X.shape[1])
         self._fit = fit_linear_baseline(self._units.inputs(X), y if y.ndim == 2 else y[:, None])
         self._single = y.ndim == 1
-        coef = self._fit.coef[:-1].T / self._units.input_scale
-        intercept = self._fit.coef[-1] - coef @ self._units.input_shift
+        with np.errstate(over="ignore", invalid="ignore"):  # a single tiny column; predictions do without
+            coef = self._fit.coef[:-1].T / self._units.input_scale
+            intercept = self._fit.coef[-1] - coef @ self._units.input_shift
         noise = np.sqrt(self._fit.noise_variance)
         self.coef_ = coef[0] if self._single else coef
         self.intercept_ = float(intercept[0]) if self._single else intercept
