@@ -172,12 +172,16 @@ def _legend(table: pd.DataFrame, criteria: Sequence[str]) -> str:
 
 
 def _embed(figure: Figure, description: str) -> str:
+    """Put a figure into the page, with the same margins as every other: pictures below each other line up."""
+    figure.set_layout_engine(None)
+    figure.subplots_adjust(left=0.16, right=0.96, bottom=0.17, top=0.9)
+    return svg(figure, description)
+
+
+def svg(figure: Figure, description: str) -> str:
     """Put a figure into the page as SVG: sharp at every zoom, small, and part of the file."""
     from matplotlib import rc_context
 
-    # the same margins in every picture, whatever its numbers look like: pictures below each other line up
-    figure.set_layout_engine(None)
-    figure.subplots_adjust(left=0.16, right=0.96, bottom=0.17, top=0.9)
     buffer = io.BytesIO()
     with rc_context({"svg.hashsalt": "bayessel"}):
         figure.savefig(buffer, format="svg", dpi=160, metadata={"Date": None})

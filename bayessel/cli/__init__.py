@@ -1,4 +1,4 @@
-"""The command line: ``bayessel widths FILE --target y`` compares kernel widths, ``bayessel fit`` fits one model.
+"""The command line: ``bayessel widths`` compares kernel widths, ``fit`` fits one model, ``delve`` compares methods.
 
 Exit codes: 0 done, 2 the input cannot be used (one line says why), 130 interrupted (what was finished is written).
 """
@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from bayessel.cli import _fit, _widths
+from bayessel.cli import _delve, _fit, _widths
 from bayessel.cli._widths import parse_grid
 
 __all__ = ["main", "parse_grid"]
@@ -51,8 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"bayessel {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (_widths, _fit):
-        one = command.add(commands)
+    for one in (_widths.add(commands), _fit.add(commands), *_delve.add(commands)):
         one.add_argument("--quiet", action="store_true", help="no progress bar, and no table on the terminal")
         one.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
     return parser

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from bayessel._check import as_count
 from bayessel.diagnostics.delve._task import Attribute, Dataset, Task
 
 #: training cases of the published tasks
@@ -68,23 +69,31 @@ def load(
     seed
         Of the shuffle.
     """
-    tasks = []
-    for name, data in datasets(folder, names).items():
-        prototask = data.prototask()
-        small = _SMALL.get(name)
-        usual = small[1] if small else SIZES
-        n = len(prototask.y)
-        bound = prototask.n_training or n // 2
-        for size in usual if sizes is None else sizes:
-            most = min(8, bound // size)
-            if most < 2:
-                continue
-            cases = None if small else (n - bound) // most
-            count = most if instances is None else min(most, instances)
-            design = "two-way" if small else "hierarchical"
-            tasks.append(prototask.task(size, count, cases, design, None if _FAMILY.match(name) else seed))
+    found = datasets(folder, names)
+    tasks = [task for data in found.values() for task in divided(data, sizes, instances, seed)]
     if not tasks:
         raise ValueError(f"no table in {folder} has cases for two training sets of {sizes}; take smaller sizes")
+    return tasks
+
+
+def divided(
+    data: Dataset, sizes: Sequence[int] | None = None, instances: int | None = None, seed: int = 0
+) -> list[Task]:
+    """Tasks from a data set, as `load` divides it; sizes with fewer than two training sets are left out."""
+    prototask = data.prototask()
+    small = _SMALL.get(data.name)
+    usual = small[1] if small else SIZES
+    n = len(prototask.y)
+    bound = prototask.n_training or n // 2
+    tasks = []
+    for size in usual if sizes is None else sizes:
+        most = min(8, bound // as_count(size, "sizes"))
+        if most < 2:
+            continue
+        cases = None if small else (n - bound) // most
+        count = most if instances is None else min(most, instances)
+        design = "two-way" if small else "hierarchical"
+        tasks.append(prototask.task(size, count, cases, design, None if _FAMILY.match(data.name) else seed))
     return tasks
 
 

@@ -21,7 +21,7 @@ from bayessel.diagnostics.delve._two_way import TwoWay, two_way
 from bayessel.diagnostics.delve._unit import Outcome, Unit
 
 if TYPE_CHECKING:
-    pass
+    from matplotlib.figure import Figure
 
 Design = Hierarchical | TwoWay
 
@@ -199,7 +199,8 @@ class Study:
         """Average losses over tasks with the same attribute.
 
         Geometric means of squared and absolute losses, so that each task counts alike; arithmetic means of log losses,
-        which can be negative. Only tasks count that every method has a loss for: the column ``tasks`` says how many.
+        which can be negative. Only instances count that every method has losses for, and the column ``tasks`` says how
+        many tasks have any; a method without a single loss is left out of this, and has NaN.
 
         Parameters
         ----------
@@ -208,8 +209,7 @@ class Study:
         loss
             Name of the loss.
         """
-        table = self.table(loss)
-        means = pd.DataFrame({method: table[method, "loss"] for method in self.methods}).dropna()
+        means = self._fair(self._loss(loss))
         if by is None:
             values: dict[str, Attribute] = {name: "all" for name in self.tasks if name in means.index}
         else:
@@ -221,11 +221,23 @@ class Study:
         rows = {}
         for value in sorted(set(values.values()), key=lambda one: (isinstance(one, str), one)):
             part = means.loc[[name for name in values if values[name] == value]].to_numpy(dtype=float)
-            with np.errstate(divide="ignore"):
+            with np.errstate(divide="ignore"):  # a loss may be nil
                 average = part.mean(axis=0) if loss == "log" else np.exp(np.log(part).mean(axis=0))
             rows[value] = {"tasks": len(part), **dict(zip(self.methods, average, strict=True))}
         found = pd.DataFrame.from_dict(rows, orient="index", columns=["tasks", *self.methods])
         return found.rename_axis(by or "tasks")
+
+    def _fair(self, loss: str) -> pd.DataFrame:
+        """Mean losses, a row per task, over the instances that all methods have that have any anywhere."""
+        found = {name: {task: self._losses(loss, name, task) for task in self.tasks} for name in self.methods}
+        able = [name for name, by_task in found.items() if any(rows for rows, _ in by_task.values())]
+        means = {}
+        for task in self.tasks:
+            common = set.intersection(*(set(found[name][task][0]) for name in able)) if able else set()
+            if common:
+                kept = {name: [k for k, i in enumerate(found[name][task][0]) if i in common] for name in able}
+                means[task] = {name: float(found[name][task][1][kept[name]].mean()) for name in able}
+        return pd.DataFrame.from_dict(means, orient="index", columns=list(self.methods), dtype=float)
 
     # --- costs and failures -------------------------------------------------------------------------------------------
 
@@ -261,6 +273,41 @@ class Study:
         return pd.DataFrame(rows, columns=["method", "task", "instance", "loss", "error", "seed"])
 
     # --- pictures and pages -------------------------------------------------------------------------------------------
+
+    def plot(self, task: str, loss: str = "squared") -> Figure:
+        """Draw losses with standard errors and the p-values of all differences below them.
+
+        `task` is a task, or a prototask for all its sizes side by side.
+        """
+        from bayessel.diagnostics.delve._plots import plot_tasks
+
+        return plot_tasks(self, self._chosen([task]), self._loss(loss))
+
+    def plot_winners(self, loss: str = "squared", alpha: float = 0.05, tasks: Iterable[str] | None = None) -> Figure:
+        """Draw `winners` as a matrix."""
+        from bayessel.diagnostics.delve._plots import plot_winners
+
+        return plot_winners(self, loss, alpha, tasks)
+
+    def plot_time(self, loss: str = "squared") -> Figure:
+        """Draw average loss over seconds, a line per method, a point per size of the training sets."""
+        from bayessel.diagnostics.delve._plots import plot_time
+
+        return plot_time(self, self._loss(loss))
+
+    def verdict(self) -> list[str]:
+        """Who is best by the first loss, how sure that is, and what is missing."""
+        from bayessel.diagnostics.delve._html import verdict
+
+        return verdict(self)
+
+    def to_html(self, path: str | os.PathLike[str], title: str = "A comparison of methods") -> Path:
+        """Write everything as one page that needs no other file; return its path."""
+        from bayessel.diagnostics.delve._html import page
+
+        where = Path(path)
+        where.write_text(page(self, title), encoding="utf-8")
+        return where
 
     # --- names --------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,231 @@
+"""Pictures of a study. They draw finished numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayessel.diagnostics._plots import INK, LINE, SOFT
+from bayessel.diagnostics.delve._two_way import FEW_SETS, TwoWay
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from bayessel.diagnostics.delve._study import Study
+
+#: losses of a method beyond this are off the graph, where others are not: no better than guessing
+_CEILING = {"squared": 1.2, "absolute": 1.2, "log": 0.5}
+#: p-values above so many per cent are not written
+_WRITTEN = 9
+_COLOURS = (LINE, "#c8553d", "#3a7d44", "#8e6bb0", "#8a6d3b", "#2a9d8f", "#b5838d", "#4f5d75", "#d08c00", "#6a994e")
+
+
+def colour(k: int) -> str:
+    """Of the method of that number."""
+    return _COLOURS[k % len(_COLOURS)]
+
+
+def percent(found: Any) -> int | None:
+    """A p-value in per cent, rounded up, as Rasmussen (1996, section 5.3) prints it; None if it is above nine.
+
+    Fewer than four training sets with a common test set can say 5 at best.
+    """
+    if not np.isfinite(found.p_value):
+        return None
+    value = max(1, int(np.ceil(100.0 * found.p_value - 1e-9)))
+    if isinstance(found, TwoWay) and found.n_sets < FEW_SETS:
+        value = max(value, 5)
+    return value if value <= _WRITTEN else None
+
+
+def plot_tasks(study: Study, tasks: Sequence[str], loss: str) -> Figure:
+    """Draw losses with standard errors side by side, a frame per task, and below them p-values of all differences.
+
+    Rasmussen (1996, figure 5.3). Short lines: expected losses; bars: one standard error on both sides. In the matrix a
+    number is a p-value in per cent, rounded up, at most 9: the method of the row is beaten by that of the column. An
+    arrow: the loss is off the graph. ∅: there is none.
+    """
+    from matplotlib.figure import Figure
+
+    methods = list(study.methods)
+    count = len(methods)
+    longest = max(map(len, methods))
+    left, frame = 0.35 + 0.085 * longest, max(1.1, 0.27 * count)
+    lower, upper, bottom, top = 0.21 * count + 0.1, 2.6, 0.25, 0.55
+    width = left + len(tasks) * (frame + 0.12) + 0.1
+    height = bottom + lower + upper + top + 0.08
+    figure = Figure(figsize=(width, height))
+    grid = figure.add_gridspec(
+        2,
+        len(tasks),
+        height_ratios=(upper, lower),
+        left=left / width,
+        right=1 - 0.1 / width,
+        bottom=bottom / height,
+        top=1 - top / height,
+        wspace=0.12 / frame,
+        hspace=0.16 / (upper + lower),
+    )
+    values = {task: _estimates(study, task, loss) for task in tasks}
+    low, high = _range(np.concatenate(list(values.values())), loss)
+    for k, task in enumerate(tasks):
+        above, below = figure.add_subplot(grid[0, k]), figure.add_subplot(grid[1, k])
+        _losses(above, values[task], low, high)
+        facts = study.tasks[task]
+        same = all(study.tasks[one].prototask == facts.prototask for one in tasks)
+        above.set_title(str(facts.size) if same else task, fontsize=9)
+        _matrix(below, study, task, loss, methods)
+        if k == 0:
+            below.set_yticks(range(count), methods, fontsize=8)
+            below.tick_params(length=0)
+            for i, label in enumerate(below.get_yticklabels()):
+                label.set_color(colour(i))
+        else:
+            above.tick_params(labelleft=False)
+    first = study.tasks[tasks[0]]
+    name = first.prototask if all(study.tasks[one].prototask == first.prototask for one in tasks) else ""
+    figure.text(0.5, 1 - 0.18 / height, f"{name}  {loss} loss".strip(), ha="center", va="center", fontsize=10)
+    return figure
+
+
+def _estimates(study: Study, task: str, loss: str) -> Any:
+    """Loss and standard error of each method, (M, 2)."""
+    rows = []
+    for method in study.methods:
+        losses = study.losses(loss, method, task)
+        found = study.estimate(method, loss, task)
+        rows.append((losses.mean() if len(losses) else np.nan, np.nan if found is None else found.std_error))
+    return np.array(rows)
+
+
+def _range(values: Any, loss: str) -> tuple[float, float]:
+    """Ends of the axis of losses: zero, or the lowest, and the highest that is worth showing."""
+    middle, error = values[:, 0], np.nan_to_num(values[:, 1])
+    seen = np.isfinite(middle)
+    if not seen.any():
+        return 0.0, 1.0
+    shown = seen & (middle <= _CEILING[loss])
+    shown = shown if shown.any() else seen
+    high = float((middle + error)[shown].max())
+    low = float((middle - error)[shown].min()) if loss == "log" else 0.0
+    room = 0.06 * (high - low) or 0.1
+    return low - (room if loss == "log" else 0.0), high + room
+
+
+def _losses(axes: Axes, values: Any, low: float, high: float) -> None:
+    for k, (middle, error) in enumerate(values):
+        if not np.isfinite(middle):
+            axes.text(k, low + 0.02 * (high - low), "∅", ha="center", va="bottom", fontsize=8, color=INK)
+        elif middle > high:
+            head = {"arrowstyle": "->", "color": colour(k)}
+            axes.annotate("", (k, high), (k, high - 0.1 * (high - low)), arrowprops=head)
+        else:
+            axes.plot([k - 0.3, k + 0.3], [middle, middle], color=colour(k), lw=1.8, solid_capstyle="butt")
+            if np.isfinite(error):
+                axes.plot([k, k], [middle - error, middle + error], color=colour(k), lw=1.2)
+    axes.set_xlim(-0.6, len(values) - 0.4)
+    axes.set_ylim(low, high)
+    axes.set_xticks([])
+    axes.tick_params(labelsize=8)
+    if low < 0.0 < high:
+        axes.axhline(0.0, color=SOFT, lw=0.6, zorder=0)
+
+
+def _matrix(axes: Axes, study: Study, task: str, loss: str, methods: Sequence[str]) -> None:
+    count = len(methods)
+    for i, row in enumerate(methods):
+        for j, column in enumerate(methods):
+            found = None if i == j else study._compared(row, column, loss, task)
+            said = percent(found) if found is not None and found.mean > 0.0 else None
+            if said is None:
+                axes.plot(j, i, ".", ms=1.5, color=SOFT)
+            else:
+                axes.text(j, i, str(said), ha="center", va="center", fontsize=8, color=colour(j), weight="bold")
+    axes.set_xlim(-0.6, count - 0.4)
+    axes.set_ylim(count - 0.4, -0.6)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for side in axes.spines.values():
+        side.set_visible(False)
+
+
+def plot_winners(study: Study, loss: str, alpha: float, tasks: Iterable[str] | None) -> Figure:
+    """Draw on how many tasks the method of the column beats that of the row."""
+    from matplotlib.figure import Figure
+
+    table = study.winners(loss, alpha, tasks)
+    counts, names = table.to_numpy(), list(study.methods)
+    n = len(study._chosen(tasks))
+    size = 0.42 * len(names)
+    longest = 0.085 * max(map(len, names))
+    width, height = size + longest + 0.7, size + longest + 0.8
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_axes(
+        ((longest + 0.5) / width, 0.15 / height, size / width, size / height),
+    )
+    axes.imshow(counts / max(n, 1), cmap="Blues", vmin=0.0, vmax=1.4)
+    for i in range(len(names)):
+        for j in range(len(names)):
+            if i != j:
+                axes.text(j, i, str(counts[i, j]), ha="center", va="center", fontsize=8, color=INK)
+    axes.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
+    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
+    axes.set_ylabel("beaten", fontsize=8)
+    axes.set_xlabel(f"tasks of {n} on which the column beats the row", fontsize=8)
+    axes.xaxis.set_label_position("bottom")
+    return figure
+
+
+def plot_time(study: Study, loss: str) -> Figure:
+    """Draw average loss over time, a line per method, a point per size of the training sets.
+
+    Averages are geometric as in `Study.averages`, and over the same prototasks at every size: those that have all sizes
+    that most prototasks have.
+    """
+    from matplotlib.figure import Figure
+
+    sizes, tasks = _full(study, loss)
+    units = study.to_pandas()
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    axes = figure.add_subplot()
+    average = study.only(tasks=tasks).averages("size", loss)
+    for k, method in enumerate(study.methods):
+        mine = units[(units["method"] == method) & (units["error"] == "") & units["task"].isin(tasks)]
+        spent = np.log((mine["fit_seconds"] + mine["predict_seconds"]).clip(lower=1e-4).astype(float))
+        seconds = np.exp(spent.groupby(mine["size"]).mean())
+        at = [size for size in sizes if size in seconds.index]
+        x, y = seconds.loc[at].to_numpy(), average.loc[at, method].to_numpy(dtype=float)
+        axes.plot(x, y, "-o", ms=3.5, lw=1.0, color=colour(k))
+        if len(at):
+            axes.annotate(method, (x[-1], y[-1]), (4, 3), textcoords="offset points", fontsize=8, color=colour(k))
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    if loss != "log" and np.nanmin(average[list(study.methods)].to_numpy(dtype=float), initial=1.0) > 0.0:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("{x:g}")
+        axes.tick_params(axis="y", which="minor", labelsize=7)
+    axes.set_xlabel("seconds for a fit and its predictions")
+    axes.set_ylabel(f"{loss} loss, average of {len(tasks) // max(1, len(sizes))} prototasks")
+    axes.set_title(f"From left to right: {', '.join(map(str, sizes))} training cases", fontsize=9)
+    axes.margins(x=0.15)
+    return figure
+
+
+def _full(study: Study, loss: str) -> tuple[list[int], list[str]]:
+    """Sizes that at least half as many prototasks have as any size; tasks of the prototasks that have all of them."""
+    there = [study.tasks[name] for name in study._fair(loss).index]
+    by_size: dict[int, set[str]] = {}
+    for facts in there:
+        by_size.setdefault(facts.size, set()).add(facts.prototask)
+    if not by_size:
+        raise ValueError(f"there is no instance that every method has {loss} losses for: nothing to average")
+    most = max(map(len, by_size.values()))
+    sizes = sorted(size for size, names in by_size.items() if 2 * len(names) >= most)
+    while not (full := set.intersection(*(by_size[size] for size in sizes))):
+        sizes.remove(min(sizes, key=lambda size: len(by_size[size])))
+    return sizes, [facts.name for facts in there if facts.prototask in full and facts.size in sizes]
