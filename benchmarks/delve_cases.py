@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from benchmarks.peers import Array
+from benchmarks.rvm_cases import Array
 
 #: half of the 8192 cases of a family are for training
 TRAINING = 4096

@@ -379,8 +379,12 @@ def regression(case: str) -> Regression:
 
 
 def target(case: str, form: str = "") -> Target:
-    """Return the density of a case in one of its FORMS: 'rvm 200', 'linear 1000 100', 'gaussian 100', 'gp 100'."""
+    """Return the density of a case in one of its FORMS: 'rvm 200', 'linear 1000 100', 'gp 100', 'mlp friedman 256'."""
     kind, *sizes = case.split()
+    if kind == "mlp":
+        from benchmarks.network_cases import network
+
+        return network(case, form)
     if kind == "gp":
         return gp(int(sizes[0]))
     if kind in ("gaussian", "rotated"):
@@ -392,4 +396,8 @@ def quantities(case: str, draws: Draws) -> Draws:
     """(chain, draw) arrays by which contestants are compared; not timed."""
     if case.split()[0] in ("rvm", "linear"):
         return regression_quantities(regression(case), draws)
+    if case.startswith("mlp"):
+        from benchmarks.network_cases import predictions
+
+        return predictions(case, draws)
     return {f"{name} {j}": values[..., j] for name, values in draws.items() for j in range(values.shape[-1])}

@@ -122,6 +122,31 @@ def nuts_on_process(target: Target, setting: Setting) -> Run:
     return Run({"theta": trace["posterior"]["theta"].values}, seconds, cpu, built + first, *counted(trace))
 
 
+def network(target: Target, setting: Setting, nuts: bool = False, **options: Any) -> Run:
+    """`bayessel.sample` on `bayessel.models.mlp`; with `nuts` PyMC's NUTS there, which has the fused gradient alone."""
+    from benchmarks.network_cases import HIDDEN
+
+    before = time.perf_counter()
+    model = bs.models.mlp(target.data["X"], target.data["t"], hidden=HIDDEN)
+    with model:
+        step = pm.NUTS() if nuts else bs.steps(model, **options)
+    built = time.perf_counter() - before
+
+    def sample(now: Setting) -> Any:
+        if not nuts:
+            return _sample(model, now, step=step)
+        with model:
+            return pm.sample(now.draws, tune=now.tune, chains=now.chains, step=step, random_seed=now.seed, **QUIET)
+
+    trace, seconds, cpu, first = timed(sample, setting)
+    posterior = trace["posterior"]
+    lead = (setting.chains, setting.draws)
+    names = ("hidden_bias", "input_hidden", "bias", "hidden_output", "input_output")
+    weights = np.concatenate([posterior[name].values.reshape((*lead, -1)) for name in names], axis=-1)
+    draws = {"weights": weights, "log_noise": np.log(posterior["tau_noise"].values.reshape(lead))}
+    return Run(draws, seconds, cpu, built + first, *counted(trace))
+
+
 def _sample(model: pm.Model, now: Setting, **options: Any) -> Any:
     return bs.sample(
         model,

@@ -119,7 +119,14 @@ AUTOMATIC = {
         "nutpie", "sampler_pymc:nutpie", options={"automatic": True, "backend": "jax"}
     ),
 }
-ENTRANTS = GIBBS | NUTS | PERSISTENT | FIXED | PLAIN | PROCESS | AUTOMATIC
+OWN = "NetworkSampler"
+#: on a network; whoever has no form declares `bayessel.models.mlp` itself
+NETWORK = {
+    OWN: _ours("network"),
+    "NetworkSampler, windows of 10, persistence 0.95": _ours("network", window=10, persistence=0.95),
+    "NUTS of PyMC on bs.models.mlp": Entrant("pymc", "sampler_ours:network", options={"nuts": True}, here=True),
+}
+ENTRANTS = GIBBS | NUTS | PERSISTENT | FIXED | PLAIN | PROCESS | AUTOMATIC | NETWORK
 
 
 def sample(case: str, entrant: Entrant, setting: Setting) -> Run:

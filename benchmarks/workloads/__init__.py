@@ -26,10 +26,12 @@ NAMES = (
     "samplers_gradient",
     "samplers_overhead",
     "samplers_gp",
+    "mlp_race",
     "gp_marginal",
     "gp_map",
     "gp_sparse",
     "gp_delve",
+    "mlp_delve",
 )
 
 
