@@ -13,8 +13,9 @@ What to look for:
   sign of their far tails. The labels are right, but the probabilities say 0.5. A wider function (`width="auto"`) is as
   right, and knows it: half the Brier score.
 - On the second set the selection would stop too early; `min_size` carries it over.
-- Probabilities lie near the diagonal of the last picture. Where the logistic model on the same functions contradicts
-  the label they are one half: the pale belts.
+- Of the probabilities in the last picture those near 0 and 1, nearly all, are right; where the few between lie, class 1
+  is more frequent than they say. Where the logistic model on the same functions contradicts the label they are one
+  half: the pale belts.
 
     python examples/loomi_classifiers.py [folder]
 """

@@ -48,7 +48,7 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
         r of exp(-d^2/r^2). 'auto' compares 20 widths between the distances of neighbours and four times the diameter
         of the data: of those whose leave-one-out squared error is within a tenth of a standard error of the smallest,
         the one of the largest mutual information is used. (Mutual information alone prefers narrow functions, by which
-        labels are counted right one at a time: on german credit data a test error of 28 % instead of 26.)
+        labels are counted right one at a time: on diabetes data a test error of 25.8 % instead of 23.8.)
     patience : int
         Stages without a rise of the mutual information after which the selection ends. 1 gives the smallest models,
         the paper's, but now and then ends before the boundary is found; 3 costs two or three functions more.
