@@ -79,7 +79,7 @@ def report(everything: dict[Task, Found]) -> Report:
     made = Report()
     large = {task: found for task, found in everything.items() if reported(task)} or everything
     took = sum(one[method]["seconds"] for found in everything.values() for one in found for method in one)
-    head = f"All fits together took {took / 60:.1f} minutes."
+    head = f"All fits together took {took / 60:.1f} minutes of the processor, which is what seconds are here."
     made.tables.append((head, [row for task, found in large.items() for row in rows(task, found)]))
     pairs, verdicts = neighbours(large)
     made.tables.append(("pairs", pairs))
