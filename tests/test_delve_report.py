@@ -92,6 +92,17 @@ def test_two_training_sets_say_five_per_cent_at_best(study):
     assert found.p_value < 0.04 and percent(found) == 5
 
 
+def test_exchanged_methods_are_compared_the_other_way_round(study):
+    for name, design in [("calm 16", delve.hierarchical), ("few 32", delve.two_way)]:
+        a, b = (study.losses("squared", one, name) for one in ("mean", "ridge"))
+        there, back = study.compare("mean", "ridge", "squared", name), study.compare("ridge", "mean", "squared", name)
+        assert (there.mean, there.p_value) == (design(a, b).mean, design(a, b).p_value)
+        assert (back.mean, back.p_value) == pytest.approx((design(b, a).mean, design(b, a).p_value), rel=1e-12)
+    back = study.compare("ridge", "mean", "squared", "calm 16").posterior
+    a, b = (study.losses("squared", one, "calm 16") for one in ("mean", "ridge"))
+    assert back.probability_below(0.0) == pytest.approx(delve.hierarchical(b, a).posterior.probability_below(0.0))
+
+
 def texts(figure):
     return [text.get_text() for axes in figure.axes for text in axes.texts]
 

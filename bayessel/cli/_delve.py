@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: methods that are quick on a thousand cases
 _QUICK = "lin-1,knn-cv-1,gp-map"
+#: columns of the table of losses, for each method
+_WHAT = ("loss", "std_error", "instances")
 
 
 def add(commands: Any) -> list[argparse.ArgumentParser]:
@@ -157,6 +159,8 @@ def _client(address: str) -> Any:
 
 def _report(arguments: argparse.Namespace) -> int:
     """Read, show, write."""
+    import pandas as pd
+
     from bayessel.cli._methods import split
     from bayessel.diagnostics.delve import Study
 
@@ -170,7 +174,7 @@ def _report(arguments: argparse.Namespace) -> int:
     _show(study, loss, console, arguments.quiet)
     for name in study.losses_kept:
         table = study.table(name)
-        table.columns = [f"{method} {what}" for method, what in table.columns]
+        table.columns = pd.Index([f"{method} {what}" for method in study.methods for what in _WHAT])
         table.to_csv(folder / f"losses-{name}.csv")
         study.winners(name).to_csv(folder / f"winners-{name}.csv")
     study.to_pandas().to_csv(folder / "units.csv", index=False)

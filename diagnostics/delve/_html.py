@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from bayessel.diagnostics._report import _STYLE, svg
 from bayessel.diagnostics.delve._plots import plot_tasks, plot_time, plot_winners
@@ -39,16 +38,16 @@ def verdict(study: Study) -> list[str]:
     """Who is best by the first loss, how sure that is, and what is missing."""
     loss = study.losses_kept[0]
     said = []
-    average = study.averages(None, loss)
-    if len(average):
-        values = average.iloc[0].drop("tasks").astype(float).dropna().sort_values()
-        best, n = str(values.index[0]), int(average.iloc[0]["tasks"])
-        said.append(f"Lowest {loss} loss, averaged over {n} task{'s' * (n != 1)}: {best}, {number(values[best])}.")
+    if groups := study._groups(None, loss):
+        n, means = groups["all"]
+        values = sorted((value, method) for method, value in means.items() if np.isfinite(value))
+        least, best = values[0]
+        said.append(f"Lowest {loss} loss, averaged over {n} task{'s' * (n != 1)}: {best}, {number(least)}.")
         if len(values) > 1:
-            beaten, second = study.winners(loss), str(values.index[1])
-            wins, losses = int(beaten.loc[second, best]), int(beaten.loc[best, second])
+            beaten, (more, second) = study._wins(loss, 0.05, list(study.tasks)), values[1]
+            wins, losses = beaten[second, best], beaten[best, second]
             said.append(
-                f"Next is {second} with {number(values[second])}: of {len(study.tasks)} tasks {best} is significantly "
+                f"Next is {second} with {number(more)}: of {len(study.tasks)} tasks {best} is significantly "
                 f"better on {wins}, {second} on {losses} (p < 0.05)."
             )
     else:
@@ -132,18 +131,17 @@ def _averages(study: Study, loss: str) -> str:
     for task in study.tasks.values():
         for key, value in task.attributes.items():
             known.setdefault(key, set()).add(value)
-    rows: list[tuple[str, Mapping[str, float]]] = []
-    for key in [None, *(key for key, values in known.items() if 1 < len(values) <= _MOST_VALUES)]:
-        for value, row in study.averages(key, loss).iterrows():
-            rows.append(("all tasks" if key is None else f"{key}: {value}", row.to_dict()))
-    if not rows:
-        return "<p>No averages: there is no task that every method has losses for.</p>"
-    head = ["", "tasks", *study.methods]
     body = []
-    for name, row in rows:
-        best = min(study.methods, key=lambda method: row[method] if np.isfinite(row[method]) else np.inf)
-        cells = "".join(_cell(number(row[method]), "best" if method == best else "") for method in study.methods)
-        body.append(f"<tr><th class=word>{escape(name)}</th><td>{int(row['tasks'])}</td>{cells}</tr>")
+    keys: list[str | None] = [None, *(key for key, values in known.items() if 1 < len(values) <= _MOST_VALUES)]
+    for key in keys:
+        for value, group in study._groups(key, loss).items():
+            least = min(mean for mean in group.means.values() if np.isfinite(mean))
+            cells = "".join(_cell(number(mean), "best" if mean == least else "") for mean in group.means.values())
+            name = "all tasks" if key is None else f"{key}: {value}"
+            body.append(f"<tr><th class=word>{escape(name)}</th><td>{group.tasks}</td>{cells}</tr>")
+    if not body:
+        return "<p>No averages: there is no instance that every method has losses for.</p>"
+    head = ["", "tasks", *study.methods]
     kind = "Arithmetic" if loss == "log" else "Geometric"
     said = f"<p>{kind} means over tasks, and instances of them, that every method has losses for; the best in bold.</p>"
     return said + _framed(head, body)
@@ -151,17 +149,14 @@ def _averages(study: Study, loss: str) -> str:
 
 def _table(study: Study, loss: str) -> str:
     """Loss ± standard error; shaded: not significantly worse than the best."""
-    table = study.table(loss)
     body = []
     for name, facts in study.tasks.items():
-        row = table.loc[name]
-        means = {method: float(row[method, "loss"]) for method in study.methods}
-        seen = [method for method in means if np.isfinite(means[method])]
-        best = min(seen, key=lambda method: means[method]) if seen else ""
+        row = {method: study._brief(method, loss, name) for method in study.methods}
+        seen = [method for method in row if np.isfinite(row[method].mean)]
+        best = min(seen, key=lambda method: row[method].mean) if seen else ""
         cells = []
-        for method in study.methods:
-            count = int(row[method, "instances"])
-            text = number(means[method]) + (f" ± {number(float(row[method, 'std_error']))}" if count > 1 else "")
+        for method, (mean, std_error, count) in row.items():
+            text = number(mean) + (f" ± {number(std_error)}" if count > 1 else "")
             text += f" ({count} of {facts.n_instances})" if 0 < count < facts.n_instances else ""
             found = study._compared(method, best, loss, name) if method in seen and method != best else None
             equal = found is not None and not (found.mean > 0.0 and found.p_value < 0.05)
@@ -178,56 +173,57 @@ def _table(study: Study, loss: str) -> str:
 def _times(study: Study) -> str:
     if not study.outcomes:
         return ""
-    units = study.to_pandas()
-    good = units[units["error"] == ""]
     parts = []
     loss = study.losses_kept[0]
-    if len(study.averages(None, loss)):
+    if study._groups(None, loss):
         parts.append(_own(plot_time(study, loss), f"{loss} loss over seconds"))
-    if len(good):
-        spent = (good["fit_seconds"] + good["predict_seconds"]).groupby([good["size"], good["method"]]).median()
-        memory = good["memory"].groupby([good["size"], good["method"]]).median()
-        body = []
-        for size in sorted(set(good["size"])):
-            cells = "".join(
-                _cell(f"{spent[size, m]:.3g} s, {memory[size, m]:.3g} MB" if (size, m) in spent.index else "–")
-                for m in study.methods
-            )
-            body.append(f"<tr><th>{size}</th>{cells}</tr>")
-        parts.append(
-            "<p>Medians over all units with training sets of that size: seconds for fit and predictions, megabytes "
-            "that the process grew by.</p>" + _framed(["size", *study.methods], body)
-        )
-    return "".join(parts)
+    body = []
+    for size in sorted({facts.size for facts in study.tasks.values()}):
+        cells = "".join(f"<td>{_cost(study, method, size)}</td>" for method in study.methods)
+        body.append(f"<tr><th>{size}</th>{cells}</tr>")
+    said = (
+        "<p>Medians over all units with training sets of that size: seconds for fit and predictions, megabytes that "
+        "the process grew by.</p>"
+    )
+    return "".join(parts) + said + _framed(["size", *study.methods], body)
+
+
+def _cost(study: Study, method: str, size: int) -> str:
+    good = [
+        (one.fit_seconds + one.predict_seconds, one.memory)
+        for unit, one in study.outcomes.items()
+        if unit.method == method and study.tasks[unit.task].size == size and not one.error
+    ]
+    if not good:
+        return "–"
+    seconds, memory = np.median(np.array(good), axis=0)
+    return f"{seconds:.3g} s, {memory:.3g} MB"
 
 
 def _failures(study: Study) -> str:
-    failures = study.failures()
-    notes = study.to_pandas()
+    failed: dict[tuple[str, str, str], list[str]] = {}
+    warned: dict[tuple[str, str], int] = {}
+    for unit, one in study.outcomes.items():
+        for loss, error in one.failures.items():
+            key = unit.method, loss, error.partition("\n")[0][:160]
+            failed.setdefault(key, []).append(f"{unit.task} [{unit.instance}]")
+        for note in one.notes:
+            warned[unit.method, note[:160]] = warned.get((unit.method, note[:160]), 0) + 1
     parts = ["<h2>Failures and warnings</h2>"]
-    if failures.empty:
-        parts.append("<p>No unit failed.</p>")
+    if failed:
+        rows = ["".join(_word(text) for text in (*key[:2], _some(where), key[2])) for key, where in failed.items()]
+        parts.append(_framed(["method", "loss", "where", "error"], [f"<tr>{row}</tr>" for row in rows], words=True))
     else:
-        rows = [
-            f"<tr><td class=word>{escape(method)}</td><td class=word>{escape(loss)}</td><td class=word>"
-            f"{escape(_some(part))}</td><td class=word>{escape(error)}</td></tr>"
-            for (method, loss, error), part in failures.assign(
-                error=failures["error"].str.split("\n").str[0].str.slice(0, 160)
-            ).groupby(["method", "loss", "error"], sort=False)
-        ]
-        parts.append(_framed(["method", "loss", "where", "error"], rows, words=True))
-    if len(notes) and (notes["notes"] != "").any():
-        rows = [
-            f"<tr><td class=word>{escape(method)}</td><td>{len(part)}</td><td class=word>{escape(note[:160])}</td></tr>"
-            for (method, note), part in notes[notes["notes"] != ""].groupby(["method", "notes"], sort=False)
-        ]
+        parts.append("<p>No unit failed.</p>")
+    if warned:
+        rows = [_word(method) + _cell(str(count)) + _word(note) for (method, note), count in warned.items()]
         parts.append("<details><summary>warnings of the methods</summary>")
-        parts.append(_framed(["method", "units", "warnings"], rows[:40], words=True) + "</details>")
+        table = _framed(["method", "units", "warning"], [f"<tr>{row}</tr>" for row in rows[:60]], words=True)
+        parts.append(table + "</details>")
     return "".join(parts)
 
 
-def _some(part: pd.DataFrame) -> str:
-    where = [f"{task} [{instance}]" for task, instance in zip(part["task"], part["instance"], strict=True)]
+def _some(where: Sequence[str]) -> str:
     return ", ".join(where[:3]) + (f" and {len(where) - 3} more" if len(where) > 3 else "")
 
 
@@ -271,14 +267,18 @@ def _tasks(study: Study) -> str:
     names = [name for name in names if name not in ("prototask", "size")]
     body = []
     for name, one in study.tasks.items():
-        cells = (str(one.n_inputs), str(one.n_instances), str(one.n_cases), one.design, one.hash)
-        cells += tuple(str(one.attributes.get(key, "")) for key in names)
+        cells = [str(one.n_inputs), str(one.n_instances), str(one.n_cases), one.design, one.hash]
+        cells += [str(one.attributes.get(key, "")) for key in names]
         body.append(f"<tr><th class=word>{escape(name)}</th>" + "".join(map(_cell, cells)) + "</tr>")
     return _framed(["task", "inputs", "training sets", "test cases", "design", "hash", *names], body)
 
 
 def _cell(text: str, mark: str = "") -> str:
     return f"<td{f' class={mark}' if mark else ''}>{escape(text)}</td>"
+
+
+def _word(text: str) -> str:
+    return f"<td class=word>{escape(text)}</td>"
 
 
 def _framed(head: Sequence[str], rows: Sequence[str], words: bool = False) -> str:

@@ -93,12 +93,7 @@ def plot_tasks(study: Study, tasks: Sequence[str], loss: str) -> Figure:
 
 def _estimates(study: Study, task: str, loss: str) -> Any:
     """Loss and standard error of each method, (M, 2)."""
-    rows = []
-    for method in study.methods:
-        losses = study.losses(loss, method, task)
-        found = study.estimate(method, loss, task)
-        rows.append((losses.mean() if len(losses) else np.nan, np.nan if found is None else found.std_error))
-    return np.array(rows)
+    return np.array([study._brief(method, loss, task)[:2] for method in study.methods])
 
 
 def _range(values: Any, loss: str) -> tuple[float, float]:
@@ -189,22 +184,19 @@ def plot_time(study: Study, loss: str) -> Figure:
     from matplotlib.figure import Figure
 
     sizes, tasks = _full(study, loss)
-    units = study.to_pandas()
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axes = figure.add_subplot()
-    average = study.only(tasks=tasks).averages("size", loss)
+    average = study.only(tasks=tasks)._groups("size", loss)
     for k, method in enumerate(study.methods):
-        mine = units[(units["method"] == method) & (units["error"] == "") & units["task"].isin(tasks)]
-        spent = np.log((mine["fit_seconds"] + mine["predict_seconds"]).clip(lower=1e-4).astype(float))
-        seconds = np.exp(spent.groupby(mine["size"]).mean())
-        at = [size for size in sizes if size in seconds.index]
-        x, y = seconds.loc[at].to_numpy(), average.loc[at, method].to_numpy(dtype=float)
+        seconds = {size: _seconds(study, method, [t for t in tasks if study.tasks[t].size == size]) for size in sizes}
+        at = [size for size in sizes if np.isfinite(seconds[size])]
+        x, y = [seconds[size] for size in at], [average[size].means[method] for size in at]
         axes.plot(x, y, "-o", ms=3.5, lw=1.0, color=colour(k))
-        if len(at):
+        if at:
             axes.annotate(method, (x[-1], y[-1]), (4, 3), textcoords="offset points", fontsize=8, color=colour(k))
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
-    if loss != "log" and np.nanmin(average[list(study.methods)].to_numpy(dtype=float), initial=1.0) > 0.0:
+    if loss != "log" and all(value != 0.0 for group in average.values() for value in group.means.values()):
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter("{x:g}")
@@ -216,9 +208,19 @@ def plot_time(study: Study, loss: str) -> Figure:
     return figure
 
 
+def _seconds(study: Study, method: str, tasks: Sequence[str]) -> float:
+    """Geometric mean of the time for a fit and its predictions, over units that did not fail."""
+    spent = [
+        max(one.fit_seconds + one.predict_seconds, 1e-4)
+        for unit, one in study.outcomes.items()
+        if unit.method == method and unit.task in tasks and not one.error
+    ]
+    return float(np.exp(np.mean(np.log(spent)))) if spent else np.nan
+
+
 def _full(study: Study, loss: str) -> tuple[list[int], list[str]]:
     """Sizes that at least half as many prototasks have as any size; tasks of the prototasks that have all of them."""
-    there = [study.tasks[name] for name in study._fair(loss).index]
+    there = [study.tasks[name] for name in study._fair(loss)]
     by_size: dict[int, set[str]] = {}
     for facts in there:
         by_size.setdefault(facts.size, set()).add(facts.prototask)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Design = Hierarchical | TwoWay
+
+
+class Brief(NamedTuple):
+    """A method's loss on a task: average, its standard error, and the instances that they come from."""
+
+    mean: float
+    std_error: float
+    instances: int
+
+
+class Group(NamedTuple):
+    """Average losses by method, over so many tasks."""
+
+    tasks: int
+    means: dict[str, float]
 
 
 @dataclass
@@ -124,11 +139,12 @@ class Study:
         if (a, b, loss, task) not in self._pairs:
             (mine, left), (theirs, right) = self._losses(loss, a, task), self._losses(loss, b, task)
             both = sorted(set(mine) & set(theirs))
-            if len(both) < 2:
-                self._pairs[a, b, loss, task] = None
-            else:
+            found: Design | None = None
+            if len(both) >= 2:
                 left, right = left[[mine.index(i) for i in both]], right[[theirs.index(i) for i in both]]
-                self._pairs[a, b, loss, task] = self._design(task)(left, right)
+                found = self._design(task)(left, right)
+            self._pairs[a, b, loss, task] = found
+            self._pairs[b, a, loss, task] = None if found is None else _turned(found)
         return self._pairs[a, b, loss, task]
 
     @cached_property
@@ -147,21 +163,20 @@ class Study:
             A row per task; columns (method, "loss"), (method, "std_error") and (method, "instances"), the number of
             instances that they come from: fewer than all where a method failed, and then not to be compared by eye.
         """
-        self._loss(loss)
-        rows = {}
-        for task in self.tasks:
-            row: dict[tuple[str, str], float] = {}
-            for method in self.methods:
-                losses = self._losses(loss, method, task)[1]
-                found = self._design(task)(losses) if len(losses) >= 2 else None
-                row[method, "loss"] = float(losses.mean()) if len(losses) else np.nan
-                row[method, "std_error"] = np.nan if found is None else found.std_error
-                row[method, "instances"] = len(losses)
-            rows[task] = row
-        table = pd.DataFrame.from_dict(rows, orient="index", columns=pd.MultiIndex.from_tuples(row))
-        table.index.name = "task"
-        counts = [(method, "instances") for method in self.methods]
-        return table.astype(dict.fromkeys(counts, int))
+        loss = self._loss(loss)
+        columns: dict[tuple[str, str], list[float]] = {}
+        for method in self.methods:
+            found = [self._brief(method, loss, task) for task in self.tasks]
+            columns[method, "loss"] = [brief.mean for brief in found]
+            columns[method, "std_error"] = [brief.std_error for brief in found]
+            columns[method, "instances"] = [brief.instances for brief in found]
+        return pd.DataFrame(columns, index=pd.Index(list(self.tasks), name="task"))
+
+    def _brief(self, method: str, loss: str, task: str) -> Brief:
+        losses = self._losses(loss, method, task)[1]
+        found = self._design(task)(losses) if len(losses) >= 2 else None
+        mean = float(losses.mean()) if len(losses) else np.nan
+        return Brief(mean, np.nan if found is None else found.std_error, len(losses))
 
     def p_values(self, task: str, loss: str = "squared") -> pd.DataFrame:
         """Significance of all differences on a task, arranged as in the figures of Rasmussen (1996, ch. 5).
@@ -187,13 +202,18 @@ class Study:
         Read a column for whom a method beats, a row for who beats it.
         """
         loss, level, names = self._loss(loss), as_fraction(alpha, "alpha"), list(self.methods)
-        counts = np.zeros((len(names), len(names)), dtype=int)
-        for task in self._chosen(tasks):
-            for i, row in enumerate(names):
-                for j, column in enumerate(names):
-                    found = None if i == j else self._compared(row, column, loss, task)
-                    counts[i, j] += found is not None and found.mean > 0.0 and found.p_value < level
+        wins = self._wins(loss, level, self._chosen(tasks))
+        counts = [[wins[row, column] for column in names] for row in names]
         return pd.DataFrame(counts, index=pd.Index(names, name="beaten"), columns=pd.Index(names, name="beats"))
+
+    def _wins(self, loss: str, alpha: float, tasks: Iterable[str]) -> dict[tuple[str, str], int]:
+        """Tasks on which the second method of a pair beats the first."""
+        wins = {(row, column): 0 for row in self.methods for column in self.methods}
+        for task in tasks:
+            for row, column in wins:
+                found = None if row == column else self._compared(row, column, loss, task)
+                wins[row, column] += found is not None and found.mean > 0.0 and found.p_value < alpha
+        return wins
 
     def averages(self, by: str | None = None, loss: str = "squared") -> pd.DataFrame:
         """Average losses over tasks with the same attribute.
@@ -209,26 +229,31 @@ class Study:
         loss
             Name of the loss.
         """
-        means = self._fair(self._loss(loss))
-        if by is None:
-            values: dict[str, Attribute] = {name: "all" for name in self.tasks if name in means.index}
-        else:
-            known = {name: facts.attributes.get(by) for name, facts in self.tasks.items()}
-            if all(value is None for value in known.values()):
-                there = sorted({key for facts in self.tasks.values() for key in facts.attributes})
-                raise ValueError(f"no task has the attribute {by!r}; there are {', '.join(map(repr, there))}")
-            values = {name: value for name, value in known.items() if value is not None and name in means.index}
-        rows = {}
-        for value in sorted(set(values.values()), key=lambda one: (isinstance(one, str), one)):
-            part = means.loc[[name for name in values if values[name] == value]].to_numpy(dtype=float)
-            with np.errstate(divide="ignore"):  # a loss may be nil
-                average = part.mean(axis=0) if loss == "log" else np.exp(np.log(part).mean(axis=0))
-            rows[value] = {"tasks": len(part), **dict(zip(self.methods, average, strict=True))}
-        found = pd.DataFrame.from_dict(rows, orient="index", columns=["tasks", *self.methods])
-        return found.rename_axis(by or "tasks")
+        rows = {value: {"tasks": group.tasks, **group.means} for value, group in self._groups(by, loss).items()}
+        return pd.DataFrame.from_dict(rows, orient="index", columns=["tasks", *self.methods]).rename_axis(by or "tasks")
 
-    def _fair(self, loss: str) -> pd.DataFrame:
-        """Mean losses, a row per task, over the instances that all methods have that have any anywhere."""
+    def _groups(self, by: str | None, loss: str) -> dict[Attribute, Group]:
+        """Average losses of each method, by the value of an attribute."""
+        fair = self._fair(self._loss(loss))
+        known = {name: "all" if by is None else facts.attributes.get(by) for name, facts in self.tasks.items()}
+        if all(value is None for value in known.values()):
+            there = sorted({key for facts in self.tasks.values() for key in facts.attributes})
+            raise ValueError(f"no task has the attribute {by!r}; there are {', '.join(map(repr, there))}")
+        parts: dict[Attribute, list[dict[str, float]]] = {}
+        for name, means in fair.items():
+            if (value := known[name]) is not None:
+                parts.setdefault(value, []).append(means)
+        ordered = sorted(parts, key=lambda value: (isinstance(value, str), value))
+        return {value: Group(len(parts[value]), self._averaged(parts[value], loss)) for value in ordered}
+
+    def _averaged(self, rows: list[dict[str, float]], loss: str) -> dict[str, float]:
+        values = np.array([[row.get(method, np.nan) for method in self.methods] for row in rows])
+        with np.errstate(divide="ignore"):  # a loss may be nil
+            average = values.mean(axis=0) if loss == "log" else np.exp(np.log(values).mean(axis=0))
+        return dict(zip(self.methods, map(float, average), strict=True))
+
+    def _fair(self, loss: str) -> dict[str, dict[str, float]]:
+        """Mean losses by task and method, over the instances that all methods have that have any anywhere."""
         found = {name: {task: self._losses(loss, name, task) for task in self.tasks} for name in self.methods}
         able = [name for name, by_task in found.items() if any(rows for rows, _ in by_task.values())]
         means = {}
@@ -237,7 +262,7 @@ class Study:
             if common:
                 kept = {name: [k for k, i in enumerate(found[name][task][0]) if i in common] for name in able}
                 means[task] = {name: float(found[name][task][1][kept[name]].mean()) for name in able}
-        return pd.DataFrame.from_dict(means, orient="index", columns=list(self.methods), dtype=float)
+        return means
 
     # --- costs and failures -------------------------------------------------------------------------------------------
 
@@ -329,3 +354,10 @@ class Study:
             one_of(name, "task", (*self.tasks, *prototasks)) for name in ([tasks] if isinstance(tasks, str) else tasks)
         }
         return [name for name, facts in self.tasks.items() if wanted & {name, facts.prototask}]
+
+
+def _turned(found: Design) -> Design:
+    """The same comparison with the methods exchanged."""
+    if isinstance(found, Hierarchical):
+        return replace(found, mean=-found.mean, averages=-found.averages)
+    return replace(found, mean=-found.mean)
