@@ -22,7 +22,7 @@ CACHED, READ = 131_072, 262_144
 VANISHING = 1e-70
 #: entries up to which columns that are made when looked at are rather stored: in double, in single precision
 STORE_DOUBLE, STORE_SINGLE = 32_000_000, 540_000_000
-#: largest size, and one over the smallest, of what is stored in single precision
+#: largest size of what is stored in single precision, and one over the smallest of the largest
 SINGLE = 1e30
 
 
@@ -85,18 +85,18 @@ class Columns:
         if self.stored or n * p > STORE_SINGLE:
             return self
         kept = np.empty(self.shape, dtype=np.float64 if n * p <= STORE_DOUBLE else np.float32)
-        with np.errstate(over="ignore", under="ignore"):  # `check_scale` refuses what does not fit
-            for rows, part, block in self._blocks():
+        largest = 0.0
+        for rows, part, block in self._blocks():
+            if kept.dtype == np.float32:
+                largest = max(largest, float(block.max()), -float(block.min()))
+            if largest < SINGLE:
                 kept[rows, part] = block
+        check_magnitude(np.array([largest]), "Phi", SINGLE)
         return Columns(kept, made_from=self.source)
 
     def check_scale(self, name: str) -> None:
-        """Refuse columns whose fourth powers leave double precision, or which single precision does not hold."""
-        single = self.made_from is not None and self.stored and self.source.dtype == np.float32
-        longest = np.inf if single and np.isinf(self.squares).any() else float(self.lengths.max())
-        check_magnitude(np.array([longest / np.sqrt(self.shape[0])]), name, SINGLE if single else FOURTH_POWERS)
-        if single and longest == 0.0:  # all of it may have vanished
-            check_magnitude(Columns(self.made_from).raw(np.array([0])), name, SINGLE)
+        """Refuse columns whose fourth powers leave double precision."""
+        check_magnitude(np.array([float(self.lengths.max()) / np.sqrt(self.shape[0])]), name, FOURTH_POWERS)
 
     def release(self) -> None:
         """Forget what `store` has stored; columns are made again when they are looked at."""
