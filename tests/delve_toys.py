@@ -42,7 +42,15 @@ class Noisy(RegressorMixin, BaseEstimator):
         return (mean, np.full(len(X), 0.5)) if return_std else mean
 
 
-class Silent(BaseEstimator):
+class Slow(Noisy):
+    """Takes a fifth of a second."""
+
+    def fit(self, X, y):
+        time.sleep(0.2)
+        return super().fit(X, y)
+
+
+class Silent(RegressorMixin, BaseEstimator):
     """The mean of the target: no density."""
 
     def fit(self, X, y):

@@ -1,5 +1,11 @@
 """`bayessel delve`: it keeps and writes what Python computes; bad input is one line and code 2."""
 
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +13,9 @@ import pytest
 from bayessel.cli import main
 from bayessel.cli._methods import MAKERS, NAMES, methods, split
 from bayessel.diagnostics import delve
-from tests.delve_toys import same
+from tests.delve_toys import same, wait_for
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture
@@ -88,6 +96,30 @@ def test_every_method_beats_the_mean(name, rng):
     study = delve.run(methods(name, 20), tasks, progressbar=False)
     assert study.failures().empty
     assert study.table().loc["friedman-1 64", (name, "loss")] < 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_ctrl_c_on_the_command_line(data, jobs):
+    words = ["--data", "data", "--sizes", "16", "--instances", "8", "--store", "s", "--jobs", jobs]
+    words += ["--methods", "a=tests.delve_toys:Slow,b=tests.delve_toys:Slow,c=tests.delve_toys:Silent"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bayessel.cli", "delve", "run", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    wait_for(lambda: (data / "s" / "header.json").exists() and len(delve.Study.load("s").outcomes) >= 3, 120)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: workers hear it, too
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err and "units are left" in out
+    study = delve.Study.load("s")
+    assert 3 <= len(study.outcomes) < 48 and study.failures().empty
+    assert run("run", *words) == 0
+    assert delve.Study.load("s").remaining == 0
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,13 @@ def test_quasi_f_when_nothing_differs(n_sets, sigma_a, sigma_b):
     low, high = (0.02, 0.07) if n_sets >= 4 else (0.0, 0.14)
     noise = 3.0 * np.sqrt(0.05 * 0.95 / 1000)
     assert low - noise < np.mean(p < 0.05) < high + noise
+    if n_sets >= 4:
+        assert in_the_spike(np.mean(p > 0.95))
+
+
+def in_the_spike(share):
+    """Whether P(p > .95) of 1000 repetitions is between .12 and .28, with three standard errors."""
+    return 0.12 - 3.0 * np.sqrt(0.12 * 0.88 / 1000) < share < 0.28 + 3.0 * np.sqrt(0.28 * 0.72 / 1000)
 
 
 @pytest.mark.slow
@@ -114,6 +121,7 @@ def test_quasi_f_over_the_grid(record_property):
                 assert small < (0.07 if n_sets >= 4 else 0.14) + noise
                 if n_sets >= 4:
                     assert small > 0.02 - noise
+                    assert in_the_spike(large)
 
 
 def test_p_text():

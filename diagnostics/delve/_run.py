@@ -83,8 +83,8 @@ def run(
     >>> from sklearn.linear_model import BayesianRidge
     >>> from sklearn.neighbors import KNeighborsRegressor
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(400, 2))
-    >>> task = Task.from_arrays(X, X[:, 0] + 0.5 * rng.normal(size=400), size=32, instances=4, name="line")
+    >>> X = rng.normal(size=(800, 4))
+    >>> task = Task.from_arrays(X, X.sum(axis=1) + 0.1 * rng.normal(size=800), size=32, name="line")
     >>> study = run({"linear": BayesianRidge(), "knn": KNeighborsRegressor()}, task, progressbar=False)
     >>> study.compare("linear", "knn", "squared", "line 32").p_value < 0.01
     True

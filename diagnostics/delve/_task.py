@@ -82,13 +82,13 @@ class Prototask:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A table with named columns; words among them are coded one column of 0 and 1 per word.
+    """A table with named columns; words among them become columns of 0 and 1, one per word, one for two words.
 
     Examples
     --------
-    >>> frame = pd.DataFrame({"a": [0.0, 1.0, 2.0], "kind": ["x", "y", "x"], "y": [1.0, 2.0, 4.0]})
+    >>> frame = pd.DataFrame({"a": [0.0, 1.0, 2.0], "kind": ["u", "v", "w"], "y": [1.0, 2.0, 4.0]})
     >>> Dataset("small", frame).prototask("y").inputs
-    ('a', 'kind=x', 'kind=y')
+    ('a', 'kind=u', 'kind=v', 'kind=w')
     """
 
     name: str
