@@ -14,6 +14,7 @@ from pytensor.graph.basic import Variable
 from bayessel.samplers.conjugacy.block import GaussianBlock
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, distribution_name
 from bayessel.samplers.conjugacy.scale import ScaleConditional
+from bayessel.samplers.differences_step import DifferencesGibbs, differences_of
 from bayessel.samplers.gibbs import GammaPrecisionGibbs, GaussianWeightsGibbs
 from bayessel.samplers.network_step import NetworkSampler, network_of
 from bayessel.samplers.persistent_hmc import PersistentHMC
@@ -35,8 +36,8 @@ def steps(model: pm.Model | None = None, *, assigned: Any = (), **hmc: Any) -> l
     Precisions, variances and scales of Normal variables, and rates and means of Gamma variables of fixed shape, get
     `GammaPrecisionGibbs`, Normal variables in whose means all else is linear `GaussianWeightsGibbs`, as far as the
     model's graph proves that the conditionals are exact; other discrete variables get what PyMC itself would choose,
-    and other continuous ones `PersistentHMC`, together, last. The networks of `bayessel.models.mlp` have a sampler of
-    their own, `NetworkSampler`.
+    and other continuous ones `PersistentHMC`, together, last. The networks of `bayessel.models.mlp` and the
+    hierarchies of `bayessel.models.loss_differences` have samplers of their own.
 
     Parameters
     ----------
@@ -68,6 +69,8 @@ def steps(model: pm.Model | None = None, *, assigned: Any = (), **hmc: Any) -> l
     own = _as_steps(assigned)
     if not own and network_of(model) is not None:
         return [NetworkSampler(model=model, **hmc)]
+    if not own and not hmc and differences_of(model) is not None:
+        return [DifferencesGibbs(model=model)]
     plan = _plan(model, own)
     made: list[Any] = [*own]
     # weights before precisions: a chain that starts with all weights at zero must not take that for information
@@ -131,6 +134,9 @@ def explain_steps(model: pm.Model | None = None, *, assigned: Any = ()) -> str:
     if not own and network_of(model) is not None:
         width = max(len(str(rv.name)) for rv in model.free_RVs)
         return "\n".join(f"{rv.name:{width}}  NetworkSampler  a network of bs.models.mlp" for rv in model.free_RVs)
+    if not own and differences_of(model) is not None:
+        width = max(len(str(rv.name)) for rv in model.free_RVs)
+        return "\n".join(f"{rv.name:{width}}  DifferencesGibbs  bs.models.loss_differences" for rv in model.free_RVs)
     plan = _plan(model, own)
     chosen: dict[Variable, str] = {}
     for step in own:
