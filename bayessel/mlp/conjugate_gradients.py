@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel._compiled import njit
 from bayessel.mlp.energy import backward, forward, likelihood
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy"}
@@ -71,14 +71,14 @@ def start(q: FloatArray) -> Run:
     return Run(q.copy(), np.zeros_like(q), np.zeros_like(q), q.copy(), numbers)
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def loss(q: FloatArray, cases: Cases, Z: FloatArray, f: FloatArray) -> float:
     """Minus log likelihood with noise of precision 1, up to constants; f becomes its derivatives times −1."""
     forward(q, cases.X, Z, f)
     return -likelihood(cases.kind, f, cases.T, np.ones(len(f)), 1.0)
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def loss_and_gradient(
     q: FloatArray, cases: Cases, Z: FloatArray, f: FloatArray, below: FloatArray, g: FloatArray
 ) -> float:
@@ -90,7 +90,7 @@ def loss_and_gradient(
     return value
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def cubic_minimum(f0: float, s0: float, f1: float, s1: float, width: float) -> float:
     """Where the cubic with values f and slopes s at 0 and `width`, of either sign, has its minimum; NaN: nowhere."""
     z = s0 + s1 - 3.0 * (f1 - f0) / width
@@ -102,7 +102,7 @@ def cubic_minimum(f0: float, s0: float, f1: float, s1: float, width: float) -> f
     return width * (root - s0 + z) / below if below != 0.0 else math.nan
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def line_search(run: Run, cases: Cases, Z: FloatArray, f: FloatArray, below: FloatArray, space: FloatArray) -> float:
     """Move q along the direction to where both conditions hold, or else to the lowest place seen; returns the gain.
 
@@ -158,7 +158,7 @@ def line_search(run: Run, cases: Cases, Z: FloatArray, f: FloatArray, below: Flo
     return f0 - f_low
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def held_out_loss(run: Run, held_out: Cases, Z: FloatArray, f: FloatArray) -> None:
     """Note the loss on the held-out cases, and the weights if it is the least so far."""
     value = loss(run.q, held_out, Z, f) if held_out.X.shape[1] else run.numbers[LOSS]
@@ -169,7 +169,7 @@ def held_out_loss(run: Run, held_out: Cases, Z: FloatArray, f: FloatArray) -> No
         run.best[:] = run.q
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def _ended(numbers: FloatArray, squares: float, rule: Rule) -> int:
     """Why the run is over, or GOING_ON; it depends on what was reached alone, so asking twice does no harm."""
     if numbers[IDLE] >= PATIENCE or not squares > 0.0:
@@ -182,7 +182,7 @@ def _ended(numbers: FloatArray, squares: float, rule: Rule) -> int:
     return GOING_ON
 
 
-@numba.njit(**OPTIONS)
+@njit(**OPTIONS)
 def advance(
     run: Run, cases: Cases, held_out: Cases, hidden: int, rule: Rule, iterations: int, evaluations: float
 ) -> int:

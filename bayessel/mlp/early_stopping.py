@@ -34,7 +34,7 @@ MOST_HIDDEN = 250
 #: the default budget, seconds per row on a machine that takes so long for a weight of a hidden unit and a row
 SECONDS_PER_ROW, SECONDS_PER_WEIGHT = 4e-3, 6e-10
 #: standard deviation of the weights at the start
-FIRST = 0.1
+FIRST = 0.01
 #: iterations from which the pace is measured; seconds between two looks at the clock
 PACE, LOOK = 10, 0.05
 
@@ -144,7 +144,7 @@ def fit_early_stopping(
     if time_budget is not None and max_evaluations is not None:
         raise ValueError("the budget is either time_budget or max_evaluations, got both; drop one")
     if state is None:
-        width = hidden_units(hidden, *X.shape, T.shape[1])
+        width = hidden_units(hidden, len(X), X.shape[1], T.shape[1])
         seed = tuple(int(word) for word in as_generator(random_state).integers(2**32, size=4))
         state = EarlyStoppingState(fingerprint(X, T), kind, width, seed)
     else:
@@ -274,11 +274,13 @@ class _Training:
         self.state.finished.append((run.best, record))
 
 
-def split(seed: tuple[int, ...], number: int, n: int) -> tuple[npt.NDArray[np.int64], ...]:
+def split(
+    seed: tuple[int, ...], number: int, n: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], np.random.Generator]:
     """Rows held out and rows trained on by one network, in random order, and its generator from there on."""
     rng = np.random.default_rng([*seed, number])
     order = rng.permutation(n)
-    return order[: n // HELD_OUT], order[n // HELD_OUT :], rng  # type: ignore[return-value]
+    return order[: n // HELD_OUT], order[n // HELD_OUT :], rng
 
 
 def first_weights(architecture: Architecture, rng: np.random.Generator) -> FloatArray:

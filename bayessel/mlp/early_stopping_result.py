@@ -101,9 +101,8 @@ def finish(
     held_out[seen] = total[seen] / count[seen, None]
     noise = None
     if state.kind == "gaussian":
-        rows = seen if seen.any() else slice(None)
-        said = held_out if seen.any() else _average(architecture, weights, X)
-        noise = np.sqrt(np.mean((T - said)[rows] ** 2, axis=0))
+        residuals = (T - held_out)[seen] if seen.any() else T - _average(architecture, weights, X)
+        noise = np.sqrt(np.mean(residuals**2, axis=0))
     notes = []
     if interrupted:
         notes.append(Status.INTERRUPTED)
