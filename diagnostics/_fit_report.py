@@ -46,15 +46,19 @@ def plot_left_out(y: FloatArray, errors: FloatArray, variances: FloatArray, targ
     return figure
 
 
-def plot_lengths(relevance: pd.DataFrame) -> Figure:
-    """Draw the inputs by how far one may go before the function changes: 1 / length, long bars matter."""
+def plot_relevance(relevance: pd.DataFrame) -> Figure:
+    """Draw how fast the function changes along each input, long bars matter.
+
+    That is the slope, where the table has one, or else 1 / length.
+    """
     from matplotlib.figure import Figure
 
-    table = relevance.sort_values("standardised").head(_SHOWN)[::-1]
-    ratio = (table["standardised"] / table["length"]).to_numpy()
-    # of lower and upper ends of lengths, without their units
-    low, high = (1.0 / (table[name].to_numpy() * ratio) for name in ("upper", "lower"))
-    height = 1.0 / table["standardised"].to_numpy()
+    steep = "slope" in relevance
+    table = relevance.sort_values("standardised", ascending=not steep).head(_SHOWN)[::-1]
+    if steep:
+        height, low, high = (_standardised(table, name) for name in ("slope", "lower", "upper"))
+    else:  # of lower and upper ends of lengths, without their units
+        height, low, high = (1.0 / _standardised(table, name) for name in ("length", "upper", "lower"))
     figure = Figure(figsize=(5.0, max(2.5, 0.9 + 0.25 * len(table))))
     axes = figure.add_subplot()
     place = np.arange(len(table))
@@ -64,9 +68,21 @@ def plot_lengths(relevance: pd.DataFrame) -> Figure:
     axes.set_yticks([])
     for where, name in zip(place, table.index, strict=True):  # inside the picture: names may be long
         axes.annotate(str(name), (0.0, where), (4, 0), textcoords="offset points", va="center", color=INK)
-    axes.set_xlabel("1 / length of the standardised input, with 95 %")
+    interval = ", with 95 %" if known.any() else ""
+    axes.set_xlabel(
+        "slope, all standardised" + interval if steep else "1 / length of the standardised input, with 95 %"
+    )
     axes.set_title("Relevance of the inputs", fontsize=10)
     return figure
+
+
+def _standardised(table: pd.DataFrame, name: str) -> FloatArray:
+    """A column in units in which all inputs vary alike."""
+    what = "slope" if "slope" in table else "length"
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = (table["standardised"] / table[what]).to_numpy()
+    found = table["standardised"].to_numpy() if name == what else table[name].to_numpy() * ratio
+    return np.asarray(found, dtype=np.float64)
 
 
 def fit_report(
@@ -116,17 +132,25 @@ def fit_report(
 
 
 def _relevance(table: pd.DataFrame) -> str:
-    columns = ("length", "lower", "upper", "standardised")
+    steep = "slope" in table
+    columns = ("slope" if steep else "length", "lower", "upper", "standardised")
+    columns = tuple(name for name in columns if table[name].notna().any())
     head = "".join(f"<th>{name}</th>" for name in ("input", *columns))
     rows = "".join(
         f"<tr><th class=word>{escape(str(name))}</th>"
         + "".join(f"<td>{escape(number(float(row[column])))}</td>" for column in columns)
         + "</tr>"
-        for name, row in table.sort_values("standardised").iterrows()
+        for name, row in table.sort_values("standardised", ascending=not steep).iterrows()
+    )
+    interval = ", with a 95 % interval" if "lower" in columns else ""
+    said = (
+        f"The slope is how fast the function changes along an input, root mean square over the rows{interval}, in "
+        "units of the target over units of the input; standardised, in units in which all vary alike. Steep ones first."
+        if steep
+        else f"The length is how far an input has to move before the function changes much{interval}, in the units of "
+        "the input; standardised, in units in which all inputs vary alike. Short lengths first."
     )
     return (
-        "<h2>Relevance of the inputs</h2>"
-        "<p>The length is how far an input has to move before the function changes much, with a 95 % interval, in the "
-        "units of the input; standardised, in units in which all inputs vary alike. Short lengths first.</p>"
+        f"<h2>Relevance of the inputs</h2><p>{said}</p>"
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
     )

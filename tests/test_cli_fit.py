@@ -9,8 +9,8 @@ import xarray as xr
 import bayessel as bs
 from bayessel import covariance
 from bayessel._tables import read_inputs, read_table
-from bayessel.cli import _fit, main
-from bayessel.diagnostics._fit_report import plot_left_out, plot_lengths
+from bayessel.cli import _fit_models, main
+from bayessel.diagnostics._fit_report import plot_left_out, plot_relevance
 
 
 @pytest.fixture
@@ -106,6 +106,34 @@ def test_other_models(table, tmp_path, capsys, model, make):
     assert (tmp_path / "report" / "report.html").read_text().count("data:image/svg+xml") == 1
 
 
+NETWORKS = {
+    "mc": (("--draws", 30, "--tune", 10, "--chains", 2), "a mixture over 52 networks of 3 hidden units"),
+    "early-stopping": (("--time-budget", "0.3"), "networks of 3 hidden units, stopped early"),
+    "evidence": ((), "the most probable network of 3 hidden units"),
+}
+
+
+@pytest.mark.parametrize("how", NETWORKS)
+def test_networks(table, tmp_path, capsys, how):
+    words, kind = NETWORKS[how]
+    assert run("--model", "mlp", "--inference", how, "--hidden", 3, "--predict", "new.csv", *words) == 0
+    model = joblib.load(tmp_path / "report" / "model.joblib")
+    assert isinstance(model, bs.MLPRegressor) and model.inference == how and model.random_state == 0
+    predicted = pd.read_csv(tmp_path / "report" / "predictions.csv")
+    mean, std = model.predict(table[["x", "junk"]].head(4), return_std=True)
+    np.testing.assert_allclose(predicted[["mean", "std"]].T, (mean, std))
+    said = " ".join(capsys.readouterr().out.split())
+    assert kind in said and "Slopes: large means relevant." in said and "hidden units 3" in said
+    assert "changes fastest along x" in said
+    assert ("log evidence (Laplace's approximation)" in said) == (how == "evidence") and "type II" not in said
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert page.count("data:image/svg+xml") == 2 and "The slope is how fast" in page
+    assert ("interval" in page) == (how != "evidence") and "nan" not in page.lower().split("<h2>")[-1]
+    result = xr.open_datatree(tmp_path / "report" / "result.nc")
+    assert ("posterior" in result) == (how == "mc") and list(result["relevance"]["input"].values) == ["x", "junk"]
+    result.close()
+
+
 def test_what_is_predicted_gets_other_names_where_the_inputs_have_them(table, tmp_path):
     table.rename(columns={"x": "mean"}).to_csv("data.csv", index=False)
     table.rename(columns={"x": "mean"}).to_csv("new.csv", index=False)
@@ -116,7 +144,7 @@ def test_what_is_predicted_gets_other_names_where_the_inputs_have_them(table, tm
 
 BAD = {
     "no file": (["--inputs", "q"], "no input 'q'"),
-    "model": (["--model", "svm"], "--model must be one of 'gp', 'rvm', 'evidence'"),
+    "model": (["--model", "svm"], "--model must be one of 'gp', 'mlp', 'rvm', 'evidence'"),
     "inference": (["--inference", "vi"], "--inference must be one of 'map', 'mc'"),
     "covariance": (["--covariance", "rbf+linear"], "--covariance knows standard, se, .*got 'rbf'"),
     "empty covariance": (["--covariance", "se+"], "--covariance knows .*got ''"),
@@ -125,6 +153,11 @@ BAD = {
     "budget": (["--inference", "mc", "--time-budget", "soon"], "time_budget must be seconds, or text"),
     "of another model": (["--width", "1"], "--width is not an option of --model gp"),
     "of another model too": (["--model", "rvm", "--chains", "2"], "--chains is not an option of --model rvm"),
+    "hidden of another model": (["--hidden", "3"], "--hidden is not an option of --model gp"),
+    "hidden in words": (["--model", "mlp", "--hidden", "some"], "--hidden needs a whole number, got 'some'"),
+    "draws of an ensemble": (["--model", "mlp", "--inference", "evidence", "--draws", "5"], "--draws is for --infer"),
+    "inference of a network": (["--model", "mlp", "--inference", "map"], "must be one of 'mc', 'early-stopping'"),
+    "covariance of a network": (["--model", "mlp", "--covariance", "se"], "--covariance is not an option of --model"),
     "width in words": (["--model", "rvm", "--width", "wide"], "--width needs a number, got 'wide'"),
     "inducing of a run": (["--inference", "mc", "--inducing", "5"], "inducing is for inference='map'"),
     "inducing in words": (["--inducing", "few"], "--inducing needs a whole number, got 'few'"),
@@ -154,10 +187,10 @@ def test_a_table_without_an_input_is_refused_before_the_fit(table, monkeypatch, 
 
 def test_covariances_are_read_products_first():
     S, L, P = covariance.SquaredExponential(), covariance.Linear(), covariance.Periodic()
-    assert _fit.parse_covariance("linear + SE*periodic") == L + S * P
-    assert _fit.parse_covariance("standard") == covariance.Standard()
-    for name in _fit.COVARIANCES:
-        assert isinstance(_fit.parse_covariance(name), covariance.Covariance)
+    assert _fit_models.parse_covariance("linear + SE*periodic") == L + S * P
+    assert _fit_models.parse_covariance("standard") == covariance.Standard()
+    for name in _fit_models.COVARIANCES:
+        assert isinstance(_fit_models.parse_covariance(name), covariance.Covariance)
 
 
 def test_inputs_alone_are_read_from_every_kind_of_table(rng, tmp_path):
@@ -210,11 +243,18 @@ def test_pictures_show_every_row_and_every_length(rng):
         {"length": [20.0, 3.0], "lower": [10.0, 2.0], "upper": [40.0, 6.0], "standardised": [2.0, 0.5]},
         index=["a", "b"],
     )
-    axes = plot_lengths(table).axes[0]
+    axes = plot_relevance(table).axes[0]
     assert [bar.get_width() for bar in axes.patches] == [0.5, 2.0]
     assert [text.get_text() for text in axes.texts] == ["a", "b"]
     ends = [segment[:, 0].tolist() for segment in axes.collections[0].get_segments()]
     np.testing.assert_allclose(ends, [[0.25, 1.0], [1.0, 3.0]])
+    slopes = table.rename(columns={"length": "slope"})
+    axes = plot_relevance(slopes).axes[0]
+    assert [bar.get_width() for bar in axes.patches] == [0.5, 2.0]
+    assert [text.get_text() for text in axes.texts] == ["b", "a"]
+    ends = [segment[:, 0].tolist() for segment in axes.collections[0].get_segments()]
+    np.testing.assert_allclose(ends, [[1.0 / 3.0, 1.0], [1.0, 4.0]])
+    assert not plot_relevance(slopes.assign(lower=np.nan)).axes[0].collections[0].get_segments()
 
 
 def test_an_interrupted_fit_writes_nothing(table, tmp_path, monkeypatch, capsys):

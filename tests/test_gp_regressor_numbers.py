@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import bayessel as bs
 from bayessel.covariance import Bias, Linear, Noise, SquaredExponential, Standard
-from bayessel.diagnostics._fit_report import plot_lengths
+from bayessel.diagnostics._fit_report import plot_relevance
 from bayessel.estimators import _bar, _process
 from bayessel.gp import Mixture
 from bayessel.result import fingerprint
@@ -125,7 +125,7 @@ def test_inputs_that_no_term_looks_at_are_infinitely_long(rng, inference):
     assert np.isfinite(table.loc[0]).all() and table["lower"][0] < table["length"][0] < table["upper"][0]
     assert np.isinf(table["length"][1]) and table["weight"][1] == 0.0 and np.isnan(table["upper"][1])
     assert np.isinf(model.width_[1])
-    assert plot_lengths(table).axes[0].patches[0].get_width() == 0.0
+    assert plot_relevance(table).axes[0].patches[0].get_width() == 0.0
     flat = G(inference, Linear() + Bias(), draws=5, tune=5, chains=1, cores=1, random_state=0).fit(X, y)
     assert flat.relevance_ is None and flat.width_ is None
     line = np.linspace(0, 1, 3)[:, None] * [1.0, 2.0]

@@ -6,6 +6,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from bayessel.errors import SamplingWarning
+from bayessel.mlp import fit_early_stopping, fit_network_evidence
 from tests.mlp_fits import NEW, SHORT, C, outputs_written_out, rings, short_classes
 
 pytestmark = pytest.mark.filterwarnings("ignore:CHAINS_DISAGREE")
@@ -45,15 +46,19 @@ def test_densities_are_those_of_the_labels(classes):
 
 
 @pytest.mark.slow
-def test_rings_are_found(rng):
+@pytest.mark.parametrize("how", ["mc", "early-stopping", "evidence"])
+def test_probabilities_come_close_to_those_that_made_the_labels(rng, how):
+    X = rng.normal(size=(700, 2))
+    log_odds = np.c_[np.zeros(700), 2 * (X**2).sum(axis=1) - 3, 3 * X[:, 0] - 1]
     for classes in (2, 3):
-        X, y = rings(rng, 300, classes)
-        model = C(random_state=0, draws=100, tune=50, updates_per_draw=5, progressbar=False).fit(X[:200], y[:200])
-        assert model.score(X[200:], y[200:]) > 0.9
-        # calibrated: log densities of new labels are about what the model expects of them
-        p = model.predict_proba(X[200:])
-        expected, seen = (p * np.log(p)).sum(axis=1), model.log_predictive_density(X[200:], y[200:])
-        assert abs(np.mean(seen - expected)) < 4 * np.std(seen - expected) / 10.0
+        p = np.exp(log_odds[:, :classes])
+        p /= p.sum(axis=1, keepdims=True)
+        y = (rng.random((700, 1)) > p.cumsum(axis=1)).sum(axis=1)
+        options = {"draws": 100, "tune": 50, "updates_per_draw": 3} if how == "mc" else {}
+        model = C(how, random_state=0, hidden=6, progressbar=False, **options).fit(X[:400], y[:400])
+        found, true = model.predict_proba(X[400:]), p[400:]
+        divergence = (true * (np.log(true) - np.log(found))).sum(axis=1).mean()
+        assert 0.0 < divergence < (0.15 if how == "early-stopping" else 0.06)
 
 
 def test_labels_of_any_sort_and_pieces(rng, monkeypatch):
@@ -125,3 +130,21 @@ def test_bad_calls():
     model, _, _ = short_classes(2)
     with pytest.raises(ValueError, match="1 features"):
         model.predict([[0.0]])
+
+
+@pytest.mark.filterwarnings("ignore:STEP_LIMIT")
+@pytest.mark.parametrize("classes", [2, 3])
+def test_probabilities_are_those_of_the_engines(rng, classes):
+    X, y = rings(rng, 45, classes)
+    shift = np.median(X, axis=0)
+    scale = np.abs(X - shift).mean(axis=0)
+    kind, codes = ("logistic", "softmax")[classes - 2], np.unique(y, return_inverse=True)[1]
+    for how, function in (("early-stopping", fit_early_stopping), ("evidence", fit_network_evidence)):
+        model = C(how, hidden=2, random_state=0, progressbar=False).fit(X, y)
+        fit = function(model._rows[0], codes, kind=kind, hidden=2, random_state=0)
+        expected = fit.predict((NEW - shift) / scale)
+        expected = np.c_[1 - expected, expected] if classes == 2 else expected
+        np.testing.assert_allclose(model.predict_proba(NEW), expected, rtol=1e-6)
+        if how == "evidence":
+            np.testing.assert_allclose(model.log_evidence_, fit.log_evidence, rtol=1e-9)
+        assert model.score(X, y) > 0.6

@@ -1,6 +1,8 @@
 """MLPRegressor: predictions from the draws written out, scikit-learn's protocol, runs that stop and go on."""
 
+import functools
 import pickle
+import warnings
 
 import arviz as az
 import joblib
@@ -17,7 +19,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import bayessel as bs
 from bayessel.errors import SamplingWarning, VersionWarning
-from bayessel.mlp import default_hidden
+from bayessel.mlp import default_hidden, fit_early_stopping, fit_network_evidence
 from bayessel.mlp.network import Architecture
 from bayessel.mlp.slopes import slopes
 from tests.mlp_fits import NEW, SHORT, C, M, outputs_written_out, short_classes, short_run, wave
@@ -396,3 +398,106 @@ def test_duplicate_rows_and_constant_columns_do_no_harm(rng):
     X = np.c_[np.r_[X, X], np.ones(24)]
     model = M(**SHORT).fit(X, np.r_[y, y])
     assert np.isfinite(model.predict(X, return_std=True)).all() and model.relevance_["slope"].notna().all()
+
+
+# --- ensembles and the most probable network -------------------------------------------------------------------
+
+
+@functools.cache
+def fitted(how, outputs=1):
+    X, y = wave(np.random.default_rng(11), 45, outputs=outputs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a search may stop early; what it found is what is looked at
+        return M(how, hidden=2, random_state=0, progressbar=False).fit(X, y), X, y
+
+
+def engine(how, model, X, y):
+    """The engine on rows standardised by hand, with centre and spread of the targets."""
+    y = y.reshape(len(X), -1)
+    shift, scale = np.array([robust(column) for column in X.T]).T
+    centre, spread = np.array([robust(column) for column in y.T]).T
+    Z, t = model._rows  # the same to the last bit, or training leads elsewhere
+    np.testing.assert_allclose(Z, (X - shift) / scale, rtol=1e-12)
+    np.testing.assert_allclose(t, (y - centre) / spread, rtol=1e-12, atol=1e-14)
+    function = fit_early_stopping if how == "early-stopping" else fit_network_evidence
+    fit = function(Z, t, hidden=2, random_state=0)
+    return fit, (NEW - shift) / scale, centre, spread
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("how", ["early-stopping", "evidence"])
+def test_predictions_are_those_of_the_engine_in_units_of_the_data(how, outputs):
+    model, X, y = fitted(how, outputs)
+    fit, Z, centre, spread = engine(how, model, X, y)
+    mean, std = model.predict(NEW, return_std=True)
+    if how == "evidence":
+        expected, deviation = fit.predict(Z, return_std=True)
+    else:
+        expected = fit.predict(Z)
+        deviation = np.broadcast_to(fit.noise_std, expected.shape)
+    squeezed = (lambda array: array[:, 0]) if outputs == 1 else (lambda array: array)
+    np.testing.assert_allclose(mean, squeezed(centre + spread * expected), rtol=1e-7)
+    np.testing.assert_allclose(std, squeezed(spread * deviation), rtol=1e-7)
+    np.testing.assert_allclose(model.predict_median(NEW), mean, rtol=1e-12)
+    new = mean + 0.7 * std
+    density = scipy.stats.norm.logpdf(new, mean, std).reshape(5, -1).sum(axis=1)
+    np.testing.assert_allclose(model.log_predictive_density(NEW, new), density, rtol=1e-9)
+    assert model.hidden_ == 2 and model.trace_ is None and len(model.history_) >= 1
+    if how == "evidence":
+        assert model.kind_ == "laplace"
+        np.testing.assert_allclose(model.log_evidence_, fit.log_evidence - 45 * np.log(spread).sum(), rtol=1e-7)
+        bare = model.predictive(NEW, noise=False).variances[0]
+        np.testing.assert_allclose(std**2 - bare, np.broadcast_to(model.noise_std_**2, bare.shape), rtol=1e-6)
+        assert model.relevance_["hidden"].notna().all() and model.relevance_["lower"].isna().all()
+    else:
+        assert np.isnan(model.log_evidence_) and model.relevance_["lower"].notna().all()
+
+
+def test_an_ensemble_leaves_rows_to_networks_that_have_not_seen_them():
+    model, X, y = fitted("early-stopping")
+    fit, _, centre, spread = engine("early-stopping", model, X, y)
+    errors, variances = model.leave_one_out()
+    np.testing.assert_allclose(y - errors, centre + spread * fit.held_out[:, 0], rtol=1e-9)
+    np.testing.assert_allclose(variances, (spread * fit.noise_std)[0] ** 2, rtol=1e-9)
+    np.testing.assert_allclose(model.log_leave_one_out(), scipy.stats.norm.logpdf(errors, 0.0, variances**0.5))
+
+
+def test_rows_left_out_of_the_most_probable_network_by_its_leverages():
+    model, X, y = fitted("evidence")
+    errors, variances = model.leave_one_out()
+    share = 1.0 - model.predictive(X, noise=False).variances[0] / model.noise_std_**2
+    assert (share > 0.1).all() and (share < 1.0).all()
+    np.testing.assert_allclose(errors, (y - model.predict(X)) / share, rtol=1e-8)
+    np.testing.assert_allclose(variances, model.noise_std_**2 / share, rtol=1e-8)
+
+
+def test_an_ensemble_goes_on_bit_by_bit(rng):
+    X, y = wave(rng, 40)
+    model = M("early-stopping", hidden=2, time_budget=0.2, random_state=0).fit(X, y)
+    before = [entry["held_out_loss"] for entry in model.history_]
+    first = pickle.loads(pickle.dumps(model))
+    back = pickle.loads(pickle.dumps(model)).continue_fit(time_budget="0.2s")
+    after = [entry["held_out_loss"] for entry in back.history_]
+    assert len(after) >= len(before) and after[: len(before)] == before
+    np.testing.assert_array_equal(back.weights_.bias[: len(before)], first.weights_.bias[: len(before)])
+    assert len(back.continue_fit().history_) >= len(after)  # as long as the fit was
+    with pytest.raises(ValueError, match="pass time_budget alone"):
+        back.continue_fit(draws=10)
+    with pytest.raises(ValueError, match="use inference='mc'"):
+        fitted("evidence")[0].continue_fit(time_budget=1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("how", ["early-stopping", "evidence"])
+@pytest.mark.parametrize("make", [M, C])
+def test_every_check_of_scikit_learn_passes_without_chains(make, how):
+    left, count = {}, 0
+    for candidate, check in estimator_checks_generator(make(how, hidden=3, random_state=0)):
+        count += 1
+        try:
+            check(candidate)
+        except BaseException as error:
+            if not str(error).startswith("SCIPY_ARRAY_API is not set"):
+                left[check.func.__name__] = f"{type(error).__name__}: {error}"
+    assert count > 45 and left == {}

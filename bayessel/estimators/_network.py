@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple, override
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, override
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_count, as_flag, one_of
+from bayessel._numerics import few_threads
 from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains
+from bayessel.estimators._bar import LONG, progress
 from bayessel.estimators._door import HERE, Versioned
-from bayessel.estimators._network_states import NetworkStates
+from bayessel.estimators._network_states import AveragedNetworks, NetworkStates, ProbableNetwork
 from bayessel.estimators._sampled import Sampled
 from bayessel.estimators.standardise import Standardisation
+from bayessel.mlp import NetworkEvidenceFit, fit_early_stopping, fit_network_evidence
 from bayessel.mlp.network import Architecture, Weights, hidden_units
 from bayessel.result import Status, worst
 
 if TYPE_CHECKING:
     import pandas as pd
 
-INFERENCES = ("mc",)
+INFERENCES = ("mc", "early-stopping", "evidence")
 #: draws of tuning and after it, when nothing else is said: a third of the run is discarded (Rasmussen 1996, § 3.7)
 TUNE, DRAWS = 100, 200
 #: seconds that a draw takes about, then
@@ -108,17 +111,79 @@ class NetworkEstimator(Sampled, Versioned):
         # the order in memory is in the last bits of sums, and so in the draws
         self._rows, self._kind = (np.ascontiguousarray(X), np.ascontiguousarray(t)), kind
         self._seed = _chains.as_seed(self.random_state)
-        self.hidden_ = hidden_units(self.hidden, len(X), X.shape[1], outputs)
-        self._architecture = Architecture(X.shape[1], self.hidden_, outputs)
         self._remember_version()
         self.log_evidence_, self.kind_ = np.nan, ""
-        self.history_: list[dict[str, Any]] = []
+        self.fit_: Any = None
         self._no_chains_yet(self.inference == "mc")
         seconds = None if self.time_budget is None else _chains.as_seconds(self.time_budget)
         if self._samples:
+            self.hidden_ = hidden_units(self.hidden, len(X), X.shape[1], outputs)
+            self._architecture = Architecture(X.shape[1], self.hidden_, outputs)
             self._plan = self._planned(seconds)
             self._sample(self._plan.draws, seconds)
+        elif self.inference == "early-stopping":
+            self._train(seconds)
+        else:
+            self._climb(seconds)
         self._finish()
+
+    def _train(self, seconds: float | None, state: Any = None) -> None:
+        """An ensemble, from the beginning or from where one stands."""
+        with few_threads(0), progress(self.progressbar, 1000, LONG, "training") as tell:
+            self.fit_ = fit_early_stopping(
+                *self._rows,
+                hidden=self.hidden,
+                kind=self._kind,
+                time_budget=seconds,
+                random_state=self._seed,
+                progress=None if tell is None else lambda used, budget: tell(1000 * used // max(budget, 1), 1000),
+                state=state,
+            )
+
+    def _climb(self, seconds: float | None) -> None:
+        """The most probable network."""
+        with progress(self.progressbar, 1000, LONG, "searching") as tell:
+            self.fit_ = fit_network_evidence(
+                *self._rows,
+                hidden=self.hidden,
+                kind=self._kind,
+                time_budget=seconds,
+                random_state=self._seed,
+                progress=None if tell is None else lambda done, starts: tell(1000 * done // max(starts, 1), 1000),
+            )
+        self.log_evidence_, self.kind_ = float(self.fit_.log_evidence) + self._log_units(), self.fit_.kind
+
+    def _log_units(self) -> float:
+        """What the units of the data add to the log density of all targets."""
+        return 0.0
+
+    @override
+    def continue_fit(self, draws: int | None = None, time_budget: float | str | None = None) -> Self:
+        """Go on with the chains of ``inference="mc"`` or the networks of "early-stopping", also after a pickle.
+
+        Parameters
+        ----------
+        draws
+            "mc": draws per chain in the end, those there are included; never fewer than these. None: as many as the
+            estimator was made for.
+        time_budget
+            For this call. None: that of the fit, if neither it nor this call has a number of draws.
+
+        Notes
+        -----
+        However often it was stopped, a run has the draws, or the networks, of one that never was. So the settings must
+        be those of the fit.
+        """
+        check_is_fitted(self)
+        if draws is None and time_budget is None and self.draws is None:
+            time_budget = self.time_budget
+        if self._samples or isinstance(self.fit_, NetworkEvidenceFit):
+            return super().continue_fit(draws, time_budget)
+        if draws is not None:
+            raise ValueError("draws are of chains, and this fit has networks: pass time_budget alone")
+        self._train(None if time_budget is None else _chains.as_seconds(time_budget), self.fit_.state)
+        self._finish()
+        return self
 
     def _planned(self, seconds: float | None) -> Plan:
         """Updates and draws from the size of the problem and the time there is, never from a clock."""
@@ -181,11 +246,27 @@ class NetworkEstimator(Sampled, Versioned):
 
     @override
     def _finish(self) -> None:
-        notes = self._about_the_data()
-        notes += self._finish_chains()
+        if self._samples:
+            notes = self._about_the_data() + self._finish_chains()
+        else:
+            notes = self._finish_fit()
         self.notes_ = tuple(notes)
         self.status_ = worst(_chains.without_what_is_no_news(notes))
         self._warn()
+
+    def _finish_fit(self) -> list[Status]:
+        """The networks that an engine found."""
+        fit = self.fit_
+        self._architecture, self.hidden_ = fit.architecture, fit.architecture.hidden
+        self.history_ = [dict(one) for one in fit.history]
+        packed = np.atleast_2d(fit.weights)
+        noise = np.zeros(self._architecture.outputs) if fit.noise_std is None else fit.noise_std**2
+        noise = np.tile(noise, (len(packed), 1))
+        if isinstance(fit, NetworkEvidenceFit):
+            self._states = ProbableNetwork(self._architecture, packed, noise, fit)
+        else:
+            self._states = AveragedNetworks(self._architecture, packed, noise)
+        return list(fit.notes)
 
     def _finish_chains(self) -> list[Status]:
         """States of the last two thirds of the run, evenly spread."""
@@ -201,7 +282,7 @@ class NetworkEstimator(Sampled, Versioned):
             self._states = self._without_draws()
             said = f"{self.trace_.attrs['advice']}; until then predictions are those of no input at all"
             warnings.warn(said, SamplingWarning, skip_file_prefixes=HERE)
-        self.history_ = self._told()
+        self.history_: list[dict[str, Any]] = self._told()
         return notes
 
     def _every(self) -> NetworkStates:
@@ -267,6 +348,8 @@ class NetworkEstimator(Sampled, Versioned):
 
         slopes = self._states.rms_slopes(self._rows[0], classes)
         low, middle, high = np.quantile(slopes, [0.025, 0.5, 0.975], axis=0)
+        if len(slopes) == 1:
+            low, high = np.full((2, slopes.shape[1]), np.nan)
         table = pd.DataFrame({"slope": middle, "lower": low, "upper": high, "standardised": middle})
         names = getattr(self, "feature_names_in_", None)
         table.index = pd.Index(range(len(table)) if names is None else names, name="input")
@@ -275,6 +358,8 @@ class NetworkEstimator(Sampled, Versioned):
             if self._has_draws():
                 draws = self.trace_["posterior"][tau].values[:, self.discarded_ - self._plan.tune :]
                 table[column] = np.median(draws, axis=(0, 1)) ** -0.5
+            elif isinstance(self.fit_, NetworkEvidenceFit):
+                table[column] = [self.fit_.alpha[f"{tau[4:]}[{i}]"] ** -0.5 for i in range(len(table))]
         return table
 
     def to_pymc(self) -> Any:

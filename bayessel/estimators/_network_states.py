@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, override
 
 import numpy as np
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import logsumexp
 
 from bayessel._check import FloatArray
 from bayessel.gp import Mixture
+from bayessel.mlp.evidence_result import NetworkEvidenceFit
 from bayessel.mlp.network import Architecture, Weights, forward
 from bayessel.mlp.slopes import slopes
 
@@ -93,9 +94,30 @@ class NetworkStates:
         return found
 
 
-def probabilities(outputs: FloatArray) -> FloatArray:
-    """Class probabilities (…, C) from outputs (…, K): one output is the log odds of the second of two classes."""
-    if outputs.shape[-1] == 1:
-        p = expit(outputs)
-        return np.concatenate([1.0 - p, p], axis=-1)
-    return np.asarray(softmax(outputs, axis=-1))
+class AveragedNetworks(NetworkStates):
+    """An ensemble whose average predicts, with one noise for all errors of that average."""
+
+    @override
+    def mixture(self, X: FloatArray, noise: bool = True) -> Mixture:
+        mean = self.outputs(X).mean(axis=0, keepdims=True)
+        variances = self.noise[:1, None] if noise else np.zeros((1, 1, 1))
+        return Mixture(mean, np.broadcast_to(variances, mean.shape))
+
+
+@dataclass(frozen=True, eq=False)
+class ProbableNetwork(NetworkStates):
+    """The most probable network with Laplace's approximation about it."""
+
+    fit: NetworkEvidenceFit
+
+    @override
+    def mixture(self, X: FloatArray, noise: bool = True) -> Mixture:
+        mean, std = self.fit.predict(X, return_std=True)
+        variances = std**2 - (0.0 if noise else self.noise)
+        return Mixture(mean[None], np.maximum(variances, 0.0)[None])
+
+    @override
+    def log_probabilities(self, X: FloatArray) -> FloatArray:
+        p = np.asarray(self.fit.predict(X))
+        p = np.concatenate([1.0 - p, p], axis=1) if p.shape[1] == 1 else p
+        return np.log(np.maximum(p, np.finfo(float).tiny))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class MLPClassifier(ClassifierMixin, NetworkEstimator):
-    r"""Classification by a network of tanh units with direct connections, its weights and their precisions sampled.
+    r"""Classification by a network of tanh units with direct connections.
 
     The network of `MLPRegressor`; its output is the log odds of the second of two classes, or with more classes each
     has an output, and probabilities are their softmax. Probabilities of new rows are means over the networks. Distrust
@@ -43,7 +43,7 @@ class MLPClassifier(ClassifierMixin, NetworkEstimator):
     ----------
     classes_ : array
         Labels, sorted.
-    hidden_, weights_, trace_, discarded_, log_evidence_, kind_, status_, notes_, history_, version_
+    fit_, hidden_, weights_, trace_, discarded_, log_evidence_, kind_, status_, notes_, history_, version_
         As of `MLPRegressor`.
     relevance_ : pandas.DataFrame
         As of `MLPRegressor`, of the log odds; with more than two classes of all outputs less their mean.

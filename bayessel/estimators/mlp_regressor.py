@@ -17,7 +17,7 @@ from bayessel.estimators import _left_out
 from bayessel.estimators._door import HERE
 from bayessel.estimators._mixture_predictions import MixturePredictions
 from bayessel.estimators._network import NetworkEstimator
-from bayessel.estimators._network_states import NetworkStates
+from bayessel.estimators._network_states import AveragedNetworks, NetworkStates
 from bayessel.estimators.standardise import Standardisation
 from bayessel.gp import Mixture
 from bayessel.result import fingerprint
@@ -27,71 +27,83 @@ if TYPE_CHECKING:
 
 #: numbers of all hidden units of all networks that are held at a time
 CHUNK = 2_000_000
+#: what of a row's error its own target leaves at least
+LEAST_SHARE = 1e-3
 
 
 class MLPRegressor(NetworkEstimator, MixturePredictions):
-    r"""Regression by a network of tanh units with direct connections: mlp-mc of Rasmussen (1996).
+    r"""Regression by a network of tanh units with direct connections: mlp-mc of Rasmussen (1996), and rivals.
 
     :math:`f(x) = \sum_h v_h \tanh(\sum_i x_i u_{ih} + a_h) + \sum_i x_i w_i + b`, with a Gamma precision for each group
-    of weights and for the weights of each input. Weights and precisions are sampled, and predictions are mixtures over
-    them. Distrust it where `status_` says that chains disagree, and where the noise varies with the input or has heavy
-    tails.
+    of weights and for the weights of each input. With ``inference="mc"`` weights and precisions are sampled, and
+    predictions are mixtures over them. Distrust it where `status_` says that chains disagree, and where the noise
+    varies with the input or has heavy tails.
 
     Parameters
     ----------
-    inference : {"mc"}
-        Hamiltonian Monte Carlo for the weights, Gibbs sampling for the precisions.
+    inference : {"mc", "early-stopping", "evidence"}
+        "mc": Hamiltonian Monte Carlo for the weights, Gibbs sampling for the precisions; the one to trust.
+        "early-stopping": an ensemble without a prior (`bayessel.mlp.fit_early_stopping`), for the hurried with many
+        rows. "evidence": the most probable network, precisions of greatest evidence, Laplace's approximation about it
+        (`bayessel.mlp.fit_network_evidence`), for rows many times as many as weights.
     hidden : int or "auto"
-        Hidden units; "auto": the fewest with as many weights as rows, between 6 and 25.
+        Hidden units; "auto": the fewest with as many weights as rows, between 6 and 25; "early-stopping": as many as
+        the rows that are trained on, at most 250.
     time_budget : seconds or text such as "2m", or None
-        Sampling ends then, a third of the run is discarded, and the rest is used; `continue_fit` goes on. Compiling
-        does not count. None: `draws` are made.
+        "mc": sampling ends then, a third of the run is discarded, and the rest is used; "early-stopping": training
+        ends; `continue_fit` goes on with both. "evidence": no search is begun after it. Compiling does not count.
+        None: "mc" makes `draws`, the others as much as is usual.
     random_state : int, Generator, RandomState or None
         Seed of the chains.
     standardise : bool
         Give every real column, those of y too, median 0 and mean absolute deviation 1 inside, and inputs with two
         values the values 0 and 1: the priors are made for that. False takes the numbers as they are.
     draws, tune : int or None
-        Draws per chain after so many of tuning. None: 200 after 100; with a time budget as many as there is time for.
+        "mc": draws per chain after so many of tuning. None: 200 after 100; with a time budget as many as there is time
+        for.
     chains : int
-        Chains; with less than two nothing says whether they agree.
+        "mc": chains; with less than two nothing says whether they agree.
     n_states : int
-        Draws that predictions use, evenly spread over all that are not discarded.
+        "mc": draws that predictions use, evenly spread over all that are not discarded.
     updates_per_draw : int or None
-        Trajectories between draws. None: as many as take about 0.03 s, less where the time budget is short.
+        "mc": trajectories between draws. None: as many as take about 0.03 s, less where the time budget is short.
     cores : int or None
-        Processes; None: one per chain, as many as the machine has, or one in all for short runs.
+        "mc": processes; None: one per chain, as many as the machine has, or one in all for short runs.
     progressbar : bool
         Show how far long work is; never in pipes.
 
     Attributes
     ----------
+    fit_ : bayessel.mlp.EarlyStoppingEnsemble, bayessel.mlp.NetworkEvidenceFit or None
+        What the engine found, in standardised units; None for "mc".
     hidden_ : int
-        Hidden units in use.
+        Hidden units of the network.
     weights_ : bayessel.mlp.Weights
         Those of the networks in use, standardised units, the networks the first axis.
     relevance_ : pandas.DataFrame
         Per input the root mean square of the slope of the function along it at the training rows, in units of y over
         units of the input (``slope``, with ``lower`` and ``upper``, central 95 % over the networks), the same in
         standardised units (``standardised``: large means relevant), and the standard deviations of its weights into
-        hidden units (``hidden``) and of its direct ones (``direct``), medians of the draws. With several outputs slopes
-        are per unit of standardised outputs, squares summed. Computed when asked for.
+        hidden units (``hidden``) and of its direct ones (``direct``), medians of the draws; NaN where there is no such
+        thing. With several outputs slopes are per unit of standardised outputs, squares summed. Computed when asked
+        for.
     noise_std_ : float or (K,) array
         Standard deviation of the noise, in units of y.
     log_evidence_, kind_ : float, str
-        NaN and empty for "mc".
-    trace_ : xarray.DataTree
-        All draws after tuning, as ArviZ reads them, in standardised units; see `bayessel.models.mlp` for names. Compare
-        predictions, not weights: hidden units exchange their roles.
+        "evidence": log p(y) at the best precisions, in nats and units of y, and "laplace". NaN and empty for others.
+    trace_ : xarray.DataTree or None
+        "mc": all draws after tuning, as ArviZ reads them, in standardised units; see `bayessel.models.mlp` for names.
+        Compare predictions, not weights: hidden units exchange their roles.
     discarded_ : int
-        Draws at the beginning of each chain, those of tuning included, that predictions do not use.
+        "mc": draws at the beginning of each chain, those of tuning included, that predictions do not use.
     pareto_k_ : (N,) array
-        Once rows were left out: shapes of the tails of their importance weights; above 0.7 they are unsure.
+        "mc", once rows were left out: shapes of the tails of their importance weights; above 0.7 they are unsure.
     status_, notes_ : Status, tuple of Status
         How the fit ended, with advice; and all that can be said of it. Chains are compared by their outputs at ten rows
         and by the noise.
     history_ : list of dict
-        Per chain: draws, acceptance rate, step size, divergences.
+        "mc": per chain draws, acceptance rate, step size, divergences; of others what the engine tells of each network
+        or search.
     fingerprint_, target_fingerprint_, version_ : str
         Names of the training data and of its target; version of bayessel that fitted.
 
@@ -127,6 +139,10 @@ class MLPRegressor(NetworkEstimator, MixturePredictions):
         targets = targets if self._several else targets[:, None]
         self._fit_network(self._units.inputs(X), targets, targets.shape[1], "gaussian")
         return self
+
+    @override
+    def _log_units(self) -> float:
+        return -len(self._rows[0]) * self._units.log_scale
 
     @override
     def _finish(self) -> None:
@@ -181,7 +197,9 @@ class MLPRegressor(NetworkEstimator, MixturePredictions):
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
         """Errors of each training row predicted from all others, and the variances of those predictions.
 
-        Noise included, in units of y, of the shape of y: by importance weights of the draws, Pareto-smoothed.
+        Noise included, in units of y, of the shape of y. "mc": by importance weights of the draws, Pareto-smoothed.
+        "early-stopping": by the networks that held the row out; NaN where there is none. "evidence": as if outputs were
+        linear in the weights about the best ones, at the precisions of all rows.
         """
         mixture = self._shown(self._left_out()[0])
         y = self._units.target_shift + self._units.target_scale * self._rows[1]
@@ -194,8 +212,11 @@ class MLPRegressor(NetworkEstimator, MixturePredictions):
     def _left_out(self) -> tuple[Mixture, FloatArray]:
         """Predictions of each row from the others and their log densities (N,), standardised units."""
         check_is_fitted(self)
-        states = self._every() if self._has_draws() else self._states
         X, t = self._rows
+        if not self._samples:
+            mixture = self._left_out_by_the_fit()
+            return mixture, log_normal(t - mixture.means[0], mixture.variances[0]).sum(axis=1)
+        states = self._every() if self._has_draws() else self._states
         mixture = states.mixture(X)
         densities = log_normal(t - mixture.means, mixture.variances).sum(axis=2)
         if len(states) < _left_out.FEW_DRAWS:
@@ -205,6 +226,18 @@ class MLPRegressor(NetworkEstimator, MixturePredictions):
             warnings.warn(said, NumericalWarning, skip_file_prefixes=HERE)
         every = np.broadcast_to(log_weights[:, :, None], mixture.means.shape)
         return Mixture(mixture.means, mixture.variances, every), logsumexp(densities + log_weights, axis=0)
+
+    def _left_out_by_the_fit(self) -> Mixture:
+        """The same of an ensemble, or of a most probable network."""
+        X, t = self._rows
+        if isinstance(self._states, AveragedNetworks):
+            mean = self.fit_.held_out
+            return Mixture(mean[None], np.broadcast_to(self._states.noise[0], mean.shape)[None])
+        inside = self._states.mixture(X, noise=False)
+        noise = self._states.noise
+        # t̂ = Ht + constant with H = β J A⁻¹ Jᵀ: a row's error without it is larger by 1/(1 − H_ii)
+        share = np.maximum(1.0 - inside.variances[0] / noise, LEAST_SHARE)
+        return Mixture((t - (t - inside.means[0]) / share)[None], (noise / share)[None])
 
     @override
     def __sklearn_tags__(self) -> Any:

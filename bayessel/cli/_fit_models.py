@@ -1,0 +1,126 @@
+"""From the options of ``bayessel fit`` to an estimator, and from that to a line that says what it is."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from bayessel._check import FloatArray, one_of
+from bayessel.cli import _words as words
+
+MODELS = ("gp", "mlp", "rvm", "evidence")
+#: options of chains
+SAMPLED = ("draws", "tune", "chains")
+#: words of --covariance -> classes of bayessel.covariance
+COVARIANCES = {
+    "standard": "Standard",
+    "se": "SquaredExponential",
+    "matern12": "Matern12",
+    "matern32": "Matern32",
+    "matern52": "Matern52",
+    "rational-quadratic": "RationalQuadratic",
+    "periodic": "Periodic",
+    "arcsin": "Arcsin",
+    "linear": "Linear",
+    "bias": "Bias",
+    "noise": "Noise",
+}
+
+
+def estimator(arguments: argparse.Namespace) -> Any:
+    """The estimator the options describe; an option of another model is refused."""
+    model = one_of(arguments.model, "--model", MODELS)
+    of = {
+        "gp": ("inference", "covariance", "inducing", "time_budget", *SAMPLED),
+        "mlp": ("inference", "hidden", "time_budget", *SAMPLED),
+        "rvm": ("width",),
+        "evidence": ("width",),
+    }
+    for name in sorted({one for options in of.values() for one in options} - set(of[model])):
+        if getattr(arguments, name) is not None:
+            raise ValueError(f"--{name.replace('_', '-')} is not an option of --model {model}")
+    if model == "mlp":
+        return _network(arguments)
+    if model != "gp":
+        from bayessel.estimators import EvidenceRegressor, RVMRegressor
+
+        width = arguments.width or "fit"
+        value = width if width in ("fit", "ard") else words.number(width, "--width", float)
+        return (RVMRegressor if model == "rvm" else EvidenceRegressor)(width=value)
+    from bayessel.estimators import GPRegressor
+
+    inference = one_of(arguments.inference or "map", "--inference", ("map", "mc"))
+    options: dict[str, Any] = {"progressbar": not arguments.quiet}
+    for name in ("time_budget", *SAMPLED):
+        text = getattr(arguments, name)
+        if text is not None and inference == "map":
+            raise ValueError(f"--{name.replace('_', '-')} is for --inference mc: the mode is not sampled")
+        if text is not None:
+            options[name] = text if name == "time_budget" else words.number(text, f"--{name}", int)
+    if arguments.inducing is not None:
+        options["inducing"] = words.number(arguments.inducing, "--inducing", int)
+    covariance = None if arguments.covariance is None else parse_covariance(arguments.covariance)
+    seed = words.number(arguments.seed, "--seed", int)
+    return GPRegressor(inference, covariance, random_state=seed, **options)
+
+
+def _network(arguments: argparse.Namespace) -> Any:
+    from bayessel.estimators import MLPRegressor
+
+    inference = one_of(arguments.inference or "mc", "--inference", ("mc", "early-stopping", "evidence"))
+    options: dict[str, Any] = {"progressbar": not arguments.quiet, "time_budget": arguments.time_budget}
+    for name in SAMPLED:
+        text = getattr(arguments, name)
+        if text is not None and inference != "mc":
+            raise ValueError(f"--{name} is for --inference mc: nothing else is sampled")
+        if text is not None:
+            options[name] = words.number(text, f"--{name}", int)
+    if arguments.hidden not in (None, "auto"):
+        options["hidden"] = words.number(arguments.hidden, "--hidden", int)
+    return MLPRegressor(inference, random_state=words.number(arguments.seed, "--seed", int), **options)
+
+
+def parse_covariance(text: str) -> Any:
+    """A covariance from words joined by + and *, the products first."""
+    from functools import reduce
+    from operator import add, mul
+
+    from bayessel import covariance
+
+    def one(word: str) -> Any:
+        name = word.strip().lower()
+        if name not in COVARIANCES:
+            raise ValueError(f"--covariance knows {', '.join(COVARIANCES)}, joined by + and *; got {word.strip()!r}")
+        return getattr(covariance, COVARIANCES[name])()
+
+    return reduce(add, (reduce(mul, map(one, term.split("*"))) for term in text.split("+")))
+
+
+def facts(arguments: argparse.Namespace, estimator: Any, X: FloatArray, names: tuple[str, ...]) -> str:
+    """One line: what was fitted to what."""
+    what = {
+        "gp": "Gaussian process, hyperparameters at their mode",
+        "rvm": "relevance vector machine",
+        "evidence": "radial basis functions, one weight precision",
+    }.get(arguments.model, "")
+    if arguments.model == "mlp":
+        what = _kind_of_network(estimator)
+    trace = getattr(estimator, "trace_", None)
+    if arguments.model == "gp" and trace is not None and trace["posterior"].sizes["draw"]:
+        what = f"Gaussian process, a mixture over {len(estimator.theta_)} states of the hyperparameters"
+    if arguments.inducing is not None:
+        what = f"Gaussian process through {len(estimator.fit_.inducing)} inducing inputs, hyperparameters at their mode"
+    if arguments.covariance is not None and not estimator.covariance.noisy:
+        what += "; noise was added to the covariance"
+    few = ", ".join(names) if len(names) <= 6 else f"{names[0]} … {names[-1]}"
+    inputs = "1 input" if len(names) == 1 else f"{len(names)} inputs"
+    return f"{arguments.target} from {inputs} ({few}), {len(X)} rows; {what}"
+
+
+def _kind_of_network(estimator: Any) -> str:
+    many, size = len(estimator.weights_.bias), f"{estimator.hidden_} hidden units"
+    if estimator.inference == "evidence":
+        return f"the most probable network of {size}"
+    if estimator.inference == "early-stopping":
+        return f"{many} networks of {size}, stopped early"
+    return f"a mixture over {many} networks of {size}" if many > 1 else "no network was drawn yet"
