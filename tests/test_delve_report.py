@@ -73,6 +73,11 @@ def test_averages_are_geometric_and_fair(study):
     # a method without any density does not empty the averages of the others
     assert np.isnan(study.only(["ridge", "silent"]).averages(None, "log").iloc[0]["silent"])
     assert study.only(["ridge", "silent"]).averages(None, "log").iloc[0]["tasks"] == 5
+    # one that was not tried on some sizes does not empty the averages of the others there
+    outcomes = {unit: one for unit, one in study.outcomes.items() if unit.method == "ridge" or "32" in unit.task}
+    partly = delve.Study(study.tasks, study.methods, outcomes).only(["ridge", "shrunk"]).averages("size")
+    assert np.isnan(partly.loc[16, "shrunk"]) and partly.loc[16, "tasks"] == 2
+    assert partly.loc[32].tolist() == part.averages("size").loc[32].tolist()
     with pytest.raises(ValueError, match="no task has the attribute 'colour'"):
         study.averages("colour")
 
@@ -135,8 +140,8 @@ def test_the_page(study, tmp_path):
     best = study.verdict()
     assert best[0].startswith("Lowest squared loss, averaged over") and "Failures: ship" in best[2]
     # a study that has hardly begun has a page, too
-    empty = delve.Study(study.tasks, study.methods, {}, ("squared", "log"), remaining=9)
-    assert "9 units are not done yet" in empty.to_html(tmp_path / "e.html").read_text()
+    empty = delve.Study(study.tasks, study.methods, {}, ("squared", "log"), study.asked)
+    assert "90 units are not done yet" in empty.to_html(tmp_path / "e.html").read_text()
 
 
 def test_unknown_names(study):

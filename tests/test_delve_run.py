@@ -223,6 +223,29 @@ def test_what_is_stored_is_not_done_again(tmp_path):
     assert list(delve.Study.load(tmp_path / "s").methods) == ["a", "b"]
 
 
+def test_what_was_never_asked_for_is_not_left(tmp_path):
+    """An expensive method may be meant for small sets only."""
+    small, large = task(), task(size=32)
+    run({"cheap": Silent()}, [small, large], store=tmp_path)
+    with pytest.warns(SamplingWarning):
+        run({"dear": Noisy(seconds=0.2)}, small, store=tmp_path, time_budget=0.1)
+    loaded = delve.Study.load(tmp_path)
+    assert loaded.remaining == 3 and loaded.only(["cheap"]).remaining == 0
+    run({"dear": Noisy(seconds=0.2)}, small, store=tmp_path)
+    assert delve.Study.load(tmp_path).remaining == 0
+
+
+def test_processes_are_taken_where_they_pay(monkeypatch):
+    from bayessel.diagnostics.delve import _run
+
+    monkeypatch.setattr(_run, "_WORTH_PROCESSES", 0.0)
+    monkeypatch.setattr(_run, "_cores", lambda: 2)
+    processes = []
+    monkeypatch.setattr(_run, "Processes", lambda jobs: processes.append(jobs) or _run.Alone())
+    study = run({"a": Noisy()}, task())
+    assert processes == [2] and study.remaining == 0
+
+
 def test_a_loss_that_is_missing_is_made_up_for(tmp_path):
     book = tmp_path / "diary"
     methods = {"a": Noisy(diary=str(book))}
@@ -230,6 +253,13 @@ def test_a_loss_that_is_missing_is_made_up_for(tmp_path):
     study = run(methods, task(), store=tmp_path / "s")
     assert len(diary(book)) == 8
     assert same(study, run(methods, task()))
+
+
+class FunctionTransformerModel(Silent):
+    """Has a function among its settings."""
+
+    def __init__(self, function=None):
+        self.function = function
 
 
 def test_another_study_is_refused(tmp_path):
@@ -241,6 +271,11 @@ def test_another_study_is_refused(tmp_path):
         run({"a": Noisy(shrink=0.5)}, task(), store=tmp_path)
     with pytest.raises(ValueError, match=r"another method under the name 'a'"):
         run({"a": lambda: Silent()}, task(), store=tmp_path)
+    run({"f": lambda: Noisy(shrink=1.0), "g": FunctionTransformerModel(lambda x: x + 1.0)}, task(), store=tmp_path)
+    size = (tmp_path / "study.log").stat().st_size
+    for other in ({"f": lambda: Noisy(shrink=2.0)}, {"g": FunctionTransformerModel(lambda x: x + 2.0)}):
+        with pytest.raises(ValueError, match="another method under the name"):
+            run(other, task(), store=tmp_path)
     with pytest.raises(ValueError, match=r"random_state=0, and here it is 1"):
         run({"a": Noisy()}, task(), store=tmp_path, random_state=1)
     assert (tmp_path / "study.log").stat().st_size == size

@@ -117,6 +117,12 @@ def test_bad_tasks(arguments, said):
         Task.from_arrays(*rows(), **arguments)
 
 
+def test_targets_that_do_not_vary_have_no_unit():
+    X, y = rows()
+    with pytest.raises(ValueError, match=r"targets of test set \d of data are all 1"):
+        Task.from_arrays(X, (y > 0).astype(float), 10, test_cases=30)
+
+
 def test_a_folder_without_the_table(tmp_path):
     with pytest.raises(ValueError, match="no table"):
         load(tmp_path)

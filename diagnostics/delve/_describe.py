@@ -15,7 +15,7 @@ from bayessel.diagnostics.delve._unit import takes_size
 _PROBES = (64, 1024)
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 #: set by the study, so that they do not tell methods apart
-_OURS = ("random_state", "progressbar")
+_OURS = ("random_state", "progressbar", "cores")
 _DEEP = 8
 
 
@@ -46,13 +46,23 @@ def _said(value: Any, depth: int) -> str:
     if isinstance(value, set | frozenset):
         return "{" + ", ".join(sorted(_said(one, deeper) for one in value)) + "}"
     if hasattr(value, "__qualname__"):  # a function or a class
-        return f"{value.__module__}.{value.__qualname__}"
+        return f"{value.__module__}.{value.__qualname__}{_content(value, deeper)}"
     parameters = value.get_params(deep=False) if hasattr(value, "get_params") else getattr(value, "__dict__", None)
     name = f"{type(value).__module__}.{type(value).__qualname__}"
     if parameters is None:
         return f"{name}:{_ADDRESS.sub('', repr(value))}"
     settings = ", ".join(f"{key}={_said(parameters[key], deeper)}" for key in sorted(parameters) if key not in _OURS)
     return f"{name}({settings})"
+
+
+def _content(function: Any, depth: int) -> str:
+    """What a function of Python works with, for lambdas share a name; its bytes are others in every Python."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return ""
+    constants = [one for one in code.co_consts if not hasattr(one, "co_consts")]
+    held = [cell.cell_contents for cell in function.__closure__ or ()]
+    return _said([list(code.co_names), constants, list(function.__defaults__ or ()), held], depth)
 
 
 def difference(there: str, here: str) -> str:

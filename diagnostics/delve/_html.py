@@ -133,17 +133,20 @@ def _averages(study: Study, loss: str) -> str:
             known.setdefault(key, set()).add(value)
     body = []
     keys: list[str | None] = [None, *(key for key, values in known.items() if 1 < len(values) <= _MOST_VALUES)]
-    for key in keys:
-        for value, group in study._groups(key, loss).items():
+    for by in keys:
+        for value, group in study._groups(by, loss).items():
             least = min(mean for mean in group.means.values() if np.isfinite(mean))
             cells = "".join(_cell(number(mean), "best" if mean == least else "") for mean in group.means.values())
-            name = "all tasks" if key is None else f"{key}: {value}"
+            name = "all tasks" if by is None else f"{by}: {value}"
             body.append(f"<tr><th class=word>{escape(name)}</th><td>{group.tasks}</td>{cells}</tr>")
     if not body:
         return "<p>No averages: there is no instance that every method has losses for.</p>"
     head = ["", "tasks", *study.methods]
     kind = "Arithmetic" if loss == "log" else "Geometric"
-    said = f"<p>{kind} means over tasks, and instances of them, that every method has losses for; the best in bold.</p>"
+    said = (
+        f"<p>{kind} means over tasks, and instances of them, that every method has losses for that has any in the "
+        "group; the best in bold.</p>"
+    )
     return said + _framed(head, body)
 
 
@@ -175,7 +178,7 @@ def _times(study: Study) -> str:
         return ""
     parts = []
     loss = study.losses_kept[0]
-    if study._groups(None, loss):
+    if any(loss in one.losses for one in study.outcomes.values()):
         parts.append(_own(plot_time(study, loss), f"{loss} loss over seconds"))
     body = []
     for size in sorted({facts.size for facts in study.tasks.values()}):

@@ -189,7 +189,7 @@ def plot_time(study: Study, loss: str) -> Figure:
     average = study.only(tasks=tasks)._groups("size", loss)
     for k, method in enumerate(study.methods):
         seconds = {size: _seconds(study, method, [t for t in tasks if study.tasks[t].size == size]) for size in sizes}
-        at = [size for size in sizes if np.isfinite(seconds[size])]
+        at = [s for s in sizes if np.isfinite(seconds[s]) and s in average and np.isfinite(average[s].means[method])]
         x, y = [seconds[size] for size in at], [average[size].means[method] for size in at]
         axes.plot(x, y, "-o", ms=3.5, lw=1.0, color=colour(k))
         if at:
@@ -220,12 +220,13 @@ def _seconds(study: Study, method: str, tasks: Sequence[str]) -> float:
 
 def _full(study: Study, loss: str) -> tuple[list[int], list[str]]:
     """Sizes that at least half as many prototasks have as any size; tasks of the prototasks that have all of them."""
-    there = [study.tasks[name] for name in study._fair(loss)]
+    seen = {unit.task for unit, one in study.outcomes.items() if loss in one.losses}
+    there = [facts for name, facts in study.tasks.items() if name in seen]
     by_size: dict[int, set[str]] = {}
     for facts in there:
         by_size.setdefault(facts.size, set()).add(facts.prototask)
     if not by_size:
-        raise ValueError(f"there is no instance that every method has {loss} losses for: nothing to average")
+        raise ValueError(f"there are no {loss} losses to average")
     most = max(map(len, by_size.values()))
     sizes = sorted(size for size, names in by_size.items() if 2 * len(names) >= most)
     while not (full := set.intersection(*(by_size[size] for size in sizes))):

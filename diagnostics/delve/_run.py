@@ -16,7 +16,7 @@ from bayessel._check import as_count, as_flag, as_seconds, one_of
 from bayessel.diagnostics.delve._crew import Alone, Cluster, Crew, Processes
 from bayessel.diagnostics.delve._describe import description, difference
 from bayessel.diagnostics.delve._losses import LOSSES
-from bayessel.diagnostics.delve._store import Contents, Store, TaskFacts
+from bayessel.diagnostics.delve._store import Asked, Contents, Store, TaskFacts
 from bayessel.diagnostics.delve._study import Study
 from bayessel.diagnostics.delve._task import Task
 from bayessel.diagnostics.delve._unit import Outcome, Unit
@@ -99,7 +99,8 @@ def run(
     retry, shown = as_flag(retry_failures, "retry_failures"), as_flag(progressbar, "progressbar")
     book = _Book(store, seed)
     try:
-        book.note(given, said)
+        asked = {(method, name): _wanted(task, chosen) for method in said for name, task in given.items()}
+        book.note(given, said, asked)
         units = _units(given, methods)
         pending = [unit for unit in units if not book.has(unit, _wanted(given[unit.task], chosen), retry)]
         work = _Work(methods, given, chosen, seed, book, crew, jobs, budget, shown)
@@ -108,15 +109,15 @@ def run(
         book.close()
     outcomes = {unit: book.contents.outcomes[unit] for unit in units if unit in book.contents.outcomes}
     facts = {name: book.contents.tasks[name] for name in given}
-    left = len([unit for unit in units if not book.has(unit, _wanted(given[unit.task], chosen), False)])
+    study = Study(facts, said, outcomes, chosen, asked, seed, work.interrupted)
     if work.out_of_time:
         warnings.warn(
-            f"the time budget was over with {left} of {len(units)} units to do; the same call with the same store goes "
-            "on with them",
+            f"the time budget was over with {study.remaining} of {len(units)} units to do; the same call with the same "
+            "store goes on with them",
             SamplingWarning,
             stacklevel=2,
         )
-    return Study(facts, said, outcomes, chosen, seed=seed, interrupted=work.interrupted, remaining=left)
+    return study
 
 
 class _Work:
@@ -190,8 +191,8 @@ class _Book:
         self._store = None if folder is None else Store(folder, seed)
         self.contents = Contents(seed) if self._store is None else self._store.contents
 
-    def note(self, tasks: Mapping[str, Task], methods: Mapping[str, str]) -> None:
-        """Note tasks and methods; refuse other ones than are known under a name, before anything is written."""
+    def note(self, tasks: Mapping[str, Task], methods: Mapping[str, str], asked: Asked) -> None:
+        """Note what is asked of whom; other tasks or methods than are known under a name are refused before that."""
         known = self.contents
         for name, task in tasks.items():
             if name in known.tasks and known.tasks[name].hash != task.hash:
@@ -206,26 +207,23 @@ class _Book:
                     f"the store has another method under the name {name!r}: {difference(known.methods[name], said)}; "
                     "give the same settings, another name, or another store"
                 )
-        for name, task in tasks.items():
-            if name not in known.tasks:
-                facts = TaskFacts.of(task)
-                if self._store is None:
-                    known.tasks[name] = facts
-                else:
-                    self._store.add_task(facts)
-        for name, said in methods.items():
-            if name not in known.methods:
-                if self._store is None:
-                    known.methods[name] = said
-                else:
-                    self._store.add_method(name, said)
+        fresh = [TaskFacts.of(task) for name, task in tasks.items() if name not in known.tasks]
+        others = {name: said for name, said in methods.items() if name not in known.methods}
+        if self._store is None:
+            known.tasks |= {facts.name: facts for facts in fresh}
+            known.methods |= others
+            known.asked |= asked
+        else:
+            for facts in fresh:
+                self._store.add_task(facts)
+            for name, said in others.items():
+                self._store.add_method(name, said)
+            self._store.ask(asked)
 
     def has(self, unit: Unit, losses: tuple[str, ...], retry: bool) -> bool:
         """Whether a unit is done."""
         outcome = self.contents.outcomes.get(unit)
-        if outcome is None or (retry and outcome.failures):
-            return False
-        return bool(outcome.error) or all(loss in outcome.losses or loss in outcome.missing for loss in losses)
+        return outcome is not None and not (retry and outcome.failures) and outcome.covers(losses)
 
     def enter(self, unit: Unit, outcome: Outcome) -> None:
         """Note an outcome."""

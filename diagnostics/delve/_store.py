@@ -21,6 +21,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel._journal import Lock, packed, read_header, records, sync, write_header
+from bayessel.diagnostics.delve._losses import LOSSES
 from bayessel.diagnostics.delve._task import Attribute, Task
 from bayessel.diagnostics.delve._unit import Outcome, Unit
 from bayessel.errors import StoreWarning
@@ -75,6 +76,10 @@ class TaskFacts:
         )
 
 
+#: losses that were asked for, by method and task
+Asked = dict[tuple[str, str], tuple[str, ...]]
+
+
 @dataclass
 class Contents:
     """All that is known of a study."""
@@ -83,6 +88,7 @@ class Contents:
     tasks: dict[str, TaskFacts] = field(default_factory=dict)
     methods: dict[str, str] = field(default_factory=dict)
     outcomes: dict[Unit, Outcome] = field(default_factory=dict)
+    asked: Asked = field(default_factory=dict)
 
 
 class Store:
@@ -163,6 +169,14 @@ class Store:
         self._append({"method": name, "is": said}, [])
         self.contents.methods[name] = said
 
+    def ask(self, asked: Asked) -> None:
+        """Note what is to be done, if that is news."""
+        merged = {pair: _joined(self.contents.asked.get(pair, ()), losses) for pair, losses in asked.items()}
+        news = {pair: losses for pair, losses in merged.items() if self.contents.asked.get(pair) != losses}
+        if news:
+            self._append({"asked": [[*pair, list(losses)] for pair, losses in news.items()]}, [])
+            self.contents.asked |= news
+
     def add(self, unit: Unit, outcome: Outcome) -> None:
         """Note what became of a unit; it is on the disk when this returns."""
         line = asdict(outcome) | {"losses": list(outcome.losses)}
@@ -223,12 +237,18 @@ def _enter(contents: Contents, payload: bytes) -> None:
         contents.tasks[said["name"]] = TaskFacts(**said, targets=numbers.reshape(line["shape"]))
     elif "method" in line:
         contents.methods[line["method"]] = line["is"]
+    elif "asked" in line:
+        contents.asked |= {(method, task): tuple(losses) for method, task, losses in line["asked"]}
     else:
         method, task, instance = line["unit"]
         names = line["outcome"]["losses"]
         parts = np.split(numbers, len(names)) if names else []
         losses = dict(zip(names, parts, strict=True))
         contents.outcomes[Unit(method, task, instance)] = Outcome(**line["outcome"] | {"losses": losses})
+
+
+def _joined(some: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(loss for loss in LOSSES if loss in some or loss in more)
 
 
 def _versions() -> dict[str, str]:

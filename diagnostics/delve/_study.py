@@ -15,7 +15,7 @@ import pandas as pd
 from bayessel._check import FloatArray, as_fraction, one_of
 from bayessel.diagnostics.delve._hierarchical import Hierarchical, hierarchical
 from bayessel.diagnostics.delve._losses import LOSSES
-from bayessel.diagnostics.delve._store import Contents, Store, TaskFacts, read
+from bayessel.diagnostics.delve._store import Asked, Store, TaskFacts, read
 from bayessel.diagnostics.delve._task import Attribute
 from bayessel.diagnostics.delve._two_way import TwoWay, two_way
 from bayessel.diagnostics.delve._unit import Outcome, Unit
@@ -54,20 +54,29 @@ class Study:
         By (method, task, instance).
     losses_kept : tuple of str
         Losses that were asked for.
+    asked : dict
+        Losses asked for, by (method, task).
     seed : int
     interrupted : bool
         Ctrl-C ended it.
-    remaining : int
-        Units that were asked for and are not done.
     """
 
     tasks: dict[str, TaskFacts]
     methods: dict[str, str]
     outcomes: dict[Unit, Outcome] = field(repr=False)
     losses_kept: tuple[str, ...] = LOSSES
+    asked: Asked = field(default_factory=dict, repr=False)
     seed: int = 0
     interrupted: bool = False
-    remaining: int = 0
+
+    @property
+    def remaining(self) -> int:
+        """Units that were asked for and are not done."""
+        return sum(
+            (found := self.outcomes.get(Unit(method, task, i))) is None or not found.covers(losses)
+            for (method, task), losses in self.asked.items()
+            for i in range(self.tasks[task].n_instances)
+        )
 
     # --- what there is ------------------------------------------------------------------------------------------------
 
@@ -76,10 +85,8 @@ class Study:
         """Read a store, also while a study is writing to it."""
         contents = read(folder)
         kept = {loss for one in contents.outcomes.values() for loss in (*one.losses, *one.missing)}
-        total = sum(task.n_instances for task in contents.tasks.values()) * len(contents.methods)
         losses = tuple(loss for loss in LOSSES if loss in kept) or LOSSES
-        left = total - len(contents.outcomes)
-        return cls(contents.tasks, contents.methods, contents.outcomes, losses, contents.seed, remaining=left)
+        return cls(contents.tasks, contents.methods, contents.outcomes, losses, contents.asked, contents.seed)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write everything into a new store, which a study can go on with."""
@@ -91,6 +98,7 @@ class Study:
                 store.add_task(facts)
             for name, said in self.methods.items():
                 store.add_method(name, said)
+            store.ask(self.asked)
             for unit, outcome in self.outcomes.items():
                 store.add(unit, outcome)
         finally:
@@ -101,9 +109,10 @@ class Study:
         names = list(self.methods) if methods is None else [self._method(name) for name in methods]
         chosen = self._chosen(tasks)
         outcomes = {unit: one for unit, one in self.outcomes.items() if unit.method in names and unit.task in chosen}
-        contents = Contents(self.seed, {name: self.tasks[name] for name in chosen}, {n: self.methods[n] for n in names})
-        left = sum(task.n_instances for task in contents.tasks.values()) * len(names) - len(outcomes)
-        return Study(contents.tasks, contents.methods, outcomes, self.losses_kept, self.seed, remaining=left)
+        asked = {pair: losses for pair, losses in self.asked.items() if pair[0] in names and pair[1] in chosen}
+        tasks_kept = {name: self.tasks[name] for name in chosen}
+        methods_kept = {name: self.methods[name] for name in names}
+        return Study(tasks_kept, methods_kept, outcomes, self.losses_kept, asked, self.seed, self.interrupted)
 
     def losses(self, loss: str, method: str, task: str) -> FloatArray:
         """Standardised losses (I, J) of a method, one row per instance that it has them for."""
@@ -219,8 +228,8 @@ class Study:
         """Average losses over tasks with the same attribute.
 
         Geometric means of squared and absolute losses, so that each task counts alike; arithmetic means of log losses,
-        which can be negative. Only instances count that every method has losses for, and the column ``tasks`` says how
-        many tasks have any; a method without a single loss is left out of this, and has NaN.
+        which can be negative. Within a group only instances count that every method has losses for, and the column
+        ``tasks`` says how many tasks have any; a method without a single loss in the group is left out, and has NaN.
 
         Parameters
         ----------
@@ -234,17 +243,19 @@ class Study:
 
     def _groups(self, by: str | None, loss: str) -> dict[Attribute, Group]:
         """Average losses of each method, by the value of an attribute."""
-        fair = self._fair(self._loss(loss))
         known = {name: "all" if by is None else facts.attributes.get(by) for name, facts in self.tasks.items()}
         if all(value is None for value in known.values()):
             there = sorted({key for facts in self.tasks.values() for key in facts.attributes})
             raise ValueError(f"no task has the attribute {by!r}; there are {', '.join(map(repr, there))}")
-        parts: dict[Attribute, list[dict[str, float]]] = {}
-        for name, means in fair.items():
-            if (value := known[name]) is not None:
-                parts.setdefault(value, []).append(means)
-        ordered = sorted(parts, key=lambda value: (isinstance(value, str), value))
-        return {value: Group(len(parts[value]), self._averaged(parts[value], loss)) for value in ordered}
+        parts: dict[Attribute, list[str]] = {}
+        for name, value in known.items():
+            if value is not None:
+                parts.setdefault(value, []).append(name)
+        groups = {}
+        for value in sorted(parts, key=lambda value: (isinstance(value, str), value)):
+            if fair := self._fair(self._loss(loss), parts[value]):
+                groups[value] = Group(len(fair), self._averaged(list(fair.values()), loss))
+        return groups
 
     def _averaged(self, rows: list[dict[str, float]], loss: str) -> dict[str, float]:
         values = np.array([[row.get(method, np.nan) for method in self.methods] for row in rows])
@@ -252,12 +263,12 @@ class Study:
             average = values.mean(axis=0) if loss == "log" else np.exp(np.log(values).mean(axis=0))
         return dict(zip(self.methods, map(float, average), strict=True))
 
-    def _fair(self, loss: str) -> dict[str, dict[str, float]]:
-        """Mean losses by task and method, over the instances that all methods have that have any anywhere."""
-        found = {name: {task: self._losses(loss, name, task) for task in self.tasks} for name in self.methods}
+    def _fair(self, loss: str, tasks: Iterable[str]) -> dict[str, dict[str, float]]:
+        """Mean losses by task and method, over the instances that all methods have that have any on these tasks."""
+        found = {name: {task: self._losses(loss, name, task) for task in tasks} for name in self.methods}
         able = [name for name, by_task in found.items() if any(rows for rows, _ in by_task.values())]
         means = {}
-        for task in self.tasks:
+        for task in tasks:
             common = set.intersection(*(set(found[name][task][0]) for name in able)) if able else set()
             if common:
                 kept = {name: [k for k, i in enumerate(found[name][task][0]) if i in common] for name in able}

@@ -250,6 +250,12 @@ class Task:
         order = _order(n, seed)
         train = order[: count * size].reshape(count, size)
         test = order[bound : bound + sets * cases].reshape(sets, cases)
+        if (same := np.ptp(prototask.y[test], axis=1) == 0.0).any():
+            first = int(np.argmax(same))
+            raise ValueError(
+                f"the targets of test set {first} of {prototask.name} are all {prototask.y[test[first]][0]:g}: "
+                "there is no unit for losses; take more test cases, or another seed"
+            )
         task = cls(prototask, size, train, test[0] if common else test, seed)
         if hash is not None:
             task.check(hash)

@@ -7,7 +7,7 @@ import random
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -23,6 +23,8 @@ from bayessel.diagnostics.delve._task import Instance
 
 #: warnings kept of a unit, and characters of each
 _WARNINGS, _LENGTH = 5, 300
+#: settings of this library's estimators that do not change their numbers
+_FIXED = {"progressbar": False, "cores": 1}
 #: begins the reason why there is no loss, where that is an error
 FAILED = "failed: "
 
@@ -72,6 +74,10 @@ class Outcome:
     cpu_seconds: float = np.nan
     memory: float = np.nan
     interrupted: bool = False
+
+    def covers(self, losses: Iterable[str]) -> bool:
+        """Whether there is an answer for each of these losses, be it that there is none."""
+        return bool(self.error) or all(loss in self.losses or loss in self.missing for loss in losses)
 
     @property
     def failures(self) -> dict[str, str]:
@@ -192,7 +198,7 @@ def takes_size(factory: Callable[..., Any]) -> bool:
 
 
 def _prepare(model: Any, seed: int) -> None:
-    """Give every part its seed, and no progress bar: the study shows one."""
+    """Give every part its seed; no progress bar, for the study shows one; and one core, for units share them."""
     if not hasattr(model, "get_params"):
         return
     values: dict[str, Any] = {}
@@ -200,8 +206,8 @@ def _prepare(model: Any, seed: int) -> None:
         last = name.rpartition("__")[2]
         if last == "random_state":
             values[name] = seed
-        elif last == "progressbar":
-            values[name] = False
+        elif last in _FIXED:
+            values[name] = _FIXED[last]
     if values:
         model.set_params(**values)
 
