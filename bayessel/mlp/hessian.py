@@ -185,13 +185,15 @@ def newton(
         if steps == 0:
             return Found(at, value, J, GN, A, full, damping, False)
         steps -= 1
+        length = 0.3
         while True:
             damped = full if damping == 0.0 else peak(A, scale, damping)
             if damped is not None:
                 step = -damped.solve(g)
                 promised = -float(g @ step + 0.5 * step @ A @ step)
                 if full is None and (promised <= tol or damping > 1.0):  # a saddle, or close to one
-                    away, gain = _downhill(A, scale, g, 0.3 / (1.0 + damping))
+                    away, gain = _downhill(A, scale, g, length)
+                    length *= 0.2
                     if gain > promised:
                         step, promised = away, gain
                 new_value, new = look(problem, at.q + step, beta)
