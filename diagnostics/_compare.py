@@ -12,6 +12,7 @@ from bayessel._check import FloatArray, as_flag, as_positive, one_of
 from bayessel._formulas import from_sums, log_normal
 from bayessel.diagnostics._criteria import CRITERIA
 from bayessel.diagnostics._mdl import FLAGS, precision_code_length, weight_code_length
+from bayessel.diagnostics._network import NetworkReading, is_network, read_network
 from bayessel.diagnostics._process import ProcessReading, is_process, read_process
 from bayessel.diagnostics._reading import Reading, read, unwrap
 from bayessel.errors import DataMismatchError
@@ -19,7 +20,7 @@ from bayessel.errors import DataMismatchError
 COLUMNS = ("evidence", "model-evidence", "mdl-w", "mdl-alpha", "loo", "elpd-loo", "gcv", "bic")
 #: numbers that describe a fit rather than judge it; ranked by one of them, the smallest comes first
 DESCRIPTIONS = ("gamma", "n_basis", "noise_std")
-#: columns that only Gaussian processes have: the Monte Carlo error of a sampled evidence, and what sort it is
+#: columns of Gaussian processes and networks alone: the Monte Carlo error of a sampled evidence, and what sort it is
 _ORDER = (
     "evidence",
     "kind",
@@ -55,14 +56,15 @@ def compare(
     Parameters
     ----------
     fits
-        Name -> fit: results of `fit_rvm`, `fit_evidence`, `fit_ridge`, `fit_map`, or fitted estimators, alone or in a
-        pipeline.
+        Name -> fit: results of `fit_rvm`, `fit_evidence`, `fit_ridge`, `fit_map`, `fit_network_evidence`, or fitted
+        estimators, alone or in a pipeline.
     by
         Column to rank by: ``"evidence"``, ``"model-evidence"``, ``"elpd-loo"`` (higher is better), ``"mdl-w"``,
         ``"mdl-alpha"``, ``"loo"``, ``"gcv"``, ``"bic"``, ``"gamma"``, ``"n_basis"``, ``"noise_std"`` (lower is better).
     allow_mixed
         Rank evidences of different kinds all the same (``"type2"``: at the best precisions; ``"plug-in"``: at those
-        that another criterion chose, which is never more; ``"bound"``, of inducing inputs, which is less). The column
+        that another criterion chose, which is never more; ``"bound"``, of inducing inputs, which is less;
+        ``"laplace"``, of networks at the best precisions, their weights integrated out by Laplace's method). The column
         ``kind`` tells them apart. Model evidences are ``"third-level"`` (of linear models: without constants that all
         of them share), ``"laplace"``, ``"laplace-bound"`` or ``"sampled"`` (of Gaussian processes, with proper priors).
     delta_w, delta_alpha, flags
@@ -81,6 +83,8 @@ def compare(
         ``inference="mc"`` by `bridge_sampling` from the draws (one likelihood for each draw, and as many again); then
         ``model-evidence_se`` is the Monte Carlo error, and ``model-evidence_kind`` says which it is. ``gamma``,
         ``gcv`` and ``bic`` are then those of the mode; ``loo``, ``elpd-loo`` and ``noise_std`` of all draws.
+        A network has ``evidence`` with ``inference="evidence"`` alone, and ``loo`` and ``elpd-loo`` as its
+        ``leave_one_out`` says; rank networks of other kinds by these.
 
     Raises
     ------
@@ -112,7 +116,7 @@ def compare(
     if by in _OF_EVIDENCE and not as_flag(allow_mixed, "allow_mixed"):
         _refuse_mixed_kinds(readings, by)
     rows = [
-        at.row() if isinstance(at, ProcessReading) else _row(at, unwrap(fit)[0], *settings)
+        at.row() if isinstance(at, ProcessReading | NetworkReading) else _row(at, unwrap(fit)[0], *settings)
         for at, fit in zip(readings.values(), fits.values(), strict=True)
     ]
     table = pd.DataFrame(rows, index=pd.Index(list(readings), name="fit"))
@@ -128,8 +132,10 @@ def compare(
     return table.loc[best_first]
 
 
-def _read(fit: Any, name: str) -> Reading | ProcessReading:
+def _read(fit: Any, name: str) -> Reading | ProcessReading | NetworkReading:
     inner, piped = unwrap(fit)
+    if is_network(inner):
+        return read_network(inner, piped)
     return read_process(inner, piped) if is_process(inner) else read(fit, name)
 
 
@@ -168,7 +174,7 @@ def _leave_one_out(at: Reading, fitted: Any) -> tuple[FloatArray, FloatArray] | 
     return at.result.posterior.leave_one_out() if at.result.spectrum.U is not None else None
 
 
-def _refuse_different_data(readings: Mapping[str, Reading | ProcessReading]) -> None:
+def _refuse_different_data(readings: Mapping[str, Reading | ProcessReading | NetworkReading]) -> None:
     """Targets must be the same, and so must the inputs wherever two fits know theirs."""
     for attribute, what in (("target_fingerprint", "targets"), ("data_fingerprint", "data")):
         known = [(name, getattr(at, attribute)) for name, at in readings.items() if getattr(at, attribute) is not None]
@@ -184,7 +190,7 @@ def _refuse_different_data(readings: Mapping[str, Reading | ProcessReading]) -> 
         raise DataMismatchError(f"the fits have different numbers of rows: {sorted(sizes)}")
 
 
-def _refuse_mixed_kinds(readings: Mapping[str, Reading | ProcessReading], by: str) -> None:
+def _refuse_mixed_kinds(readings: Mapping[str, Reading | ProcessReading | NetworkReading], by: str) -> None:
     kinds: dict[str, str] = {}
     for name, at in readings.items():
         if kind := _kind(at, by):  # empty: there is no number to rank
@@ -197,11 +203,11 @@ def _refuse_mixed_kinds(readings: Mapping[str, Reading | ProcessReading], by: st
         )
 
 
-def _kind(at: Reading | ProcessReading, by: str) -> str:
+def _kind(at: Reading | ProcessReading | NetworkReading, by: str) -> str:
     """What sort of number a fit has in column `by`."""
     if by != "model-evidence":
         return at.kind
-    if isinstance(at, ProcessReading):
+    if isinstance(at, ProcessReading | NetworkReading):
         return at.third_kind
     # of a linear model: flat priors over logarithms, whose widths are left out
     return "third-level" if at.kind == "type2" else at.kind

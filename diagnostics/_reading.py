@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel.diagnostics._network import is_network
 from bayessel.diagnostics._process import is_process
 from bayessel.result import Status, fingerprint
 
@@ -69,6 +70,11 @@ def read(fitted: Any, name: str = "fitted") -> Reading:
         raise TypeError(
             f"{name} is a Gaussian process, which has no functions to count and no weights to send; `compare` has what "
             "can be said of it"
+        )
+    if is_network(estimator):
+        raise TypeError(
+            f"{name} is a network, which has no functions to count and no weights to send; `compare` has what can be "
+            "said of it"
         )
     result = _engine_result(estimator, name)
     spectrum = getattr(result, "spectrum", None)

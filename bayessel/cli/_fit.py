@@ -172,7 +172,7 @@ def _show(console: Console, facts: str, numbers: dict[str, str], relevance: Any)
     console.print()
     if relevance is not None:
         what = "length" if "length" in relevance else "slope"
-        columns = (what, "lower", "upper", "standardised")
+        columns = [name for name in (what, "lower", "upper", "standardised") if relevance[name].notna().any()]
         table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
         for name in ("input", *columns):
             table.add_column(name, justify="left" if name == "input" else "right", no_wrap=True)

@@ -74,11 +74,14 @@ class NetworkStates:
 
     def log_probabilities(self, X: FloatArray) -> FloatArray:
         """Log probability of each class, (n, C): the mean over the networks of their probabilities."""
+        return np.asarray(logsumexp(self.log_probabilities_of_each(X), axis=0) - np.log(len(self)))
+
+    def log_probabilities_of_each(self, X: FloatArray) -> FloatArray:
+        """Log probability of each class by each network, (S, n, C)."""
         f = self.outputs(X)
         if f.shape[2] == 1:  # one output is the log odds of the second class
             f = np.concatenate([np.zeros_like(f), f], axis=2)
-        log_p = f - logsumexp(f, axis=2, keepdims=True)
-        return np.asarray(logsumexp(log_p, axis=0) - np.log(len(self)))
+        return np.asarray(f - logsumexp(f, axis=2, keepdims=True))
 
     def rms_slopes(self, X: FloatArray, classes: bool = False) -> FloatArray:
         """Root mean square of each network's slope along each input, over the rows of X: (S, D).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, Self, override
 
 import numpy as np
@@ -13,9 +14,11 @@ from sklearn.utils.validation import _check_y, check_consistent_length, check_is
 
 from bayessel._check import FloatArray, check_magnitude
 from bayessel._numerics import few_threads
-from bayessel.estimators._door import validated
+from bayessel.errors import NumericalWarning
+from bayessel.estimators import _left_out
+from bayessel.estimators._door import HERE, validated
 from bayessel.estimators._network import NetworkEstimator
-from bayessel.estimators._network_states import NetworkStates
+from bayessel.estimators._network_states import NetworkStates, ProbableNetwork
 from bayessel.estimators.mlp_regressor import CHUNK
 from bayessel.estimators.standardise import Standardisation
 from bayessel.models._mlp import MOST_CLASSES
@@ -47,8 +50,8 @@ class MLPClassifier(ClassifierMixin, NetworkEstimator):
         As of `MLPRegressor`.
     relevance_ : pandas.DataFrame
         As of `MLPRegressor`, of the log odds; with more than two classes of all outputs less their mean.
-    fingerprint_ : str
-        Name of the training data, labels counted from 0.
+    fingerprint_, target_fingerprint_ : str
+        Names of the training data and of its labels, counted from 0.
 
     Examples
     --------
@@ -82,7 +85,7 @@ class MLPClassifier(ClassifierMixin, NetworkEstimator):
             raise ValueError(f"y must have at most {MOST_CLASSES} classes, got {many}; try MLPRegressor")
         self._check_parameters()
         self._units = Standardisation.of(X, codes) if self.standardise else Standardisation.none(X.shape[1])
-        self.fingerprint_ = fingerprint(X, codes)
+        self.fingerprint_, self.target_fingerprint_ = fingerprint(X, codes), fingerprint(codes)
         kind = "logistic" if many == 2 else "softmax"
         self._fit_network(self._units.inputs(X), codes, 1 if many == 2 else many, kind)
         return self
@@ -135,6 +138,30 @@ class MLPClassifier(ClassifierMixin, NetworkEstimator):
         check_consistent_length(log_p, labels)
         place = np.clip(np.searchsorted(self.classes_, labels), 0, len(self.classes_) - 1)
         return np.where(self.classes_[place] == labels, log_p[np.arange(len(log_p)), place], -np.inf)
+
+    def log_leave_one_out(self) -> FloatArray:
+        """log p(y_n | x_n, all other rows) of each training row, in nats.
+
+        "mc": by importance weights of the draws, Pareto-smoothed. "early-stopping": by the networks that held the row
+        out, NaN where there is none. "evidence": NaN; rows of a validation set tell.
+        """
+        check_is_fitted(self)
+        X, codes = self._rows
+        rows = np.arange(len(X))
+        if self._samples:
+            states = self._every() if self._has_draws() else self._states
+            densities = states.log_probabilities_of_each(X)[:, rows, codes]
+            if len(states) < _left_out.FEW_DRAWS:
+                return np.asarray(logsumexp(densities, axis=0) - np.log(len(states)))
+            log_weights, self.pareto_k_ = _left_out.weights(densities)
+            if said := _left_out.doubts(self.pareto_k_, len(states)):
+                warnings.warn(said, NumericalWarning, skip_file_prefixes=HERE)
+            return np.asarray(logsumexp(densities + log_weights, axis=0))
+        if isinstance(self._states, ProbableNetwork):
+            return np.full(len(X), np.nan)
+        p = self.fit_.held_out
+        p = np.concatenate([1.0 - p, p], axis=1) if p.shape[1] == 1 else p
+        return np.log(np.maximum(p[rows, codes], np.finfo(float).tiny))
 
     @property
     def relevance_(self) -> pd.DataFrame:
