@@ -1,6 +1,6 @@
 """Differences of losses of two methods on several tasks, robust: a hierarchical PyMC model with Student residuals.
 
-For case j of training set i of task k (Rasmussen 1996, eq. 2.5, with tasks above and heavy tails below)
+For case j of training set i of task k (Rasmussen 1996, eq. 2.8, with tasks above and heavy tails below)
 
     y_kij = m_ki + σ_k t_ν,    m_ki = μ_k + ω_k z_ki,    z_ki ~ N(0, 1),    μ_k ~ N(μ₀, τ²).
 """

@@ -97,7 +97,8 @@ def mlp(
         # data are shared variables: constants would enter the key of the compiled code, one compilation per data set
         X_data = pm.Data("X", inputs, dims=("row", "input"))
         t_data = pm.Data("t_data", target, dims=("row", "output")[: target.ndim])
-        f = network_outputs(*_declare_weights(belief), X_data)[0]
+        made: Any = network_outputs(*_declare_weights(belief), X_data)
+        f = made[0]
         _observe(kind, f if target.ndim == 2 or kind == "softmax" else f[:, 0], t_data, belief, target.ndim)
         for variable in model.free_RVs:
             variable.tag.network = {"prior": belief, "likelihood": kind}  # for `bs.steps`: one sweep over all of them

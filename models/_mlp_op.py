@@ -58,7 +58,8 @@ class Network(Op):
         by_f, by_Z = cotangents
         if not isinstance(by_Z.type, DisconnectedType):  # somebody uses Z itself, or asks for second derivatives
             return [*_written_out(plain, inputs, range(5), cotangents), disconnected_type()]
-        return [*backward_pass(inputs[3], inputs[5], outputs[1], by_f), disconnected_type()]
+        found: Any = backward_pass(inputs[3], inputs[5], outputs[1], by_f)
+        return [*found, disconnected_type()]
 
 
 class BackwardPass(Op):

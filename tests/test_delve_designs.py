@@ -21,7 +21,7 @@ def with_moments(mean, sigma_a, sigma_e, n_sets, n_cases, seed=0):
 
 
 def test_worked_example_of_the_thesis():
-    """Rasmussen (1996, section 2.5): k nearest neighbours against the linear method."""
+    """Rasmussen (1996, section 2.4): k nearest neighbours against the linear method."""
     y = with_moments(-39.9114, 15.38834, 271.5414, 4, 256)
     result = hierarchical(y)
     assert result.mean == pytest.approx(-39.9114, abs=1e-10)

@@ -106,18 +106,17 @@ def sweep(rng: np.random.Generator, cases: Cases, belief: Belief, state: State) 
     )
     found = [pooled(average[part], variance[part] + one**2) for part, one in zip(cases.of_task, omega, strict=True)]
     centre, spread2 = np.array([one[0] for one in found]), np.array([one[1] for one in found])
+    tau, mu_all = s.tau, s.mu_all
     if len(omega) > 1:
         tau = _size_of_effects(rng, s.tau, centre, spread2, 0.0, belief.flat, belief.tau)
         mean, wide = pooled(centre, spread2 + tau**2)
-        mu_all = _normal(rng, mean, wide, 0.0, belief.flat**2)
-    else:
-        tau, mu_all = s.tau, s.mu_all
+        mu_all = float(_normal(rng, mean, wide, 0.0, belief.flat**2))
     mu = _normal(rng, centre, spread2, mu_all, tau**2)
     # z itself and not m − μ over ω: ω may be tiny
     w = omega[cases.task_of_set]
     gain = 1.0 / (variance + w**2)
     z = w * gain * (average - mu[cases.task_of_set]) + np.sqrt(variance * gain) * rng.standard_normal(len(w))
-    return State(float(mu_all), float(tau), mu, omega, z, sigma, excess)
+    return State(mu_all, tau, mu, omega, z, sigma, excess)
 
 
 def pooled(values: FloatArray, variances: FloatArray) -> tuple[float, float]:

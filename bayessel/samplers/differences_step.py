@@ -85,7 +85,7 @@ class DifferencesGibbs(BlockedStep):
                 float(np.exp(at["nu_minus_one"])) if "nu_minus_one" in at else self._excess,
             ),
         )
-        values = dict(zip(NAMES, found, strict=True))
+        values: dict[str, Any] = dict(zip(NAMES, found, strict=True))
         for name in ("tau", "omega", "sigma", "nu_minus_one"):
             values[name] = np.log(values[name])
         new = dict(point)  # the same order of keys: the trace relies on it

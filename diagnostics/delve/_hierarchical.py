@@ -1,4 +1,4 @@
-"""Hierarchical design: each training set has test cases of its own (Rasmussen 1996, section 2.5)."""
+"""Hierarchical design: each training set has test cases of its own (Rasmussen 1996, section 2.4)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def hierarchical(losses: npt.ArrayLike, against: npt.ArrayLike | None = None) ->
 
     References
     ----------
-    Rasmussen (1996), Evaluation of Gaussian Processes and other Methods for Non-linear Regression, section 2.5.
+    Rasmussen (1996), Evaluation of Gaussian Processes and other Methods for Non-linear Regression, section 2.4.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Two-way design: all training sets share one test set (Rasmussen 1996, section 2.6)."""
+"""Two-way design: all training sets share one test set (Rasmussen 1996, section 2.5)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def two_way(losses: npt.ArrayLike, against: npt.ArrayLike | None = None) -> TwoW
 
     References
     ----------
-    Rasmussen (1996), Evaluation of Gaussian Processes and other Methods for Non-linear Regression, section 2.6.
+    Rasmussen (1996), Evaluation of Gaussian Processes and other Methods for Non-linear Regression, section 2.5.
 
     Examples
     --------
