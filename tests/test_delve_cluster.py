@@ -9,6 +9,7 @@ from functools import partial
 
 import pytest
 
+from bayessel.cli import main
 from bayessel.diagnostics import delve
 from tests.delve_toys import Failing, Fatal, Noisy, Silent, diary, same, task, wait_for
 
@@ -65,6 +66,24 @@ def test_a_killed_worker_loses_what_it_was_doing_and_no_more(client, tmp_path):
     assert len({pid for pid, _ in diary(book)}) >= 2
     assert same(study, run({name: Noisy(shrink=one.shrink) for name, one in methods.items()}, tasks))
     assert study.failures().empty
+
+
+def test_the_command_line_takes_a_scheduler(client, tmp_path):
+    words = [
+        "--generated",
+        "friedman-1",
+        "--sizes",
+        "16",
+        "--instances",
+        "2",
+        "--store",
+        str(tmp_path / "s"),
+        "--quiet",
+    ]
+    words += ["--methods", "a=tests.delve_toys:Noisy,b=tests.delve_toys:Silent"]
+    assert main(["delve", "run", *words, "--scheduler", client.scheduler.address]) == 0
+    assert main(["delve", "run", *words[:-4], str(tmp_path / "t"), *words[-3:]]) == 0
+    assert same(delve.Study.load(tmp_path / "s"), delve.Study.load(tmp_path / "t"))
 
 
 @pytest.mark.slow

@@ -189,7 +189,9 @@ class Cluster:
         for unit, future in _waiting(self._done):
             _, work = self._flying.pop(unit)
             if future.status in ("cancelled", "lost"):
-                raise RuntimeError("the cluster let go of the study's work: is its scheduler still there?")
+                raise RuntimeError(
+                    "the cluster let go of the study's work: is its scheduler still there? What was stored is kept"
+                )
             error = future.exception()
             found.append((unit, future.result() if error is None else _lost(work, f"{type(error).__name__}: {error}")))
         return found

@@ -130,15 +130,16 @@ def _losses(axes: Axes, values: Any, low: float, high: float) -> None:
 
 
 def _matrix(axes: Axes, study: Study, task: str, loss: str, methods: Sequence[str]) -> None:
-    count = len(methods)
+    count, empty = len(methods), []
     for i, row in enumerate(methods):
         for j, column in enumerate(methods):
             found = None if i == j else study._compared(row, column, loss, task)
             said = percent(found) if found is not None and found.mean > 0.0 else None
             if said is None:
-                axes.plot(j, i, ".", ms=1.5, color=SOFT)
+                empty.append((j, i))
             else:
                 axes.text(j, i, str(said), ha="center", va="center", fontsize=8, color=colour(j), weight="bold")
+    axes.plot(*zip(*empty, strict=True), ".", ms=1.5, color=SOFT)
     axes.set_xlim(-0.6, count - 0.4)
     axes.set_ylim(count - 0.4, -0.6)
     axes.set_xticks([])

@@ -100,9 +100,12 @@ class Store:
         Made if it does not exist; one with other files in it is refused.
     seed : int
         Of the study.
+    durable : bool
+        Every record is on the disk before the next; else all are when the store is closed.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], seed: int) -> None:
+    def __init__(self, folder: str | os.PathLike[str], seed: int, durable: bool = True) -> None:
+        self.durable = durable
         self.folder = Path(folder)
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"store must be a folder, and {self.folder} is a file; give another name")
@@ -185,13 +188,15 @@ class Store:
 
     def close(self) -> None:
         """Close the file and let go of the lock."""
+        sync(self._file)
         self._file.close()
         self._lock.release()
 
     def _append(self, line: Mapping[str, Any], arrays: list[FloatArray]) -> None:
         numbers = b"".join(np.ascontiguousarray(array, dtype="<f8").tobytes() for array in arrays)
         self._file.write(packed(_MAGIC, self._next, 1, json.dumps(line).encode() + b"\n" + numbers))
-        sync(self._file)
+        if self.durable:
+            sync(self._file)
         self._next += 1
 
 

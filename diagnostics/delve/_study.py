@@ -92,7 +92,7 @@ class Study:
         """Write everything into a new store, which a study can go on with."""
         if Path(folder).exists() and any(Path(folder).iterdir()):
             raise ValueError(f"the folder {folder} is not empty; give the study a new one")
-        store = Store(folder, self.seed)
+        store = Store(folder, self.seed, durable=False)
         try:
             for facts in self.tasks.values():
                 store.add_task(facts)
