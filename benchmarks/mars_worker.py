@@ -2,8 +2,9 @@
 
     python mars_worker.py data.npz
 
-The file holds X (sets, N, D), y (sets, N), X_test (n, D), functions, degree and penalty; the answer has, for each set,
-predictions of the test rows, seconds, and the sum of squares that is left after each step of the first pass.
+The file holds X (sets, N, D), y (sets, N), X_test (n, D), functions, degree, penalty and linear (whether an input may
+enter without a knot); the answer has, for each set, predictions of the test rows, seconds, and the part of the sum of
+squares that is left after each step of the first pass.
 """
 
 import json
@@ -14,7 +15,7 @@ import warnings
 import numpy as np
 
 
-def estimator(setting, linear):
+def estimator(setting):
     """An estimator of py-earth, or of its pure Python successor; None where neither is there."""
     common = {
         "max_terms": setting["functions"] + 1,
@@ -22,7 +23,7 @@ def estimator(setting, linear):
         "penalty": float(setting["penalty"]),
         "minspan_alpha": 0.05,
         "endspan_alpha": 0.05,
-        "allow_linear": linear,
+        "allow_linear": setting["linear"] > 0,
     }
     try:
         from pyearth import Earth
@@ -43,11 +44,11 @@ def main():
     warnings.simplefilter("ignore")
     with np.load(sys.argv[1]) as data:
         X, y, X_test = data["X"], data["y"], data["X_test"]
-        setting = {name: float(data[name]) for name in ("functions", "degree", "penalty")}
+        setting = {name: float(data[name]) for name in ("functions", "degree", "penalty", "linear")}
     setting["functions"], setting["degree"] = int(setting["functions"]), int(setting["degree"])
     answer = {"prediction": [], "seconds": [], "left": []}
     for rows, targets in zip(X, y):  # noqa: B905 (an old interpreter may run this)
-        name, model = estimator(setting, linear=False)
+        name, model = estimator(setting)
         if model is None:
             print(json.dumps({"why": "neither py-earth nor mars-earth is installed"}))
             return
