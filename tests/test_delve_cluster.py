@@ -81,8 +81,9 @@ def test_the_command_line_takes_a_scheduler(client, tmp_path):
         "--quiet",
     ]
     words += ["--methods", "a=tests.delve_toys:Noisy,b=tests.delve_toys:Silent"]
-    assert main(["delve", "run", *words, "--scheduler", client.scheduler.address]) == 0
-    assert main(["delve", "run", *words[:-4], str(tmp_path / "t"), *words[-3:]]) == 0
+    there = ["--store", str(tmp_path / "s"), "--scheduler", client.scheduler.address]
+    here = ["--store", str(tmp_path / "t")]
+    assert main(["delve", "run", *words, *there]) == main(["delve", "run", *words, *here]) == 0
     assert same(delve.Study.load(tmp_path / "s"), delve.Study.load(tmp_path / "t"))
 
 
