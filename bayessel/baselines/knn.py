@@ -82,7 +82,7 @@ class KNNRegressorCV(Regressor):
         self._units = units[0] if units else Standardisation.none(X.shape[1])
         self._shift = np.array([u.target_shift for u in units] or np.zeros(outputs.shape[1]))
         self._scale = np.array([u.target_scale for u in units] or np.ones(outputs.shape[1]))
-        operations = 100.0 * len(X) ** 2 * outputs.shape[1]
+        operations = 450.0 * len(X) ** 2 * outputs.shape[1]
         with progress(wanted, len(X), operations, "leaving rows out") as step, few_threads(X.size):
             self._fit = fit_neighbours(
                 self._units.inputs(X), (outputs - self._shift) / self._scale, tolerance=tolerance, step=step

@@ -12,6 +12,7 @@ from bayessel._check import FloatArray, as_count, as_flag, as_generator, one_of
 from bayessel._numerics import few_threads
 from bayessel.baselines.engines import MARSFit, fit_bagged, fit_mars
 from bayessel.baselines.engines.hinges import written
+from bayessel.baselines.engines.mars import default_functions
 from bayessel.estimators._bar import progress
 from bayessel.estimators._door import Regressor, validated
 
@@ -52,7 +53,7 @@ class _Splines(Regressor):
     def _operations(self, X: FloatArray) -> float:
         """About how many operations one fit takes: every row, input and parent times columns, over all steps."""
         N, D = X.shape
-        most = min(self.max_functions or max(20, 2 * D), N)
+        most = min(self.max_functions or default_functions(D), N)
         return float(N) * D * most**3 * (1.0 if self.max_degree > 1 else 3.0 / most)
 
     def _names(self, D: int) -> list[str]:
@@ -148,7 +149,8 @@ class MARSRegressor(_Splines):
         """Fit to inputs (N, D) and a target (N,)."""
         options, wanted = self._options(), as_flag(self.progressbar, "progressbar")
         X, y = self._validate(X, y, reset=True)
-        with progress(wanted, 1, self._operations(X), "adding functions") as step, few_threads(X.size):
+        most = min(options["max_functions"] or default_functions(X.shape[1]), len(X) - 1)
+        with progress(wanted, most, self._operations(X), "adding functions") as step, few_threads(X.size):
             self._fit = fit_mars(X, y, step=step, **options)
         fit = self._fit
         names = self._names(X.shape[1])
