@@ -108,6 +108,21 @@ def test_exchanged_methods_are_compared_the_other_way_round(study):
     assert back.probability_below(0.0) == pytest.approx(delve.hierarchical(b, a).posterior.probability_below(0.0))
 
 
+def test_differences_are_those_of_instances_in_common(study):
+    found = study.differences("ridge", "ship", "squared")
+    assert set(found) <= {name for name in study.tasks if study.tasks[name].design == "hierarchical"}
+    ridge, ship = study._losses("squared", "ridge", "rough 32"), study._losses("squared", "ship", "rough 32")
+    if len(ship[0]) > 1:
+        rows = [ridge[0].index(i) for i in ship[0]]
+        assert (found["rough 32"] == ridge[1][rows] - ship[1]).all()
+    for name, table in found.items():
+        compared = study.compare("ridge", "ship", "squared", name)
+        assert table.shape[0] == compared.n_sets and table.mean() == pytest.approx(compared.mean, rel=1e-12)
+    assert set(study.differences("ridge", "mean", tasks=["calm"])) == {"calm 16", "calm 32"}
+    with pytest.raises(ValueError, match="no hierarchical task"):
+        study.differences("ridge", "mean", tasks=["few"])
+
+
 def texts(figure):
     return [text.get_text() for axes in figure.axes for text in axes.texts]
 

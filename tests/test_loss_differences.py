@@ -232,6 +232,15 @@ def test_new_data_and_restored_states_are_seen(rng):
     assert np.all(point["mu"] > 6.0)
 
 
+def test_one_core_and_two_give_the_same_draws():
+    model = small()
+    one, two = (
+        bs.sample(model, draws=30, tune=5, chains=2, cores=cores, random_seed=3, progressbar=False) for cores in (1, 2)
+    )
+    for name in ("mu", "nu", "set_mean", "tau"):
+        np.testing.assert_array_equal(one.posterior[name], two.posterior[name])
+
+
 # --- what it says -----------------------------------------------------------------------------------------------------
 
 

@@ -59,7 +59,7 @@ class MLPClassifier(ClassifierMixin, NetworkEstimator):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(80, 2))
     >>> y = np.where((X**2).sum(axis=1) < 1.2, "in", "out")
-    >>> model = MLPClassifier(draws=60, tune=30, updates_per_draw=10, random_state=0).fit(X, y)
+    >>> model = MLPClassifier(hidden=6, updates_per_draw=60, random_state=0).fit(X, y)
     >>> model.predict([[0.0, 0.0], [2.0, 2.0]]).tolist()
     ['in', 'out']
     >>> bool(model.predict_proba([[0.0, 0.0]])[0, 0] > 0.8)

@@ -118,7 +118,7 @@ class MLPRegressor(NetworkEstimator, MixturePredictions):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-2, 2, size=(60, 2))
     >>> y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=60)
-    >>> model = MLPRegressor(draws=60, tune=30, updates_per_draw=10, random_state=0).fit(X, y)
+    >>> model = MLPRegressor(hidden=6, updates_per_draw=30, random_state=0).fit(X, y)
     >>> bool(model.relevance_["slope"][0] > 5 * model.relevance_["slope"][1])
     True
     >>> mean, std = model.predict([[0.5, 0.0], [6.0, 0.0]], return_std=True)

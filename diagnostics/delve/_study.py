@@ -144,14 +144,37 @@ class Study:
             )
         return found
 
+    def differences(
+        self, a: str, b: str, loss: str = "squared", tasks: Iterable[str] | None = None
+    ) -> dict[str, FloatArray]:
+        """Losses of a less those of b by task, for `bayessel.models.loss_differences`.
+
+        Returns
+        -------
+        dict of str to array (I, J)
+            For each hierarchical task the instances that both have losses for; a task with fewer than two is left out.
+        """
+        a, b, loss = self._method(a), self._method(b), self._loss(loss)
+        chosen = [name for name in self._chosen(tasks) if self.tasks[name].design == "hierarchical"]
+        both = {name: self._paired(a, b, loss, name) for name in chosen}
+        found = {name: left - right for name, (left, right) in both.items() if len(left) > 1}
+        if not found:
+            raise ValueError(
+                f"there is no hierarchical task with two instances that both {a} and {b} have {loss} loss for; of a "
+                "two-way design .compare(…) is the analysis, and .failures() says what is missing"
+            )
+        return found
+
+    def _paired(self, a: str, b: str, loss: str, task: str) -> tuple[FloatArray, FloatArray]:
+        """Losses of both on the instances that both have losses for."""
+        (mine, left), (theirs, right) = self._losses(loss, a, task), self._losses(loss, b, task)
+        both = sorted(set(mine) & set(theirs))
+        return left[[mine.index(i) for i in both]], right[[theirs.index(i) for i in both]]
+
     def _compared(self, a: str, b: str, loss: str, task: str) -> Design | None:
         if (a, b, loss, task) not in self._pairs:
-            (mine, left), (theirs, right) = self._losses(loss, a, task), self._losses(loss, b, task)
-            both = sorted(set(mine) & set(theirs))
-            found: Design | None = None
-            if len(both) >= 2:
-                left, right = left[[mine.index(i) for i in both]], right[[theirs.index(i) for i in both]]
-                found = self._design(task)(left, right)
+            left, right = self._paired(a, b, loss, task)
+            found = self._design(task)(left, right) if len(left) >= 2 else None
             self._pairs[a, b, loss, task] = found
             self._pairs[b, a, loss, task] = None if found is None else _turned(found)
         return self._pairs[a, b, loss, task]
