@@ -53,12 +53,12 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def write_page(records: Path, page: Path) -> None:
-    """Renew the page from the newest record of every workload; it names those of which there is none."""
-    known = [name for name in NAMES if (records / f"{name}.json").exists()]
-    missing = [name for name in NAMES if name not in known]
+    """Renew the sections of all workloads that there is a record of; it names those that never had a full run."""
+    known = [json.loads(path.read_text()) for name in NAMES if (path := records / f"{name}.json").exists()]
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(report.page([json.loads((records / f"{name}.json").read_text()) for name in known], missing))
-    print(f"-> {page}" + (f" without {', '.join(missing)}: no record yet" if missing else ""))
+    before = page.read_text() if page.exists() else ""
+    page.write_text(report.page(known, NAMES, before))
+    print(f"-> {page}: {', '.join(one['workload'] for one in known)}")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import platform
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -172,23 +173,50 @@ def faster_peers(entries: Iterable[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def page(entries: Iterable[Mapping[str, Any]], missing: Sequence[str] = ()) -> str:
-    """The whole page; the machine is named once, from the newest run, and so is what has no numbers yet."""
+_HEAD = re.compile(r"^## .*\(`(\w+)`\)$", re.MULTILINE)
+_OF = re.compile(r"\(`(\w+)`\)")
+LOSSES = "## Where we do not win"
+
+
+def sections(page: str) -> dict[str, str]:
+    """The sections of a page, by workload."""
+    heads = list(_HEAD.finditer(page))
+    ends = [*(head.start() for head in heads), len(page)][1:]
+    return {head[1]: page[head.start() : end].strip() for head, end in zip(heads, ends, strict=True)}
+
+
+def _losses(entries: Sequence[Mapping[str, Any]], before: str) -> list[str]:
+    """Promises missed and peers that are faster; of workloads without a record those that the page has named."""
+    found = [
+        f"- {v['label']} (`{e['workload']}`): {cell(float(v['value']))} against {cell(v['bound'])}"
+        for e in entries
+        for v in e["verdicts"]
+        if not v["met"]
+    ] + faster_peers(entries)
+    renewed = {e["workload"] for e in entries}
+    old = before.partition(LOSSES)[2].partition("\n## ")[0].splitlines()
+    return found + [line for line in old if (of := _OF.search(line)) and of[1] not in renewed]
+
+
+def page(entries: Iterable[Mapping[str, Any]], names: Sequence[str] = (), before: str = "") -> str:
+    """The whole page, workloads in the order of `names`; the machine is named once, from the newest run.
+
+    Records are not kept for ever: of a workload without one the section of the page before stays as it was.
+    """
     entries = list(entries)
     newest = max(entries, key=lambda e: e["when"])
     facts = ", ".join(
         f"{key} {value}" for key, value in newest["machine"].items() if key not in ("cpu", "blas threads")
     )
-    missed = [
-        f"- {v['label']} (`{e['workload']}`): {cell(float(v['value']))} against {cell(v['bound'])}"
-        for e in entries
-        for v in e["verdicts"]
-        if not v["met"]
-    ]
-    losses = "## Where we do not win\n\n" + ("\n".join(missed + faster_peers(entries)) or "Nowhere on this page.")
+    there = sections(before) | {entry["workload"]: section(entry) for entry in entries}
+    names = list(names) or list(there)
+    missing = [name for name in names if name not in there]
+    losses = LOSSES + "\n\n" + ("\n".join(_losses(entries, before)) or "Nowhere on this page.")
     machine = f"Machine: {newest['machine']['cpu']}, {facts}."
     gaps = [f"Workloads without a full run yet: {', '.join(f'`{name}`' for name in missing)}."] if missing else []
-    return "\n\n".join([INTRO.strip(), machine, *gaps, losses, *map(section, entries)]) + "\n"
+    return (
+        "\n\n".join([INTRO.strip(), machine, *gaps, losses, *(there[name] for name in names if name in there)]) + "\n"
+    )
 
 
 def print_verdicts(verdicts: Iterable[Verdict]) -> None:

@@ -153,7 +153,32 @@ def test_a_page_names_what_has_no_numbers_yet(tmp_path, clock, capsys):
     page = (tmp_path / "page.md").read_text()
     assert "Workloads without a full run yet: `evidence`, `ill_conditioned`" in page
     assert "## Title (`tall`)" in page
-    assert "without evidence, ill_conditioned" in capsys.readouterr().out
+    assert "page.md: tall" in capsys.readouterr().out
+
+
+def test_a_section_without_a_record_stays_on_the_page(tmp_path, clock):
+    case = three(clock)
+    found = Report()
+    found.add(case, race(case, None, clock))
+    found.verdicts = [Verdict("too slow", 3, 2)]
+    entry = report.record("tall", "Title", "Text", found, quick=False, threads=1, loads=(0.0, 1.0), took=1.0)
+    for name in ("tall", "evidence"):
+        (tmp_path / f"{name}.json").write_text(json.dumps(report._plain(entry | {"workload": name})))
+    page = tmp_path / "page.md"
+    write_page(tmp_path, page)
+    before = page.read_text()
+    write_page(tmp_path, page)
+    assert page.read_text() == before
+    (tmp_path / "tall.json").unlink()
+    (tmp_path / "evidence.json").write_text(
+        json.dumps(report._plain(entry | {"workload": "evidence", "text": "News", "verdicts": []}))
+    )
+    write_page(tmp_path, page)
+    old, new = report.sections(before), report.sections(page.read_text())
+    assert list(new) == list(old) == ["evidence", "tall"]
+    assert new["tall"] == old["tall"] and "News" in new["evidence"]
+    losses = page.read_text().split("## Where we do not win")[1].split("##")[0]
+    assert "too slow (`tall`)" in losses and "too slow (`evidence`)" not in losses
 
 
 def test_the_judges_agree_with_a_dense_gaussian_and_with_each_other(rng):
