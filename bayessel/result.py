@@ -63,6 +63,10 @@ class Status(Enum):
         "the chains have not mixed (R-hat above 1.05, or fewer than 50 effective draws of a parameter); go on with "
         "them, or tune for longer: until then treat the predictions as those of a few states"
     )
+    UNSURE_EVIDENCE = (
+        "the error bar of the evidence is above half a nat, or one run alone has none: it is then itself unsure; take "
+        "more particles, more runs, or more updates at each temperature"
+    )
     TIME_BUDGET = (
         "the time budget was over before the run was complete; this is what there is (the mode, if there is no draw "
         "yet), and it can be gone on with"

@@ -123,7 +123,8 @@ def likelihood(kind: int, f: FloatArray, T: FloatArray, tau: FloatArray, nu: flo
     """Log likelihood of targets T (K, n); f (K, n) is overwritten by the derivatives.
 
     T are numbers, for LOGISTIC 0 and 1, for SOFTMAX 1 at each row's class and 0 elsewhere. tau (K,) are the precisions
-    of the noise, nu Student's degrees of freedom; unread where there is no noise.
+    of the noise, and for classes weights of the outputs' log losses (for SOFTMAX, whose outputs share one, the first).
+    nu are Student's degrees of freedom, unread by others.
     """
     K, n = f.shape
     total = 0.0
@@ -149,13 +150,15 @@ def likelihood(kind: int, f: FloatArray, T: FloatArray, tau: FloatArray, nu: flo
             total -= 0.5 * (nu + 1.0) * logs
     elif kind == LOGISTIC:
         for k in range(K):
-            out, t = f[k], T[k]
+            out, t, weight, losses = f[k], T[k], tau[k], 0.0
             for j in range(n):
                 x = out[j]
                 e = math.exp(-abs(x))
-                total += t[j] * x - max(x, 0.0) - math.log1p(e)
-                out[j] = t[j] - (1.0 if x >= 0.0 else e) / (1.0 + e)
+                losses += t[j] * x - max(x, 0.0) - math.log1p(e)
+                out[j] = weight * (t[j] - (1.0 if x >= 0.0 else e) / (1.0 + e))
+            total += weight * losses
     else:
+        weight = tau[0]
         for j in range(n):
             top = f[0, j]
             for k in range(1, K):
@@ -169,5 +172,6 @@ def likelihood(kind: int, f: FloatArray, T: FloatArray, tau: FloatArray, nu: flo
                 f[k, j] = e
             total -= math.log(norm)
             for k in range(K):
-                f[k, j] = T[k, j] - f[k, j] / norm
+                f[k, j] = weight * (T[k, j] - f[k, j] / norm)
+        total *= weight
     return total
