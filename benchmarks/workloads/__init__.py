@@ -32,6 +32,7 @@ NAMES = (
     "gp_sparse",
     "gp_delve",
     "mlp_delve",
+    "delve_study",
 )
 
 

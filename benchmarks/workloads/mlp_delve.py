@@ -1,4 +1,4 @@
-"""Predictions on DELVE's kin and pumadyn families: networks sampled and stopped early, at equal time, beside gp-mc."""
+"""Networks on DELVE's tasks: loss against time, sampled and stopped early, and which inputs matter."""
 
 from __future__ import annotations
 
@@ -6,37 +6,31 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import numpy as np
 
 import bayessel as bs
-from bayessel.mlp import early_stopping
-from bayessel.samplers.run import kernel, schedule
 from benchmarks.delve_cases import Guess, Split, Task, losses, there
 from benchmarks.harness import Case, Contestant, Report, Verdict
 from benchmarks.memory import ROOT
-from benchmarks.workloads.gp_delve import FAMILIES, RELEVANT
+from benchmarks.processor_clock import processor_time
+from benchmarks.workloads.gp_delve import RELEVANT
 
-TITLE = "What networks predict (DELVE)"
-TEXT = """The tasks and losses of `gp_delve`, on the first of its training sets. `mlp-mc` and `mlp-ese` are
-`bs.MLPRegressor` with `inference="mc"` (one chain) and `"early-stopping"`, all else as it comes, and have the same
-time: as many seconds of processor for a training set as the table says, compiling not counted. `gp-mc` is
-`bs.GPRegressor(inference="mc")` as it comes, on small sets; beyond them `gp-map`. In the second table the same for
-other budgets, as in Rasmussen (1996, fig. 5.19). It runs in parts: with `BENCHMARK_SECONDS` it ends after so many, and
-goes on when it is run again. Data as for `gp_delve`."""
+TITLE = "Networks: loss against time, and inputs that matter (DELVE)"
+TEXT = """Two tasks of `gp_delve` with more and more time, as in Rasmussen (1996, fig. 5.19), on the first training
+sets: `mlp-mc` and `mlp-ese` are `bs.MLPRegressor` with `inference="mc"` (one chain) and `"early-stopping"`, all else as
+it comes, with so many seconds of processor for a training set, compiling not counted; the line beside them is
+`bs.GPRegressor(inference="mc")` as it comes. Then the inputs of pumadyn-32nm, of which four matter, in the order of the
+steepness that `mlp-mc` finds. All tasks at one budget are part of `delve_study`. It runs in parts: with
+`BENCHMARK_SECONDS` it ends after so many, and goes on when it is run again. Data as for `gp_delve`."""
 
-#: training cases, number of training sets, and seconds of processor for each
-SIZES = {64: 4, 128: 4, 256: 4, 512: 2, 1024: 1}
-BUDGET = {64: 2.0, 128: 3.0, 256: 5.0, 512: 10.0, 1024: 20.0}
-#: training cases up to which gp-mc takes part; beyond, gp-map
-MOST_SAMPLED = 256
 #: tasks at other budgets, and these
 CURVES, BUDGETS, SETS = (("kin-8nm", 256), ("pumadyn-8nh", 128)), (0.5, 1.0, 2.0, 4.0, 8.0, 16.0), 2
+#: training cases and seconds of the networks that are asked which inputs matter
+ASKED = {512: 8.0, 1024: 16.0}
 NETWORKS = {"mlp-mc": "mc", "mlp-ese": "early-stopping"}
 #: where finished parts are kept
 PARTS = ROOT / "benchmarks" / "results" / "mlp_delve.parts.jsonl"
@@ -55,16 +49,6 @@ class Part(NamedTuple):
     def task(self) -> Task:
         """Without the method."""
         return Task(self.family, self.n)
-
-
-@contextmanager
-def processor_time() -> Iterator[None]:
-    """Time budgets in seconds of processor: what else the machine does is no part of the comparison."""
-    clocks = ((schedule, "monotonic"), (kernel, "perf_counter"), (early_stopping, "perf_counter"))
-    with ExitStack() as stack:
-        for module, name in clocks:
-            stack.enter_context(patch.object(module, name, time.process_time))
-        yield
 
 
 def network(split: Split, inference: str, seconds: float, **options: Any) -> Guess:
@@ -90,21 +74,18 @@ def guess(part: Part, split: Split) -> Guess:
 
 
 def parts(quick: bool) -> list[Part]:
-    """All of them, the first training set of every task first."""
+    """All of them, the first training set of every curve first."""
     if quick:
         one = [Part("friedman", 64, k, method, 0.3) for k in range(2) for method in NETWORKS]
         return [*one, *(Part("friedman", 64, k, "gp-mc", 0.0) for k in range(2))]
-    families = [family for family in FAMILIES if there(family)] or ["friedman"]
     found = []
-    for k in range(max(SIZES.values())):
-        for n in (n for n, count in SIZES.items() if k < count):
-            for family in families:
-                found += [Part(family, n, k, method, BUDGET[n]) for method in NETWORKS]
-                found.append(Part(family, n, k, "gp-mc" if n <= MOST_SAMPLED else "gp-map", 0.0))
-        for family, n in CURVES if k < SETS else ():
-            for seconds in BUDGETS if family in families else ():
-                found += [Part(family, n, k, method, seconds) for method in NETWORKS]
-    return list(dict.fromkeys(found))
+    for k in range(SETS):
+        for family, n in CURVES if all(there(family) for family, _ in CURVES) else (("friedman", 256),):
+            found += [Part(family, n, k, method, seconds) for seconds in BUDGETS for method in NETWORKS]
+            found.append(Part(family, n, k, "gp-mc", 0.0))
+    if there("pumadyn-32nm"):
+        found += [Part("pumadyn-32nm", n, k, "mlp-mc", seconds) for n, seconds in ASKED.items() for k in range(SETS)]
+    return found
 
 
 def cases(quick: bool) -> list[Case]:
@@ -173,9 +154,8 @@ class SplitReader:
 def run(quick: bool, memory: Callable[..., Any]) -> Report:
     most = float(os.environ.get("BENCHMARK_SECONDS", "inf"))
     done = play(None if quick else PARTS, quick, most)
-    report = Report(tables=[("", table(done, quick)), ("Squared and log loss at other budgets.", curves(done))])
-    report.tables = [one for one in report.tables if one[1]]
-    report.verdicts = verdicts(done, quick)
+    report = Report(tables=[one for one in (("", curves(done)), ("", orders(done))) if one[1]])
+    report.verdicts = verdicts(done)
     if not quick:
         picture(done, ROOT / "docs" / "images" / "mlp_delve.png")
     return report
@@ -189,28 +169,6 @@ def of(done: dict[Part, dict[str, Any]], task: Task, method: str, seconds: float
     return np.array([chosen[k] for k in sorted(chosen)]).reshape(-1, 3)
 
 
-def usual(task: Task, quick: bool) -> Iterator[tuple[str, float]]:
-    """Methods of the first table with their budgets."""
-    seconds = 0.3 if quick else BUDGET[task.n]
-    for method in NETWORKS:
-        yield method, seconds
-    yield from (("gp-mc", 0.0), ("gp-map", 0.0))
-
-
-def table(done: dict[Part, dict[str, Any]], quick: bool) -> list[dict[str, Any]]:
-    found = []
-    for task in dict.fromkeys(part.task for part in parts(quick)):
-        for method, seconds in usual(task, quick):
-            all_losses = of(done, task, method, seconds)
-            if not len(all_losses):
-                continue
-            row: dict[str, Any] = {"task": task.family, "n": task.n, "method": method, "training sets": len(all_losses)}
-            row |= {name: spread(all_losses[:, i]) for i, name in enumerate(("squared", "absolute", "log"))}
-            row["budget, s"] = seconds or None
-            found.append(row)
-    return found
-
-
 def spread(values: Any) -> str:
     """Mean and standard error."""
     if len(values) < 2:
@@ -218,62 +176,51 @@ def spread(values: Any) -> str:
     return f"{values.mean():.3f} +- {values.std(ddof=1) / np.sqrt(len(values)):.3f}"
 
 
+def drawn(done: dict[Part, dict[str, Any]]) -> list[tuple[Task, list[float]]]:
+    """Tasks with the budgets that networks had there."""
+    found: dict[Task, set[float]] = {}
+    for part in done:
+        if part.method in NETWORKS and part.family != "pumadyn-32nm":
+            found.setdefault(part.task, set()).add(part.seconds)
+    return [(task, sorted(budgets)) for task, budgets in found.items()]
+
+
 def curves(done: dict[Part, dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row per task and budget."""
     found = []
-    for family, n in CURVES:
-        for seconds in BUDGETS:
-            row: dict[str, Any] = {"task": family, "n": n, "budget, s": seconds}
+    for task, budgets in drawn(done):
+        for seconds in budgets:
+            row: dict[str, Any] = {"task": task.family, "n": task.n, "budget, s": seconds}
             for method in NETWORKS:
-                all_losses = of(done, Task(family, n), method, seconds)
-                if len(all_losses):
-                    row |= {
-                        f"{method}, squared": spread(all_losses[:SETS, 0]),
-                        f"{method}, log": spread(all_losses[:SETS, 2]),
-                    }
-            if len(row) > 3:
-                found.append(row)
+                if len(all_losses := of(done, task, method, seconds)):
+                    row |= {f"{method}, squared": spread(all_losses[:, 0]), f"{method}, log": spread(all_losses[:, 2])}
+            if len(beside := of(done, task, "gp-mc", 0.0)):
+                row |= {"gp-mc, squared": spread(beside[:, 0]), "gp-mc, log": spread(beside[:, 2])}
+            found.append(row)
     return found
 
 
-def paired(done: dict[Part, dict[str, Any]], first: str, second: str, quick: bool) -> Any:
-    """Differences of losses for every training set that both have met, (sets, 3), and the names of the tasks."""
-    found, names = [], []
-    for task in dict.fromkeys(part.task for part in parts(quick)):
-        budgets = dict(usual(task, quick))
-        a, b = (of(done, task, name, budgets[name]) for name in (first, second))
-        if len(a) and len(a) == len(b):
-            found.append(a - b)
-            names += [task] * len(a)
-    return (np.concatenate(found) if found else np.empty((0, 3))), names
+def orders(done: dict[Part, dict[str, Any]]) -> list[dict[str, Any]]:
+    """The inputs of pumadyn-32nm that networks find steepest."""
+    return [
+        {"task": part.family, "n": part.n, "training set": part.place, "steepest first": ", ".join(one["order"][:6])}
+        for part, one in done.items()
+        if part.family == "pumadyn-32nm"
+    ]
 
 
-def verdicts(done: dict[Part, dict[str, Any]], quick: bool) -> list[Verdict]:
-    """mlp-mc against mlp-ese and gp-mc in standard errors of the paired difference; relevance on pumadyn-32nm."""
+def verdicts(done: dict[Part, dict[str, Any]]) -> list[Verdict]:
+    """At the longest budget sampling is ahead; relevance on pumadyn-32nm."""
     found = []
-    for rival, bound in (("mlp-ese", -2.0), ("gp-mc", None)):
-        apart, names = paired(done, "mlp-mc", rival, quick)
-        if len(apart) < 2:
-            continue
-        for i, loss in enumerate(("squared", "absolute", "log")):
-            d = apart[:, i]
-            label = f"{loss} loss of mlp-mc less that of {rival}, mean of {len(d)} training sets ({d.mean():.4f})"
-            if bound is None:
-                limit = {"squared": 0.02, "absolute": 0.02, "log": 0.05}[loss]
-                found.append(Verdict(label, float(d.mean()), limit))
-            else:
-                error = d.std(ddof=1) / np.sqrt(len(d))
-                found.append(Verdict(f"{label}, in standard errors", float(d.mean() / error), bound))
-        if rival == "mlp-ese":
-            tasks = list(dict.fromkeys(names))
-            place = np.array([tasks.index(name) for name in names])
-            better = sum(apart[place == k, 0].mean() < 0 for k in range(len(tasks)))
-            found.append(
-                Verdict(f"tasks of {len(tasks)} with less squared loss than mlp-ese", better, 0.5 * len(tasks), ">=")
-            )
-    for n in (512, 1024):
-        orders = [one["order"] for p, one in done.items() if p[:2] == ("pumadyn-32nm", n) and p.method == "mlp-mc"]
-        if orders:
-            seen = min(len(RELEVANT & set(order[:4])) for order in orders)
+    for task, budgets in drawn(done):
+        mine, theirs = (of(done, task, method, budgets[-1])[:, 0] for method in NETWORKS)
+        if len(mine) and len(theirs):
+            label = f"squared loss of mlp-mc over that of mlp-ese, {task.name}, {budgets[-1]:g} s"
+            found.append(Verdict(label, float(mine.mean() / theirs.mean()), 1.0))
+    for n in ASKED:
+        asked = [one["order"] for p, one in done.items() if p[:2] == ("pumadyn-32nm", n)]
+        if asked:
+            seen = min(len(RELEVANT & set(order[:4])) for order in asked)
             label = f"theta4, theta5, tau4 among the 4 steepest inputs of 32 (tau3 is the other), pumadyn-32nm, {n}"
             found.append(Verdict(label, seen, 3, ">="))
     return found
@@ -283,23 +230,23 @@ def picture(done: dict[Part, dict[str, Any]], path: Path) -> None:
     """Loss against time (Rasmussen 1996, fig. 5.19)."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.0, 3.4), layout="constrained")
-    all_axes = figure.subplots(1, len(CURVES))
+    shown = drawn(done)
+    figure = Figure(figsize=(4.0 * len(shown), 3.4), layout="constrained")
+    all_axes = np.atleast_1d(figure.subplots(1, len(shown)))
     colours = {"mlp-mc": "#0072B2", "mlp-ese": "#D55E00"}
-    for axes, (family, n) in zip(all_axes, CURVES, strict=True):
+    for axes, (task, budgets) in zip(all_axes, shown, strict=True):
         for method, colour in colours.items():
-            values = [of(done, Task(family, n), method, seconds)[:SETS, 0] for seconds in BUDGETS]
-            there_ = [k for k, value in enumerate(values) if len(value) > 1]
-            mean = [values[k].mean() for k in there_]
-            error = [values[k].std(ddof=1) / np.sqrt(len(values[k])) for k in there_]
-            axes.errorbar(
-                [BUDGETS[k] for k in there_], mean, error, fmt="o-", ms=4, color=colour, label=method, capsize=2
-            )
-        beside = of(done, Task(family, n), "gp-mc", 0.0)
+            values = [of(done, task, method, seconds)[:, 0] for seconds in budgets]
+            mean = [value.mean() for value in values]
+            error = [value.std(ddof=1) / np.sqrt(len(value)) for value in values]
+            axes.errorbar(budgets, mean, error, fmt="o-", ms=4, color=colour, label=method, capsize=2)
+        beside = of(done, task, "gp-mc", 0.0)
         if len(beside):
-            axes.axhline(beside[:SETS, 0].mean(), color="#009E73", ls="--", lw=1.2, label="gp-mc, as it comes")
-        axes.set(xscale="log", title=f"{family}, n = {n}", xlabel="seconds of processor", ylabel="squared loss")
-        axes.set_xticks(BUDGETS, [f"{one:g}" for one in BUDGETS])
+            axes.axhline(beside[:, 0].mean(), color="#009E73", ls="--", lw=1.2, label="gp-mc, as it comes")
+        axes.set(
+            xscale="log", title=f"{task.family}, n = {task.n}", xlabel="seconds of processor", ylabel="squared loss"
+        )
+        axes.set_xticks(budgets, [f"{one:g}" for one in budgets])
         axes.minorticks_off()
         axes.set_ylim(0.0, None)
     all_axes[0].legend(frameon=False, fontsize=8)
