@@ -482,10 +482,15 @@ def test_bad_input():
         ("max_size", 0),
         ("tol", -1.0),
         ("tol", "a"),
+        ("tol", True),
         ("within", -1),
+        ("within", np.inf),
+        ("callback", 3),
+        ("strategy", SFFS),
     ):
-        with pytest.raises((ValueError, TypeError), match=name):
+        with pytest.raises((ValueError, TypeError), match=rf"^{name} must be"):
             search(F, t, **{name: value})
+    assert search(F, t, tol=np.float32(0.1), within=np.int64(0)).n_basis == 1  # as grids of numpy's have them
 
 
 def test_what_is_there_survives_an_interrupt(rng):

@@ -97,3 +97,18 @@ def test_an_interrupt_before_the_first_function_leaves_noise(rng):
     assert fit.n_basis == 0
     assert fit.status is Status.INTERRUPTED
     np.testing.assert_array_equal(fit.predict(np.ones((2, 40))), 0.0)
+
+
+def test_columns_of_very_different_lengths_leave_no_overflow(rng):
+    """Ratios down to 1e-70: their powers leave double precision, what is made of them need not."""
+    F = rng.normal(size=(12, 6)) * 10.0 ** np.array([60.0, -8.0, 40.0, 0.0, 20.0, -5.0])
+    t = F[:, 1] / np.linalg.norm(F[:, 1]) + 0.1 * rng.normal(size=12)
+    plain = F / np.linalg.norm(F, axis=0)
+    with np.errstate(all="raise", under="ignore"):
+        for strategy in ("pta(1,0)", "sffs"):
+            for first in range(6):
+                fit = search(F[:, [first, 1]], t, strategy)
+                assert np.isfinite(fit.log_evidence)
+                alone = fit_evidence(plain[:, [first, 1]][:, fit.basis], t)
+                if fit.n_basis == 1:
+                    assert fit.log_evidence == pytest.approx(alone.log_evidence, rel=1e-8)

@@ -100,8 +100,12 @@ def search(
         as_count(max_size, "max_size")
     as_count(max_steps, "max_steps")
     for name, value in (("tol", tol), ("within", within)):
-        if not (isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value) and value >= 0.0):
-            raise ValueError(f"{name} must be a number of at least 0, got {value!r}")
+        if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+            raise TypeError(f"{name} must be a number of at least 0, got {value!r}")
+        if not (np.isfinite(value) and value >= 0.0):
+            raise ValueError(f"{name} must be finite and at least 0, got {value!r}")
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be called with the search after every change, got {callback!r}")
     objective, drive = Objective.named(score), parse(strategy)
     columns = columns.store()
     columns.check_scale("F")

@@ -149,14 +149,13 @@ def _climb(small: Small, u: float, lo: float, hi: float, steps: int) -> float | 
 
 def _slope(small: Small, lam: float) -> tuple[float, float]:
     """First and second derivative of twice the profile with respect to log lambda."""
-    s2, z2 = small.s2, small.z2
-    inverse = 1.0 / (s2 + lam)
-    square = inverse * inverse
-    wz = s2 * z2
-    gamma, spread = float(s2 @ inverse), lam * float(s2 @ square)
-    quad = small.rss + lam * float(inverse @ z2)
-    first = lam * float(square @ wz)  # lambda |w|^2, the derivative of quad
-    second = first - 2.0 * lam**2 * float((square * inverse) @ wz)
+    z2 = small.z2
+    # shares between 0 and 1: powers of s^2 alone leave double precision among columns of very different lengths
+    kept, shrink = small.s2 / (small.s2 + lam), lam / (small.s2 + lam)
+    gamma, spread = float(kept.sum()), float(kept @ shrink)
+    quad = small.rss + float(shrink @ z2)
+    first = float((kept * shrink) @ z2)  # lambda |w|^2, the derivative of quad
+    second = first - 2.0 * float((kept * shrink**2) @ z2)
     n = small.n_free
     return gamma - n * first / quad, -spread - n * (second * quad - first**2) / quad**2
 
@@ -166,18 +165,15 @@ def settled(small: Small, lam: float, beta: float, tol: float) -> bool:
 
     The widths are :math:`\sqrt{2/\gamma}` and :math:`\sqrt{2/(N-\gamma)}` (Barrio et al. 2010, eqs 10 and 47).
     """
-    s2, z2 = small.s2, small.z2
-    inverse = 1.0 / (s2 + lam)
-    square = inverse * inverse
-    gamma = float(s2 @ inverse)
-    left = small.n_free - len(s2) + lam * float(inverse.sum())
-    norm2 = float(square @ (s2 * z2))
-    misfit = small.rss + lam**2 * float(square @ z2)
-    if not (norm2 > 0.0 and misfit > 0.0 and gamma > 0.0 and left > 0.0):
+    kept, shrink = small.s2 / (small.s2 + lam), lam / (small.s2 + lam)
+    gamma = float(kept.sum())
+    left = small.n_free - len(kept) + float(shrink.sum())
+    penalty = float((kept * shrink) @ small.z2)  # lambda |w|^2
+    misfit = small.rss + float(shrink**2 @ small.z2)
+    if not (penalty > 0.0 and misfit > 0.0 and gamma > 0.0 and left > 0.0):
         return False
     beta_new = min(left / misfit, small.beta_max)
-    alpha = lam * beta
     return bool(
         abs(np.log(beta_new / beta)) < tol * np.sqrt(2.0 / left)
-        and abs(np.log(gamma / norm2 / alpha)) < tol * np.sqrt(2.0 / gamma)
+        and abs(np.log(gamma / (penalty * beta))) < tol * np.sqrt(2.0 / gamma)
     )

@@ -43,7 +43,7 @@ def candidate_sums(small: Small, lam: float, B: FloatArray, perp2: FloatArray, p
     if not len(small.s):
         return Sums(S, Q, D)
     inverse = 1.0 / (small.s2 + lam)
-    squares, linear = np.stack([inverse, lam * inverse**2]), lam * inverse * small.z
+    squares, linear = np.stack([inverse, lam * inverse * inverse]), lam * inverse * small.z
     Ut = np.ascontiguousarray(small.U.T)
     for start in range(0, p, BLOCK):
         part = slice(start, min(start + BLOCK, p))

@@ -114,7 +114,7 @@ class Oscil:
 
 def parse(strategy: Any) -> Any:
     """Read 'pta(2,1)', 'sffs', 'oscil(5)'; anything callable is taken as it is."""
-    if callable(strategy):
+    if callable(strategy) and not isinstance(strategy, type):
         return strategy
     if isinstance(strategy, str):
         text = strategy.replace(" ", "").lower()
@@ -127,5 +127,9 @@ def parse(strategy: Any) -> Any:
         raise ValueError(
             f"strategy must be 'pta(l,r)' with l > r, 'sffs', 'oscil(c)', or a callable that drives a search; "
             f"got {strategy!r}"
+        )
+    if isinstance(strategy, type):
+        raise TypeError(
+            f"strategy must be an object that drives a search, got its class: pass {strategy.__name__}(...)"
         )
     raise TypeError(f"strategy must be a name or a callable that drives a search, got {type(strategy).__name__}")
