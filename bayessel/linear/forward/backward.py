@@ -35,6 +35,9 @@ EVERY, FALL = 64, 1e4
 INDEPENDENT = 1e7
 #: ... and beyond which no penalty is trusted to keep the digits of the weights
 LARGEST_CONDITION = 1e12
+#: condition number at which columns are held apart in a fold that cannot tell them: rounding of the target grows in the
+#: weights by its square, and the penalty is still nothing to columns that are independent
+MODERATE = 1e6
 #: length, as a share of the column with its mean, below which what the bias leaves of a column is rounding
 CONSTANT = 1e-13
 #: relative difference of the squared error to that of the weights computed afresh that is worth a remark
@@ -187,8 +190,8 @@ def eliminate(
     )
     error, expected = float(np.mean(fit.residuals**2)), float(best["error"])
     if abs(error - expected) > DIFFERS * expected + (4.0 * np.finfo(float).eps * float(np.abs(t).max())) ** 2:
-        said = (*fit.notes, Status.ILL_CONDITIONED)  # the weights have lost their digits
-        fit = replace(fit, notes=said, status=worst(said))
+        said = dict.fromkeys((*fit.notes, Status.ILL_CONDITIONED))  # the weights have lost their digits
+        fit = replace(fit, notes=tuple(said), status=worst(said))
     return fit
 
 
@@ -198,8 +201,7 @@ def _penalty(H: FloatArray, t: FloatArray, free: int, size: float) -> float:
     `size` is the length of all columns together, their means included: rounding is relative to that.
     """
     spectrum = Spectrum.of(H, t)
-    s = spectrum.s
-    if H.shape[1] < free and s[-1] > s[0] / INDEPENDENT:
+    if H.shape[1] < free and _independent(spectrum.s):
         return 0.0
     least = (size / LARGEST_CONDITION) ** 2
     found = fit_ridge(spectrum)
@@ -208,6 +210,11 @@ def _penalty(H: FloatArray, t: FloatArray, free: int, size: float) -> float:
     larger = [lam for lam, _ in found.minima if lam > least]
     tried = np.array([least, *larger])
     return float(tried[np.argmin(curve(spectrum, "gcv", tried))])
+
+
+def _independent(s: FloatArray) -> bool:
+    """Whether columns with these singular values are clearly independent."""
+    return not len(s) or bool(s[-1] > s[0] / INDEPENDENT)
 
 
 def _record(at: Descent, H: FloatArray, t: FloatArray, stop: str | None, n: int, flat: int) -> dict[str, Any]:
@@ -241,7 +248,12 @@ def _cross_validated(
     for k in range(folds):
         held = number == k
         body, target, mean, level = _centred(H[~held], t[~held], centre)
-        for at in descend(body, target, lam, gain, offered):
+        used = lam
+        few = len(body) < len(offered)
+        if lam == 0.0 and (few or not _independent(sl.svdvals(body[:, offered], check_finite=False))):
+            # columns that only the held rows tell apart, or that are zero without them, need a little
+            used = (float(np.linalg.norm(H)) / MODERATE) ** 2
+        for at in descend(body, target, used, gain, offered):
             guess = level + (H[held][:, at.left] - mean[at.left]) @ at.w
             total[len(at.left)] += float(np.sum((t[held] - guess) ** 2))
     return dict(enumerate((total / n).tolist()))

@@ -57,7 +57,7 @@ def finish(
             spectrum = Spectrum.of(design @ turn, t, centre=centre, rows=True)
     posterior = Posterior.of(spectrum, lam, evidence_fit.beta)
     coef = posterior.coef if turn is None else turn @ posterior.coef
-    notes = [*notes, *(note for note in evidence_fit.notes if note in _OF_THE_DATA and note not in notes)]
+    notes = [*notes, *(note for note in evidence_fit.notes if note in _PASSED_ON and note not in notes)]
     return ForwardFit(
         log_evidence=evidence_fit.log_evidence,
         basis=basis,
@@ -93,5 +93,5 @@ def finish(
     )
 
 
-#: remarks of the evidence fit that concern the data and not its own search
-_OF_THE_DATA = (Status.TOO_FEW_ROWS, Status.CONSTANT_TARGET, Status.NOISE_AT_FLOOR)
+#: remarks of the evidence fit that concern the data, or the digits of the evidence, and not its own search
+_PASSED_ON = (Status.TOO_FEW_ROWS, Status.CONSTANT_TARGET, Status.NOISE_AT_FLOOR, Status.ILL_CONDITIONED)
