@@ -349,6 +349,23 @@ def test_an_interrupt_gives_back_what_there_is(rng):
     assert fit.n_basis == 3 and fit.status is Status.INTERRUPTED
 
 
+def test_an_interrupt_while_a_term_joins_leaves_those_before_it(rng, monkeypatch):
+    F, y = problem(rng, 40)
+    judge = terms.Terms._judge
+
+    def stops(self):
+        if self.size == 3:
+            raise KeyboardInterrupt
+        return judge(self)
+
+    monkeypatch.setattr(terms.Terms, "_judge", stops)
+    fit = fit_loomi(F, y, min_size=10)
+    assert fit.n_basis == 2 == len(fit.history) and fit.status is Status.INTERRUPTED
+    monkeypatch.setattr(terms.Terms, "_judge", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        fit_loomi(F, y)
+
+
 def test_all_columns_are_the_dictionary_though_all_are_in_use(rng):
     G = rng.normal(size=(50, 3))
     fit = fit_loomi(G, np.where(G @ [1.0, 2.0, 3.0] > 0, 1.0, -1.0), min_size=3)

@@ -16,8 +16,10 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import bayessel as bs
 from bayessel.errors import VersionWarning
+from bayessel.estimators import loomi
 from bayessel.estimators.loomi import width_grid
 from bayessel.linear.calibration import PRIOR_MEDIAN, PRIOR_SPREAD, LogisticSlope
+from bayessel.result import Status
 from tests import oracles
 
 L = bs.LOOMIClassifier
@@ -258,6 +260,27 @@ def test_auto_passes_over_widths_that_reach_nothing(rng):
         L(width=0.1, centers=beside).fit(X, y)
     with pytest.raises(ValueError, match="longest column"):
         L(width="auto", centers=X[:9] + 1e4).fit(X, y)
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_an_interrupt_ends_the_comparison_of_widths(rng, monkeypatch, inside):
+    X, y = ring(rng, 60)
+    calls, inner = [], loomi.fit_loomi
+
+    def third(*arguments, **options):
+        calls.append(1)
+        if len(calls) == 3:
+            if not inside:
+                raise KeyboardInterrupt
+            options["callback"] = lambda entry: (_ for _ in ()).throw(KeyboardInterrupt)
+        return inner(*arguments, **options)
+
+    monkeypatch.setattr(loomi, "fit_loomi", third)
+    model = L(width="auto").fit(X, y)
+    assert model.status_ is Status.INTERRUPTED
+    assert len(calls) == 3 and len(model.width_path_) == 2 + inside
+    assert model.width_ in [one["width"] for one in model.width_path_]
+    assert np.isfinite(model.predict_proba(X)).all()
 
 
 def test_the_grid_covers_the_distances(rng):

@@ -7,6 +7,7 @@ from scipy.optimize import minimize, minimize_scalar
 
 import bayessel as bs
 from bayessel.linear import project
+from bayessel.linear.sparse.columns import Columns
 from bayessel.result import Status
 
 
@@ -203,6 +204,26 @@ def test_a_gaussian_process_by_a_few_functions(rng):
     mean, std = fit.predict(F, return_std=True)
     assert np.sqrt(np.mean((mean - full) ** 2)) < 0.02
     np.testing.assert_allclose(std, np.sqrt(np.diag(V) + 0.04), rtol=0.05)
+
+
+def test_an_interrupt_leaves_the_functions_before_it(rng, monkeypatch):
+    F, mu, A, sigma = problem(rng)
+    cov = A @ A.T
+    calls, cross = [], Columns.cross
+
+    def stops(self, V):
+        calls.append(1)
+        if len(calls) == 5:  # half-way through the entry of the fourth function
+            raise KeyboardInterrupt
+        return cross(self, V)
+
+    whole = project(F, mu, sigma, cov=cov, size=5)
+    monkeypatch.setattr(Columns, "cross", stops)
+    cut = project(F, mu, sigma, cov=cov, size=5)
+    assert cut.status is Status.INTERRUPTED and whole.status is Status.CONVERGED
+    assert cut.order.tolist() == whole.order[:3].tolist()
+    for one, other in zip(cut.predict(F, return_std=True), whole.at(3).predict(F, return_std=True), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10)
 
 
 def test_bad_input(rng):

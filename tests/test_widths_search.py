@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 
 import bayessel as bs
 from bayessel.linear import fit_evidence, search
+from bayessel.widths import _selection
 from tests import oracles
 
 EVERY = ("mdl-w", "mdl-alpha", "evidence", "model-evidence", "loo", "elpd-loo", "gcv", "bic")
@@ -39,6 +40,23 @@ def test_a_row_is_what_dense_algebra_says(rng, bias):
     assert_allclose(row["gcv"], float(exact.gcv), rtol=1e-6)
     assert_allclose(row["gamma"], float(exact.gamma), rtol=1e-6)
     assert row["n_basis"] == len(basis) + bias
+
+
+def test_an_interrupt_ends_the_comparison_and_leaves_no_half_row(rng, monkeypatch):
+    """A search keeps what it has when Ctrl-C comes; a row of the table made of that would look like any other."""
+    x, y = wave(rng, 40)
+    calls, inner = [], _selection.search
+
+    def stops(*arguments, **options):
+        calls.append(1)
+        if len(calls) == 5:  # the second search at the second width
+            options["callback"] = lambda search: (_ for _ in ()).throw(KeyboardInterrupt)
+        return inner(*arguments, **options)
+
+    monkeypatch.setattr(_selection, "search", stops)
+    found = compare(x, y, [0.5, 1.0, 1.5, 2.0, 2.5], criteria=("evidence",))
+    assert len(calls) == 5 and 0 < len(found.table) < 5
+    assert found.interrupted
 
 
 def test_it_prefers_the_width_that_made_the_data():

@@ -20,7 +20,7 @@ from bayessel.estimators._door import WARN_ABOUT, Versioned, validated
 from bayessel.estimators._rbf import MAX_OWN_CENTRES, Radial
 from bayessel.linear.class_probability import ClassProbability
 from bayessel.linear.loomi import LOOMIFit, fit_loomi
-from bayessel.result import fingerprint, worst
+from bayessel.result import Status, fingerprint, worst
 
 #: widths that 'auto' compares
 N_WIDTHS = 20
@@ -149,11 +149,11 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
         self.width_path_: list[dict[str, Any]] = []
         if isinstance(self.width, str):
             one_of(self.width, "width", ("auto",))
-            fits = self._choose_width(X, centers, targets, weights)
+            fits, notes = self._choose_width(X, centers, targets, weights)
         else:
             self._set_dictionary(self.width, centers)
-            fits = self._fit_all(X, targets, weights)
-        self._store(X, codes, fits)
+            fits, notes = self._fit_all(X, targets, weights), ()
+        self._store(X, codes, fits, notes)
         if self.status_ in WARN_ABOUT:
             warnings.warn(f"{self.status_.name}: {self.status_.value}", NumericalWarning, stacklevel=2)
         return self
@@ -190,14 +190,20 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
 
     def _choose_width(
         self, X: FloatArray, centers: FloatArray, targets: list[FloatArray], weights: FloatArray | None
-    ) -> list[LOOMIFit]:
-        """Fit at every width of a grid; keep the best and set the dictionary to it."""
+    ) -> tuple[list[LOOMIFit], tuple[Status, ...]]:
+        """Fit at every width of a grid; keep the best and set the dictionary to it. Ctrl-C ends the grid."""
         found = []
+        notes: tuple[Status, ...] = ()
         trouble: ValueError
         for width in width_grid(X):
             self._set_dictionary(float(width), centers)
             try:
                 fits = self._fit_all(X, targets, weights)
+            except KeyboardInterrupt:
+                if not found:
+                    raise
+                notes = (Status.INTERRUPTED,)
+                break
             except ValueError as error:  # centres from outside may all be out of reach of narrow functions
                 trouble = error
                 continue
@@ -212,15 +218,20 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
                     "n_basis": max(fit.n_basis for fit in fits),
                 }
             )
+            if any(Status.INTERRUPTED in fit.notes for fit in fits):
+                notes = (Status.INTERRUPTED,)
+                break
         if not found:
             raise trouble
         best = min((squares for _, _, squares, _ in found), key=np.mean)
         limit = best.mean() + WITHIN * best.std() / np.sqrt(len(best))
         width, fits, _, _ = max((one for one in found if one[2].mean() <= limit), key=lambda one: one[3])
         self._set_dictionary(width, centers)
-        return fits
+        return fits, notes
 
-    def _store(self, X: FloatArray, codes: npt.NDArray[np.intp], fits: list[LOOMIFit]) -> None:
+    def _store(
+        self, X: FloatArray, codes: npt.NDArray[np.intp], fits: list[LOOMIFit], notes: tuple[Status, ...]
+    ) -> None:
         self.fits_ = fits
         self.basis_ = np.unique(np.concatenate([fit.basis for fit in fits]))
         self.n_basis_ = len(self.basis_)
@@ -236,7 +247,7 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
             left_out = _rounded(np.column_stack([one.loo_probability for one in self.calibration_]))
             wrong = left_out.argmax(axis=1) != codes
             self.loo_error_ = float(np.average(wrong, weights=fits[0].weights))
-        self.status_ = worst(fit.status for fit in fits)
+        self.status_ = worst([*(fit.status for fit in fits), *notes])
         self.history_ = [dict(entry) for entry in fits[0].history]
         self.n_rows_ = len(X)
         self.fingerprint_ = fingerprint(X, codes)

@@ -56,7 +56,7 @@ class Projection:
         Smallest divergence in nats of N rows at 0 … k functions.
     status : Status
         COLLINEAR_SKIPPED where no candidate was left outside the span before the end was reached, CANDIDATES_USED_UP
-        where all of them do not come within `tol`.
+        where all of them do not come within `tol`, INTERRUPTED with the functions that had come before Ctrl-C.
     """
 
     order: IntArray
@@ -165,14 +165,17 @@ def project(
     check_magnitude(np.array([sigma]), "noise_std")
     centre = as_flag(centre, "centre")
     largest = min(p, n - centre) if size is None else min(as_count(size, "size", 0), p, n - centre)
-    tol = 0.0 if isinstance(tol, int | float) and not isinstance(tol, bool) and tol == 0 else as_positive(tol, "tol")
+    number = isinstance(tol, int | float | np.number) and not isinstance(tol, bool)
+    tol = 0.0 if number and tol == 0 else as_positive(tol, "tol")
     targets = mu[:, None] if cov is None else np.hstack([mu[:, None], _root(cov, n)])
     with few_threads(n * p if n * p > SEVERAL_THREADS else 0):
-        chosen, R, Z, left = _forward(columns, targets, sigma, largest, tol if size is None else -1.0, centre)
+        chosen, R, Z, left, whole = _forward(columns, targets, sigma, largest, tol if size is None else -1.0, centre)
     divergence = np.array([_divergence(rest, n, sigma) for rest in left])
     wanted = largest if size is None else min(size, p)
     status = Status.CONVERGED
-    if len(chosen) < wanted and (size is not None or divergence[-1] > tol):
+    if not whole:
+        status = Status.INTERRUPTED
+    elif len(chosen) < wanted and (size is not None or divergence[-1] > tol):
         status = Status.COLLINEAR_SKIPPED
     elif size is None and divergence[-1] > tol:
         status = Status.CANDIDATES_USED_UP
@@ -202,8 +205,8 @@ def _root(cov: Any, n: int) -> FloatArray:
 
 def _forward(
     columns: Columns, targets: FloatArray, sigma: float, largest: int, tol: float, centre: bool
-) -> tuple[list[int], FloatArray, FloatArray, list[float]]:
-    """Orthogonal forward selection for several targets: (columns, R, Q^T targets, sums of squares left)."""
+) -> tuple[list[int], FloatArray, FloatArray, list[float], bool]:
+    """Orthogonal forward selection for several targets: (columns, R, Q^T targets, sums of squares left, not cut)."""
     n = len(targets)
     T = targets.copy()  # the targets outside the span
     most = largest + centre
@@ -241,17 +244,22 @@ def _forward(
 
     if centre:
         enter(np.ones(n))
-    left = [float(np.sum(T**2))]
-    while len(chosen) < largest and _divergence(left[-1], n, sigma) > tol and alive.any():
-        gain = np.full(len(c), -1.0)
-        gain[alive] = np.einsum("ij,ij->i", D[alive], D[alive]) / c[alive]
-        j = int(np.argmax(gain))
-        alive[j] = False
-        chosen.append(j)
-        enter(columns.take(np.array([j]))[:, 0])
-        left.append(min(float(np.sum(T**2)), left[-1]))
+    left, whole = [float(np.sum(T**2))], True
+    try:
+        while len(chosen) < largest and _divergence(left[-1], n, sigma) > tol and alive.any():
+            gain = np.full(len(c), -1.0)
+            gain[alive] = np.einsum("ij,ij->i", D[alive], D[alive]) / c[alive]
+            j = int(np.argmax(gain))
+            alive[j] = False
+            chosen.append(j)
+            enter(columns.take(np.array([j]))[:, 0])
+            left.append(min(float(np.sum(T**2)), left[-1]))
+    except KeyboardInterrupt:
+        whole = False
+        del chosen[len(left) - 1 :]  # the function that was entering
+    k = len(chosen) + centre
     lengths = np.append(np.ones(int(centre)), columns.lengths[chosen])
-    return chosen, R[:k, :k] * lengths, Z[:k], left
+    return chosen, R[:k, :k] * lengths, Z[:k], left, whole
 
 
 def _projection(

@@ -53,9 +53,17 @@ def evaluate(problem: Problem, place: Place, starts: Sequence[Any] = (), beaten:
     return Outcome(row, _predict(problem, place, fit), losses)
 
 
+def _searched(design: Any, t: FloatArray, **options: Any) -> SearchFit:
+    """A search; one that Ctrl-C has cut short is no row of a comparison, which is to end."""
+    fit = search(design, t, **options)
+    if Status.INTERRUPTED in fit.notes:
+        raise KeyboardInterrupt
+    return fit
+
+
 def _best(design: Any, t: FloatArray, centre: bool) -> SearchFit:
     """The smallest model, of all that both strategies came by, whose evidence is within a nat of the best."""
-    fits = [search(design, t, strategy, centre=centre, within=0.0) for strategy in STRATEGIES]
+    fits = [_searched(design, t, strategy=strategy, centre=centre, within=0.0) for strategy in STRATEGIES]
     first = max(fits, key=lambda fit: fit.model_evidence if np.isfinite(fit.model_evidence) else -np.inf)
     seen = [(size, -point.value, point.basis) for fit in fits for size, point in fit.path.items()]
     small = min(
@@ -100,7 +108,7 @@ def _judge(problem: Problem, place: Place, design: Any, fit: SearchFit) -> tuple
         put_error(values, losses, "holdout", (t - fit.predict(_columns(problem, place, fit, X))) ** 2)
     if "prequential" in problem.criteria:
         # the same orders at every width, so that differences are not blurred by them
-        one = partial(search, strategy=STRATEGIES[0], centre=problem.bias)
+        one = partial(_searched, strategy=STRATEGIES[0], centre=problem.bias)
         coded = prequential(design, problem.t, one, orders=_ORDERS, random_state=problem.seed)
         put_error(values, losses, "prequential", coded.per_order)
     row: dict[str, Any] = {name: values[name] for name in problem.criteria}

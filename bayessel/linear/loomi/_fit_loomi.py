@@ -130,10 +130,10 @@ def fit_loomi(
             if max_size is not None and most < min(n, p) and since == 0:
                 notes.append(Status.STEP_LIMIT)
     except KeyboardInterrupt:
-        if not selection.size:
+        if not selection.history:
             raise
         notes.append(Status.INTERRUPTED)
-    size = selection.size if best is None else best[0]
+    size = len(selection.history) if best is None else best[0]  # a term that was just joining does not count
     if selection.skipped:
         notes.append(Status.COLLINEAR_SKIPPED)
     basis = np.array(selection.chosen[:size], dtype=np.intp)
