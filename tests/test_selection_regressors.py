@@ -1,6 +1,7 @@
 """BasisSearchRegressor and ForwardSelectionRegressor: scikit-learn's protocol, numbers against oracles, pictures."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,8 +16,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import bayessel as bs
+from bayessel.estimators import _selected
 from bayessel.linear import fit_abf, forward_select, search
-from bayessel.result import fingerprint
+from bayessel.result import Status, fingerprint
 from tests import oracles
 
 S, F = bs.BasisSearchRegressor, bs.ForwardSelectionRegressor
@@ -213,6 +215,35 @@ def test_pictures_show_path_and_centres(rng):
         first.plot_centres(inputs=(0, 5))
     flat = S(width=0.5).fit(X[:, :1], y).plot_centres(label="one input")
     assert flat.get_title() == "one input"
+
+
+def test_a_picture_is_never_empty(rng):
+    X, y = wave(rng, 60)
+    without = F(width=0.5, stop=None, max_size=4).fit(X, y)
+    line = without.plot_path().lines[0]
+    assert_allclose(line.get_ydata(), [entry["error"] for entry in without.history_])
+    assert without.plot_path().get_ylabel() == "squared error of the training rows"
+    nothing = S(width=0.5).fit(X, np.ones(60)).plot_path()
+    assert "CONSTANT_TARGET" in nothing.texts[0].get_text()
+
+
+def test_more_folds_than_rows_are_as_many_as_rows(rng):
+    X, y = wave(rng, 12)
+    for many in (50, np.int64(50)):
+        model = F(width=0.5, stop="cv", folds=many).fit(X, y)
+        assert_allclose(model.coef_, F(width=0.5, stop="cv", folds=12).fit(X, y).coef_)
+
+
+def test_widths_that_were_interrupted_are_said_to_be(rng, monkeypatch):
+    X, y = wave(rng, 60)
+    inner = _selected.fit_abf
+
+    def cut(*arguments, **options):
+        found = inner(*arguments, **options)
+        return replace(found, status=Status.INTERRUPTED, notes=(*found.notes, Status.INTERRUPTED))
+
+    monkeypatch.setattr(_selected, "fit_abf", cut)
+    assert S().fit(X, y).status_ is Status.INTERRUPTED
 
 
 def test_noise_and_constants_have_an_answer(rng):

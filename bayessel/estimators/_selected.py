@@ -30,6 +30,10 @@ class SelectingRegressor(SomeFunctionsRegressor):
     def _path_label(self) -> str:
         raise TypeError("a subclass names what its path shows")
 
+    def _path_values(self) -> dict[int, float]:
+        """Size -> what the picture of the path shows."""
+        return {size: point.value for size, point in self.path_.items()}
+
     # ---- fitting
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -61,7 +65,7 @@ class SelectingRegressor(SomeFunctionsRegressor):
         own = X[rows] if self.centers is None or len(centers) > ABF_ROWS else centers
         found = fit_abf(X[rows], y[rows], centers=own, kind=self.kind, centre=bool(self.bias))
         # rival optima of the widths and a poor noise estimate of that model are no remarks about this one
-        self._width_notes = tuple(note for note in found.notes if note is Status.STEP_LIMIT)
+        self._width_notes = tuple(note for note in found.notes if note in (Status.STEP_LIMIT, Status.INTERRUPTED))
         return found.widths if len(found.widths) > 1 else float(found.widths[0])
 
     # ---- predicting
@@ -91,22 +95,22 @@ class SelectingRegressor(SomeFunctionsRegressor):
     def plot_path(self, ax: Any = None, label: str | None = None) -> Any:
         """Draw the best value seen at each size, with a star at the model returned.
 
-        Pass `ax` to lay several over each other. Returns the matplotlib axes.
+        Where no criterion stopped the selection it is the squared error of the training rows. Pass `ax` to lay several
+        over each other. Returns the matplotlib axes.
         """
         import matplotlib.pyplot as plt
 
         check_is_fitted(self)
         if ax is None:
             _, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
-        known = [(size, point.value) for size, point in sorted(self.path_.items()) if np.isfinite(point.value)]
+        known = {size: value for size, value in sorted(self._path_values().items()) if np.isfinite(value)}
         if known:
-            sizes, values = zip(*known, strict=True)
-            (line,) = ax.plot(sizes, values, lw=1.8, label=label)
+            (line,) = ax.plot(list(known), list(known.values()), lw=1.8, label=label)
             at = len(self.fit_.basis)
-            if at in self.path_ and np.isfinite(self.path_[at].value):
-                ax.plot(
-                    [at], [self.path_[at].value], "*", ms=13, color=line.get_color(), mec="white", mew=0.6, zorder=5
-                )
+            if at in known:
+                ax.plot([at], [known[at]], "*", ms=13, color=line.get_color(), mec="white", mew=0.6, zorder=5)
+        else:
+            ax.text(0.5, 0.5, f"no function was tried: {self.status_.name}", ha="center", transform=ax.transAxes)
         ax.set(xlabel="number of functions", ylabel=self._path_label())
         if "error" in self._path_label() and ax.dataLim.y0 > 0:
             ax.set_yscale("log")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, override
 
+import numpy as np
+
 from bayessel._check import FloatArray
 from bayessel.estimators._selected import SelectingRegressor
 from bayessel.linear import forward_select
@@ -106,7 +108,8 @@ class ForwardSelectionRegressor(SelectingRegressor):
 
     @override
     def _select(self, design: Any, y: FloatArray) -> Any:
-        folds = min(self.folds, len(y)) if isinstance(self.folds, int) and len(y) > 1 else self.folds
+        whole = isinstance(self.folds, int | np.integer) and not isinstance(self.folds, bool)
+        folds = min(self.folds, len(y)) if whole and len(y) > 1 else self.folds
         return forward_select(
             design,
             y,
@@ -121,4 +124,10 @@ class ForwardSelectionRegressor(SelectingRegressor):
 
     @override
     def _path_label(self) -> str:
-        return _LABELS.get(str(self.stop), "criterion")
+        return _LABELS[self.stop] if self.stop is not None else "squared error of the training rows"
+
+    @override
+    def _path_values(self) -> dict[int, float]:
+        if self.stop is not None:
+            return super()._path_values()
+        return {entry["size"]: entry["error"] for entry in self.history_}
