@@ -184,6 +184,12 @@ def test_scale_and_shift_do_not_matter():
         assert two_way(scale * y).p_value == pytest.approx(two_way(y).p_value, rel=1e-9)
         wrong = hierarchical(scale * y).posterior.probability_wrong_sign
         assert wrong == pytest.approx(hierarchical(y).posterior.probability_wrong_sign, rel=1e-9)
+    for scale in (1e-200, 1e200):  # whose squares leave double precision
+        for design in (hierarchical, two_way):
+            ours, plain = design(scale * y), design(y)
+            assert ours.p_value == pytest.approx(plain.p_value, rel=1e-9)
+            for name in ("mean", "std_error", "sigma_a", "sigma_e"):
+                assert getattr(ours, name) == pytest.approx(scale * getattr(plain, name), rel=1e-9, abs=0.0)
     assert hierarchical(y + 1e6).sigma_e == pytest.approx(hierarchical(y).sigma_e, rel=1e-8)
 
 
@@ -212,6 +218,20 @@ def test_bad_losses(design, losses, against, said):
         design(losses, against)
 
 
+@pytest.mark.parametrize(
+    ("averages", "within", "n_cases", "said"),
+    [
+        ([1.0], 1.0, 5, "two training sets or more"),
+        ([1.0, 2.0], 1.0, 1, "n_cases must be at least 2"),
+        ([1.0, 2.0], -1.0, 5, "sum of squares"),
+        ([1.0, np.nan], 1.0, 5, "finite"),
+    ],
+)
+def test_posteriors_of_nothing(averages, within, n_cases, said):
+    with pytest.raises(ValueError, match=said):
+        MeanPosterior(averages, within, n_cases)
+
+
 # --- losses -----------------------------------------------------------------------------------------------------------
 
 
@@ -230,3 +250,10 @@ def test_losses_refuse():
         standardised_losses(np.ones(4), np.ones(4))
     with pytest.raises(ValueError, match="'squared', 'absolute', 'log'"):
         standardised_losses([0.0, 1.0], [0.0, 1.0], "huber")
+    for y in ([], 1.0, [1.0]):
+        with pytest.raises(ValueError, match="two test cases or more"):
+            standardised_losses(y, y)
+    with pytest.raises(ValueError, match="1e\\+200, whose squares leave double precision"):
+        standardised_losses([1e200, -1e200], [0.0, 0.0])
+    with pytest.raises(ValueError, match="so far off in 1 of 2 cases that squared loss overflows"):
+        standardised_losses([0.0, 1.0], [0.0, 1e180])

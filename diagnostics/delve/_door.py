@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_matrix
@@ -23,3 +24,8 @@ def as_losses(losses: npt.ArrayLike, against: npt.ArrayLike | None) -> FloatArra
             f"against must be losses of the same {table.shape} training sets and cases, got shape {other.shape}"
         )
     return table - other
+
+
+def size_of(losses: FloatArray) -> float:
+    """A power of two about the largest loss: losses over it keep all digits, and their squares stay in range."""
+    return float(np.ldexp(1.0, np.frexp(np.abs(losses).max())[1] - 1)) if losses.any() else 1.0

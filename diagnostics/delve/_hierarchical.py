@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from bayessel._check import FloatArray
-from bayessel.diagnostics.delve._door import as_losses
+from bayessel.diagnostics.delve._door import as_losses, size_of
 from bayessel.diagnostics.delve._mean_posterior import MeanPosterior
 
 
@@ -80,6 +80,8 @@ def hierarchical(losses: npt.ArrayLike, against: npt.ArrayLike | None = None) ->
     (-0.1, True)
     """
     y = as_losses(losses, against)
+    unit = size_of(y)
+    y = y / unit
     I, J = y.shape  # noqa: E741
     averages = y.mean(axis=1)
     mean = float(averages.mean())
@@ -89,15 +91,15 @@ def hierarchical(losses: npt.ArrayLike, against: npt.ArrayLike | None = None) ->
     ms_a, ms_e = J * between / (I - 1), within / (I * (J - 1))
     variance_a = max(0.0, (ms_a - ms_e) / J)
     return Hierarchical(
-        mean=mean,
-        std_error=float(np.sqrt(variance_a / I + ms_e / (I * J))),
+        mean=unit * mean,
+        std_error=unit * float(np.sqrt(variance_a / I + ms_e / (I * J))),
         p_value=_t_test(mean, between / (I * (I - 1)), I - 1),
-        sigma_a=float(np.sqrt(variance_a)),
-        sigma_e=float(np.sqrt(ms_e)),
+        sigma_a=unit * float(np.sqrt(variance_a)),
+        sigma_e=unit * float(np.sqrt(ms_e)),
         n_sets=I,
         n_cases=J,
-        averages=averages,
-        within=within,
+        averages=unit * averages,
+        within=within * unit * unit,
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 
-from bayessel._check import FloatArray, as_float_array, as_target, one_of
+from bayessel._check import FloatArray, as_float_array, as_target, check_magnitude, one_of
 
 LOSSES = ("squared", "absolute", "log")
 
@@ -36,7 +38,10 @@ def standardised_losses(y: npt.ArrayLike, prediction: npt.ArrayLike, loss: str =
     """
     one_of(loss, "loss", LOSSES)
     target = as_float_array(y, "y")
+    if target.size < 2:
+        raise ValueError(f"y must be the targets of two test cases or more, got {target.size}: there is no unit")
     target = as_target(target, len(target), "y")
+    check_magnitude(target, "y")
     said = as_target(prediction, len(target), "prediction")
     if loss == "absolute":
         unit = float(np.mean(np.abs(target - np.median(target))))
@@ -44,9 +49,23 @@ def standardised_losses(y: npt.ArrayLike, prediction: npt.ArrayLike, loss: str =
         unit = float(np.std(target))
     if not unit > 0.0:
         raise ValueError(f"y must vary, got {len(target)} times {target[0]:g}: there is no unit for the loss")
-    if loss == "squared":
-        return ((target - said) / unit) ** 2
-    if loss == "absolute":
-        return np.abs(target - said) / unit
-    z = (target - target.mean()) / unit
-    return np.asarray(-said - 0.5 * z**2 - np.log(unit) - 0.5 * np.log(2.0 * np.pi))
+    with np.errstate(over="ignore"):
+        if loss == "squared":
+            losses = ((target - said) / unit) ** 2
+        elif loss == "absolute":
+            losses = np.abs(target - said) / unit
+        else:
+            losses = -said - 0.5 * ((target - target.mean()) / unit) ** 2 - np.log(unit) - 0.5 * np.log(2.0 * np.pi)
+    if beyond := int(np.isinf(losses).sum()):
+        raise ValueError(f"prediction is so far off in {beyond} of {len(losses)} cases that {loss} loss overflows")
+    return losses
+
+
+def chosen_losses(losses: str | Iterable[str]) -> tuple[str, ...]:
+    """Names of losses, or a single one, looked at."""
+    names = (losses,) if isinstance(losses, str) else tuple(losses)
+    if not names:
+        raise ValueError(f"losses is empty: choose from {', '.join(LOSSES)}")
+    for name in names:
+        one_of(name, "losses", LOSSES)
+    return names

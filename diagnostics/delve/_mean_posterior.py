@@ -16,9 +16,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import optimize, special
 
-from bayessel._check import FloatArray, as_fraction
+from bayessel._check import as_count, as_float_array, as_fraction, as_target
 
 #: points of the trapezoidal rule on one side; the integrand is analytic and decays, so that it converges geometrically
 POINTS = 4000
@@ -32,14 +33,21 @@ class MeanPosterior:
     Parameters
     ----------
     averages : array (I,)
-        Averages of the training sets.
+        Averages of the training sets, two at least.
     within : float
         Sum of the squared deviations of the cases from them.
     n_cases : int
-        J.
+        J, two at least.
     """
 
-    def __init__(self, averages: FloatArray, within: float, n_cases: int) -> None:
+    def __init__(self, averages: npt.ArrayLike, within: float, n_cases: int) -> None:
+        averages = as_float_array(averages, "averages")
+        averages = as_target(averages, averages.size, "averages")
+        n_cases = as_count(n_cases, "n_cases", 2)
+        if len(averages) < 2:
+            raise ValueError(f"averages must be those of two training sets or more, got {len(averages)}")
+        if not 0.0 <= within < np.inf:
+            raise ValueError(f"within is a sum of squares: it must be at least 0 and finite, got {within!r}")
         I = len(averages)  # noqa: E741
         self.mean = float(np.mean(averages))
         between = float(np.sum((averages - self.mean) ** 2))

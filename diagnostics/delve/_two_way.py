@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from bayessel.diagnostics.delve._door import as_losses
+from bayessel.diagnostics.delve._door import as_losses, size_of
 
 #: with fewer training sets the quasi-F test finds significance too often for its p-values to be printed
 FEW_SETS = 4
@@ -80,6 +80,8 @@ def two_way(losses: npt.ArrayLike, against: npt.ArrayLike | None = None) -> TwoW
     (-0.1, True)
     """
     y = as_losses(losses, against)
+    unit = size_of(y)
+    y = y / unit
     I, J = y.shape  # noqa: E741
     mean = float(y.mean())
     rows, columns = y.mean(axis=1) - mean, y.mean(axis=0) - mean
@@ -88,12 +90,12 @@ def two_way(losses: npt.ArrayLike, against: npt.ArrayLike | None = None) -> TwoW
     ms_e = np.sum(rest**2) / ((I - 1) * (J - 1))
     variance_a, variance_b = max(0.0, (ms_a - ms_e) / J), max(0.0, (ms_b - ms_e) / I)
     return TwoWay(
-        mean=mean,
-        std_error=float(np.sqrt(variance_a / I + variance_b / J + ms_e / (I * J))),
+        mean=unit * mean,
+        std_error=unit * float(np.sqrt(variance_a / I + variance_b / J + ms_e / (I * J))),
         p_value=_quasi_f(I * J * mean**2, float(ms_a), float(ms_b), float(ms_e), I, J),
-        sigma_a=float(np.sqrt(variance_a)),
-        sigma_b=float(np.sqrt(variance_b)),
-        sigma_e=float(np.sqrt(ms_e)),
+        sigma_a=unit * float(np.sqrt(variance_a)),
+        sigma_b=unit * float(np.sqrt(variance_b)),
+        sigma_e=unit * float(np.sqrt(ms_e)),
         n_sets=I,
         n_cases=J,
     )
