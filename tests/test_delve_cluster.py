@@ -7,6 +7,7 @@ import time
 from contextlib import contextmanager
 from functools import partial
 
+import numpy as np
 import pytest
 
 from bayessel.cli import main
@@ -66,6 +67,25 @@ def test_a_killed_worker_loses_what_it_was_doing_and_no_more(client, tmp_path):
     assert len({pid for pid, _ in diary(book)}) >= 2
     assert same(study, run({name: Noisy(shrink=one.shrink) for name, one in methods.items()}, tasks))
     assert study.failures().empty
+
+
+class Locked:
+    """Cannot be pickled."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+def test_a_method_that_cannot_be_sent_fails(client):
+    study = run({"locked": Locked(), "mean": Silent()}, task(instances=2), client=client)
+    assert study.failures()["method"].tolist() == ["locked", "locked"] and len(study.outcomes) == 4
+    assert study.failures()["error"].str.startswith("the unit could not be sent").all()
 
 
 def test_the_command_line_takes_a_scheduler(client, tmp_path):

@@ -357,6 +357,15 @@ class Interrupted(Noisy):
         return super().fit(X, y)
 
 
+@pytest.fixture
+def heard():
+    """Processes in the background of a shell are born deaf to Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("swallow", [False, True])
 def test_ctrl_c_gives_back_what_there_is(tmp_path, swallow):
     Interrupted.fits, Interrupted.swallow = 0, swallow

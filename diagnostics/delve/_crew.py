@@ -10,6 +10,7 @@ import signal
 import time
 import uuid
 from contextlib import suppress
+from pickle import PicklingError
 from typing import Any, Protocol
 
 from bayessel.diagnostics.delve._unit import Outcome, Unit, perform
@@ -179,7 +180,12 @@ class Cluster:
         """Send a unit to the scheduler."""
         name = f"delve-{self._name}-{self._count}"
         self._count += 1
-        future = self._client.submit(perform, *work, key=name, pure=False)
+        try:
+            future = self._client.submit(perform, *work, key=name, pure=False)
+        except (TypeError, AttributeError, PicklingError) as error:  # the method cannot be pickled
+            self._flying[unit] = None, work
+            self._done.put((unit, error))
+            return
         self._flying[unit] = future, work
         future.add_done_callback(lambda done: self._done.put((unit, done)))
 
@@ -188,6 +194,9 @@ class Cluster:
         found = []
         for unit, future in _waiting(self._done):
             _, work = self._flying.pop(unit)
+            if isinstance(future, Exception):
+                found.append((unit, _lost(work, f"the unit could not be sent: {future!r}")))
+                continue
             if future.status in ("cancelled", "lost"):
                 raise RuntimeError(
                     "the cluster let go of the study's work: is its scheduler still there? What was stored is kept"
@@ -198,7 +207,7 @@ class Cluster:
 
     def close(self) -> None:
         """Cancel what is in flight."""
-        flying = [future for future, _ in self._flying.values()]
+        flying = [future for future, _ in self._flying.values() if future is not None]
         self._flying.clear()
         if flying:
             with suppress(Exception):  # the cluster may be gone

@@ -24,8 +24,16 @@ def description(method: Any) -> str:
     if hasattr(method, "fit") and not isinstance(method, type):
         return _said(method, 0)
     if takes_size(method):
-        return "; ".join(f"{size}: {_said(method(size), 0)}" for size in _PROBES)
-    return _said(method(), 0)
+        return "; ".join(f"{size}: {_made(method, size)}" for size in _PROBES)
+    return _made(method)
+
+
+def _made(factory: Any, *size: int) -> str:
+    """What a factory makes; it may fail, be it for these sizes only, and that is for its units to tell."""
+    try:
+        return _said(factory(*size), 0)
+    except Exception as error:
+        return f"{_said(factory, 0)}, which raises {type(error).__name__}"
 
 
 def _said(value: Any, depth: int) -> str:

@@ -102,10 +102,15 @@ def _name(path: Path) -> str:
 
 
 def _read(name: str, path: Path) -> Dataset:
-    table = pd.read_csv(path)
+    try:
+        table = pd.read_csv(path)
+    except (ValueError, OSError, EOFError) as error:  # of pandas, of codecs, of gzip
+        raise ValueError(f"{path} cannot be read as a table: {error}") from error
     training = _SMALL[name][0] if name in _SMALL else None
     if table.columns[0] == "part":
         part = table.pop("part").to_numpy()
+        if not np.isin(part, (0, 1)).all():
+            raise ValueError(f"the column part of {path} must be 0 (training) or 1 (testing) in every row")
         table = table.iloc[np.argsort(part, kind="stable")]
         training = int(np.sum(part == 0))
     attributes: dict[str, Attribute] = {"inputs": table.shape[1] - 1}

@@ -28,6 +28,11 @@ def colour(k: int) -> str:
     return _COLOURS[k % len(_COLOURS)]
 
 
+def plain(name: str) -> str:
+    """A name as it is: for matplotlib, dollar signs enclose formulas."""
+    return name.replace("$", r"\$")
+
+
 def percent(found: Any) -> int | None:
     """A p-value in per cent, rounded up, as Rasmussen (1996, section 5.3) prints it; None if it is above nine.
 
@@ -76,10 +81,10 @@ def plot_tasks(study: Study, tasks: Sequence[str], loss: str) -> Figure:
         _losses(above, values[task], low, high)
         facts = study.tasks[task]
         same = all(study.tasks[one].prototask == facts.prototask for one in tasks)
-        above.set_title(str(facts.size) if same else task, fontsize=9)
+        above.set_title(str(facts.size) if same else plain(task), fontsize=9)
         _matrix(below, study, task, loss, methods)
         if k == 0:
-            below.set_yticks(range(count), methods, fontsize=8)
+            below.set_yticks(range(count), map(plain, methods), fontsize=8)
             below.tick_params(length=0)
             for i, label in enumerate(below.get_yticklabels()):
                 label.set_color(colour(i))
@@ -87,7 +92,7 @@ def plot_tasks(study: Study, tasks: Sequence[str], loss: str) -> Figure:
             above.tick_params(labelleft=False)
     first = study.tasks[tasks[0]]
     name = first.prototask if all(study.tasks[one].prototask == first.prototask for one in tasks) else ""
-    figure.text(0.5, 1 - 0.18 / height, f"{name}  {loss} loss".strip(), ha="center", va="center", fontsize=10)
+    figure.text(0.5, 1 - 0.18 / height, f"{plain(name)}  {loss} loss".strip(), ha="center", va="center", fontsize=10)
     return figure
 
 
@@ -157,21 +162,22 @@ def plot_winners(study: Study, loss: str, alpha: float, tasks: Iterable[str] | N
     n = len(study._chosen(tasks))
     size = 0.42 * len(names)
     longest = 0.085 * max(map(len, names))
-    width, height = size + longest + 0.7, size + longest + 0.8
+    left, bottom = longest + 0.5, 0.4
+    width, height = left + max(size + 0.2, 0.5 * size + 0.85), bottom + size + longest + 0.2  # half the label: 0.85
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes(
-        ((longest + 0.5) / width, 0.15 / height, size / width, size / height),
+        (left / width, bottom / height, size / width, size / height),
     )
     axes.imshow(counts / max(n, 1), cmap="Blues", vmin=0.0, vmax=1.4)
     for i in range(len(names)):
         for j in range(len(names)):
             if i != j:
                 axes.text(j, i, str(counts[i, j]), ha="center", va="center", fontsize=8, color=INK)
-    axes.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
-    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.set_xticks(range(len(names)), map(plain, names), rotation=90, fontsize=8)
+    axes.set_yticks(range(len(names)), map(plain, names), fontsize=8)
     axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
     axes.set_ylabel("beaten", fontsize=8)
-    axes.set_xlabel(f"tasks of {n} on which the column beats the row", fontsize=8)
+    axes.set_xlabel(f"tasks of {n} on which\nthe column beats the row", fontsize=8)
     axes.xaxis.set_label_position("bottom")
     return figure
 
@@ -194,7 +200,9 @@ def plot_time(study: Study, loss: str) -> Figure:
         x, y = [seconds[size] for size in at], [average[size].means[method] for size in at]
         axes.plot(x, y, "-o", ms=3.5, lw=1.0, color=colour(k))
         if at:
-            axes.annotate(method, (x[-1], y[-1]), (4, 3), textcoords="offset points", fontsize=8, color=colour(k))
+            axes.annotate(
+                plain(method), (x[-1], y[-1]), (4, 3), textcoords="offset points", fontsize=8, color=colour(k)
+            )
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
     if loss != "log" and all(value != 0.0 for group in average.values() for value in group.means.values()):

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from bayessel._check import as_count, as_flag, as_seconds, one_of
+from bayessel._check import as_count, as_flag, as_seconds
 from bayessel.diagnostics.delve._crew import Alone, Cluster, Crew, Processes
 from bayessel.diagnostics.delve._describe import description, difference
-from bayessel.diagnostics.delve._losses import LOSSES
+from bayessel.diagnostics.delve._losses import LOSSES, chosen_losses
 from bayessel.diagnostics.delve._store import Asked, Contents, Store, TaskFacts
 from bayessel.diagnostics.delve._study import Study
 from bayessel.diagnostics.delve._task import Task
@@ -89,7 +89,8 @@ def run(
     >>> study.compare("linear", "knn", "squared", "line 32").p_value < 0.01
     True
     """
-    chosen = _check_losses(losses)
+    wanted = chosen_losses(losses)
+    chosen = tuple(loss for loss in LOSSES if loss in wanted)
     given = _check_tasks(tasks)
     said = _check_methods(methods)
     crew = None if client is None else Cluster(_check_client(client))
@@ -255,15 +256,6 @@ def _units(tasks: Mapping[str, Task], methods: Mapping[str, Any]) -> list[Unit]:
 
 def _wanted(task: Task, losses: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(loss for loss in losses if loss in task.losses)
-
-
-def _check_losses(losses: Sequence[str]) -> tuple[str, ...]:
-    wanted = (losses,) if isinstance(losses, str) else tuple(losses)
-    if not wanted:
-        raise ValueError(f"losses is empty: choose from {', '.join(LOSSES)}")
-    for loss in wanted:
-        one_of(loss, "losses", LOSSES)
-    return tuple(loss for loss in LOSSES if loss in wanted)
 
 
 def _check_tasks(tasks: Any) -> dict[str, Task]:

@@ -12,6 +12,7 @@ import os
 import uuid
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -159,7 +160,8 @@ class Store:
                 with open(path, "r+b") as file:
                     file.truncate(end)
                     sync(file)
-        self._file: BinaryIO = open(path, "ab")
+        # without a buffer, in which a record that cannot be written would wait for a second chance
+        self._file: BinaryIO = open(path, "ab", buffering=0)
 
     def add_task(self, facts: TaskFacts) -> None:
         """Note a task."""
@@ -188,15 +190,28 @@ class Store:
 
     def close(self) -> None:
         """Close the file and let go of the lock."""
-        sync(self._file)
-        self._file.close()
-        self._lock.release()
+        try:
+            sync(self._file)
+        finally:
+            self._file.close()
+            self._lock.release()
 
     def _append(self, line: Mapping[str, Any], arrays: list[FloatArray]) -> None:
         numbers = b"".join(np.ascontiguousarray(array, dtype="<f8").tobytes() for array in arrays)
-        self._file.write(packed(_MAGIC, self._next, 1, json.dumps(line).encode() + b"\n" + numbers))
-        if self.durable:
-            sync(self._file)
+        rest = memoryview(packed(_MAGIC, self._next, 1, json.dumps(line).encode() + b"\n" + numbers))
+        end = self._file.tell()
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+            if self.durable:
+                sync(self._file)
+        except BaseException as error:
+            with suppress(OSError):  # part of a record would be found torn, which is well, too
+                self._file.truncate(end)
+            if isinstance(error, OSError):
+                said = f"{error.strerror}; what was stored before is kept, and the same call goes on from there"
+                raise OSError(error.errno, said, self._file.name) from error
+            raise
         self._next += 1
 
 

@@ -108,6 +108,8 @@ class Study:
         """The part of a study with these methods, in this order, and these tasks or prototasks."""
         names = list(self.methods) if methods is None else [self._method(name) for name in methods]
         chosen = self._chosen(tasks)
+        if not names or not chosen:
+            raise ValueError("a study needs a method and a task at least; leave the argument out for all of them")
         outcomes = {unit: one for unit, one in self.outcomes.items() if unit.method in names and unit.task in chosen}
         asked = {pair: losses for pair, losses in self.asked.items() if pair[0] in names and pair[1] in chosen}
         tasks_kept = {name: self.tasks[name] for name in chosen}

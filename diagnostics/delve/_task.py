@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from bayessel._check import FloatArray, as_count, as_matrix, as_target, one_of
-from bayessel.diagnostics.delve._losses import LOSSES
+from bayessel._check import FloatArray, as_count, as_float_array, as_matrix, as_target, one_of
+from bayessel.diagnostics.delve._losses import LOSSES, chosen_losses
 from bayessel.errors import DataMismatchError
 from bayessel.result import fingerprint
 
@@ -104,12 +104,18 @@ class Dataset:
         name: str | None = None,
     ) -> Prototask:
         """Say what is to be predicted (default: the last column) from what (default: all other columns)."""
+        if not isinstance(self.table, pd.DataFrame):
+            raise TypeError(f"the table of {self.name} must be a pandas.DataFrame, got {type(self.table).__name__}")
         columns = [str(column) for column in self.table.columns]
+        if twice := sorted({column for column in columns if columns.count(column) > 1}):
+            raise ValueError(f"columns of {self.name} must have different names, got {', '.join(twice)} more than once")
         table = self.table.set_axis(columns, axis=1)
         target = columns[-1] if target is None else one_of(target, "target", tuple(columns))
         chosen = [column for column in columns if column != target] if inputs is None else list(inputs)
         for column in chosen:
             one_of(column, "inputs", tuple(column for column in columns if column != target))
+        if not chosen:
+            raise ValueError(f"{self.name} has no inputs for the target {target!r}: give one column at least")
         parts, names = [], []
         for column in chosen:
             part, said = _coded(table[column])
@@ -117,18 +123,33 @@ class Dataset:
             names += said
         X = as_matrix(np.column_stack(parts), f"inputs of {self.name}")
         y = as_target(table[target].to_numpy(), len(X), target)
-        wanted = tuple(one_of(loss, "losses", LOSSES) for loss in losses)
-        return Prototask(name or self.name, X, y, tuple(names), target, wanted, dict(self.attributes), self.n_training)
+        wanted, attributes = chosen_losses(losses), _plain(self.attributes)
+        return Prototask(name or self.name, X, y, tuple(names), target, wanted, attributes, self.n_training)
 
 
 def _coded(column: pd.Series) -> tuple[npt.NDArray[Any], list[str]]:
     name = str(column.name)
+    if column.isna().any():
+        raise ValueError(f"column {name!r} has {int(column.isna().sum())} missing values; drop or impute those rows")
     if pd.api.types.is_numeric_dtype(column.dtype):
-        return column.to_numpy(dtype=float)[:, None], [name]
+        return as_float_array(column.to_numpy(), name)[:, None], [name]
     words = sorted(set(column.astype(str)))
     said = words[:1] if len(words) == 2 else words  # two words are one column
     coded = np.column_stack([(column.astype(str) == word).to_numpy(dtype=float) for word in said])
     return coded, [f"{name}={word}" for word in said]
+
+
+def _plain(attributes: Mapping[str, Any] | None) -> dict[str, Attribute]:
+    """Attributes as a store can keep them and results can be grouped by them: numbers of NumPy as Python's own."""
+    found: dict[str, Attribute] = {}
+    if attributes is not None and not isinstance(attributes, Mapping):
+        raise TypeError(f'attributes must be a dict such as {{"noise": "high"}}, got {attributes!r}')
+    for key, value in (attributes or {}).items():
+        plain = value.item() if isinstance(value, np.generic) else value
+        if not isinstance(key, str) or not isinstance(plain, str | int | float):
+            raise TypeError(f"attributes must be words or numbers by name, got {key!r}: {value!r}")
+        found[key] = plain
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,8 +232,8 @@ class Task:
         names = tuple(f"x{k}" for k in range(matrix.shape[1])) if inputs is None else tuple(map(str, inputs))
         if len(names) != matrix.shape[1]:
             raise ValueError(f"inputs must be {matrix.shape[1]} names, one per column of X; got {len(names)}")
-        wanted = tuple(one_of(loss, "losses", LOSSES) for loss in losses)
-        prototask = Prototask(name, matrix, target, names, "y", wanted, dict(attributes or {}), n_training)
+        wanted, plain = chosen_losses(losses), _plain(attributes)
+        prototask = Prototask(name, matrix, target, names, "y", wanted, plain, n_training)
         return cls._divided(prototask, size, instances, test_cases, design, seed, hash)
 
     @classmethod

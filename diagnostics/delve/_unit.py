@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayessel import _memory as memory
-from bayessel._check import FloatArray, as_target
+from bayessel._check import FloatArray, as_float_array, check_finite
 from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
 from bayessel.diagnostics.delve._losses import standardised_losses
@@ -88,7 +88,7 @@ class Outcome:
 
 
 def perform(method: Any, instance: Instance, losses: tuple[str, ...], seed: int) -> Outcome:
-    """Fit and judge; whatever the method raises is an outcome, and only Ctrl-C is not."""
+    """Fit and judge; whatever the method raises is an outcome, `sys.exit` included, and only Ctrl-C is not."""
     outcome = Outcome(seed)
     memory.start_again()
     before, began = memory.resident(), time.process_time()
@@ -97,7 +97,9 @@ def perform(method: Any, instance: Instance, losses: tuple[str, ...], seed: int)
         with few_threads(0), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             _judge(method, instance, losses, outcome)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         outcome.losses.clear()
         outcome.error = _told(error)
     outcome.cpu_seconds = time.process_time() - began
@@ -118,7 +120,8 @@ def _judge(method: Any, instance: Instance, losses: tuple[str, ...], outcome: Ou
     model = model if fitted is None else fitted
     outcome.fit_seconds = time.perf_counter() - began
     says = _Says(model, instance)
-    outcome.status = getattr(getattr(says.last, "status_", None), "name", "")
+    status = getattr(getattr(says.last, "status_", None), "name", "")
+    outcome.status = status if isinstance(status, str) else ""  # anybody may call anything status_
     outcome.interrupted = outcome.status == "INTERRUPTED"
     began = time.perf_counter()
     for loss in losses:
@@ -160,18 +163,29 @@ class _Says:
         if hasattr(self.last, "log_predictive_density"):
             density = self.last.log_predictive_density(self.X, y)
         elif "return_std" in inspect.signature(self.last.predict).parameters:
-            mean, std = (np.asarray(part, dtype=float).ravel() for part in self.last.predict(self.X, return_std=True))
+            mean, std = self.last.predict(self.X, return_std=True)
+            mean, std = self._finite(mean, "predicted means"), self._finite(std, "predicted standard deviations")
+            if (std < 0.0).any():
+                raise ValueError(f"predicted standard deviations must not be negative, got {std.min():g}")
             density = np.where(std > 0.0, log_normal(y - mean, np.where(std > 0.0, std, 1.0) ** 2), -np.inf)
         else:
             return "the method predicts no density: it has neither log_predictive_density nor predict(return_std=True)"
-        values = np.asarray(density, dtype=float).ravel()
-        impossible = int(np.isneginf(values).sum())
-        if impossible and len(values) == len(y):
+        values = self._column(density, "log predictive densities")
+        if impossible := int(np.isneginf(values).sum()):
             return f"the density of {impossible} of {len(y)} test cases is nil: the loss is infinite"
         return self._finite(values, "log predictive densities")
 
     def _finite(self, values: Any, what: str) -> FloatArray:
-        return as_target(np.asarray(values, dtype=float).ravel(), len(self.instance.y_test), what)
+        column = self._column(values, what)
+        check_finite(column, what)
+        return column
+
+    def _column(self, values: Any, what: str) -> FloatArray:
+        """Real numbers, one per test case: (J,) or (J, 1)."""
+        n, array = len(self.instance.y_test), as_float_array(values, what)
+        if array.shape not in ((n,), (n, 1)):
+            raise ValueError(f"{what} must be one number for each of {n} test cases, got shape {array.shape}")
+        return array.reshape(n)
 
 
 def _made(method: Any, size: int) -> Any:
