@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+import rich.console
 import scipy.stats
 from numpy.testing import assert_allclose
 from sklearn.base import clone
@@ -16,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import bayessel as bs
-from bayessel.estimators import _selected
+from bayessel.estimators import _search_bar, _selected
 from bayessel.linear import fit_abf, forward_select, search
 from bayessel.result import Status, fingerprint
 from tests import oracles
@@ -215,6 +216,22 @@ def test_pictures_show_path_and_centres(rng):
         first.plot_centres(inputs=(0, 5))
     flat = S(width=0.5).fit(X[:, :1], y).plot_centres(label="one input")
     assert flat.get_title() == "one input"
+
+
+def test_a_long_search_shows_where_it_stands(rng, monkeypatch, capsys):
+    X, y = wave(rng, 40)
+    S(width=0.5).fit(X, y)
+    assert capsys.readouterr() == ("", "")  # a pipe sees nothing, ...
+    monkeypatch.setattr(_search_bar, "QUIET", 0.0)
+    S(width=0.5).fit(X, y)
+    assert capsys.readouterr() == ("", "")  # ... however long it takes
+    monkeypatch.setattr(rich.console.Console, "is_terminal", True)
+    S(width=0.5, progressbar=False).fit(X, y)
+    assert capsys.readouterr() == ("", "")
+    S(width=0.5).fit(X, y)
+    assert "searching: " in capsys.readouterr().err
+    with pytest.raises(TypeError, match="progressbar must be"):
+        S(width=0.5, progressbar="no").fit(X, y)
 
 
 def test_a_picture_is_never_empty(rng):

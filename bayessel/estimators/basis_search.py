@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, override
 
-from bayessel._check import FloatArray
+from bayessel._check import FloatArray, as_flag
+from bayessel.estimators._search_bar import SearchBar
 from bayessel.estimators._selected import SelectingRegressor
 from bayessel.linear import search
 from bayessel.result import Status
@@ -42,6 +43,8 @@ class BasisSearchRegressor(SelectingRegressor):
     within : float
         Nats by which the model may be worse than the best one seen, so that it is smaller: where functions overlap, the
         evidence is flat. 0 takes the best (of the size that 'oscil(c)' goes around).
+    progressbar : bool
+        Show a search of more than two seconds on a terminal; never in pipes.
 
     Attributes
     ----------
@@ -86,6 +89,7 @@ class BasisSearchRegressor(SelectingRegressor):
         top: int = 0,
         max_size: int | None = None,
         within: float = 1.0,
+        progressbar: bool = True,
     ) -> None:
         self.width = width
         self.centers = centers
@@ -96,6 +100,7 @@ class BasisSearchRegressor(SelectingRegressor):
         self.top = top
         self.max_size = max_size
         self.within = within
+        self.progressbar = progressbar
 
     @override
     def _remember(self, fit: Any, X: FloatArray, y: FloatArray, notes: Iterable[Status]) -> None:
@@ -104,16 +109,18 @@ class BasisSearchRegressor(SelectingRegressor):
 
     @override
     def _select(self, design: Any, y: FloatArray) -> Any:
-        return search(
-            design,
-            y,
-            self.strategy,
-            score=self.objective,
-            centre=bool(self.bias),
-            top=self.top,
-            max_size=self.max_size,
-            within=self.within,
-        )
+        with SearchBar(as_flag(self.progressbar, "progressbar")) as bar:
+            return search(
+                design,
+                y,
+                self.strategy,
+                score=self.objective,
+                centre=bool(self.bias),
+                top=self.top,
+                max_size=self.max_size,
+                within=self.within,
+                callback=bar,
+            )
 
     @override
     def _path_label(self) -> str:

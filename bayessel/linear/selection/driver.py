@@ -111,7 +111,12 @@ class Search:
     @property
     def going(self) -> bool:
         """Whether to go on: until the model is max(15, 0.3 m) functions larger than the best one, of m functions."""
-        return self.size <= self.best_size + max(15, round(0.3 * self.best_size))
+        return self.size <= self.largest
+
+    @property
+    def largest(self) -> int:
+        """Size at which the search goes on for the last time."""
+        return self.best_size + max(15, round(0.3 * self.best_size))
 
     def better(self, than: float) -> bool:
         """Whether this model is better than a value, by more than rounding."""
