@@ -66,7 +66,8 @@ def compare(
         that another criterion chose, which is never more; ``"bound"``, of inducing inputs, which is less;
         ``"laplace"``, of networks at the best precisions, their weights integrated out by Laplace's method). The column
         ``kind`` tells them apart. Model evidences are ``"third-level"`` (of linear models: without constants that all
-        of them share), ``"laplace"``, ``"laplace-bound"`` or ``"sampled"`` (of Gaussian processes, with proper priors).
+        of them share), ``"laplace"``, ``"laplace-bound"`` or ``"sampled"`` (of Gaussian processes and of networks, with
+        proper priors).
     delta_w, delta_alpha, flags
         Settings of `mdl_w` and `mdl_alpha`. ``flags="index"`` charges a fit that leaves no column out as if every
         column had been named; ``"bernoulli"`` hardly charges it.
@@ -83,7 +84,8 @@ def compare(
         ``inference="mc"`` by `bridge_sampling` from the draws (one likelihood for each draw, and as many again); then
         ``model-evidence_se`` is the Monte Carlo error, and ``model-evidence_kind`` says which it is. ``gamma``,
         ``gcv`` and ``bic`` are then those of the mode; ``loo``, ``elpd-loo`` and ``noise_std`` of all draws.
-        A network has ``evidence`` with ``inference="evidence"`` alone, and ``loo`` and ``elpd-loo`` as its
+        A network has ``evidence`` with ``inference="evidence"`` alone, a ``model-evidence`` once its ``evidence()`` was
+        called, and ``loo`` and ``elpd-loo`` as its
         ``leave_one_out`` says; rank networks of other kinds by these.
 
     Raises

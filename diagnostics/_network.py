@@ -67,7 +67,7 @@ class NetworkReading:
             "gamma": np.nan if gamma is None else float(sum(gamma.values())),
             "n_basis": np.nan,
             # of several outputs there is not one noise
-            "noise_std": float(np.squeeze(noise)) if np.size(noise) == 1 and noise is not None else np.nan,
+            "noise_std": float(np.squeeze(noise)) if noise is not None and np.size(noise) == 1 else np.nan,
             "status": self.status.name,
             "seconds": float(getattr(fit, "seconds", np.nan)),
         }

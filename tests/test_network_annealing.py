@@ -22,7 +22,7 @@ from tests.annealing_oracles import (
 from tests.network_problems import gentle_prior, problem
 from tests.network_quadrature import log_evidence_of_one_unit
 
-QUICK = {"n_particles": 20, "n_runs": 40, "updates": 2, "n_leapfrog": 6}
+QUICK = {"n_particles": 20, "n_runs": 40, "updates": 2, "n_leapfrog": 6, "n_pilots": 1}
 
 
 def z_score(result, truth, error=0.0):
@@ -149,6 +149,39 @@ def test_the_reference_decides_how_sure_not_what(rng):
     assert agrees(result, truth, error, sure=0.5)
 
 
+def test_the_best_of_several_references_is_kept(monkeypatch):
+    X, t, prior, truth, error = small_numbers()
+    seen, used, plain = [], [], network_annealing.pilot
+
+    def pilot(path, n, rng):
+        estimate, schedule = plain(path, n, rng)
+        seen.append((path.reference, schedule))
+        return estimate + (0.0, 30.0, 10.0)[len(seen) - 1], schedule
+
+    def run(path, schedule, n, rng):
+        used.append((path.reference, schedule))
+        return forwards(path, schedule, n, rng)
+
+    monkeypatch.setattr(network_annealing, "pilot", pilot)
+    monkeypatch.setattr(network_annealing, "forwards", run)
+    draws = np.random.default_rng(0).normal(1.0, 0.5, size=(50, len(logs_of(prior.at_mean()))))
+    result = anneal_network(X, t, prior=prior, draws=draws, random_state=4, **QUICK | {"n_pilots": 3})
+    assert (seen[0][0] == gammas_of(draws)).all() and len(seen) == 3
+    assert all(reference is seen[1][0] and schedule is seen[1][1] for reference, schedule in used)
+    assert agrees(result, truth, error, sure=0.3)  # whichever it is
+    assert np.abs(result.pilots - [0.0, 30.0, 10.0] - truth).max() < 2.0
+
+
+@pytest.mark.slow
+def test_several_searches_find_what_one_may_miss(rng):
+    """Two steep steps and two units: where both lie on one step half the data are noise, 40 nats away."""
+    X = rng.uniform(-1.7, 1.7, (60, 1))
+    t = np.tanh(7.0 * (X[:, 0] - 0.8)) + np.tanh(7.0 * (X[:, 0] + 0.8)) + 0.1 * rng.standard_normal(60)
+    found = [anneal_network(X, t, hidden=2, random_state=seed) for seed in range(3)]
+    assert np.ptp([one.log_evidence for one in found]) < 4.0 * max(one.standard_error for one in found)
+    assert found[0].log_evidence > anneal_network(X, t, hidden=1, random_state=0, n_pilots=1).log_evidence + 20.0
+
+
 # --- mistakes that these tests must see
 
 
@@ -228,7 +261,7 @@ def rows():
     return X, np.sin(2.0 * X[:, 0])
 
 
-FEW = {"hidden": 2, "n_particles": 10, "n_runs": 3, "updates": 1, "n_leapfrog": 5}
+FEW = {"hidden": 2, "n_particles": 10, "n_runs": 3, "updates": 1, "n_leapfrog": 5, "n_pilots": 1}
 
 
 def test_same_seed_same_estimate(rows):
@@ -296,6 +329,7 @@ def test_what_is_wrong_is_said_at_the_door(rows):
         ({"draws": np.full((5, 9), np.nan)}, ValueError, "draws"),
         ({"n_particles": 1}, ValueError, "n_particles"),
         ({"n_runs": 0}, ValueError, "n_runs"),
+        ({"n_pilots": 0}, ValueError, "n_pilots"),
         ({"time_budget": -1.0}, ValueError, "time_budget"),
         ({"hidden": "many"}, ValueError, "hidden must be 'auto'"),
         ({"bracket": 3}, TypeError, "bracket"),

@@ -13,6 +13,7 @@ from bayessel._check import FloatArray, as_count, as_flag, one_of
 from bayessel._numerics import few_threads
 from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains
+from bayessel.estimators._annealed import Annealed
 from bayessel.estimators._bar import LONG, progress
 from bayessel.estimators._door import HERE, Versioned
 from bayessel.estimators._network_states import AveragedNetworks, NetworkStates, ProbableNetwork
@@ -53,14 +54,16 @@ class Plan(NamedTuple):
     seconds: float
 
 
-class NetworkEstimator(Sampled, Versioned):
+class NetworkEstimator(Annealed, Sampled, Versioned):
     """Base of `MLPRegressor` and `MLPClassifier`; not for direct use."""
 
     _of_chains = ("tune", "chains", "updates_per_draw")
     _units: Standardisation
     _rows: tuple[FloatArray, npt.NDArray[Any]]
     _kind: str
+    _states: NetworkStates
     n_features_in_: int
+    history_: list[dict[str, Any]]
 
     def __init__(
         self,
@@ -113,6 +116,7 @@ class NetworkEstimator(Sampled, Versioned):
         self._seed = _chains.as_seed(self.random_state)
         self._remember_version()
         self.log_evidence_, self.kind_ = np.nan, ""
+        self._no_evidence_yet()
         self.fit_: Any = None
         self._no_chains_yet(self.inference == "mc")
         seconds = None if self.time_budget is None else _chains.as_seconds(self.time_budget)
@@ -152,10 +156,6 @@ class NetworkEstimator(Sampled, Versioned):
                 progress=None if tell is None else lambda done, starts: tell(1000 * done // max(starts, 1), 1000),
             )
         self.log_evidence_, self.kind_ = float(self.fit_.log_evidence) + self._log_units(), self.fit_.kind
-
-    def _log_units(self) -> float:
-        """What the units of the data add to the log density of all targets."""
-        return 0.0
 
     @override
     def continue_fit(self, draws: int | None = None, time_budget: float | str | None = None) -> Self:
@@ -282,7 +282,7 @@ class NetworkEstimator(Sampled, Versioned):
             self._states = self._without_draws()
             said = f"{self.trace_.attrs['advice']}; until then predictions are those of no input at all"
             warnings.warn(said, SamplingWarning, skip_file_prefixes=HERE)
-        self.history_: list[dict[str, Any]] = self._told()
+        self.history_ = self._told()
         return notes
 
     def _every(self) -> NetworkStates:

@@ -48,6 +48,8 @@ class MLPClassifier(ClassifierMixin, NetworkEstimator):
         Labels, sorted.
     fit_, hidden_, weights_, trace_, discarded_, log_evidence_, kind_, status_, notes_, history_, version_
         As of `MLPRegressor`.
+    model_evidence_, model_evidence_se_ : float
+        As of `MLPRegressor`: log p(labels) after `evidence`, and its standard error.
     relevance_ : pandas.DataFrame
         As of `MLPRegressor`, of the log odds; with more than two classes of all outputs less their mean.
     fingerprint_, target_fingerprint_ : str

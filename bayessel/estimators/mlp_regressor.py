@@ -91,6 +91,9 @@ class MLPRegressor(NetworkEstimator, MixturePredictions):
         Standard deviation of the noise, in units of y.
     log_evidence_, kind_ : float, str
         "evidence": log p(y) at the best precisions, in nats and units of y, and "laplace". NaN and empty for others.
+    model_evidence_, model_evidence_se_ : float
+        "mc", once `evidence` was called: log p(y) with weights and precisions integrated out, in nats and units of y,
+        and its standard error. NaN before, and for others.
     trace_ : xarray.DataTree or None
         "mc": all draws after tuning, as ArviZ reads them, in standardised units; see `bayessel.models.mlp` for names.
         Compare predictions, not weights: hidden units exchange their roles.

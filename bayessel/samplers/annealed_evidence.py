@@ -30,10 +30,13 @@ class AnnealedEvidence:
         Effective number of runs, (Σw)²/Σw²: near 1 when one of them is all there is.
     upper : float
         From runs back to the prior: above the log evidence on average. NaN unless asked for.
+    pilots : (n_pilots,) array
+        Rough log estimates by the pilot runs, each from a reference of its own; the first is that of the `draws`, where
+        some were given. One that is lower by far began at a worse explanation of the data and stayed there.
     temperatures : (m,) array
         From 0 to 1.
     step_sizes, acceptance_rates : (m − 1,) array
-        Of the pilot run.
+        Of the best pilot run.
     n_gradients : int
     status, notes
         The most serious remark, and all of them.
@@ -51,6 +54,7 @@ class AnnealedEvidence:
     log_weights: FloatArray = field(repr=False)
     effective_runs: float
     upper: float
+    pilots: FloatArray = field(repr=False)
     temperatures: FloatArray = field(repr=False)
     step_sizes: FloatArray = field(repr=False)
     acceptance_rates: FloatArray = field(repr=False)
@@ -74,6 +78,7 @@ class AnnealedEvidence:
             log_evidence=self.log_evidence + log_factor,
             log_weights=self.log_weights + log_factor,
             upper=self.upper + log_factor,
+            pilots=self.pilots + log_factor,
             fingerprint=fingerprint,
         )
 

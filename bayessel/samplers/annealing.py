@@ -61,20 +61,25 @@ class Schedule:
         return zip(self.temperatures[:-1], self.temperatures[1:], self.step_sizes, strict=True)
 
 
-def pilot(path: Path, n: int, rng: np.random.Generator) -> Schedule:
-    """Temperatures chosen by how equal they leave the weights of n particles, step sizes by acceptance."""
-    schedule, step = Schedule(), FIRST_STEP
+def pilot(path: Path, n: int, rng: np.random.Generator) -> tuple[float, Schedule]:
+    """Temperatures chosen by how equal they leave the weights of n particles, step sizes by acceptance.
+
+    Returns also a rough estimate of the log evidence, by which one path may be preferred to another.
+    """
+    schedule, step, total = Schedule(), FIRST_STEP, 0.0
     particles = path.first(rng, n)
     while schedule.temperatures[-1] < 1.0:
         before, logs = schedule.temperatures[-1], path.gains(particles)
         now = next_temperature(logs, before) if len(schedule.step_sizes) < MOST_TEMPERATURES else 1.0
-        particles = chosen(particles, draw_anew((now - before) * logs, rng))
+        weights = (now - before) * logs
+        total += _log_mean(weights)
+        particles = chosen(particles, draw_anew(weights, rng))
         rate = path.move(rng, particles, step, now)
         schedule.temperatures.append(now)
         schedule.step_sizes.append(step)
         schedule.acceptance_rates.append(rate)
         step = adapted(step, rate, 1.0)
-    return schedule
+    return total, schedule
 
 
 def forwards(path: Path, schedule: Schedule, n: int, rng: np.random.Generator) -> tuple[float, Particles]:

@@ -2,7 +2,7 @@ r"""The evidence of a Bayesian network by annealing, weights and hyperparameters
 
 .. math:: p(T) = \int p(T|w, s)\, p(w|s)\, p(s)\, dw\, ds
 
-A pilot run chooses the reference, temperatures and step sizes (`annealing`, `network_reference`); the runs after it are
+Pilot runs choose the reference, temperatures and step sizes (`annealing`, `network_reference`); the runs after them are
 unbiased and independent, so that their spread is an error bar.
 """
 
@@ -37,6 +37,7 @@ def anneal_network(
     draws: Any = None,
     n_particles: int = 100,
     n_runs: int = 4,
+    n_pilots: int = 4,
     updates: int = 2,
     n_leapfrog: int = 20,
     bracket: bool = False,
@@ -64,18 +65,21 @@ def anneal_network(
         Logarithms of hyperparameters drawn from the posterior, in the order of `Precisions`, from which the reference
         is made. They decide how sure the estimate is, not what it estimates. None: a few chains are run.
     n_particles, n_runs : int
-        Particles of a run, and independent runs after the pilot run; the error falls as 1/√(both).
+        Particles of a run, and independent runs after the pilot runs; the error falls as 1/√(both).
+    n_pilots : int
+        References that are tried, each with a pilot run; the best is kept. One from the draws, if they are given, the
+        others from most probable networks. With hyperparameters held there is one.
     updates, n_leapfrog : int
         Updates of each particle at each temperature, and leapfrog steps of each.
     bracket : bool
         Also run back from the posterior to the prior, which errs upwards: a gap between `log_weights` and `upper` that
         the error bar does not explain tells of moves that do not mix.
     time_budget : float, optional
-        Seconds, after which no further run is begun; the pilot and one run are always made.
+        Seconds, after which no further run is begun; the pilots and one run are always made.
     random_state : int, Generator or None
         Seed.
     progress : callable, optional
-        Called as ``progress(done, runs in all)`` after each run, the pilot included.
+        Called as ``progress(done, runs in all)`` after each run, pilots included.
 
     Returns
     -------
@@ -85,8 +89,8 @@ def anneal_network(
     Notes
     -----
     The default priors are vague, and an evidence is a statement about priors: compare networks with each other, or with
-    models whose priors were thought about as much. Distrust an error bar above half a nat, and a part of the posterior
-    that neither the chains of the reference nor any particle has found is missing from the estimate.
+    models whose priors were thought about as much. Distrust an error bar above half a nat. A part of the posterior that
+    no pilot has found is missing from the estimate, and from its error bar: look whether `pilots` agree.
 
     References
     ----------
@@ -99,6 +103,7 @@ def anneal_network(
     held = None if precisions is None else _held(precisions, belief)
     seen = None if draws is None else _draws(draws, belief)
     n_particles, n_runs = as_count(n_particles, "n_particles", 2), as_count(n_runs, "n_runs")
+    n_pilots = as_count(n_pilots, "n_pilots") if held is None else 1
     updates, n_leapfrog = as_count(updates, "updates"), as_count(n_leapfrog, "n_leapfrog")
     as_flag(bracket, "bracket")
     limit = np.inf if time_budget is None else as_positive(time_budget, "time_budget")
@@ -106,11 +111,15 @@ def anneal_network(
     pilot_rng, *seeds = as_generator(random_state).spawn(1 + n_runs)
     _warm_up(path)
     begin = perf_counter()
-    if held is None:
-        path.reference = refer(path, pilot_rng) if seen is None else gammas_of(seen)
-    schedule = pilot(path, n_particles, pilot_rng)
-    if progress is not None:
-        progress(1, 1 + n_runs)
+    total = n_pilots + n_runs
+    pilots: list[tuple[float, Schedule, FloatArray]] = []
+    for number, rng in enumerate(pilot_rng.spawn(n_pilots)):
+        if held is None:
+            path.reference = gammas_of(seen) if seen is not None and number == 0 else refer(path, rng)
+        pilots.append((*pilot(path, n_particles, rng), path.reference))
+        if progress is not None:
+            progress(len(pilots), total)
+    _, schedule, path.reference = max(pilots, key=lambda one: one[0])
     logs: list[float] = []
     upper: list[float] = []
     interrupted = False
@@ -123,7 +132,7 @@ def anneal_network(
                 upper.append(backwards(path, schedule, particles, rng))
             logs.append(found)
             if progress is not None:
-                progress(1 + len(logs), 1 + n_runs)
+                progress(n_pilots + len(logs), total)
     except KeyboardInterrupt:
         if not logs:
             raise
@@ -131,12 +140,14 @@ def anneal_network(
     notes = [Status.INTERRUPTED] if interrupted else []
     if len(logs) < n_runs and not interrupted:
         notes.append(Status.TIME_BUDGET)
-    return _result(np.array(logs), upper, schedule, path, notes, fingerprint(X, T), perf_counter() - begin)
+    roughly = np.array([one[0] for one in pilots])
+    return _result(np.array(logs), upper, roughly, schedule, path, notes, fingerprint(X, T), perf_counter() - begin)
 
 
 def _result(
     logs: FloatArray,
     upper: list[float],
+    pilots: FloatArray,
     schedule: Schedule,
     path: NetworkPath,
     notes: list[Status],
@@ -153,6 +164,7 @@ def _result(
         log_weights=logs,
         effective_runs=float(w.sum() ** 2 / np.sum(w * w)),
         upper=float(np.mean(upper)) if upper else np.nan,
+        pilots=pilots,
         temperatures=np.array(schedule.temperatures),
         step_sizes=np.array(schedule.step_sizes),
         acceptance_rates=np.array(schedule.acceptance_rates),

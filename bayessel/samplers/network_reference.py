@@ -1,7 +1,9 @@
 """Where annealing of a network begins: a Gamma distribution for each hyperparameter, about where the posterior is.
 
 With the prior in its place networks would first take everything for noise, and learn all at once at some temperature,
-where runs get stuck: at n = 100, H = 6 they were out by 40 nats. Whatever the reference is, the evidence is the same.
+where runs get stuck: at n = 100, H = 6 they were out by 40 nats. Whatever the reference is, the evidence is the same;
+but runs that begin about a poor explanation of the data stay with it, too, and agree. So there are several references,
+each about another most probable network, and pilot runs say which is the best.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ LEAST_SHAPE = 0.02
 
 
 def refer(path: NetworkPath, rng: np.random.Generator) -> FloatArray:
-    """The reference from short chains, which begin at a most probable network of the evidence framework.
+    """One reference, from short chains that begin at a most probable network of the evidence framework.
 
     Chains that begin with nothing learned may take everything for noise for longer than all runs take.
     """
