@@ -62,7 +62,7 @@ def best_of_draw(seed, lams):
     errors = true_errors(ridge_path(spectrum, [*lams, *best.values()]), dictionary)
     lowest = errors[: len(lams)].min()
     price = dict(zip(CRITERIA, errors[len(lams) :] / lowest, strict=True)) | {"true": 1.0}
-    interpolates = {name: fit.minima[0][0] < LOWEST for name, fit in fits.items()}
+    interpolates = {name: min(fit.minima, key=lambda one: one[1])[0] < LOWEST for name, fit in fits.items()}
     return best | {"true": lams[errors[: len(lams)].argmin()]}, price, interpolates
 
 

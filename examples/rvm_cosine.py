@@ -95,6 +95,24 @@ def report(tables, log_rho):
         rows.append((f"  with δ = {delta:g}", "-0.8", in_steps(found)))
     moved = sum(len(set(of_draw)) > 1 for of_draw in zip(*picks, strict=True))
     rows.append(("  moves with δ on", "none", f"{moved} of {count} draws"))
+    at_paper = np.flatnonzero(np.isclose(log_rho, PAPER))[0]
+    for name in JUDGES[:2]:
+        values = [lengths(table, name) for table in tables]
+        lost = [v[at_paper] - np.nanmin(v) for v in values]
+        rows.append(
+            (f"{name}, nats, lowest", "", f"{min(map(np.nanmin, values)):.0f} … {max(map(np.nanmin, values)):.0f}")
+        )
+        rows.append((f"  more at 10^{PAPER}", "0", f"{min(lost):.0f} … {max(lost):.0f}"))
+        sizes = [int(table["n_basis"].iloc[k]) for table, k in zip(tables, chosen[name], strict=True)]
+        rows.append(("  functions at the lowest", "25", from_to(sizes)))
+    apart = np.abs(np.subtract(chosen["MDL-w"], chosen["MDL-α"]))
+    rows.append(
+        (
+            "MDL-w and MDL-α, steps of width apart",
+            "0 or 1",
+            ", ".join(f"{k} in {np.sum(apart == k)}" for k in sorted(set(apart))),
+        )
+    )
     regrets = {name: np.array([e[k] / e.min() for e, k in zip(error, chosen[name], strict=True)]) for name in JUDGES}
     (at,) = np.flatnonzero(np.isclose(log_rho, PAPER))
     regrets[f"always 10^{PAPER}"] = fixed = np.array([e[at] / e.min() for e in error])

@@ -28,7 +28,7 @@ def run_blocks(path: Path, text: str) -> None:
         exec(compile("\n" * (line - 1) + code, str(path), "exec"), namespace)
 
 
-PAGES = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+PAGES = ["README.md", "CONTRIBUTING.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -39,6 +39,14 @@ def test_documented_code_runs(name, tmp_path, monkeypatch):
     assert "```py\n" not in text, "write ```python, or the block is never run"
     assert blocks(text) or name.startswith("docs/")  # a page of tables shows no code
     run_blocks(path, text)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_lead_to_files(name):
+    path = ROOT / name
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL))
+    lost = [link for link in links if "://" not in link and not (path.parent / link).exists()]
+    assert not lost
 
 
 def test_a_wrong_block_is_seen():
