@@ -5,6 +5,7 @@ import pytest
 
 from bayessel.basis import LazyDesign, RBFDictionary
 from bayessel.linear import forward_select
+from bayessel.linear.forward import backward
 from bayessel.linear.forward.growth import Growth
 from bayessel.result import Status
 from tests import oracles
@@ -246,3 +247,25 @@ def test_an_evidence_that_lost_its_digits_is_said_to_have(rng, method):
     fit = forward_select(F, F @ rng.normal(size=24), method, "bic")
     assert Status.ILL_CONDITIONED in fit.evidence_fit.notes
     assert fit.notes.count(Status.ILL_CONDITIONED) == 1
+
+
+@pytest.mark.parametrize("when", [1, 3])
+def test_an_interrupt_between_folds_leaves_what_those_before_say(rng, monkeypatch, when):
+    F = rng.normal(size=(40, 6))
+    t = F[:, 2] + 0.3 * rng.normal(size=40)
+    calls, descend = [], backward.descend
+
+    def stops(*arguments):
+        calls.append(1)
+        if len(calls) == when:
+            raise KeyboardInterrupt
+        return descend(*arguments)
+
+    monkeypatch.setattr(backward, "descend", stops)
+    if when == 1:
+        with pytest.raises(KeyboardInterrupt):
+            forward_select(F, t, "backward", "cv")
+        return
+    fit = forward_select(F, t, "backward", "cv")
+    assert fit.status is Status.INTERRUPTED and fit.stopped == "interrupted"
+    assert 2 in fit.basis and 0.05 < fit.value < 0.2

@@ -134,12 +134,12 @@ def eliminate(
     if lam is None:
         lam = _penalty(H[:, offered], y, n - int(centre), float(np.linalg.norm(whole))) if len(offered) else 0.0
     curve: dict[int, float] | None = None
+    stopped, interrupted = "candidates", False
     if stop == "cv":
-        curve = _cross_validated(design, t, centre, lam, gain, offered, folds, rng)
+        curve, interrupted = _cross_validated(design, t, centre, lam, gain, offered, folds, rng)
     watch = stopping.Watch()
     path: list[dict[str, Any]] = []
     lefts: list[IntArray] = []
-    stopped, interrupted = "candidates", False
     try:
         for at in descend(H, y, lam, gain, offered):
             k = len(at.left)
@@ -163,7 +163,9 @@ def eliminate(
     except KeyboardInterrupt:
         if not path:
             raise
-        interrupted, stopped = True, "interrupted"
+        interrupted = True
+    if interrupted:
+        stopped = "interrupted"
     chosen = next((left for left in lefts if len(left) == watch.best), lefts[-1])
     best = next(entry for entry in path if entry["size"] == len(chosen))
     notes = [Status.PURE_NOISE] if not len(chosen) else []
@@ -240,20 +242,35 @@ def _cross_validated(
     offered: IntArray,
     folds: int,
     rng: np.random.Generator,
-) -> dict[int, float]:
-    """Mean squared error of held rows at each size."""
+) -> tuple[dict[int, float], bool]:
+    """Mean squared error of held rows at each size, and whether Ctrl-C left only some folds for it."""
     n, p = H.shape
     number = rng.permutation(n) % folds
-    total = np.zeros(p + 1)
+    total, seen, interrupted = np.zeros(p + 1), 0, False
     for k in range(folds):
         held = number == k
-        body, target, mean, level = _centred(H[~held], t[~held], centre)
-        used = lam
-        few = len(body) < len(offered)
-        if lam == 0.0 and (few or not _independent(sl.svdvals(body[:, offered], check_finite=False))):
-            # columns that only the held rows tell apart, or that are zero without them, need a little
-            used = (float(np.linalg.norm(H)) / MODERATE) ** 2
-        for at in descend(body, target, used, gain, offered):
-            guess = level + (H[held][:, at.left] - mean[at.left]) @ at.w
-            total[len(at.left)] += float(np.sum((t[held] - guess) ** 2))
-    return dict(enumerate((total / n).tolist()))
+        try:
+            total += _held_errors(H, t, held, centre, lam, gain, offered)
+        except KeyboardInterrupt:
+            if not seen:
+                raise
+            interrupted = True
+            break
+        seen += int(held.sum())
+    return dict(enumerate((total / seen).tolist())), interrupted
+
+
+def _held_errors(
+    H: FloatArray, t: FloatArray, held: Any, centre: bool, lam: float, gain: str, offered: IntArray
+) -> FloatArray:
+    """Sum of squared errors on the rows of one fold at each size."""
+    total = np.zeros(H.shape[1] + 1)
+    body, target, mean, level = _centred(H[~held], t[~held], centre)
+    few = len(body) < len(offered)
+    if lam == 0.0 and (few or not _independent(sl.svdvals(body[:, offered], check_finite=False))):
+        # columns that only the held rows tell apart, or that are zero without them, need a little
+        lam = (float(np.linalg.norm(H)) / MODERATE) ** 2
+    for at in descend(body, target, lam, gain, offered):
+        guess = level + (H[held][:, at.left] - mean[at.left]) @ at.w
+        total[len(at.left)] = float(np.sum((t[held] - guess) ** 2))
+    return total
