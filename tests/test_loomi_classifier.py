@@ -4,6 +4,7 @@ import pickle
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.integrate import quad
 from scipy.special import expit
@@ -379,8 +380,13 @@ def test_the_picture_shows_rows_centres_and_boundary(rng):
     assert len(lines["in"].get_xdata()) == (y == "in").sum()
     assert len(lines["centres in use"].get_xdata()) == model.n_basis_
     assert L(width=2.0).fit(*three(rng)).plot_boundary(resolution=30).get_title()
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x[0]", "x[1]")
+    named = L(width=1.5).fit(pd.DataFrame(X, columns=["age", "dose"]), y).plot_boundary(resolution=30)
+    assert (named.get_xlabel(), named.get_ylabel()) == ("age", "dose")
     with pytest.raises(ValueError, match="two inputs"):
         L().fit(X[:, :1], y).plot_boundary()
+    with pytest.raises(ValueError, match="resolution must be"):
+        model.plot_boundary(resolution=0)
 
 
 def test_rows_of_one_place_and_few_rows():

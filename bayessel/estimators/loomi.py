@@ -337,6 +337,7 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
         matplotlib Axes
         """
         check_is_fitted(self)
+        as_count(resolution, "resolution", 2)
         if self.n_features_in_ != 2:
             raise ValueError(f"plot_boundary draws two inputs, and this model has {self.n_features_in_}")
         import matplotlib.pyplot as plt
@@ -367,7 +368,9 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
         kernels = self.basis_[self.basis_ < len(self.dictionary_.centers)]
         centres = self.dictionary_.centers[kernels]
         ax.plot(*centres.T, "o", ms=10, mfc="none", mec="black", mew=1.4, label="centres in use", zorder=3)
+        across, up = getattr(self, "feature_names_in_", ("x[0]", "x[1]"))
         ax.set(title=f"{self.n_basis_} functions, leave-one-out error {100 * self.loo_error_:.1f} %")
+        ax.set(xlabel=across, ylabel=up)
         ax.legend(fontsize=8, framealpha=0.7)
         return ax
 
