@@ -64,6 +64,15 @@ def test_narrow_functions_are_held_by_a_largest_size(strategy):
         assert fit.order.tolist() == free.order[:10].tolist()
 
 
+def test_a_strategy_that_adds_nothing_is_told_so(rng):
+    """Its empty model would be said to be what the evidence prefers."""
+    F, t, _ = toy(rng, 40)
+    for idle in (lambda search: None, lambda search: search.remove(), lambda search: search.snapshot()):
+        with pytest.raises(ValueError, match=r"search\.add\(\)"):
+            search(F, t, idle)
+    assert search(F, np.ones(40), lambda search: None, centre=True).status is Status.CONSTANT_TARGET
+
+
 @pytest.mark.parametrize("where", ["add", "remove", "project", "_products"])
 @pytest.mark.parametrize("when", [2, 9])
 def test_an_interrupt_anywhere_leaves_the_best_seen(where, when, monkeypatch, rng):

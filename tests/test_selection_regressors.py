@@ -278,7 +278,7 @@ def test_noise_and_constants_have_an_answer(rng):
         (S(width="wide"), ValueError, "width must be one of 'abf'"),
         (S(width=-1.0), ValueError, "width must be positive"),
         (S(width=1.0, strategy="sfs"), ValueError, "strategy"),
-        (S(width=1.0, objective="aic"), ValueError, "must be one of"),
+        (S(width=1.0, objective="aic"), ValueError, "objective must be one of"),
         (S(width=1.0, bias="no"), TypeError, "bias must be True or False"),
         (S(width=1.0, kind="box"), ValueError, "kind must be one of"),
         (F(width=1.0, method="omp"), ValueError, "method must be one of"),

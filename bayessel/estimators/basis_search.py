@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, override
 
-from bayessel._check import FloatArray, as_flag
+from bayessel._check import FloatArray, as_flag, one_of
 from bayessel.estimators._search_bar import SearchBar
 from bayessel.estimators._selected import SelectingRegressor
 from bayessel.linear import search
+from bayessel.linear.selection.objectives import SCORES
 from bayessel.result import Status
 
 
@@ -109,6 +110,7 @@ class BasisSearchRegressor(SelectingRegressor):
 
     @override
     def _select(self, design: Any, y: FloatArray) -> Any:
+        one_of(self.objective, "objective", SCORES)
         with SearchBar(as_flag(self.progressbar, "progressbar")) as bar:
             return search(
                 design,

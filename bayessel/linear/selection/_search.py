@@ -120,6 +120,8 @@ def search(
         if model.worth_searching:
             try:
                 place = drive(work)
+                if not work.history and not work.exhausted:  # an empty model would be taken for a finding
+                    raise ValueError("strategy ended before it had added a function; let it call search.add()")
                 if isinstance(place, Place) and (within == 0.0 or not isinstance(drive, Oscil)):
                     chosen = place.model.active
             except KeyboardInterrupt:
