@@ -62,6 +62,9 @@ def test_narrow_functions_are_held_by_a_largest_size(strategy):
         free = search(F, t, strategy, within=0.0)
         assert free.n_basis > 100
         assert fit.order.tolist() == free.order[:10].tolist()
+        assert Status.STEP_LIMIT in fit.notes and Status.STEP_LIMIT not in free.notes  # it was still getting better
+    whole = search(F[:, :10], t, strategy, max_size=10)
+    assert Status.STEP_LIMIT not in whole.notes  # there is nothing more
 
 
 def test_a_strategy_that_adds_nothing_is_told_so(rng):

@@ -192,7 +192,7 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
         self, X: FloatArray, centers: FloatArray, targets: list[FloatArray], weights: FloatArray | None
     ) -> tuple[list[LOOMIFit], tuple[Status, ...]]:
         """Fit at every width of a grid; keep the best and set the dictionary to it. Ctrl-C ends the grid."""
-        found = []
+        found: list[tuple[float, list[LOOMIFit], FloatArray, float]] = []
         notes: tuple[Status, ...] = ()
         trouble: ValueError
         for width in width_grid(X):

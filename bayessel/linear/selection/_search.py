@@ -67,7 +67,7 @@ def search(
         Re-estimate the precisions for that many of the best candidates before one is chosen; 0 trusts the scores, which
         leave the precisions as they are.
     max_size
-        Largest model; default N - 1.
+        Largest model; default N - 1. The status is STEP_LIMIT where the best model has this size.
     max_steps
         Most functions added and removed altogether.
     tol
@@ -130,7 +130,8 @@ def search(
             size = work.smallest(float(within)) if within > 0.0 else work.best_size
             chosen = work.path[size].basis if size else ()
         order = np.array(chosen, dtype=np.intp)
-        if work.steps_left < 1:
+        held = max_size is not None and work.best_size == max_size < min(columns.shape[1], model.most)
+        if work.steps_left < 1 or held:
             notes.append(Status.STEP_LIMIT)
         if model.skipped:
             notes.append(Status.COLLINEAR_SKIPPED)

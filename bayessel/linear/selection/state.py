@@ -129,9 +129,14 @@ class WorkingModel:
         return self._z[: self.size]
 
     @property
+    def most(self) -> int:
+        """Functions that leave a row to the noise."""
+        return self.n_rows - self.centre - 1
+
+    @property
     def room(self) -> bool:
         """Whether one more function would leave a row to the noise."""
-        return self.size + 1 < self.n_rows - self.centre
+        return self.size < self.most
 
     @property
     def worth_searching(self) -> bool:
