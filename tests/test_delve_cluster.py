@@ -22,7 +22,7 @@ run = partial(delve.run, progressbar=False)
 def cluster(workers):
     with (
         distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
         ) as local,
         distributed.Client(local) as client,
     ):
@@ -116,16 +116,24 @@ def test_a_method_that_kills_its_workers_fails(client):
     assert len(study.outcomes) == 4
 
 
+#: decompositions of 16 × 16: about a quarter of a second
+WORK = 8000
+
+
 @pytest.mark.slow
-def test_two_workers_are_nearly_twice_as_fast(record_property):
-    """Where two cores are free: units of a quarter second of processor, in turns, the best of each."""
-    if len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("needs two cores")
+@pytest.mark.parametrize("unit", [{"seconds": 0.25}, {"work": WORK}], ids=["waiting", "computing"])
+def test_two_workers_are_nearly_twice_as_fast(unit, record_property):
+    """Units of a quarter second, in turns, the best of each.
+
+    Those that wait show what the study itself costs, on a busy machine too; those that compute need two free cores.
+    """
+    if "work" in unit and len(os.sched_getaffinity(0)) - os.getloadavg()[0] < 1.0:
+        pytest.skip(f"needs two free cores; the load is {os.getloadavg()[0]:.1f}")
     tasks = task(instances=8)
     seconds = {}
     for workers in (1, 2, 1, 2):
         with cluster(workers) as client:
-            methods = {f"m{k}": Noisy(work=WORK, shrink=1.0 - 0.1 * k) for k in range(4)}
+            methods = {f"m{k}": Noisy(**unit, shrink=1.0 - 0.1 * k) for k in range(4)}
             client.wait_for_workers(workers)
             run({"warm": Noisy()}, tasks, client=client)  # imports
             began = time.perf_counter()
@@ -133,7 +141,3 @@ def test_two_workers_are_nearly_twice_as_fast(record_property):
             seconds[workers] = min(seconds.get(workers, 1e9), time.perf_counter() - began)
     record_property("seconds", seconds)
     assert seconds[1] / seconds[2] >= 1.8
-
-
-#: decompositions of 16 × 16: about a quarter of a second
-WORK = 8000

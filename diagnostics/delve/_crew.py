@@ -5,8 +5,10 @@ All do the same to a unit, and a unit knows its seed: the numbers depend neither
 
 from __future__ import annotations
 
+import os
 import queue
 import signal
+import threading
 import time
 import uuid
 from contextlib import suppress
@@ -118,7 +120,7 @@ class Processes:
 
         slot = self._idle.pop()
         if self._slots[slot] is None:
-            self._slots[slot] = ProcessPoolExecutor(max_workers=1, initializer=_deaf)
+            self._slots[slot] = ProcessPoolExecutor(max_workers=1, initializer=_begin, initargs=(os.getpid(),))
         self._works[unit] = work
         future = self._slots[slot].submit(perform, *work)
         future.add_done_callback(lambda done: self._done.put((unit, slot, done)))
@@ -234,6 +236,14 @@ def _lost(work: Work, said: str) -> Outcome:
     return Outcome(seed=work[-1], error=said)
 
 
-def _deaf() -> None:
-    """Ctrl-C is the parent's business: it ends its workers."""
+def _begin(parent: int) -> None:
+    """Ctrl-C is the parent's business: it ends its workers. One that was killed cannot, so they look after it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+
+
+def _follow(parent: int) -> None:
+    """End this process, whatever it does, when its parent is no more."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
