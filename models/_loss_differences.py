@@ -133,6 +133,8 @@ def _read(differences: Any) -> dict[str, FloatArray]:
     named = dict(differences) if isinstance(differences, Mapping) else {"task": differences}
     if not named:
         raise ValueError("differences must hold at least one task, got none")
+    if len({str(name) for name in named}) < len(named):
+        raise ValueError(f"tasks must have different names as text, got {', '.join(map(repr, named))}")
     found = {}
     for name, table in named.items():
         y = as_matrix(table, f"differences of {name}")

@@ -199,6 +199,15 @@ def test_a_constant_target_is_said(rng):
         assert (model.predict(X, return_std=True)[1] > 0.0).all()
 
 
+def test_from_far_away_all_rows_are_equally_near(rng):
+    """Squared distances to such rows leave double precision; until then the nearest by direction counts."""
+    X, y = wave(rng)
+    model = KNN().fit(X, y)
+    mean, std = model.predict([[1e300, 0.0], [0.0, -1e250]], return_std=True)
+    np.testing.assert_allclose(mean, y.mean())
+    assert np.isfinite(std).all()
+
+
 def test_copied_rows_do_not_make_an_infinite_density(rng):
     X, y = wave(rng, n=20)
     with pytest.warns(NumericalWarning, match="NOISE_AT_FLOOR"):

@@ -89,6 +89,7 @@ def test_one_table_is_one_task_and_scales_are_those_of_the_data(rng):
         ({"differences": {"a": np.zeros((1, 5))}}, ValueError, r"differences of a must be \(I, J\)"),
         ({"differences": {"a": np.zeros((3, 5))}}, ValueError, "do not vary within training sets"),
         ({"differences": {"a": [[1.0, np.nan], [0.0, 1.0]]}}, ValueError, "differences of a must be finite"),
+        ({"differences": {1: np.eye(3), "1": np.eye(3)}}, ValueError, "different names as text, got 1, '1'"),
         ({"differences": np.eye(3), "nu": 1.0}, ValueError, "nu must be above 1"),
         ({"differences": np.eye(3), "nu": -1.0}, ValueError, "nu must be positive"),
         ({"differences": np.eye(3), "scale": 0.0}, ValueError, "scale must be positive"),
@@ -328,12 +329,17 @@ def test_probabilities_are_counts(rng):
     plt.close(figure)
 
 
+def test_the_picture_takes_names_as_they_are(rng, tmp_path):
+    verdict(made_up(rng), 0.1, methods=(r"a$\foo$", "b")).plot().savefig(tmp_path / "verdict.png")
+
+
 def test_verdict_refuses(rng):
     trace = made_up(rng)
     with pytest.raises(ValueError, match="rope must be positive"):
         verdict(trace, 0.0)
-    with pytest.raises(ValueError, match="two different names"):
-        verdict(trace, 0.1, methods=("a", "a"))
+    for methods in (("a", "a"), ("a", "b", "c"), "AB"):
+        with pytest.raises(ValueError, match="two different names"):
+            verdict(trace, 0.1, methods=methods)
     with pytest.raises(ValueError, match="needs a trace of"):
         verdict(az.from_dict({"posterior": {"x": np.zeros((2, 10))}}), 0.1)
     with pytest.raises(TypeError, match="group 'posterior'"):

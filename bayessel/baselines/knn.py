@@ -7,7 +7,7 @@ from typing import Any, Self, override
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayessel._check import FloatArray, as_flag, as_positive, check_magnitude, one_of
+from bayessel._check import SQUARES, FloatArray, as_flag, as_positive, check_magnitude, one_of
 from bayessel._numerics import few_threads
 from bayessel.baselines.engines import fit_neighbours
 from bayessel.baselines.engines.neighbours import LOSSES, TOLERANCE
@@ -99,7 +99,8 @@ class KNNRegressorCV(Regressor):
 
     def _rows(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        return self._units.inputs(np.asarray(validated(self, X, reset=False)))
+        rows = self._units.inputs(np.asarray(validated(self, X, reset=False)))
+        return np.clip(rows, -SQUARES, SQUARES)  # from so far away all rows are equally near
 
     def _in_units(self, values: FloatArray, shift: bool = True) -> FloatArray:
         values = values * self._scale + (self._shift if shift else 0.0)

@@ -72,6 +72,8 @@ class Verdict:
         """Draw the intervals of the differences beside the region of practical equivalence."""
         import matplotlib.pyplot as plt
 
+        from bayessel.diagnostics.delve._plots import plain
+
         rows = self.table.iloc[::-1]
         figure, axes = plt.subplots(figsize=(7.0, 1.2 + 0.35 * len(rows)), layout="constrained")
         place, mean = np.arange(len(rows)), rows["mean"].to_numpy()
@@ -81,8 +83,9 @@ class Verdict:
         decided = (rows["decision"] != "undecided").to_numpy()
         for chosen, color in ((decided, "#0072B2"), (~decided, "0.45")):
             axes.errorbar(mean[chosen], place[chosen], xerr=reach[:, chosen], fmt="o", ms=5, color=color)
-        axes.set_yticks(place, [f"{name}: {said}" for name, said in zip(rows.index, rows["decision"], strict=True)])
-        a, b = self.methods
+        said = [plain(f"{name}: {decision}") for name, decision in zip(rows.index, rows["decision"], strict=True)]
+        axes.set_yticks(place, said)
+        a, b = map(plain, self.methods)
         axes.set_xlabel(f"loss of {a} less loss of {b}; intervals of {self.probability:.0%}, band ±{self.rope:g}")
         axes.spines[["top", "right", "left"]].set_visible(False)
         return figure
@@ -123,9 +126,9 @@ def verdict(trace: Any, rope: float, *, methods: tuple[str, str] = ("A", "B"), p
     ['B better', 'B better', 'B better']
     """
     width, level = as_positive(rope, "rope"), as_fraction(probability, "probability")
+    if isinstance(methods, str) or len(methods) != 2 or str(methods[0]) == str(methods[1]):
+        raise ValueError(f"methods must be two different names, got {methods!r}")
     a, b = (str(name) for name in methods)
-    if a == b:
-        raise ValueError(f"methods must be two different names, got {a!r} twice")
     there = posterior_of(trace, None)
     if not {"mu", "omega"} <= set(there.data_vars):
         raise ValueError(
