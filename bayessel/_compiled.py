@@ -43,7 +43,7 @@ def stamp(function: FunctionType) -> str:
     return hashlib.sha256("\n".join(found.values()).encode()).hexdigest()
 
 
-class _Cache(caching.FunctionCache):  # type: ignore[misc]
+class _Cache(caching.FunctionCache):
     """Numba's cache of one function, with our stamp; whatever is wrong with a file, the function is compiled."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:

@@ -133,8 +133,8 @@ def fit_report(
 
 def _relevance(table: pd.DataFrame) -> str:
     steep = "slope" in table
-    columns = ("slope" if steep else "length", "lower", "upper", "standardised")
-    columns = tuple(name for name in columns if table[name].notna().any())
+    possible = ("slope" if steep else "length", "lower", "upper", "standardised")
+    columns = tuple(name for name in possible if table[name].notna().any())
     head = "".join(f"<th>{name}</th>" for name in ("input", *columns))
     rows = "".join(
         f"<tr><th class=word>{escape(str(name))}</th>"

@@ -1,6 +1,9 @@
 """EvidenceRegressor and RidgeRBFRegressor: every number against an independent oracle."""
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats
 from scipy.integrate import quad
@@ -122,6 +125,16 @@ def test_log_predictive_density_is_that_of_the_normal(rng, name):
     mean, std = exact_prediction(model, X, y, new) if name != "ridge, local" else model.predict(new, return_std=True)
     expected = scipy.stats.norm.logpdf(values, mean, std)
     np.testing.assert_allclose(model.log_predictive_density(new, values), expected, rtol=1e-7)
+
+
+def test_densities_of_a_table_come_without_a_warning(rng):
+    X, y = wave(rng)
+    table = pd.DataFrame(X, columns=["time"])
+    model = clone(SETTINGS["evidence"]).fit(table, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = model.log_predictive_density(table, y)
+    np.testing.assert_array_equal(found, clone(SETTINGS["evidence"]).fit(X, y).log_predictive_density(X, y))
 
 
 def test_local_prediction_is_the_dense_posterior_of_the_columns_kept(rng):

@@ -80,8 +80,8 @@ class Regressor(RegressorMixin, Versioned):
     def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
         """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
         check_is_fitted(self)
-        X, y = self._validate(X, y, reset=False)
-        mean, std = self.predict(X, return_std=True)
+        _, y = self._validate(X, y, reset=False)
+        mean, std = self.predict(X, return_std=True)  # as it came: a table's columns have names that are checked
         if y.shape != mean.shape:
             raise ValueError(f"y must have the shape of the training target, {mean.shape}; got {y.shape}")
         return np.asarray(-0.5 * np.log(2.0 * np.pi) - np.log(std) - 0.5 * ((y - mean) / std) ** 2)

@@ -86,7 +86,9 @@ class MLPClassifier(ClassifierMixin, NetworkEstimator):
         if many > MOST_CLASSES:
             raise ValueError(f"y must have at most {MOST_CLASSES} classes, got {many}; try MLPRegressor")
         self._check_parameters()
-        self._units = Standardisation.of(X, codes) if self.standardise else Standardisation.none(X.shape[1])
+        self._units = (
+            Standardisation.of(X, codes.astype(float)) if self.standardise else Standardisation.none(X.shape[1])
+        )
         self.fingerprint_, self.target_fingerprint_ = fingerprint(X, codes), fingerprint(codes)
         kind = "logistic" if many == 2 else "softmax"
         self._fit_network(self._units.inputs(X), codes, 1 if many == 2 else many, kind)
