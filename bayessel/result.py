@@ -54,8 +54,10 @@ class Status(Enum):
     )
     CONSTANT_TARGET = "the target does not vary: only the bias was fitted and the noise level is a floor"
     TOO_FEW_ROWS = "too few rows to tell signal from noise: only the prior and the mean speak"
-    STEP_LIMIT = "the step limit was reached while the objective was still improving; raise max_steps (or max_size), or "
-        "loosen tol"
+    STEP_LIMIT = (
+        "the step limit was reached while the objective was still improving; raise max_steps (or max_size), or loosen "
+        "the tolerance"
+    )
     LOST_DIGITS = (
         "the sums of squares of this stream lost digits (ill-conditioned columns, means that drift far, or a target "
         "without noise); pass a callable or a file, so that a second pass is possible, or arithmetic='qr'"
