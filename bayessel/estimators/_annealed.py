@@ -113,7 +113,7 @@ class Annealed:
         found = found.in_units(self._log_units(), self.fingerprint_)
         self.model_evidence_, self.model_evidence_se_ = found.log_evidence, found.standard_error
         if Status.UNSURE_EVIDENCE in found.notes:
-            warnings.warn(f"UNSURE_EVIDENCE: {found.status.value}", SamplingWarning, skip_file_prefixes=HERE)
+            warnings.warn(f"UNSURE_EVIDENCE: {Status.UNSURE_EVIDENCE.value}", SamplingWarning, skip_file_prefixes=HERE)
         if draws is not None and found.pilots[0] < found.pilots.max() - MISSED:
             warnings.warn(
                 f"annealing has found networks that the chains have not: from the chains' draws it comes to "

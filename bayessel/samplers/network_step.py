@@ -30,9 +30,10 @@ KINDS = {"gaussian": GAUSSIAN, "student": STUDENT, "logistic": LOGISTIC, "softma
 #: the first step size, before anything is known
 FIRST_STEP = 0.2
 JITTER = 0.2
-#: trajectories at the start of a tuned chain with hyperparameters held, and at what
-FIRST_UPDATES = 10
-FIRST_TAU, FIRST_OUTPUT_TAU = 100.0, 4.0
+#: (precision of the noise, trajectories) at the start of a tuned chain, hyperparameters held; and precisions of the
+#: weights, those of D inputs together as free as one of this precision over D
+FIRST_UPDATES = ((20.0, 20), (2.0, 20))
+FIRST_TAU, FIRST_INPUT_TAU = 4.0, 0.5
 
 
 @dataclass_state
@@ -242,16 +243,26 @@ class NetworkSampler(BlockedStep):
         return Settings(self.step_size, JITTER, self.n_leapfrog, self.window, self.persistence, draw_precisions)
 
     def _initialise(self, q: FloatArray, s: FloatArray) -> int:
-        """Trajectories with hyperparameters held where weights are free to fit."""
+        """Trajectories with hyperparameters held: weights are free to fit all there is, then what is there for sure.
+
+        From there precisions grow to where they belong. With weights kept small the first residuals go to the noise,
+        and inputs that are not used yet lose the freedom to be: chains stay for hundreds of updates, some for
+        thousands, in an explanation that is linear or noise alone. Without the second part some fit the noise of hard
+        targets, and stay there as long.
+        """
         from bayessel.samplers.network import sweep
 
-        K = self.prior.architecture.outputs
-        s[: len(s) - (self.kind == "student")] = np.log(FIRST_TAU)
-        s[:K] = 0.0
-        s[K + 1] = np.log(FIRST_OUTPUT_TAU)
+        D, K = self.prior.architecture.inputs, self.prior.architecture.outputs
+        known = len(s) - (self.kind == "student")
+        s[:known] = np.log(FIRST_INPUT_TAU * D)
+        s[K : K + 2] = np.log(FIRST_TAU)
         q *= 0.1
-        found = sweep(self.rng, self._problem, q, self.momentum, s, self._work, self._settings(False), FIRST_UPDATES)
-        return int(found[3])
+        n_steps = 0
+        for tau, updates in FIRST_UPDATES:
+            s[:K] = np.log(tau)
+            found = sweep(self.rng, self._problem, q, self.momentum, s, self._work, self._settings(False), updates)
+            n_steps += int(found[3])
+        return n_steps
 
 
 def hyperpriors(prior: NetworkPrior, student: bool) -> FloatArray:
