@@ -32,13 +32,14 @@ inputs in units of these widths. Losses of every task: [delve-study.md](delve-st
 broken off, it goes on with what is left (`BENCHMARK_SECONDS`). Data as for `gp_delve`."""
 AVERAGES = {
     "squared": "Squared loss, geometric mean over tasks (Boston left out), on training sets that all have met.",
-    "log": "Log loss, mean over tasks, of methods that predict densities.",
+    "log": """Log loss, mean over tasks, of methods that predict densities. The models of highest evidence of 64 and 128
+cases fit some of these sets without an error, and believe that there is no noise.""",
 }
 SECONDS = "Seconds of processor for a fit with its predictions, means; the widths that methods share count nowhere."
-CLAIMS = """What the papers conclude, asked of these tasks. "saved": mean over tasks of log ratios of losses (log loss:
-differences) with its standard error, positive if it is as the papers say; p of a t test over tasks; "for" and
-"against": tasks on which the difference has p < 0.05 by itself. Tasks of one family have much in common, so p is too
-small if families are what one wants to know of."""
+CLAIMS = """What the papers conclude, asked of these tasks. "apart": loss of the worse method over that of the better
+one, geometric mean over tasks (log loss: difference), with two standard errors; beyond 1 (0) it is as the papers say; p
+of a t test over tasks; "for" and "against": tasks on which the difference has p < 0.05 by itself. Tasks of one family
+have much in common, so p is too small if families are what one wants to know of."""
 WINNERS = "On how many tasks the column beats the row by squared loss, p < 0.05."
 PAGE = """# Losses of every task
 
@@ -59,6 +60,8 @@ FAMILIES = tuple(
 INSTANCES = {64: 8, 128: 8, 256: 4, 512: 4, 1024: 4}
 #: training cases up to which hyperparameters of Gaussian processes are sampled, too
 MOST_SAMPLED = 256
+#: averages beyond are not worth their digits
+BEYOND = 100.0
 #: where the study is kept
 STORE = ROOT / "benchmarks" / "results" / "study"
 
@@ -141,7 +144,10 @@ def averages(study: delve.Study, loss: str) -> list[dict[str, Any]]:
             continue
         means = study.only(able, names).averages(None, loss).iloc[0]
         for method in able:
-            found.setdefault(method, {"method": method})[f"{size} cases"] = f"{means[method]:.3f}"
+            value = means[method]
+            found.setdefault(method, {"method": method})[f"{size} cases"] = (
+                f"{value:.3f}" if value < BEYOND else f"over {BEYOND:g}"
+            )
     return list(found.values())
 
 
