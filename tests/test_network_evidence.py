@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
+from scipy.special import expit, softmax
 from scipy.stats import multivariate_normal
 
 from bayessel.mlp import Architecture, fit_network_evidence
 from bayessel.mlp import evidence as ev
+from bayessel.mlp.evidence_result import moderated
 from bayessel.mlp.hessian import Problem, bends, gauss_newton, gradient, jacobian, look, newton, peak
 from bayessel.mlp.network import permutation_log_count
-from bayessel.mlp.targets import as_data
+from bayessel.mlp.targets import as_data, link
 from bayessel.result import Status
 from tests.network_quadrature import log_evidence_of_one_unit
 
@@ -231,6 +233,24 @@ def test_classes_that_no_line_parts(rng, kind):
     assert fit.log_evidence > 200 * np.log(0.5)
     with pytest.raises(ValueError, match="no standard deviation"):
         fit.predict(X_new, return_std=True)
+
+
+@pytest.mark.parametrize(("kind", "K"), [("logistic", 1), ("softmax", 2), ("softmax", 4)])
+def test_moderated_probabilities_are_averages_over_the_outputs(rng, kind, K):
+    f, root = 1.5 * rng.standard_normal((6, K)), rng.standard_normal((6, K, K))
+    C = root @ root.transpose(0, 2, 1) / K
+    draws = f + np.einsum("nkl,snl->snk", root, rng.standard_normal((40_000, 6, K))) / np.sqrt(K)
+    expected = (expit(draws) if kind == "logistic" else softmax(draws, axis=2)).mean(axis=0)
+    found = moderated(f, C, kind)
+    # an approximation for several classes: much nearer than the most probable outputs
+    error, plain = (np.abs(p - expected).max() for p in (found, link(f, kind)))
+    assert error < (0.02 if K < 3 else 0.05) and error < 0.5 * plain
+    if K > 1:  # what is common to all outputs changes nothing, however unsure it is
+        assert_allclose(moderated(f + 3.0, C + 100.0, kind), found, rtol=1e-9)
+        assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
+    if K == 2:
+        d, v = f[:, 1] - f[:, 0], C[:, 0, 0] + C[:, 1, 1] - 2 * C[:, 0, 1]
+        assert_allclose(found[:, 1], moderated(d[:, None], v[:, None, None], "logistic")[:, 0], rtol=1e-12)
 
 
 def test_same_seed_same_result_and_history(rng):

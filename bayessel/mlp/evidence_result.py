@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 
 from bayessel._check import FloatArray, as_flag, as_matrix
 from bayessel.mlp.hessian import Point, Problem, jacobian
@@ -82,7 +83,7 @@ class NetworkEvidenceFit:
     def predict(self, X: Any, return_std: bool = False) -> FloatArray | tuple[FloatArray, FloatArray]:
         """Outputs (n, K), with standard deviations that include the noise; probabilities for classes.
 
-        Probabilities are moderated: averaged over the Gaussian of the outputs, f → f/√(1 + πs²/8) (MacKay 1992).
+        Probabilities are moderated: averages over the Gaussian of the outputs, about (`moderated`).
         """
         X = as_matrix(X, "X")
         if X.shape[1] != self.architecture.inputs:
@@ -94,19 +95,36 @@ class NetworkEvidenceFit:
             raise ValueError("probabilities of classes have no standard deviation: call predict(X)")
         f, Z = forward(self.architecture.split(self.weights), X)
         if self.beta is None:
-            return link(f / np.sqrt(1.0 + np.pi / 8.0 * self._variances(X, f, Z)), self.kind_of_output)
+            return moderated(f, self._covariances(X, f, Z), self.kind_of_output)
         if not return_std:
             return f
-        return f, np.sqrt(self._variances(X, f, Z) + 1.0 / self.beta)
+        variances = np.einsum("nkk->nk", self._covariances(X, f, Z))
+        return f, np.sqrt(np.maximum(variances, 0.0) + 1.0 / self.beta)
 
-    def _variances(self, X: FloatArray, f: FloatArray, Z: FloatArray) -> FloatArray:
-        """Of the outputs, (n, K), in blocks of rows."""
-        variances = np.empty_like(f)
+    def _covariances(self, X: FloatArray, f: FloatArray, Z: FloatArray) -> FloatArray:
+        """Of the outputs, (n, K, K), in blocks of rows."""
+        covariances = np.empty((*f.shape, f.shape[1]))
         size = max(1, 2_000_000 // (self.architecture.size * self.architecture.outputs))
         problem = Problem(X, f, self.kind_of_output, self.architecture)
         for begin in range(0, len(X), size):
             rows = slice(begin, begin + size)
             at = Point(self.weights, f[rows], Z[rows], f[rows], f[rows])
             J = jacobian(problem, at, X[rows])
-            variances[rows] = np.einsum("knp,knp->nk", J @ self.covariance, J)
-        return np.maximum(variances, 0.0)
+            covariances[rows] = np.einsum("knp,lnp->nkl", J @ self.covariance, J)
+        return covariances
+
+
+def moderated(f: FloatArray, covariances: FloatArray, kind: str) -> FloatArray:
+    """Mean probabilities (n, K) under Gaussians of the outputs, means f (n, K), covariances (n, K, K).
+
+    Of two classes σ(d/√(1 + πv/8)) for a difference d of variance v (MacKay 1992, Neural Computation 4, 720). Of
+    several the same for each pair, 1/p_k = Σ_j exp(−d_kj/√(1 + πv_kj/8)), then scaled to sum to one: what is common to
+    all outputs has a wide prior, no effect, and no part in it.
+    """
+    if kind == "logistic":
+        v = np.maximum(np.einsum("nkk->nk", covariances), 0.0)
+        return link(f / np.sqrt(1.0 + np.pi / 8.0 * v), kind)
+    own = np.einsum("nkk->nk", covariances)
+    v = np.maximum(own[:, :, None] + own[:, None, :] - 2.0 * covariances, 0.0)
+    d = f[:, :, None] - f[:, None, :]
+    return link(-logsumexp(-d / np.sqrt(1.0 + np.pi / 8.0 * v), axis=2), "softmax")
