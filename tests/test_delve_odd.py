@@ -240,3 +240,25 @@ def test_a_full_disk_ends_the_study_and_spoils_nothing(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error", StoreWarning)  # nothing was torn
         assert same(run(methods, task(), store=tmp_path / "s"), run(methods, task()))
+
+
+def test_an_interrupt_while_the_disk_is_waited_for_takes_nothing_back(tmp_path, monkeypatch):
+    """What readers have seen stays."""
+    from bayessel.diagnostics.delve import _store
+
+    waits = []
+
+    def interrupted(file):
+        begun = (tmp_path / "s" / "header.json").exists()
+        waits.append(len(delve.Study.load(tmp_path / "s").outcomes) if begun else 0)
+        if waits[-1] == 2:
+            raise KeyboardInterrupt
+
+    methods = {"mean": Silent(), "noisy": Noisy()}
+    whole = run(methods, task(), store=tmp_path / "whole")
+    with monkeypatch.context() as patched:
+        patched.setattr(_store, "sync", interrupted)
+        study = run(methods, task(), store=tmp_path / "s")
+    assert study.interrupted and waits[-1] == 2
+    assert len(delve.Study.load(tmp_path / "s").outcomes) == 2
+    assert same(run(methods, task(), store=tmp_path / "s"), whole)

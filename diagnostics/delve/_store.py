@@ -206,8 +206,11 @@ class Store:
             if self.durable:
                 sync(self._file)
         except BaseException as error:
-            with suppress(OSError):  # part of a record would be found torn, which is well, too
-                self._file.truncate(end)
+            if rest or isinstance(error, OSError):
+                with suppress(OSError):  # part of a record would be found torn, which is well, too
+                    self._file.truncate(end)
+            else:  # Ctrl-C while waiting for the disk: the record is whole, and readers may have seen it
+                self._next += 1
             if isinstance(error, OSError):
                 said = f"{error.strerror}; what was stored before is kept, and the same call goes on from there"
                 raise OSError(error.errno, said, self._file.name) from error
