@@ -75,14 +75,14 @@ def problem(name: str) -> Data:
 
 
 def ours(data: Data) -> Callable[[], Found]:
-    covariance, sparse = importlib.import_module("bayessel.covariance"), importlib.import_module("bayessel.gp.sparse")
+    covariance, sparse = importlib.import_module("bayessel.covariance"), importlib.import_module("bayessel.gp.inducing")
     bound = sparse.SparseMarginal(data.X, data.t, covariance.SquaredExponential() + covariance.Noise())
     theta, Z = start(data.X.shape[1]), data.X[: data.M]
     return lambda: Found(bound.value_and_gradient(theta, Z)[0], theta, Z)
 
 
 def ours_fit(data: Data) -> Callable[[], Found]:
-    covariance, sparse = importlib.import_module("bayessel.covariance"), importlib.import_module("bayessel.gp.sparse")
+    covariance, sparse = importlib.import_module("bayessel.covariance"), importlib.import_module("bayessel.gp.inducing")
     kernel = covariance.SquaredExponential() + covariance.Noise()
 
     def fit() -> Found:

@@ -16,7 +16,7 @@ import numpy as np
 from bayessel._check import FloatArray
 from bayessel._formulas import from_sums, log_normal
 from bayessel.diagnostics._bridge import bridge_sampling
-from bayessel.result import Status, fingerprint
+from bayessel.fit import Status, fingerprint
 
 #: fewest draws per chain and parameter that an evidence is computed from
 _DRAWS = 5

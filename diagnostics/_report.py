@@ -28,7 +28,7 @@ from bayessel.diagnostics._curves import (
 )
 from bayessel.diagnostics._plots import plot_deltas, plot_fit, plot_widths
 from bayessel.diagnostics._verdict import loss
-from bayessel.result import Status
+from bayessel.fit import Status
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

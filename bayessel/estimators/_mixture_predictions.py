@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_flag, as_float_array
+from bayessel.estimators._arguments import Regressor, validated
 from bayessel.estimators._bar import progress
-from bayessel.estimators._door import Regressor, validated
 from bayessel.gp import Mixture
 
 

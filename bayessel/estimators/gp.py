@@ -19,8 +19,8 @@ from bayessel.estimators._relevance import in_units, of_draws
 from bayessel.estimators._sampled import Sampled
 from bayessel.estimators._sparse_predictor import SparsePredictor
 from bayessel.estimators.standardise import Standardisation
+from bayessel.fit import Status, fingerprint, worst
 from bayessel.gp import Predictor, SparseFit, fit_map, fit_sparse
-from bayessel.result import Status, fingerprint, worst
 
 if TYPE_CHECKING:
     import pandas as pd

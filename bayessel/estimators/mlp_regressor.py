@@ -14,13 +14,13 @@ from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
 from bayessel.errors import NumericalWarning
 from bayessel.estimators import _left_out
-from bayessel.estimators._door import HERE
+from bayessel.estimators._arguments import HERE
 from bayessel.estimators._mixture_predictions import MixturePredictions
 from bayessel.estimators._network import NetworkEstimator
 from bayessel.estimators._network_states import AveragedNetworks, NetworkStates
 from bayessel.estimators.standardise import Standardisation
+from bayessel.fit import fingerprint
 from bayessel.gp import Mixture
-from bayessel.result import fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd

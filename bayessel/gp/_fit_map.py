@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_count, as_float_array, as_generator, as_positive, check_finite
 from bayessel.covariance import Covariance, Prior
-from bayessel.covariance._door import as_covariance
-from bayessel.gp._search_door import remarks_about
+from bayessel.covariance._arguments import as_covariance
+from bayessel.fit import Status, worst
+from bayessel.gp._search_status import remarks_about
 from bayessel.gp.map_problem import Problem
 from bayessel.gp.map_result import GPFit, Optimum
 from bayessel.gp.map_search import Search
 from bayessel.gp.marginal import Marginal
 from bayessel.gp.optimise import Minimum
-from bayessel.result import Status, worst
 
 #: odds of 20 to 1: optima that differ by less are of similar worth
 _SIMILAR = float(np.log(20.0))

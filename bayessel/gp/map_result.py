@@ -12,11 +12,11 @@ import pandas as pd
 
 from bayessel._check import FloatArray
 from bayessel.covariance import Covariance, Prior
+from bayessel.fit import Status, fingerprint
 from bayessel.gp.laplace import covariance_of, hessian_of, log_volume
 from bayessel.gp.loo import leave_one_out
 from bayessel.gp.marginal import Marginal
 from bayessel.gp.predict import Predictor
-from bayessel.result import Status, fingerprint
 
 #: standard deviations to the ends of a central 95 % interval
 _CENTRAL = 1.959963984540054

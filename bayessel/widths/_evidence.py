@@ -15,8 +15,8 @@ from bayessel._check import FloatArray
 from bayessel.diagnostics._criteria import INTERPOLATION, QUADRATURE, UNDETERMINED
 from bayessel.diagnostics._curves import Prediction
 from bayessel.errors import NumericalWarning
+from bayessel.fit import Status
 from bayessel.linear import LinearFit, Spectrum, fit_evidence, fit_ridge, loo_residuals, model_evidence_quadrature
-from bayessel.result import Status
 from bayessel.widths._problem import Model, Outcome, Place, Problem, join_notes, put_error
 
 _RIDGE = ("gcv", "loo", "uev", "fpe", "bic")

@@ -17,9 +17,9 @@ from bayessel.diagnostics._curves import Prediction
 from bayessel.diagnostics._mdl import mdl_alpha, mdl_w
 from bayessel.diagnostics._prequential import prequential
 from bayessel.errors import NumericalWarning
+from bayessel.fit import Status
 from bayessel.linear import fit_rvm
 from bayessel.linear.ridge import NOISE_SHARE
-from bayessel.result import Status
 from bayessel.widths._problem import Model, Outcome, Place, Problem, join_notes, put_error
 
 #: share of the rows that must be left to the noise: in a fit through every row, whatever the data, log sigma^2 falls,

@@ -23,9 +23,9 @@ from bayessel.diagnostics._curves import Prediction
 from bayessel.diagnostics._mdl import mdl_alpha, mdl_w
 from bayessel.diagnostics._prequential import prequential
 from bayessel.errors import NumericalWarning
+from bayessel.fit import Status, worst
 from bayessel.linear import SearchFit, search
 from bayessel.linear.selection.finish import settle
-from bayessel.result import Status, worst
 from bayessel.widths import _rvm
 from bayessel.widths._problem import Model, Outcome, Place, Problem, join_notes, put_error
 
