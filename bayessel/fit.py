@@ -1,13 +1,24 @@
-"""What every result carries: a status with advice, and the fingerprint of the data it was fitted to."""
+"""The contract of a fit: what every engine returns, whatever it fitted, and readers may rely on.
+
+A fit has a status with advice, an evidence that says what sort of number it is, predictions that are distributions,
+and the predictions of each row from the others. Readers (`bayessel.criteria`, `bayessel.diagnostics`) use this
+contract and nothing else of a fit.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 import numpy as np
+
+from bayessel._check import FloatArray
+from bayessel._formulas import log_normal
+from bayessel.prediction import ClassPrediction, Prediction
 
 
 class Status(Enum):
@@ -95,3 +106,126 @@ def fingerprint(*arrays: Any) -> str:
         digest.update(repr(values.shape).encode())
         digest.update((values + 0.0).astype("<f8", copy=False).data)  # + 0.0 makes -0.0 and 0.0 one number
     return digest.hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The log probability of the data under a model, and what sort of number it is.
+
+    Attributes
+    ----------
+    value : float
+        In nats, every constant included.
+    kind : str
+        "type2": at hyperparameters that maximise it; "plug-in": at those that another criterion chose; "bound": a lower
+        bound; "laplace": integrated by Laplace's method; "third-level": hyperparameters integrated too; "sampled":
+        integrated by Monte Carlo; "exact": integrated in closed form.
+    error : float or None
+        Monte Carlo standard error in nats; None where there is no sampling.
+    maximised, integrated : tuple of str
+        Names of what was maximised over, and of what was integrated out.
+    """
+
+    value: float
+    kind: str
+    error: float | None = None
+    maximised: tuple[str, ...] = ()
+    integrated: tuple[str, ...] = ()
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOneOut:
+    """Each row predicted from all others, at the hyperparameters of all rows.
+
+    Attributes
+    ----------
+    errors : (N,) array
+        Target minus prediction.
+    variances : (N,) array
+        Of the predictions, noise included.
+    log_densities : (N,) array
+        Log predictive density of each row, in nats.
+    """
+
+    errors: FloatArray
+    variances: FloatArray
+    log_densities: FloatArray
+
+    @classmethod
+    def normal(cls, errors: FloatArray, variances: FloatArray) -> LeaveOneOut:
+        """Of predictions that are normal distributions."""
+        return cls(errors, variances, log_normal(errors, variances))
+
+    @property
+    def mean_square(self) -> float:
+        """Mean squared error."""
+        return float(np.mean(self.errors**2))
+
+    @property
+    def log_density(self) -> float:
+        """Sum of the log predictive densities, in nats."""
+        return float(self.log_densities.sum())
+
+
+class Fit(ABC):
+    """Base of every result of an engine: a dataclass that inherits it and has these fields or properties.
+
+    Attributes
+    ----------
+    status, notes : Status, tuple of Status
+        The most serious remark, and all of them.
+    n_rows : int
+        Rows fitted to.
+    fingerprint, target_fingerprint : str
+        Names of the data, inputs (or design) and target together, and of the target alone.
+    evidence : Evidence or None
+        None where the method has none.
+    optima : tuple
+        The local optima found, best first; one entry where only one was looked for.
+    history : tuple of mappings
+        What happened on the way: steps, starts, or evaluations.
+    seconds : float
+        Time by the clock.
+    """
+
+    status: Status
+    notes: tuple[Status, ...]
+    n_rows: int
+    fingerprint: str
+    target_fingerprint: str
+    evidence: Evidence | None
+    optima: tuple[Any, ...]
+    history: tuple[Mapping[str, Any], ...]
+    seconds: float
+
+    @abstractmethod
+    def predict(self, rows: Any) -> Prediction | ClassPrediction:
+        """Predictive distributions of new observations at new rows."""
+
+    @abstractmethod
+    def leave_one_out(self) -> LeaveOneOut:
+        """Each row predicted from all others, without refitting the hyperparameters."""
+
+    @property
+    def log_evidence(self) -> float:
+        """Value of the evidence in nats; NaN where there is none."""
+        return np.nan if self.evidence is None else float(self.evidence.value)
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What to do about every remark, the most serious first."""
+        found = sorted({self.status, *self.notes} - {Status.CONVERGED}, key=lambda note: -note.severity)
+        return tuple(f"{note.name}: {note.value}" for note in found)
+
+    def describe(self) -> str:
+        """Return what was fitted, how it ended and what to do about it, in a few lines for people."""
+        lines = [f"{type(self).__name__} of {self.n_rows} rows, {self.seconds:.2g} s: {self.status.name}"]
+        if self.evidence is not None:
+            error = "" if self.evidence.error is None else f" ± {self.evidence.error:.2g}"
+            lines.append(f"log evidence {self.evidence.value:.2f}{error} nats ({self.evidence.kind})")
+        if len(self.optima) > 1:
+            lines.append(f"{len(self.optima)} local optima")
+        return "\n".join([*lines, *self.advice])

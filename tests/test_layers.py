@@ -18,7 +18,7 @@ FOLDERS = {
 GROUND = {"errors", "_check", "_compiled", "_formulas", "_journal", "_memory", "_numerics"}
 TABLES = GROUND | {"_tables"}
 BASIS = TABLES | {"basis"}
-RESULT = BASIS | {"fit"}
+RESULT = BASIS | {"fit", "prediction"}
 LINEAR = RESULT | {"linear"}
 PROCESS = RESULT | {"covariance", "gp"}
 ENGINES = LINEAR | PROCESS | {"mlp"}
@@ -26,7 +26,8 @@ MAY_IMPORT = {
     **dict.fromkeys(GROUND, GROUND),
     "_tables": GROUND,
     "basis": TABLES,
-    "fit": BASIS,
+    "prediction": GROUND,
+    "fit": BASIS | {"prediction"},
     "covariance": TABLES,
     "linear": RESULT,
     "gp": PROCESS - {"gp"},

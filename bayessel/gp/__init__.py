@@ -5,14 +5,12 @@ from bayessel.gp.inducing import SparseFit, fit_sparse
 from bayessel.gp.loo import leave_one_out
 from bayessel.gp.map_result import GPFit
 from bayessel.gp.marginal import Factor, Marginal, log_marginal
-from bayessel.gp.mixture import Mixture
 from bayessel.gp.predict import Predictor
 
 __all__ = [
     "Factor",
     "GPFit",
     "Marginal",
-    "Mixture",
     "Predictor",
     "SparseFit",
     "fit_map",

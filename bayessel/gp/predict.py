@@ -17,7 +17,7 @@ from bayessel._check import FloatArray, as_float_array, as_matrix
 from bayessel.covariance import Covariance
 from bayessel.gp.loo import leave_one_out
 from bayessel.gp.marginal import Factor, Marginal
-from bayessel.gp.mixture import Mixture
+from bayessel.prediction import Prediction
 
 #: bytes of the block of covariances that is worked on
 BLOCK = 8e6
@@ -51,7 +51,7 @@ class Predictor:
                 f"thetas must be states of {self.marginal.size} parameters each, got shape {np.shape(thetas)}"
             )
         self._factors: dict[int, Factor] = {}
-        self._left_out: Mixture | None = None
+        self._left_out: Prediction | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_factors": {}, "_left_out": None}
@@ -74,7 +74,7 @@ class Predictor:
         noise: bool = True,
         variance: bool = True,
         progress: Callable[[int, int], None] | None = None,
-    ) -> Mixture:
+    ) -> Prediction:
         """Predictive distributions at new inputs.
 
         Parameters
@@ -109,9 +109,9 @@ class Predictor:
                 done += across.shape[1]
                 if progress is not None:
                     progress(done, total)
-        return Mixture(means, variances)
+        return Prediction(means, variances)
 
-    def leave_one_out(self, progress: Callable[[int, int], None] | None = None) -> Mixture:
+    def leave_one_out(self, progress: Callable[[int, int], None] | None = None) -> Prediction:
         """Predictions of each row from all others at each state: exact there, a mixture with equal weights.
 
         The posterior of the hyperparameters is that of all rows; weights ∝ 1 / density make it that without the row.
@@ -124,7 +124,7 @@ class Predictor:
                 if progress is not None:
                     progress(state + 1, len(self))
             errors, variances = (np.array(part) for part in zip(*rows, strict=True))
-            self._left_out = Mixture(self.marginal.t - errors, variances)
+            self._left_out = Prediction(self.marginal.t - errors, variances)
         return self._left_out
 
 

@@ -18,7 +18,7 @@ from bayessel._check import FloatArray
 from bayessel._formulas import from_sums, log_normal
 from bayessel.covariance import Bias, Covariance, Noise, SquaredExponential
 from bayessel.diagnostics._criteria import NO_SIGNAL
-from bayessel.diagnostics._curves import Prediction
+from bayessel.diagnostics._curves import DrawnFit
 from bayessel.errors import NumericalWarning
 from bayessel.gp import GPFit, fit_map
 from bayessel.widths._problem import Model, Outcome, Place, Problem, join_notes, put_error
@@ -93,7 +93,7 @@ def _without_function(problem: Problem, shift: float, scale: float) -> float:
     return float(fit_map(problem.X, (problem.t - shift) / scale, covariance, starts=1).model_evidence)
 
 
-def _predict(problem: Problem, fit: GPFit, shift: float, scale: float) -> Prediction:
+def _predict(problem: Problem, fit: GPFit, shift: float, scale: float) -> DrawnFit:
     def at(X: FloatArray) -> tuple[FloatArray, FloatArray]:
         mean, variance = fit.predict(X)
         return shift + scale * mean, scale * np.sqrt(variance + fit.noise_std**2)
@@ -101,7 +101,7 @@ def _predict(problem: Problem, fit: GPFit, shift: float, scale: float) -> Predic
     grid = grid_mean = grid_std = problem.grid()
     if len(grid):
         grid_mean, grid_std = at(grid[:, None])
-    return Prediction(*at(problem.X), grid, grid_mean, grid_std)
+    return DrawnFit(*at(problem.X), grid, grid_mean, grid_std)
 
 
 MODEL = Model(

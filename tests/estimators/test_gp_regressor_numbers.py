@@ -13,7 +13,7 @@ from bayessel.covariance import Bias, Linear, Noise, SquaredExponential, Standar
 from bayessel.diagnostics._fit_report import plot_relevance
 from bayessel.estimators import _bar, _process
 from bayessel.fit import fingerprint
-from bayessel.gp import Mixture
+from bayessel.prediction import Prediction
 from tests.problems.gp import NEW, G, dense, robust, short_run, wave
 
 
@@ -93,7 +93,7 @@ def test_predictions_of_a_run_are_the_mixture_of_its_states(sampled, rng, monkey
     values = mean + std * rng.normal(size=len(NEW))
     expected = np.log(scipy.stats.norm.pdf(values, means, sds).mean(axis=0))
     np.testing.assert_allclose(model.log_predictive_density(NEW, values), expected, rtol=1e-8)
-    monkeypatch.setattr(Mixture, "widened", lambda self: replace(self, variances=4.0 * self.variances))
+    monkeypatch.setattr(Prediction, "widened", lambda self: replace(self, variances=4.0 * self.variances))
     wide = np.log(scipy.stats.norm.pdf(values, means, 2 * sds).mean(axis=0))
     np.testing.assert_allclose(model.log_predictive_density(NEW, values, widen=True), wide, rtol=1e-8)
     function = model.predictive(NEW, noise=False)
@@ -225,5 +225,5 @@ def test_the_pymc_model_is_that_of_the_fit(sampled):
 def test_a_mixture_is_what_a_whole_prediction_is(sampled):
     model, _, _ = sampled
     found = model.predictive(NEW)
-    assert isinstance(found, Mixture) and found.means.shape == (26, len(NEW))
+    assert isinstance(found, Prediction) and found.means.shape == (26, len(NEW))
     np.testing.assert_array_equal(found.mean, model.predict(NEW))

@@ -8,9 +8,10 @@ import scipy.stats
 from scipy.integrate import quad
 from scipy.optimize import brentq
 
-from bayessel import gp
+from bayessel import gp, prediction
 from bayessel.covariance import Standard
-from bayessel.gp import Mixture, Predictor, mixture, predict
+from bayessel.gp import Predictor, predict
+from bayessel.prediction import Prediction
 
 S = Standard()
 
@@ -139,7 +140,7 @@ def test_bad_test_points_are_refused(rng):
 def some_mixture(rng, states=6, N=4, weighted=False):
     means, sd = 2.0 * rng.normal(size=(states, N)), np.exp(0.7 * rng.normal(size=(states, N)))
     weights = rng.dirichlet(np.ones(states), size=N).T
-    return Mixture(means, sd**2, np.log(weights) if weighted else None)
+    return Prediction(means, sd**2, np.log(weights) if weighted else None)
 
 
 def parts(mixed, j):
@@ -173,7 +174,7 @@ def test_moments_are_integrals_of_the_density(rng, weighted):
 def test_quantiles_solve_the_distribution_function(rng, weighted):
     mixed = some_mixture(rng, weighted=weighted)
     levels = [0.001, 0.05, 0.3, 0.5, 0.77, 0.99]
-    found = mixed.quantiles(levels)
+    found = mixed.quantile(levels)
     assert found.shape == (6, 4) and np.array_equal(mixed.median, found[3])
     for j in range(4):
         weights, means, sd = parts(mixed, j)
@@ -189,34 +190,34 @@ def test_quantiles_solve_the_distribution_function(rng, weighted):
 def test_quantiles_far_out_keep_their_digits(rng):
     mixed = some_mixture(rng, states=40)
     for level in (1e-300, 1e-12):
-        np.testing.assert_allclose(mixed.log_cdf(mixed.quantiles(level)[0]), np.log(level), rtol=1e-12)
-    upper = Mixture(-mixed.means, mixed.variances).quantiles(1e-12)[0]
+        np.testing.assert_allclose(mixed.log_cdf(mixed.quantile(level)), np.log(level), rtol=1e-12)
+    upper = Prediction(-mixed.means, mixed.variances).quantile(1e-12)
     # 1 − 1e-12 is known to four digits only; the distance to the mirrored quantile is that rounding
-    np.testing.assert_allclose(mixed.quantiles(1.0 - 1e-12)[0], -upper, rtol=1e-4)
+    np.testing.assert_allclose(mixed.quantile(1.0 - 1e-12), -upper, rtol=1e-4)
 
 
 def test_quantiles_of_peaks_far_apart_and_of_very_different_width():
-    apart = Mixture(np.array([[-1e3], [1e3], [1e3]]), np.full((3, 1), 1e-6))
+    apart = Prediction(np.array([[-1e3], [1e3], [1e3]]), np.full((3, 1), 1e-6))
     # a third of the mass is below: quantiles at 1/6 and 2/3 are the medians of the peaks
-    np.testing.assert_allclose(apart.quantiles([1 / 6, 2 / 3])[:, 0], [-1e3, 1e3], rtol=1e-13)
-    even = Mixture(np.array([[-5.0], [5.0]]), np.full((2, 1), 1e-8))
+    np.testing.assert_allclose(apart.quantile([1 / 6, 2 / 3])[:, 0], [-1e3, 1e3], rtol=1e-13)
+    even = Prediction(np.array([[-5.0], [5.0]]), np.full((2, 1), 1e-8))
     assert -5.0 < even.median[0] < 5.0
-    uneven = Mixture(np.zeros((2, 1)), np.array([[1e-12], [1e12]]))
-    value = uneven.quantiles(0.9)[0, 0]
+    uneven = Prediction(np.zeros((2, 1)), np.array([[1e-12], [1e12]]))
+    value = uneven.quantile(0.9)[0]
     assert np.exp(uneven.log_cdf(np.array([value]))[0]) == pytest.approx(0.9, rel=1e-12) and value > 1e5
 
 
 def test_one_component_is_the_normal_distribution(rng):
-    one = Mixture(np.array([[1.0, -2.0]]), np.array([[4.0, 0.01]]))
+    one = Prediction(np.array([[1.0, -2.0]]), np.array([[4.0, 0.01]]))
     expected = scipy.stats.norm.ppf([[0.05], [0.5], [0.999]], [1.0, -2.0], [2.0, 0.1])
-    np.testing.assert_allclose(one.quantiles([0.05, 0.5, 0.999]), expected, rtol=1e-14)
+    np.testing.assert_allclose(one.quantile([0.05, 0.5, 0.999]), expected, rtol=1e-14)
     np.testing.assert_array_equal(one.median, one.mean)
 
 
 @pytest.mark.parametrize("q", [0.0, 1.0, -0.1, [0.5, 1.5], np.nan, [[0.5]]])
 def test_levels_are_probabilities(rng, q):
     with pytest.raises(ValueError, match="quantiles must be probabilities between 0 and 1"):
-        some_mixture(rng).quantiles(q)
+        some_mixture(rng).quantile(q)
 
 
 def test_scaling_is_that_of_the_random_variable(rng):
@@ -230,7 +231,7 @@ def test_scaling_is_that_of_the_random_variable(rng):
 
 
 def test_a_component_without_width_has_no_density_beside_itself():
-    mixed = Mixture(np.array([[0.0], [1.0]]), np.array([[0.0], [1.0]]))
+    mixed = Prediction(np.array([[0.0], [1.0]]), np.array([[0.0], [1.0]]))
     assert mixed.log_density(np.array([0.5]))[0] == pytest.approx(scipy.stats.norm.logpdf(0.5, 1.0) - np.log(2.0))
 
 
@@ -248,24 +249,24 @@ def widened_by_hand(means, variances):
 
 def test_the_widened_mixture_is_that_of_the_program(rng):
     means, variances = rng.normal(size=(26, 40)), np.exp(rng.normal(-5.2, 0.5, size=(26, 40)))
-    found = Mixture(means, variances).widened()
+    found = Prediction(means, variances).widened()
     np.testing.assert_allclose(found.variances, widened_by_hand(means, variances), rtol=1e-12)
     changed = (found.variances != variances).any(axis=0)
     assert changed.any() and not changed.all()
     assert np.array_equal(found.means, means)
     together, middle = np.sqrt(found.variances).sum(axis=0), np.sort(means, axis=0)
     np.testing.assert_allclose(together[changed], (middle[20] - middle[3])[changed], rtol=1e-12)
-    one = Mixture(means[:1], variances[:1])
+    one = Prediction(means[:1], variances[:1])
     assert np.array_equal(one.widened().variances, one.variances)
 
 
 def test_a_mixture_closer_than_newton_may_jump_is_halved(rng, monkeypatch):
     """Without its bounds Newton's method leaves for infinity between two peaks; this sees that the bounds work."""
-    mixed = Mixture(np.array([[-50.0], [50.0], [51.0]]), np.ones((3, 1)))
-    value = mixed.quantiles(1 / 3 + 1e-9)[0, 0]
+    mixed = Prediction(np.array([[-50.0], [50.0], [51.0]]), np.ones((3, 1)))
+    value = mixed.quantile(1 / 3 + 1e-9)[0]
     assert np.exp(mixed.log_cdf(np.array([value]))[0]) == pytest.approx(1 / 3 + 1e-9, rel=1e-12)
-    monkeypatch.setattr(mixture, "_MOST_STEPS", 1)
-    assert abs(mixed.quantiles(1 / 3 + 1e-9)[0, 0] - value) > 1e-3
+    monkeypatch.setattr(prediction, "_MOST_STEPS", 1)
+    assert abs(mixed.quantile(1 / 3 + 1e-9)[0] - value) > 1e-3
 
 
 @pytest.mark.slow

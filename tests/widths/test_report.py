@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import bayessel as bs
-from bayessel.diagnostics import Prediction, plot_fit, plot_widths, width_report
+from bayessel.diagnostics import DrawnFit, plot_fit, plot_widths, width_report
 from bayessel.diagnostics._curves import CRITERIA, entry, number
 from bayessel.fit import Status
 
@@ -172,7 +172,7 @@ def test_what_it_costs_to_differ(sparse, table, tmp_path):
     expected = 1 + (np.log10(best["evidence"]) + 0.25) ** 2
     assert here[3] == f"{100 * (expected / table['gcv'].min() - 1):.1f} ± {20 / table['gcv'].min():.1f} %"
     none = np.empty(0)
-    kept = Prediction(np.zeros(1), np.ones(1), none, none, none)
+    kept = DrawnFit(np.zeros(1), np.ones(1), none, none, none)
     more = Page(width_report(table, ["gcv"], ["v"], [[0.0]], [0.0], {table.index[0]: kept}, ["x"], "y"))
     assert [text for text, _ in more.tables[0]][4:6] == ["r = 0.1", "(separate optimum)"]
     loss = 50 * ((np.log10(best["gcv"]) - 0.25) ** 2 - (u - 0.25).__abs__().min() ** 2)
@@ -270,7 +270,7 @@ def test_several_inputs_are_drawn_fitted_against_observed(rng):
     X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
     mean = y + 0.1
     none = np.empty(0)
-    figure = plot_fit(X, y, {1.0: Prediction(mean, np.ones(30), none, none, none)}, ["a", "b"], "t")
+    figure = plot_fit(X, y, {1.0: DrawnFit(mean, np.ones(30), none, none, none)}, ["a", "b"], "t")
     (ax,) = figure.axes
     np.testing.assert_array_equal(ax.collections[0].get_offsets(), np.column_stack([y, mean]))
     line = ax.lines[0].get_xydata()

@@ -2,8 +2,8 @@ r"""The model a search works on: an orthonormal basis of its span, and every can
 
 :math:`\Phi = QR` grows by Gram-Schmidt, done twice, and shrinks by rotations; :math:`B = Q^TF` costs one pass over the
 dictionary per function added, none per function removed, and none for most that come back (see
-`removed_directions`). What the candidates have outside the span, :math:`|f_\perp|^2` and :math:`f_\perp^Tt`, follows by subtraction and is measured
-again where the difference has lost its digits.
+`removed_directions`). What the candidates have outside the span, :math:`|f_\perp|^2` and :math:`f_\perp^Tt`, follows
+by subtraction and is measured again where the difference has lost its digits.
 """
 
 from __future__ import annotations

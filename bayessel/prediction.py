@@ -1,4 +1,8 @@
-"""Mixtures of Gaussians, many at once: one per test point, one component per state of the hyperparameters."""
+"""What a fitted model says of new rows: a predictive distribution each, normal or a mixture of normals.
+
+One component per state of the hyperparameters: a fit at its best hyperparameters predicts normal distributions, draws
+of them predict mixtures.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +23,41 @@ _NARROWEST = 1e-150
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
-    """Predictive distributions of N quantities: mixtures of S Gaussians. N may be several axes.
+class Prediction:
+    """Predictive distributions of new observations at N rows: mixtures of S normal distributions.
+
+    Rows may be several axes: (N, K) for K outputs.
 
     Attributes
     ----------
     means, variances : (S, N) array
-        Of the components.
+        Of the components; the variances are those of observations, noise included.
     log_weights : (S, N) array or None
         Logarithms of the weights, each column summing to one; None: all equal.
+    function_variances : (S, N) array or None
+        Variances of the function without the noise; None where they are not known apart.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> there = Prediction.normal(mean=np.array([0.0, 1.0]), variance=np.array([4.0, 1.0]))
+    >>> there.std, there.quantile(0.5)
+    (array([2., 1.]), array([0., 1.]))
     """
 
     means: FloatArray
     variances: FloatArray
     log_weights: FloatArray | None = None
+    function_variances: FloatArray | None = None
+
+    @classmethod
+    def normal(cls, mean: Any, variance: Any, function_variance: Any = None) -> Self:
+        """Normal distributions, from means (N,), variances of observations, and of the function if known."""
+        mean = np.asarray(mean, dtype=np.float64)
+        variance = np.broadcast_to(np.asarray(variance, dtype=np.float64), mean.shape)
+        if function_variance is not None:
+            function_variance = np.broadcast_to(np.asarray(function_variance, dtype=np.float64), mean.shape)[None]
+        return cls(mean[None], variance[None], None, function_variance)
 
     @property
     def _weights(self) -> FloatArray:
@@ -52,6 +77,16 @@ class Mixture:
         return np.asarray((weights * (self.variances + (self.means - self.mean) ** 2)).sum(axis=0))
 
     @property
+    def function(self) -> Prediction:
+        """Predictive distributions of the function itself, without the noise."""
+        if self.function_variances is None:
+            raise ValueError(
+                "the variance of the function is not known apart from the noise in this prediction; ask the fit for "
+                "one that keeps both"
+            )
+        return Prediction(self.means, self.function_variances, self.log_weights, self.function_variances)
+
+    @property
     def std(self) -> FloatArray:
         """Standard deviations, (N,)."""
         return np.sqrt(self.variance)
@@ -59,7 +94,7 @@ class Mixture:
     @property
     def median(self) -> FloatArray:
         """Medians, (N,): the best guess under absolute loss."""
-        return self.quantiles([0.5])[0]
+        return self.quantile(0.5)
 
     def log_density(self, y: Any) -> FloatArray:
         """Log density at one value y_n per column, in nats."""
@@ -86,12 +121,14 @@ class Mixture:
     def _std(self) -> FloatArray:
         return np.sqrt(np.maximum(self.variances, _NARROWEST))
 
-    def quantiles(self, q: Any) -> FloatArray:
-        """Quantiles at probabilities q in (0, 1), (len(q), N): computed, not sampled."""
+    def quantile(self, q: Any) -> FloatArray:
+        """Quantiles at probabilities in (0, 1), computed, not sampled: (N,) for one, (len(q), N) for several."""
         levels = np.atleast_1d(as_float_array(q, "q"))
         if levels.ndim != 1 or not ((levels > 0.0) & (levels < 1.0)).all():
             raise ValueError(f"quantiles must be probabilities between 0 and 1, got {q!r}")
-        return np.array([self._quantile(float(level)) for level in levels]).reshape(len(levels), *self.means.shape[1:])
+        each = np.array([self._quantile(float(level)) for level in levels])
+        found = each.reshape(len(levels), *self.means.shape[1:])
+        return found[0] if np.ndim(q) == 0 else found
 
     def _quantile(self, level: float) -> FloatArray:
         r"""Newton's method on log F (log (1 − F) in the upper half), kept between bounds that close in.
@@ -138,6 +175,44 @@ class Mixture:
             factor = np.where(widths < spread, (spread / widths) ** 2, 1.0)
         return replace(self, variances=self.variances * factor)
 
-    def scaled(self, shift: float, scale: float) -> Self:
+    def scaled(self, shift: Any, scale: Any) -> Self:
         """The distributions of shift + scale·Y."""
-        return replace(self, means=shift + scale * self.means, variances=scale**2 * self.variances)
+        inside = self.function_variances
+        return replace(
+            self,
+            means=shift + scale * self.means,
+            variances=scale**2 * self.variances,
+            function_variances=None if inside is None else scale**2 * inside,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ClassPrediction:
+    """Predictive distributions of labels at N rows.
+
+    Attributes
+    ----------
+    classes : (K,) array
+        The labels.
+    probabilities : (N, K) array
+        Of each label; rows sum to one.
+    """
+
+    classes: Any
+    probabilities: FloatArray
+
+    @property
+    def mean(self) -> FloatArray:
+        """The probabilities: means of the indicators of the labels."""
+        return self.probabilities
+
+    @property
+    def mode(self) -> Any:
+        """The most probable label of each row, (N,)."""
+        return np.asarray(self.classes)[self.probabilities.argmax(axis=1)]
+
+    def log_density(self, y: Any) -> FloatArray:
+        """Log probability of one label per row, in nats; minus infinity of a label that is none of the classes."""
+        hits = np.asarray(y)[:, None] == np.asarray(self.classes)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.where(hits, self.probabilities, 0.0).sum(axis=1)))
