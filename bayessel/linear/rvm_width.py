@@ -26,7 +26,7 @@ from bayessel._check import FloatArray, as_count, as_flag, as_matrix, as_target,
 from bayessel._numerics import few_threads
 from bayessel.basis import KINDS, LazyDesign, RBFDictionary, radial, radial_slope, scaled_distances
 from bayessel.fit import Status, worst
-from bayessel.linear.rvm import SparseFit, fit_rvm
+from bayessel.linear.rvm import RVMFit, fit_rvm
 
 #: optima whose evidence differs by more than this many nats are not rivals
 RIVAL = 10.0
@@ -60,7 +60,7 @@ class RVMWidthFit:
     ----------
     widths : (1,) or (D,) array
         r of all inputs, or of each; far larger than the range of an input means that it is irrelevant.
-    fit : SparseFit
+    fit : RVMFit
         The fit at these widths.
     optima : tuple of RVMOptimum
         Distinct local optima that the starts led to, highest first.
@@ -71,7 +71,7 @@ class RVMWidthFit:
     """
 
     widths: FloatArray
-    fit: SparseFit = field(repr=False)
+    fit: RVMFit = field(repr=False)
     optima: tuple[RVMOptimum, ...]
     scan: tuple[dict[str, float], ...] = field(repr=False)
     status: Status
@@ -228,7 +228,7 @@ def _search(problem: _Problem, n_scan: int, n_starts: int) -> RVMWidthFit:
 class _End:
     """A place in the search and the fit there."""
 
-    def __init__(self, u: FloatArray, fit: SparseFit) -> None:
+    def __init__(self, u: FloatArray, fit: RVMFit) -> None:
         self.u, self.fit, self.value = u, fit, fit.log_evidence
         # a function for almost every row explains anything, and its evidence is that of the rows one by one
         self.sound = fit.n_rows - fit.gamma >= NOISE_SHARE * fit.n_rows
@@ -326,7 +326,7 @@ class _Problem:
                 break
         return _End(u, fit)
 
-    def _ascend(self, u: FloatArray, fit: SparseFit) -> tuple[FloatArray | None, FloatArray, float]:
+    def _ascend(self, u: FloatArray, fit: RVMFit) -> tuple[FloatArray | None, FloatArray, float]:
         """Quasi-Newton ascent with the columns of `fit` held; None when there is no kernel to widen."""
         kernels = fit.basis[fit.basis < len(self.centers)]
         if not len(kernels):

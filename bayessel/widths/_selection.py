@@ -25,6 +25,7 @@ from bayessel.diagnostics._prequential import prequential
 from bayessel.errors import NumericalWarning
 from bayessel.fit import Status, worst
 from bayessel.linear import SearchFit, search
+from bayessel.linear.selection import ColumnChoice
 from bayessel.linear.selection.finish import settle
 from bayessel.widths import _rvm
 from bayessel.widths._problem import Model, Outcome, Place, Problem, join_notes, put_error
@@ -77,7 +78,9 @@ def _best(design: Any, t: FloatArray, centre: bool) -> SearchFit:
     kept = tuple(note for note in first.notes if note is Status.COLLINEAR_SKIPPED)
     notes = (*kept, *numbers.pop("notes"))
     order = np.array(small[2], dtype=np.intp)
-    return replace(first, **numbers, basis=basis, order=order, design=columns, notes=notes, status=worst(notes))
+    optima = (ColumnChoice(-small[1], small[2]),)
+    changed = numbers | {"basis": basis, "order": order, "design": columns, "optima": optima, "notes": notes}
+    return replace(first, **changed, status=worst(notes))
 
 
 def _judge(problem: Problem, place: Place, design: Any, fit: SearchFit) -> tuple[dict[str, Any], dict[str, FloatArray]]:
@@ -105,7 +108,7 @@ def _judge(problem: Problem, place: Place, design: Any, fit: SearchFit) -> tuple
         beside[NO_SIGNAL] = none
     if problem.held is not None:
         X, t = problem.held
-        put_error(values, losses, "holdout", (t - fit.predict(_columns(problem, place, fit, X))) ** 2)
+        put_error(values, losses, "holdout", (t - fit.mean(_columns(problem, place, fit, X))) ** 2)
     if "prequential" in problem.criteria:
         # the same orders at every width, so that differences are not blurred by them
         one = partial(_searched, strategy=STRATEGIES[0], centre=problem.bias)
@@ -135,12 +138,13 @@ def _columns(problem: Problem, place: Place, fit: SearchFit, X: FloatArray) -> F
 
 
 def _predict(problem: Problem, place: Place, fit: SearchFit) -> DrawnFit:
-    mean, std = fit.predict(fit.design, return_std=True)
+    seen = fit.predict(fit.design)
     grid = grid_mean = grid_std = problem.grid()
     if len(grid):
-        grid_mean, grid_std = fit.predict(_columns(problem, place, fit, grid[:, None]), return_std=True)
+        there = fit.predict(_columns(problem, place, fit, grid[:, None]))
+        grid_mean, grid_std = there.mean, there.std
     alpha = np.full(len(fit.basis), fit.alpha)
-    return DrawnFit(mean, std, grid, grid_mean, grid_std, np.asarray(fit.basis), fit.coef, alpha)
+    return DrawnFit(seen.mean, seen.std, grid, grid_mean, grid_std, np.asarray(fit.basis), fit.coef, alpha)
 
 
 MODEL = Model(
