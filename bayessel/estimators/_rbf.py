@@ -142,8 +142,12 @@ class RBFRegressor(RadialRegressor):
         columns = [np.sqrt(fit.posterior.variance(body) + fit.noise_std**2) for fit in self.fits_]
         return mean, (np.column_stack(columns) if mean.ndim == 2 else columns[0])
 
-    def leave_one_out(self) -> LeaveOneOut:
-        r"""Each training row predicted from all others, exactly, at the fitted precisions."""
+    def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
+        """Errors of each training row predicted from all others at the fitted precisions, and their variances."""
+        found = self._left_out()
+        return found.errors, found.variances
+
+    def _left_out(self) -> LeaveOneOut:
         check_is_fitted(self)
         if self._rows is None:
             raise ValueError("leave_one_out works with one output; fit one estimator per output")

@@ -29,7 +29,7 @@ class DesignFit(Fit):
     posterior: Posterior
 
     @cached_property
-    def fingerprint(self) -> str:  # type: ignore[override]
+    def fingerprint(self) -> str:
         """Name of the design and the target; of the inputs and the target where the columns are made of inputs."""
         if self.spectrum.given is None:
             return ""
@@ -37,7 +37,7 @@ class DesignFit(Fit):
         return fingerprint(design.X if isinstance(design, LazyDesign) else design, target)
 
     @property
-    def target_fingerprint(self) -> str:  # type: ignore[override]
+    def target_fingerprint(self) -> str:
         """Name of the target."""
         return self.spectrum.fingerprint or ""
 
