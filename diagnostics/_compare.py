@@ -170,11 +170,11 @@ def _row(at: Reading, fitted: Any, delta_w: float, delta_alpha: float, flags: st
 
 def _leave_one_out(at: Reading, fitted: Any) -> tuple[FloatArray, FloatArray] | None:
     """Leave-one-out residuals and variances; None where the result let go of its rows (large designs, streams)."""
-    for source in (fitted, at.result):
-        if hasattr(source, "leave_one_out"):
-            found = source.leave_one_out()
-            return (found.errors, found.variances) if isinstance(found, LeaveOneOut) else found
-    return at.result.posterior.leave_one_out() if at.result.spectrum.U is not None else None
+    spectrum = getattr(at.result, "spectrum", None)
+    if spectrum is not None and spectrum.given is None:
+        return None
+    found = (fitted if hasattr(fitted, "leave_one_out") else at.result).leave_one_out()
+    return (found.errors, found.variances) if isinstance(found, LeaveOneOut) else found
 
 
 def _refuse_different_data(readings: Mapping[str, Reading | ProcessReading | NetworkReading]) -> None:

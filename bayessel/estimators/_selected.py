@@ -12,7 +12,7 @@ from bayessel._check import FloatArray, one_of
 from bayessel.basis import RBFDictionary
 from bayessel.estimators._arguments import validated
 from bayessel.estimators._some_functions import SomeFunctionsRegressor, design_of
-from bayessel.fit import LeaveOneOut, Status
+from bayessel.fit import Status
 from bayessel.linear import fit_abf
 
 #: dictionaries with more entries (0.8 GB) are made column by column
@@ -76,11 +76,11 @@ class SelectingRegressor(SomeFunctionsRegressor):
         X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
         return self._predicted(X, return_std)
 
-    def leave_one_out(self) -> LeaveOneOut:
-        """Each training row predicted from all others with the selected functions."""
+    def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
+        """Errors of each training row predicted from all others with the selected functions, and their variances."""
         check_is_fitted(self)
-        found: LeaveOneOut = self.fit_.leave_one_out()
-        return found
+        found = self.fit_.leave_one_out()
+        return found.errors, found.variances
 
     def to_pymc(self) -> Any:
         """Declare the selected functions as a `pymc.Model` with hyperpriors on both precisions."""

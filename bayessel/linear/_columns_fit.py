@@ -96,7 +96,7 @@ class ColumnsFit(Fit):
 
     def leave_one_out(self) -> LeaveOneOut:
         """Each row predicted from all others with these columns and precisions, exactly."""
-        return LeaveOneOut.normal(*self.posterior.leave_one_out())
+        return self.posterior.leave_one_out()
 
     def predict(self, rows: Any) -> Prediction:
         """Predictive distributions at new rows of the dictionary: all its columns, or those of `basis` alone."""
