@@ -10,7 +10,10 @@ from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bayessel import baselines, basis, covariance, diagnostics, errors, gp, linear, mlp, models
+    # not `from bayessel import`: a type checker in the checkout looks for that in this folder alone
+    import bayessel.diagnostics as diagnostics
+    import bayessel.models as models
+    from bayessel import baselines, basis, covariance, errors, gp, linear, mlp
     from bayessel.basis import RBFDictionary, width
     from bayessel.estimators import (
         BasisSearchRegressor,
