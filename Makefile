@@ -11,9 +11,7 @@ READY := $(VENV)/.ready
 # Dependencies installed; names of all source files.
 INSTALLED := $(VENV)/.installed
 SOURCES := $(VENV)/.sources
-# The installation is a tree of links under build/, one per file, with models/ and diagnostics/ under the names they are
-# imported by: the interpreter, mypy and pyright all see the same packages. A new file needs a new link.
-EDITABLE := --config-settings editable_mode=strict --editable
+# What the interpreter and the type checkers see: models/ and diagnostics/ under the names they are imported by.
 LINKS := build/__editable__.*
 
 # Pytest workers (0: none) and further arguments: make test ARGS="tests/test_basis.py -k bias"
@@ -98,10 +96,10 @@ $(INSTALLED): pyproject.toml constraints.txt
 		exit 1; \
 	fi; \
 	if [ $$uv = yes ]; then \
-		uv pip install --quiet --python $(BIN)/python --constraints constraints.txt $(EDITABLE) '.[dev]'; \
+		uv pip install --quiet --python $(BIN)/python --constraints constraints.txt --editable '.[dev]'; \
 	else \
 		$(BIN)/python -m pip --version > /dev/null 2>&1 || $(BIN)/python -m ensurepip > /dev/null; \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt $(EDITABLE) '.[dev]'; \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'; \
 	fi
 	@touch $@
 
@@ -112,9 +110,9 @@ $(SOURCES): $(INSTALLED) FORCE
 
 $(READY): $(SOURCES)
 	@if command -v uv > /dev/null; then \
-		uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --reinstall-package bayessel $(EDITABLE) .; \
+		uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --reinstall-package bayessel --editable .; \
 	else \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation $(EDITABLE) .; \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .; \
 	fi
 	@touch $@
 
