@@ -37,12 +37,12 @@ class FitInDataUnits(Fit):
     @property
     def status(self) -> Status:
         """That of the engine."""
-        return self.engine.status  # type: ignore[no-any-return]
+        return self.engine.status
 
     @property
     def notes(self) -> tuple[Status, ...]:
         """Those of the engine."""
-        return self.engine.notes  # type: ignore[no-any-return]
+        return self.engine.notes
 
     @property
     def n_rows(self) -> int:
@@ -80,7 +80,7 @@ class FitInDataUnits(Fit):
         found = self.engine.predict(self.units.inputs(rows))
         if isinstance(found, ClassPrediction):
             return replace(found, classes=self.classes)
-        return found.scaled(self.units.target_shift, self.units.target_scale)  # type: ignore[no-any-return]
+        return found.scaled(self.units.target_shift, self.units.target_scale)
 
     def leave_one_out(self) -> LeaveOneOut:
         """Each row predicted from all others, in units of the data."""

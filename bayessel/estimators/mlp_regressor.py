@@ -68,8 +68,9 @@ class MLPRegressor(NetworkEstimator, MixturePredictions):
 
     Attributes
     ----------
-    fit_ : bayessel.mlp.EarlyStoppingEnsemble, bayessel.mlp.NetworkEvidenceFit or None
-        What the engine found, in standardised units; None for "mc".
+    fit_ : Fit
+        The fit in units of the data; ``fit_.engine`` is what was found in standardised units:
+        `bayessel.mlp.EarlyStoppingEnsemble`, `bayessel.mlp.NetworkEvidenceFit`, or of "mc" `SampledNetworks`.
     hidden_ : int
         Hidden units of the network.
     weights_ : bayessel.mlp.Weights
@@ -84,17 +85,17 @@ class MLPRegressor(NetworkEstimator, MixturePredictions):
     noise_std_ : float or (K,) array
         Standard deviation of the noise, in units of y.
     log_evidence_, kind_ : float, str
-        "evidence": log p(y) at the best precisions, in nats and units of y, and "laplace". NaN and empty for others.
+        "evidence": log p(y) at the best precisions, in nats and units of y, and "laplace"; "mc", once `evidence` was
+        called: with weights and precisions integrated out, and "sampled". NaN and empty where there is none.
     model_evidence_, model_evidence_se_ : float
-        "mc", once `evidence` was called: log p(y) with weights and precisions integrated out, in nats and units of y,
-        and its standard error. NaN before, and for others.
+        That of "mc" and its standard error; NaN before `evidence` was called, and for others.
     trace_ : xarray.DataTree or None
         "mc": all draws after tuning, as ArviZ reads them, in standardised units; see `bayessel.models.mlp` for names.
         Compare predictions, not weights: hidden units exchange their roles.
     discarded_ : int
         "mc": draws at the beginning of each chain, those of tuning included, that predictions do not use.
     pareto_k_ : (N,) array
-        "mc", once rows were left out: shapes of the tails of their importance weights; above 0.7 they are unsure.
+        "mc": shapes of the tails of their importance weights; above 0.7 they are unsure.
     status_, notes_ : Status, tuple of Status
         How the fit ended, with advice; and all that can be said of it. Chains are compared by their outputs at ten rows
         and by the noise.
