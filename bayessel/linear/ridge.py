@@ -9,16 +9,15 @@ import numpy as np
 
 from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_positive_vector, as_target, one_of
 from bayessel._numerics import local_minima
+from bayessel.criteria import CRITERIA, OF_RIDGE, OF_SUMS, from_sums
 from bayessel.fit import Status, worst
-from bayessel.linear._criteria import CRITERIA, curve, from_sums
+from bayessel.linear._criteria import curve
 from bayessel.linear.posterior import Posterior, check_ratio, weigh
 from bayessel.linear.refinement import loo_residuals, sums
 from bayessel.linear.spectrum import Spectrum, as_spectrum
+from bayessel.policy import RIVAL_SHARE
 
 _EPS = float(np.finfo(float).eps)
-#: A minimum is preferred only if tr P is at least this share of the rows. Where the fit passes through all of them,
-#: every criterion is a ratio of two vanishing numbers; UEV, FPE and BIC, expansions for gamma << N, fall long before.
-NOISE_SHARE = {"loo": 0.1, "gcv": 0.1, "uev": 0.25, "fpe": 0.25, "bic": 0.25}
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +80,7 @@ class RidgeFit:
     @property
     def leaves_noise(self) -> bool:
         """Whether the minimum leaves the noise as many rows as its criterion needs to mean something."""
-        return self.n_rows - self.gamma >= NOISE_SHARE[self.criterion] * self.n_rows
+        return CRITERIA[self.criterion].heard(self.n_rows, self.gamma)
 
     @property
     def n_basis(self) -> int:
@@ -131,9 +130,7 @@ def evaluate(spectrum: Spectrum, lam: float) -> dict[str, float]:
     """Every criterion at one penalty of a factorisation; LOO only where the rows were kept."""
     at = sums(spectrum, lam)
     out = {} if spectrum.U is None else {"loo": float(np.mean(loo_residuals(spectrum, lam) ** 2))}
-    out |= {
-        name: float(from_sums(name, spectrum.n_rows, at.sum_squares, at.trace_p)) for name in CRITERIA if name != "loo"
-    }
+    out |= {name: float(from_sums(name, spectrum.n_rows, at.sum_squares, at.trace_p)) for name in OF_SUMS}
     return out | {"gamma": at.gamma + spectrum.n_flat}
 
 
@@ -186,7 +183,7 @@ def fit_ridge(
     >>> fit.value == fit.criteria["gcv"] == min(value for _, value in fit.minima)
     True
     """
-    one_of(criterion, "criterion", CRITERIA)
+    one_of(criterion, "criterion", OF_RIDGE)
     one_of(penalty, "penalty", ("global", "local"))
     as_count(max_sweeps, "max_sweeps")
     as_positive(tol, "tol")
@@ -212,10 +209,10 @@ def fit_ridge(
     notes: list[Status] = []
     if not found:  # every value is infinite: as many unpenalised directions as rows
         found, notes = [(hi, np.inf)], [Status.TOO_FEW_ROWS]
-    needed = NOISE_SHARE[criterion] * spectrum.n_rows
+    needed = CRITERIA[criterion].noise_share * spectrum.n_rows
     found.sort(key=lambda pair: (float(spectrum.trace_p(np.exp(pair[0]))) < needed, pair[1]))
     minima = tuple((float(np.exp(u)), float(value)) for u, value in found)
-    if len(minima) > 1 and minima[0][1] <= minima[1][1] < 1.05 * minima[0][1]:
+    if len(minima) > 1 and minima[0][1] <= minima[1][1] < (1.0 + RIVAL_SHARE) * minima[0][1]:
         notes.append(Status.MULTIPLE_OPTIMA)
     if any(value < found[0][1] for _, value in found[1:]):
         notes.append(Status.INTERPOLATION)
@@ -301,7 +298,7 @@ def reestimate_lambda(
     -------
     lam, status, history
     """
-    one_of(criterion, "criterion", ("gcv", "uev", "fpe", "bic"))
+    one_of(criterion, "criterion", OF_SUMS)
     lam = as_positive(start, "start")
     spectrum = as_spectrum(Phi, t, centre, "reestimate_lambda")
     n, s2 = spectrum.n_rows, spectrum.s**2

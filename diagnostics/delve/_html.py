@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayessel.diagnostics._report import _STYLE, svg
 from bayessel.diagnostics.delve._plots import plot_tasks, plot_time, plot_winners
+from bayessel.pages import STYLE, svg
 
 if TYPE_CHECKING:
     from bayessel.diagnostics.delve._study import Study
@@ -88,7 +88,7 @@ def page(study: Study, title: str = "A comparison of methods") -> str:
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}{_EXTRA}</style>\n</head>\n<body>\n"
+        f"<title>{escape(title)}</title>\n<style>{STYLE}{_EXTRA}</style>\n</head>\n<body>\n"
         + "\n".join(part for part in parts if part)
         + "\n</body>\n</html>\n"
     )

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import bayessel as bs
-from bayessel.diagnostics import WidthComparison
 from bayessel.fit import fingerprint
+from bayessel.widths import WidthComparison
 from tests.problems.widths import many_widths
 
 

@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from bayessel.diagnostics._curves import DrawnFit, Label, width_of
+from bayessel.widths._curves import DrawnFit, Label, width_of
 
 if TYPE_CHECKING:
-    from bayessel.diagnostics._comparison import WidthComparison
+    from bayessel.widths._comparison import WidthComparison
 
 _FORM = "bayessel width comparison"
 _ROOT = tuple(

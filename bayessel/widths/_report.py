@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
@@ -12,58 +10,26 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from bayessel.diagnostics._criteria import CRITERIA, GOOD_STATUS, INTERPOLATION, NO_SIGNAL, QUADRATURE, UNDETERMINED
-from bayessel.diagnostics._curves import (
-    DELTAS,
+from bayessel._text import listing, number
+from bayessel.criteria import CRITERIA, DELTAS, EVIDENCE, MDL_W
+from bayessel.fit import Status
+from bayessel.pages import STYLE, embedded
+from bayessel.widths._curves import (
     DrawnFit,
     Label,
     entry,
-    listing,
-    notes_of,
-    number,
+    needs_attention,
     preferences,
     say,
     turning_points,
     width_of,
 )
-from bayessel.diagnostics._plots import plot_deltas, plot_fit, plot_widths
-from bayessel.diagnostics._verdict import loss
-from bayessel.fit import Status
+from bayessel.widths._notes import ADVICE, notes_of
+from bayessel.widths._plots import plot_deltas, plot_fit, plot_widths
+from bayessel.widths._verdict import loss
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_STYLE = """
-:root { color-scheme: light; }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 72rem; padding: 1rem; font: 16px/1.5 system-ui, sans-serif; color: #222; }
-h1 { font-size: 1.5rem; line-height: 1.25; margin: .5rem 0; }
-h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
-p, li, dd { max-width: 46rem; }
-.facts { color: #555; margin: 0 0 1rem; max-width: none; }
-.verdict { background: #f3f6f9; border-left: 5px solid #2f6690; padding: .8rem 1rem; margin: 1rem 0; }
-.verdict p { margin: 0; max-width: none; font-size: 1.06rem; }
-.verdict p + p { margin-top: .5rem; font-size: 1rem; }
-.verdict p:first-child { font-weight: 600; }
-.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(19rem, 100%), 1fr)); gap: .75rem; }
-.panels img { width: 100%; height: auto; display: block; }
-.wide { grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); }
-.single { max-width: 42rem; }
-.scroll { overflow-x: auto; border: 1px solid #ddd; }
-table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; white-space: nowrap; }
-th, td { padding: .25rem .6rem; text-align: right; border-bottom: 1px solid #eee; }
-thead th { background: #f3f6f9; vertical-align: bottom; }
-tbody th { position: sticky; left: 0; background: #fff; }
-thead th:first-child { position: sticky; left: 0; }
-td.word, th.word { text-align: left; }
-td.best { font-weight: 700; background: #fbe9e4; }
-td.local { background: #fdf5f2; }
-td.warn { background: #fff3cd; }
-dt { font-weight: 600; margin-top: .6rem; }
-dd { margin: 0; }
-footer { margin-top: 2.5rem; border-top: 1px solid #ddd; padding-top: .5rem; color: #555; font-size: .82rem; }
-footer p { max-width: none; overflow-wrap: anywhere; margin: .2rem 0; }
-"""
 
 _COLUMN_MEANING = {
     "gamma": "Number of well-determined parameters of the fit, between 0 and the number of functions in use.",
@@ -77,16 +43,6 @@ _ERRORS = (
     "random orders); _diff_se is that of the difference to the best width, smaller because the rows are the same. "
     "A difference of less than about two of them means nothing. Rows that depend on each other make both too small."
 )
-
-_NOTE_ADVICE = {
-    INTERPOLATION: "the criterion has no bound, or is a ratio of two vanishing numbers, where the fit passes through "
-    "every row, whatever the data; only fits that leave enough rows to the noise count (a quarter of them for UEV, FPE "
-    "and BIC, a tenth for the others); take fewer centres, or trust rows held out",
-    NO_SIGNAL: "the model without functions, fitted to the same rows, does at least as well by this criterion: it does "
-    "not pay for the functions in use",
-    QUADRATURE: "the Gaussian approximation is poor here, so alpha and beta were integrated out numerically",
-    UNDETERMINED: "the integral over lambda has its mass at the ends of the range, so the range would decide: no value",
-}
 
 
 def width_report(
@@ -144,7 +100,7 @@ def width_report(
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Kernel widths for {escape(target)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<title>Kernel widths for {escape(target)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
         + "\n".join(part for part in parts if part)
         + "\n</body>\n</html>\n"
     )
@@ -153,8 +109,8 @@ def width_report(
 def _curve_figures(table: pd.DataFrame, criteria: Sequence[str]) -> list[tuple[Figure, str]]:
     """One picture per criterion, and one of what the precision of the weights does to MDL-w."""
     figures = [(plot_widths(table, [name]), _describe(table, name)) for name in criteria]
-    if "mdl-w" in criteria and len(table) > 1 and turning_points(table, "mdl-w"):
-        figures.append((plot_deltas(table, "mdl-w"), "MDL-w with its weights sent to three precisions delta"))
+    if MDL_W.name in criteria and len(table) > 1 and turning_points(table, MDL_W.name):
+        figures.append((plot_deltas(table, MDL_W.name), "MDL-w with its weights sent to three precisions delta"))
     return figures
 
 
@@ -164,34 +120,16 @@ def _legend(table: pd.DataFrame, criteria: Sequence[str]) -> str:
         "from better ones by more than 3 nats, or 5 % of an error; small ones may come and go with a function that "
         "enters or leaves. A triangle points to where the curve is still improving at the end of the grid."
     )
-    if "evidence" in criteria and table.index.nlevels == 1:
+    if EVIDENCE.name in criteria and table.index.nlevels == 1:
         said += " Shade: widths within 3 nats of the best evidence."
     if any(f"{name}_diff_se" in table for name in criteria):
         said += " Band: one standard error of the difference to the best width."
     return said
 
 
-def _embed(figure: Figure, description: str) -> str:
-    """Put a figure into the page, with the same margins as every other: pictures below each other line up."""
-    figure.set_layout_engine(None)
-    figure.subplots_adjust(left=0.16, right=0.96, bottom=0.17, top=0.9)
-    return svg(figure, description)
-
-
-def svg(figure: Figure, description: str) -> str:
-    """Put a figure into the page as SVG: sharp at every zoom, small, and part of the file."""
-    from matplotlib import rc_context
-
-    buffer = io.BytesIO()
-    with rc_context({"svg.hashsalt": "bayessel"}):
-        figure.savefig(buffer, format="svg", dpi=160, metadata={"Date": None})
-    data = base64.b64encode(buffer.getvalue()).decode()
-    return f'<img alt="{escape(description)}" src="data:image/svg+xml;base64,{data}">'
-
-
 def _panels(figures: Sequence[tuple[Figure, str]], size: str = "") -> str:
     size = "single" if len(figures) == 1 else size
-    return f'<div class="panels {size}">' + "\n".join(_embed(*figure) for figure in figures) + "</div>"
+    return f'<div class="panels {size}">' + "\n".join(embedded(*figure) for figure in figures) + "</div>"
 
 
 def _describe(table: pd.DataFrame, name: str) -> str:
@@ -312,7 +250,7 @@ def _table(table: pd.DataFrame, criteria: Sequence[str]) -> str:
 
 def _cell(value: object, name: str, mark: str | None) -> str:
     if isinstance(value, str):
-        warn = name == "status" and value not in GOOD_STATUS
+        warn = name == "status" and needs_attention(value)
         return f'<td class="word{" warn" if warn else ""}">{escape(value)}</td>'
     text = entry(name, float(value))  # type: ignore[arg-type]
     sign = {"best": "★ ", "local": "○ "}.get(mark or "", "")
@@ -322,7 +260,7 @@ def _cell(value: object, name: str, mark: str | None) -> str:
 def _guide(table: pd.DataFrame, criteria: Sequence[str]) -> str:
     entries = [
         (
-            f"{CRITERIA[name].label} ({'higher' if CRITERIA[name].higher_is_better else 'lower'} is better)",
+            f"{CRITERIA[name].label} ({CRITERIA[name].better})",
             CRITERIA[name].meaning,
         )
         for name in criteria
@@ -359,7 +297,7 @@ def _guide(table: pd.DataFrame, criteria: Sequence[str]) -> str:
 def _statuses(table: pd.DataFrame) -> str:
     """What the statuses advise, with the widths and criteria they concern."""
     concerned: dict[str, dict[str, list[Label]]] = {}
-    fit = "evidence" if "lam" in table else "fit"
+    fit = EVIDENCE.name if "lam" in table else "fit"
     for label, status, text in zip(table.index, table["status"], table.get("notes", [""] * len(table)), strict=True):
         found = {status: [fit]} if status != "CONVERGED" else {}
         for note, names in notes_of(str(text)).items():
@@ -371,7 +309,7 @@ def _statuses(table: pd.DataFrame) -> str:
         return "<p>Every fit converged without anything to report.</p>"
     items = []
     for status, where_by_name in concerned.items():
-        advice = Status[status].value if status in Status.__members__ else _NOTE_ADVICE.get(status, "")
+        advice = Status[status].value if status in Status.__members__ else ADVICE.get(status, "")
         where = "; ".join(
             f"{CRITERIA[name].label if name in CRITERIA else 'fit'} at {_some(at)}"
             for name, at in where_by_name.items()

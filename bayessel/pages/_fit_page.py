@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 
 from bayessel._check import FloatArray
-from bayessel.diagnostics._curves import number
-from bayessel.diagnostics._plots import INK, LINE, SOFT
-from bayessel.diagnostics._report import _STYLE, _embed
+from bayessel._text import number
+from bayessel.pages._page import INK, LINE, SOFT, STYLE, embedded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -116,7 +115,7 @@ def fit_report(
         f"<h1>A model of {escape(target)}</h1>",
         f'<p class="facts">{escape(facts)}</p>',
         '<div class="verdict">' + "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences) + "</div>",
-        '<div class="panels wide">' + "\n".join(_embed(*figure) for figure in figures) + "</div>",
+        '<div class="panels wide">' + "\n".join(embedded(*figure) for figure in figures) + "</div>",
         "<h2>The numbers</h2>",
         f'<div class="scroll"><table><tbody>{rows}</tbody></table></div>',
         "" if relevance is None else _relevance(relevance),
@@ -125,7 +124,7 @@ def fit_report(
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>A model of {escape(target)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<title>A model of {escape(target)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
         + "\n".join(part for part in parts if part)
         + "\n</body>\n</html>\n"
     )
