@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -118,8 +118,8 @@ class Evidence:
         In nats, every constant included.
     kind : str
         "type2": at hyperparameters that maximise it; "plug-in": at those that another criterion chose; "bound": a lower
-        bound; "laplace": integrated by Laplace's method; "third-level": hyperparameters integrated too; "sampled":
-        integrated by Monte Carlo; "exact": integrated in closed form.
+        bound; "laplace": integrated by Laplace's method ("laplace-bound": of a bound); "third-level": hyperparameters
+        integrated too; "sampled": integrated by Monte Carlo; "exact": integrated in closed form.
     error : float or None
         Monte Carlo standard error in nats; None where there is no sampling.
     maximised, integrated : tuple of str
@@ -191,15 +191,26 @@ class Fit(ABC):
         Time by the clock.
     """
 
-    status: Status
-    notes: tuple[Status, ...]
-    n_rows: int
-    fingerprint: str
-    target_fingerprint: str
-    evidence: Evidence | None
-    optima: tuple[Any, ...]
-    history: tuple[Mapping[str, Any], ...]
-    seconds: float
+    if TYPE_CHECKING:  # read-only for readers; results have fields or properties of these names
+
+        @property
+        def status(self) -> Status: ...  # noqa: D102
+        @property
+        def notes(self) -> tuple[Status, ...]: ...  # noqa: D102
+        @property
+        def n_rows(self) -> int: ...  # noqa: D102
+        @property
+        def fingerprint(self) -> str: ...  # noqa: D102
+        @property
+        def target_fingerprint(self) -> str: ...  # noqa: D102
+        @property
+        def evidence(self) -> Evidence | None: ...  # noqa: D102
+        @property
+        def optima(self) -> tuple[Any, ...]: ...  # noqa: D102
+        @property
+        def history(self) -> tuple[Mapping[str, Any], ...]: ...  # noqa: D102
+        @property
+        def seconds(self) -> float: ...  # noqa: D102
 
     @abstractmethod
     def predict(self, rows: Any) -> Prediction | ClassPrediction:

@@ -81,8 +81,8 @@ class ProcessPredictions(MixturePredictions):
     @override
     def _mixture(self, X: FloatArray, noise: bool = True, variance: bool = True, tell: Any = None) -> Prediction:
         with few_threads(len(self._rows[1]) ** 2):
-            found = self._predictor(self._units.inputs(X), noise, variance, tell)
-        return found.scaled(self._units.target_shift, self._units.target_scale)
+            found = self._predictor(self._units.inputs(X), variance, tell)
+        return (found if noise else found.function).scaled(self._units.target_shift, self._units.target_scale)
 
     def _draws(self) -> FloatArray | None:
         """All draws, (S, k); None where there are none."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel._formulas import generalised_cross_validation, log_normal
+from bayessel._formulas import generalised_cross_validation
 from bayessel.covariance import Bias, Covariance, Noise, SquaredExponential
 from bayessel.criteria import ELPD_LOO, EVIDENCE, GCV, HOLDOUT, LOO, MDL_ALPHA, MDL_W, MODEL_EVIDENCE
 from bayessel.errors import NumericalWarning
@@ -65,21 +65,21 @@ def _judge(
     values: dict[str, float] = {EVIDENCE.name: fit.log_evidence + density}
     losses: dict[str, FloatArray] = {}
     beside: dict[str, list[str]] = {note.name: ["fit"] for note in fit.notes if note is not fit.status}
-    errors, variances = fit.leave_one_out()
+    out = fit.leave_one_out()
     r2 = fit.noise_std**2
     # the fit is linear in the targets: what it leaves is r²Q⁻¹t, and the diagonal of Q⁻¹ is one over the variances
-    residuals, trace_p = r2 * errors / variances, float(r2 * (1.0 / variances).sum())
+    residuals, trace_p = r2 * out.errors / out.variances, float(r2 * (1.0 / out.variances).sum())
     values[GCV.name] = scale**2 * float(generalised_cross_validation(n, float(residuals @ residuals), trace_p))
-    put_error(values, losses, LOO.name, (scale * errors) ** 2)
-    put_error(values, losses, ELPD_LOO.name, log_normal(errors, variances) - np.log(scale))
+    put_error(values, losses, LOO.name, (scale * out.errors) ** 2)
+    put_error(values, losses, ELPD_LOO.name, out.log_densities - np.log(scale))
     if MODEL_EVIDENCE.name in problem.criteria:
-        third = fit.model_evidence
+        third = _third_level(fit)
         values[MODEL_EVIDENCE.name] = third + density
         if third <= _without_function(problem, shift, scale) + TIE_LAPLACE_NATS:
             beside[NO_SIGNAL] = [MODEL_EVIDENCE.name]
     if problem.held is not None:
         X, t = problem.held
-        put_error(values, losses, HOLDOUT.name, (t - shift - scale * fit.predict(X)[0]) ** 2)
+        put_error(values, losses, HOLDOUT.name, (t - shift - scale * fit.predict(X).mean) ** 2)
     row: dict[str, Any] = {name: values[name] for name in problem.criteria}
     row |= {"gamma": n - trace_p, "noise_std": scale * fit.noise_std}
     row |= {"signal_std": float(scale * np.exp(0.5 * fit.theta[fit.names.index("log v0")])), "status": fit.status.name}
@@ -91,13 +91,19 @@ def _judge(
 def _without_function(problem: WidthProblem, shift: float, scale: float) -> float:
     """Model evidence of a constant and noise, or of noise alone without a bias: the same at every width."""
     covariance = Bias() + Noise() if problem.bias else Noise()
-    return float(fit_map(problem.X, (problem.t - shift) / scale, covariance, starts=1).model_evidence)
+    return _third_level(fit_map(problem.X, (problem.t - shift) / scale, covariance, starts=1))
+
+
+def _third_level(fit: GPFit) -> float:
+    found = fit.model_evidence
+    assert found is not None  # there are priors
+    return float(found)
 
 
 def _predict(problem: WidthProblem, fit: GPFit, shift: float, scale: float) -> DrawnFit:
     def at(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        mean, variance = fit.predict(X)
-        return shift + scale * mean, scale * np.sqrt(variance + fit.noise_std**2)
+        found = fit.predict(X).scaled(shift, scale)
+        return found.mean, found.std
 
     grid = grid_mean = grid_std = problem.grid()
     if len(grid):

@@ -17,7 +17,7 @@ from bayessel.errors import NumericalWarning, SamplingWarning
 from bayessel.estimators import _chains, _left_out
 from bayessel.estimators import gp as module
 from bayessel.gp import Predictor
-from bayessel.gp.map_result import Optimum
+from bayessel.gp.map_result import MapOptimum
 from tests.problems.gp import NEW, G, dense, robust, short_run, wave
 
 
@@ -184,7 +184,7 @@ def test_states_that_predict_are_spread_evenly_and_end_with_the_last():
 
 
 def test_chains_begin_at_optima_of_similar_worth():
-    optima = [Optimum(np.full(2, k), -1.0, height) for k, height in enumerate((-5.0, -7.0, -9.0))]
+    optima = [MapOptimum(np.full(2, k), -1.0, height) for k, height in enumerate((-5.0, -7.0, -9.0))]
     found = _chains.starts(SimpleNamespace(optima=optima), 3)
     assert [one["theta"][0] for one in found] == [0.0, 1.0, 0.0]
 

@@ -31,7 +31,7 @@ def test_attributes_are_those_of_the_model_they_describe(rng):
     evidence, predict = dense(model, X, y, model.theta_)
     assert model.log_evidence_ == pytest.approx(evidence, rel=1e-9)
     scale, spread = np.array([robust(c)[1] for c in X.T]), robust(y)[1]
-    assert model.model_evidence_ == pytest.approx(model.fit_.model_evidence - 30 * np.log(spread), rel=1e-12)
+    assert model.model_evidence_ == pytest.approx(model.fit_.model_evidence.value - 30 * np.log(spread), rel=1e-12)
     assert model.noise_std_ == pytest.approx(spread * np.exp(0.5 * model.theta_[1]), rel=1e-12)
     lengths = np.exp(-0.5 * model.theta_[2:4])
     table = model.relevance_
