@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from bayessel._check import FloatArray, as_positive, one_of
+from bayessel._files import netcdf, sealed, write_whole
 from bayessel._text import listing, number
 from bayessel.criteria import DELTAS, EVIDENCE, MDL_W
 from bayessel.widths._curves import (
@@ -222,9 +223,7 @@ class WidthComparison:
                 "versions": ", ".join(f"{name} {given}" for name, given in self.versions.items()),
             },
         )
-        file = Path(path)
-        file.write_text(page, encoding="utf-8")
-        return file
+        return write_whole(path, page.encode())
 
     def to_datatree(self) -> DataTree:
         """Return the comparison as an xarray DataTree, the container ArviZ works with."""
@@ -234,13 +233,11 @@ class WidthComparison:
 
     def to_netcdf(self, path: str | Path) -> Path:
         """Write everything to a NetCDF file; returns its path."""
-        file = Path(path)
-        self.to_datatree().to_netcdf(file, engine="h5netcdf")
-        return file
+        return write_whole(path, sealed(netcdf(self.to_datatree())))
 
     @classmethod
     def from_netcdf(cls, path: str | Path) -> WidthComparison:
-        """Read back what :meth:`to_netcdf` wrote."""
+        """Read back what :meth:`to_netcdf` wrote; a file that is not as it was written is a `DamagedFileError`."""
         from bayessel.widths._store import from_netcdf
 
         return cls(**from_netcdf(path))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike
 from bayessel._text import listing, number
 from bayessel.criteria import CRITERIA, DELTAS, EVIDENCE, MDL_W
 from bayessel.fit import Status
-from bayessel.pages import STYLE, embedded
+from bayessel.pages import Cell, PageTable, embedded, render
 from bayessel.widths._curves import (
     DrawnFit,
     Label,
@@ -80,29 +79,21 @@ def width_report(
         Centres of the functions (M, D), to mark those a sparse fit uses.
     """
     chosen = preferences(table, criteria)
-    parts = [
-        f"<h1>Kernel widths for {escape(target)}</h1>",
-        f'<p class="facts">{escape(facts)}</p>',
-        '<div class="verdict">' + "".join(f"<p>{escape(sentence)}</p>" for sentence in verdict) + "</div>",
-        "<h2>The criteria over the width</h2>",
-        _panels(_curve_figures(table, criteria)),
-        f"<p>{_legend(table, criteria)}</p>",
-        *_choices(table, criteria, chosen, fits),
-        *_fits(X, y, fits, names, target, chosen, centers),
-        "<h2>The numbers</h2>",
-        _table(table, criteria),
-        "<h2>How to read it</h2>",
-        _guide(table, criteria),
-        "<h2>Statuses</h2>",
-        _statuses(table),
-        _foot(foot or {}),
-    ]
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Kernel widths for {escape(target)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-        + "\n".join(part for part in parts if part)
-        + "\n</body>\n</html>\n"
+    return render(
+        "widths.html",
+        title=f"Kernel widths for {target}",
+        facts=facts,
+        sentences=verdict,
+        curves=[embedded(*figure) for figure in _curve_figures(table, criteria)],
+        legend=_legend(table, criteria),
+        choices=_choices(table, criteria, chosen, fits),
+        fits=[embedded(*figure) for figure in _fit_figures(X, y, fits, names, target, chosen, centers)],
+        fits_said=_fits_said(fits, names),
+        numbers=_numbers(table, criteria),
+        tuned=_tuned(table),
+        guide=_guide(table, criteria),
+        statuses=_statuses(table),
+        foot=[f"{key}: {value}" for key, value in (foot or {}).items()],
     )
 
 
@@ -127,11 +118,6 @@ def _legend(table: pd.DataFrame, criteria: Sequence[str]) -> str:
     return said
 
 
-def _panels(figures: Sequence[tuple[Figure, str]], size: str = "") -> str:
-    size = "single" if len(figures) == 1 else size
-    return f'<div class="panels {size}">' + "\n".join(embedded(*figure) for figure in figures) + "</div>"
-
-
 def _describe(table: pd.DataFrame, name: str) -> str:
     found = turning_points(table, name)
     best = f"best {number(found[0].value)} at {say(found[0].label)}" if found else "no finite value"
@@ -143,32 +129,20 @@ def _choices(
     criteria: Sequence[str],
     chosen: Mapping[Label, Sequence[str]],
     fits: Mapping[Label, DrawnFit],
-) -> list[str]:
+) -> PageTable | None:
     """A small table of the preferred widths, and of separate optima, and what each criterion says of them."""
     labels = [label for label in table.index if label in chosen or label in fits]
     if len(labels) < 2:
-        return []
-    head = "".join(f"<th>{escape(CRITERIA[name].label)}</th>" for name in criteria)
+        return None
     rows = []
     for label in labels:
         names = chosen.get(label, ())
         at = table.loc[[label]].iloc[0]
-        cells = "".join(
-            f"<td{' class=best' if name in names else ''}>{_loss(table, name, label)}</td>" for name in criteria
-        )
         who = listing([CRITERIA[name].label for name in names]) if names else "(separate optimum)"
-        rows.append(
-            f'<tr><th>{escape(say(label))}</th><td class="word">{escape(who)}</td>'
-            f"<td>{int(at.get('n_basis', 0))}</td>{cells}</tr>"
-        )
-    return [
-        "<h2>Where they differ, and what it costs</h2>",
-        '<div class="scroll" tabindex="0"><table><thead><tr><th>width</th><th class="word">best by</th>'
-        f"<th>functions</th>{head}</tr></thead>\n<tbody>{''.join(rows)}</tbody></table></div>",
-        "<p>One row per preferred width or separate optimum: what each criterion loses there against its own best, in "
-        "nats or as a share of the error, with the standard error of the difference if there is one. Below 3 nats or "
-        "5 % hardly worth a thought.</p>",
-    ]
+        cells = [Cell(_loss(table, name, label), "best" if name in names else "") for name in criteria]
+        rows.append([Cell(say(label)), Cell(who, "word"), Cell(str(int(at.get("n_basis", 0)))), *cells])
+    head = [Cell("width"), Cell("best by", "word"), Cell("functions")]
+    return PageTable([*head, *(Cell(CRITERIA[name].label) for name in criteria)], rows)
 
 
 def _loss(table: pd.DataFrame, name: str, label: Label) -> str:
@@ -189,7 +163,7 @@ def _loss(table: pd.DataFrame, name: str, label: Label) -> str:
     return f"{100 * value:.1f}{f' ± {share:.1f}' if np.isfinite(share) else ''} %"
 
 
-def _fits(
+def _fit_figures(
     X: ArrayLike,
     y: ArrayLike,
     fits: Mapping[Label, DrawnFit],
@@ -197,17 +171,20 @@ def _fits(
     target: str,
     chosen: Mapping[Label, Sequence[str]],
     centers: ArrayLike | None,
-) -> list[str]:
-    if not fits:
-        return []
+) -> list[tuple[Figure, str]]:
+    """One picture per stored fit, from narrow to wide."""
     t = np.asarray(y, dtype=float)
-    figures = [
+    return [
         (
             plot_fit(X, y, {label: fit}, names, target, preferred=chosen, centers=centers, legend=False),
             f"Fit at {say(label)}: residuals have a standard deviation of {number(float(np.std(t - fit.mean)))}",
         )
         for label, fit in sorted(fits.items(), key=lambda pair: width_of(pair[0]))
     ]
+
+
+def _fits_said(fits: Mapping[Label, DrawnFit], names: Sequence[str]) -> str:
+    """What the pictures of fits show."""
     sparse = any(len(fit.coef) for fit in fits.values())
     if len(names) > 1:
         what = "Fitted against observed values; these rows were used for the fit, so expect new rows to scatter more."
@@ -219,10 +196,10 @@ def _fits(
         if sparse
         else "Every picture shows the evidence fit at its width, also where another criterion chose it."
     )
-    return ["<h2>The fits at the preferred widths</h2>", _panels(figures, "wide"), f"<p>{what} {which}</p>"]
+    return f"{what} {which}"
 
 
-def _table(table: pd.DataFrame, criteria: Sequence[str]) -> str:
+def _numbers(table: pd.DataFrame, criteria: Sequence[str]) -> PageTable:
     marks: dict[tuple[Label, str], str] = {}
     for name in criteria:
         for rank, optimum in enumerate(turning_points(table, name)):
@@ -231,33 +208,26 @@ def _table(table: pd.DataFrame, criteria: Sequence[str]) -> str:
     first = [*criteria, "n_basis", "gamma", "noise_std", "status"]
     table = table[[name for name in first if name in table] + [name for name in table if name not in first]]
     several = table.index.nlevels > 1
-    head = "".join(f"<th>{escape(str(name))}</th>" for name in ("r", *(["kind"] if several else []), *table.columns))
+    head = [Cell(str(name)) for name in ("r", *(["kind"] if several else []), *table.columns)]
     rows = []
     for label, row in zip(table.index, table.itertuples(index=False), strict=True):
-        cells = f'<td class="word">{escape(str(label[0]))}</td>' if several else ""
-        cells += "".join(
-            _cell(value, str(name), marks.get((label, str(name)))) for name, value in zip(table, row, strict=True)
-        )
-        rows.append(f"<tr><th>{number(width_of(label), strip=False)}</th>{cells}</tr>")
-    body = "\n".join(rows)
-    return (
-        f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead>\n'
-        f"<tbody>\n{body}\n</tbody></table></div>\n"
-        "<p>★ best of its column; ○ another local optimum. The status is that of the fit; notes name the "
-        "criteria they concern. The table scrolls sideways.</p>"
-    )
+        cells = [Cell(number(width_of(label), strip=False))]
+        cells += [Cell(str(label[0]), "word")] if several else []
+        cells += [
+            _cell(value, str(name), marks.get((label, str(name)), "")) for name, value in zip(table, row, strict=True)
+        ]
+        rows.append(cells)
+    return PageTable(head, rows)
 
 
-def _cell(value: object, name: str, mark: str | None) -> str:
+def _cell(value: object, name: str, mark: str) -> Cell:
     if isinstance(value, str):
-        warn = name == "status" and needs_attention(value)
-        return f'<td class="word{" warn" if warn else ""}">{escape(value)}</td>'
+        return Cell(value, "word warn" if name == "status" and needs_attention(value) else "word")
     text = entry(name, float(value))  # type: ignore[arg-type]
-    sign = {"best": "★ ", "local": "○ "}.get(mark or "", "")
-    return f"<td{f' class={chr(34)}{mark}{chr(34)}' if mark else ''}>{sign}{text}</td>"
+    return Cell({"best": "★ ", "local": "○ "}.get(mark, "") + text, mark)
 
 
-def _guide(table: pd.DataFrame, criteria: Sequence[str]) -> str:
+def _guide(table: pd.DataFrame, criteria: Sequence[str]) -> list[tuple[str, str]]:
     entries = [
         (
             f"{CRITERIA[name].label} ({CRITERIA[name].better})",
@@ -277,24 +247,25 @@ def _guide(table: pd.DataFrame, criteria: Sequence[str]) -> str:
                 "function in use, and so moves the choice towards fewer functions, mostly wider ones.",
             )
         )
-    items = "".join(f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>" for term, meaning in entries)
-    tuned = (
-        "For each width the ridge parameter is tuned anew, for each criterion separately, so a curve compares widths "
-        "at their best. "
-        if "lam" in table
-        else "For each width the other hyperparameters of the Gaussian process are put at their mode, and every "
-        "criterion judges the process with these. "
-        if "signal_std" in table
-        else "For each width one sparse model is fitted, by the evidence, and every criterion judges that model. "
-    )
-    return (
-        "<p>The width r is that of the kernel exp(-d²/r²) (for other kernels: d is divided by r); small r follows the "
-        f"data closely, large r gives smooth functions. {tuned}The best width is known to the distance of its "
-        f"neighbours in the table, no better.</p><dl>{items}</dl>"
-    )
+    return entries
 
 
-def _statuses(table: pd.DataFrame) -> str:
+def _tuned(table: pd.DataFrame) -> str:
+    """What is at its best at each width."""
+    if "lam" in table:
+        return (
+            "For each width the ridge parameter is tuned anew, for each criterion separately, so a curve compares "
+            "widths at their best."
+        )
+    if "signal_std" in table:
+        return (
+            "For each width the other hyperparameters of the Gaussian process are put at their mode, and every "
+            "criterion judges the process with these."
+        )
+    return "For each width one sparse model is fitted, by the evidence, and every criterion judges that model."
+
+
+def _statuses(table: pd.DataFrame) -> list[tuple[str, str, str]]:
     """What the statuses advise, with the widths and criteria they concern."""
     concerned: dict[str, dict[str, list[Label]]] = {}
     fit = EVIDENCE.name if "lam" in table else "fit"
@@ -305,8 +276,6 @@ def _statuses(table: pd.DataFrame) -> str:
         for note, names in found.items():
             for name in names:
                 concerned.setdefault(note, {}).setdefault(name, []).append(label)
-    if not concerned:
-        return "<p>Every fit converged without anything to report.</p>"
     items = []
     for status, where_by_name in concerned.items():
         advice = Status[status].value if status in Status.__members__ else ADVICE.get(status, "")
@@ -314,8 +283,8 @@ def _statuses(table: pd.DataFrame) -> str:
             f"{CRITERIA[name].label if name in CRITERIA else 'fit'} at {_some(at)}"
             for name, at in where_by_name.items()
         )
-        items.append(f"<dt>{escape(status)}</dt><dd>{escape(advice)}.<br>Here: {escape(where)}.</dd>")
-    return f"<dl>{''.join(items)}</dl>"
+        items.append((status, f"{advice}.", f"Here: {where}."))
+    return items
 
 
 def _some(labels: Sequence[Label]) -> str:
@@ -325,8 +294,3 @@ def _some(labels: Sequence[Label]) -> str:
     if any(isinstance(label, tuple) for label in labels):
         return listing([say(label) for label in labels])
     return f"r = {', '.join(number(width_of(label)) for label in labels)}"
-
-
-def _foot(foot: Mapping[str, str]) -> str:
-    lines = "".join(f"<p>{escape(key)}: {escape(value)}</p>" for key, value in foot.items())
-    return f"<footer>{lines}</footer>"
