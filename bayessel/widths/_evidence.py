@@ -53,7 +53,7 @@ def evaluate(
                 beside.setdefault(note, []).append(MODEL_EVIDENCE.name)
         if problem.held is not None:
             X, t = problem.held
-            put_error(values, losses, HOLDOUT.name, (t - fit.predict(dictionary.design(X))) ** 2)
+            put_error(values, losses, HOLDOUT.name, (t - fit.predict(dictionary.design(X)).mean) ** 2)
         prediction = _predict(problem, place, fit)
     values[EVIDENCE.name] = float(fit.log_evidence)
     row: dict[str, Any] = {name: values[name] for name in criteria}
@@ -64,11 +64,12 @@ def evaluate(
 
 def _predict(problem: WidthProblem, place: Candidate, fit: LinearFit) -> DrawnFit:
     dictionary = problem.dictionary(place, bias=False)
-    mean, std = fit.predict(dictionary.design(problem.X), return_std=True)
+    at_rows = fit.predict(dictionary.design(problem.X))
     grid = grid_mean = grid_std = problem.grid()
     if len(grid):
-        grid_mean, grid_std = fit.predict(dictionary.design(grid), return_std=True)
-    return DrawnFit(mean, std, grid, grid_mean, grid_std)
+        there = fit.predict(dictionary.design(grid))
+        grid_mean, grid_std = there.mean, there.std
+    return DrawnFit(at_rows.mean, at_rows.std, grid, grid_mean, grid_std)
 
 
 def _third_level(spectrum: Spectrum, fit: LinearFit) -> tuple[float, set[str]]:
