@@ -34,6 +34,20 @@ def validated(estimator: Any, *data: Any, **options: Any) -> Any:
         raise
 
 
+def validated_regression(
+    estimator: Any, X: Any, y: Any, *, reset: bool, several_outputs: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Inputs (N, D) and a target (N,) or (N, K) of a regressor, checked; a column counts as (N,), with a warning."""
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    X, y = validated(estimator, X, y, multi_output=several_outputs, y_numeric=True, reset=reset)
+    y = as_float_array(y, "y")
+    check_magnitude(y, "y")
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = column_or_1d(y, warn=True)
+    return np.asarray(X, dtype=np.float64), y
+
+
 class Versioned(BaseEstimator):
     """Base of every estimator: pickles know which version fitted them, and a status that matters is said aloud."""
 
@@ -68,14 +82,7 @@ class Regressor(RegressorMixin, Versioned):
     _several_outputs = True
 
     def _validate(self, X: Any, y: Any, *, reset: bool) -> tuple[FloatArray, FloatArray]:
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        X, y = validated(self, X, y, multi_output=self._several_outputs, y_numeric=True, reset=reset)
-        y = as_float_array(y, "y")
-        check_magnitude(y, "y")
-        if y.ndim == 2 and y.shape[1] == 1:
-            y = column_or_1d(y, warn=True)
-        return np.asarray(X, dtype=np.float64), y
+        return validated_regression(self, X, y, reset=reset, several_outputs=self._several_outputs)
 
     def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
         """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""

@@ -65,14 +65,11 @@ def _judge(problem: Problem, fit: GPFit, shift: float, scale: float) -> tuple[di
     losses: dict[str, FloatArray] = {}
     beside: dict[str, list[str]] = {note.name: ["fit"] for note in fit.notes if note is not fit.status}
     out = fit.leave_one_out()
-    r2 = fit.noise_std**2
-    # the fit is linear in the targets: what it leaves is r²Q⁻¹t, and the diagonal of Q⁻¹ is one over the variances
-    residuals, trace_p = r2 * out.errors / out.variances, float(r2 * (1.0 / out.variances).sum())
-    values["gcv"] = scale**2 * float(from_sums("gcv", n, float(residuals @ residuals), trace_p))
+    values["gcv"] = scale**2 * float(from_sums("gcv", n, fit.sum_squares, n - fit.gamma))
     put_error(values, losses, "loo", (scale * out.errors) ** 2)
     put_error(values, losses, "elpd-loo", out.log_densities - np.log(scale))
     if "model-evidence" in problem.criteria:
-        third = _third_level(fit)
+        third = float(fit.model_evidence)
         values["model-evidence"] = third + density
         if third <= _without_function(problem, shift, scale) + _TIE:
             beside[NO_SIGNAL] = ["model-evidence"]
@@ -80,7 +77,7 @@ def _judge(problem: Problem, fit: GPFit, shift: float, scale: float) -> tuple[di
         X, t = problem.held
         put_error(values, losses, "holdout", (t - shift - scale * fit.predict(X).mean) ** 2)
     row: dict[str, Any] = {name: values[name] for name in problem.criteria}
-    row |= {"gamma": n - trace_p, "noise_std": scale * fit.noise_std}
+    row |= {"gamma": fit.gamma, "noise_std": scale * fit.noise_std}
     row |= {"signal_std": float(scale * np.exp(0.5 * fit.theta[fit.names.index("log v0")])), "status": fit.status.name}
     kept = {name: terms for name, terms in losses.items() if name in problem.criteria}
     return row | {"notes": join_notes(beside)}, kept
@@ -90,13 +87,7 @@ def _judge(problem: Problem, fit: GPFit, shift: float, scale: float) -> tuple[di
 def _without_function(problem: Problem, shift: float, scale: float) -> float:
     """Model evidence of a constant and noise, or of noise alone without a bias: the same at every width."""
     covariance = Bias() + Noise() if problem.bias else Noise()
-    return _third_level(fit_map(problem.X, (problem.t - shift) / scale, covariance, starts=1))
-
-
-def _third_level(fit: GPFit) -> float:
-    found = fit.model_evidence
-    assert found is not None  # there are priors
-    return float(found)
+    return float(fit_map(problem.X, (problem.t - shift) / scale, covariance, starts=1).model_evidence)
 
 
 def _predict(problem: Problem, fit: GPFit, shift: float, scale: float) -> DrawnFit:
