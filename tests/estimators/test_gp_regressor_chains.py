@@ -220,6 +220,27 @@ def test_an_interrupted_search_for_the_mode_is_not_followed_by_chains(sampled, m
     assert np.array_equal(model.continue_fit().theta_, whole.theta_)
 
 
+@pytest.mark.parametrize(("cause", "expected"), [("interrupt", "INTERRUPTED"), ("time budget", "TIME_BUDGET")])
+def test_what_stopped_a_run_in_its_tuning_is_told_from_facts(sampled, monkeypatch, cause, expected):
+    """Of a run without draws the status says that tuning is not finished, not why."""
+    from bayessel.samplers.run import _sample
+
+    facts = {"status": "tuning unfinished", "stopped_by": cause, "tuning_steps": 3, "tune_asked": 60, "draws": 0}
+    told = SimpleNamespace(attrs=facts | {"draws_asked": 60, "advice": "for users of bayessel.sample"})
+
+    def sample(model, store, **options):
+        store.mkdir()
+        return told
+
+    monkeypatch.setattr(_sample, "sample", sample)
+    chains = _chains.Chains({})
+    chains.run(None)
+    assert [note.name for note in chains.notes()] == [expected]
+    cause = "it was interrupted" if cause == "interrupt" else "the time budget was over"
+    assert told.attrs["advice"].startswith(f"{cause} after 3 of 60 draws of tuning")
+    assert told.attrs["advice"].endswith("or call continue_fit()") and "20 times as long" in told.attrs["advice"]
+
+
 def test_disagreement_of_chains_is_measured(rng):
     good = rng.normal(size=(2, 300, 3))
     rhat, size = _chains.agreement(good)
