@@ -16,6 +16,7 @@ from bayessel.diagnostics._network import NetworkReading, is_network, read_netwo
 from bayessel.diagnostics._process import ProcessReading, is_process, read_process
 from bayessel.diagnostics._reading import Reading, read, unwrap
 from bayessel.errors import DataMismatchError
+from bayessel.fit import LeaveOneOut
 
 COLUMNS = ("evidence", "model-evidence", "mdl-w", "mdl-alpha", "loo", "elpd-loo", "gcv", "bic")
 #: numbers that describe a fit rather than judge it; ranked by one of them, the smallest comes first
@@ -169,11 +170,11 @@ def _row(at: Reading, fitted: Any, delta_w: float, delta_alpha: float, flags: st
 
 def _leave_one_out(at: Reading, fitted: Any) -> tuple[FloatArray, FloatArray] | None:
     """Leave-one-out residuals and variances; None where the result let go of its rows (large designs, streams)."""
-    if hasattr(fitted, "leave_one_out"):
-        return fitted.leave_one_out()
-    if hasattr(at.result, "leave_one_out"):
-        return at.result.leave_one_out()
-    return at.result.posterior.leave_one_out() if at.result.spectrum.U is not None else None
+    spectrum = getattr(at.result, "spectrum", None)
+    if spectrum is not None and spectrum.given is None:
+        return None
+    found = (fitted if hasattr(fitted, "leave_one_out") else at.result).leave_one_out()
+    return (found.errors, found.variances) if isinstance(found, LeaveOneOut) else found
 
 
 def _refuse_different_data(readings: Mapping[str, Reading | ProcessReading | NetworkReading]) -> None:

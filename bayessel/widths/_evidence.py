@@ -49,7 +49,7 @@ def evaluate(problem: Problem, place: Place, starts: Sequence[Any] = (), beaten:
                 beside.setdefault(note, []).append("model-evidence")
         if problem.held is not None:
             X, t = problem.held
-            put_error(values, losses, "holdout", (t - fit.predict(dictionary.design(X))) ** 2)
+            put_error(values, losses, "holdout", (t - fit.predict(dictionary.design(X)).mean) ** 2)
         prediction = _predict(problem, place, fit)
     values["evidence"] = float(fit.log_evidence)
     row: dict[str, Any] = {name: values[name] for name in criteria}
@@ -60,11 +60,12 @@ def evaluate(problem: Problem, place: Place, starts: Sequence[Any] = (), beaten:
 
 def _predict(problem: Problem, place: Place, fit: LinearFit) -> DrawnFit:
     dictionary = problem.dictionary(place, bias=False)
-    mean, std = fit.predict(dictionary.design(problem.X), return_std=True)
+    at_rows = fit.predict(dictionary.design(problem.X))
     grid = grid_mean = grid_std = problem.grid()
     if len(grid):
-        grid_mean, grid_std = fit.predict(dictionary.design(grid), return_std=True)
-    return DrawnFit(mean, std, grid, grid_mean, grid_std)
+        there = fit.predict(dictionary.design(grid))
+        grid_mean, grid_std = there.mean, there.std
+    return DrawnFit(at_rows.mean, at_rows.std, grid, grid_mean, grid_std)
 
 
 def _third_level(spectrum: Spectrum, fit: LinearFit) -> tuple[float, set[str]]:

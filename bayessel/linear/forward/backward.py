@@ -209,7 +209,7 @@ def _penalty(H: FloatArray, t: FloatArray, free: int, size: float) -> float:
     found = fit_ridge(spectrum)
     if found.lam >= least:
         return float(found.lam)
-    larger = [lam for lam, _ in found.minima if lam > least]
+    larger = [lam for lam, _ in found.optima if lam > least]
     tried = np.array([least, *larger])
     return float(tried[np.argmin(curve(spectrum, "gcv", tried))])
 

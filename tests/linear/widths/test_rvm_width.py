@@ -76,7 +76,7 @@ def two_waves(seed, n=40):
 
 def assert_best_of_a_grid(X, t, points):
     found = fit_rvm_width(X, t)
-    ends = found.scan[0]["width"], found.scan[-1]["width"]
+    ends = found.history[0]["width"], found.history[-1]["width"]
     best = -np.inf
     for r in np.geomspace(*ends, points):
         fit = fit_rvm(bs.RBFDictionary(X, r).design(X), t)
