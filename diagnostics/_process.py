@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bayessel._formulas import from_sums
+from bayessel.criteria import from_sums
 from bayessel.fit import Status
 
 
