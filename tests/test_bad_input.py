@@ -296,7 +296,7 @@ BAD = {
     "stream: opens nothing": (lambda: L.fit_evidence_stream(lambda: None), Y, "must return an iterable.*NoneType"),
     # estimators: settings
     "EvidenceRegressor: width zero": (lambda: E(width=0).fit(X, T), V, "width must be positive and finite, got 0.0"),
-    "EvidenceRegressor: width None": (lambda: E(width={}).fit(X, T), Y, "width must be a number or 2 numbers"),
+    "EvidenceRegressor: width a dict": (lambda: E(width={}).fit(X, T), Y, "width must be numeric, got dict"),
     "EvidenceRegressor: width word": (lambda: E(width="auto").fit(X, T), V, "width must be one of 'fit', 'ard'"),
     "EvidenceRegressor: three widths": (lambda: E(width=[1, 2, 3]).fit(X, T), V, "width must be one number or 2"),
     "EvidenceRegressor: kind": (lambda: E(kind="box").fit(X, T), V, KIND + " 'box'"),

@@ -314,7 +314,7 @@ def test_a_pickle_is_of_the_size_of_the_data(rng):
         ({"width": 0.0}, ValueError, "width must be positive"),
         ({"width": [1.0, 2.0]}, ValueError, "width must be one number or 1 numbers"),
         ({"width": "auto"}, ValueError, "width must be one of 'fit', 'ard'"),
-        ({"width": {}}, TypeError, "width must be a number"),
+        ({"width": {}}, TypeError, "width must be numeric, got dict"),
         ({"kind": "sinc"}, ValueError, "kind must be one of"),
         ({"bias": "no"}, TypeError, "bias must be True or False"),
         ({"init": "warm"}, ValueError, "init must be one of"),
