@@ -24,7 +24,7 @@ test test-slow: export OPENBLAS_NUM_THREADS := 1
 test test-slow: export OMP_NUM_THREADS := 1
 test test-slow: export MKL_NUM_THREADS := 1
 
-.PHONY: help demo test test-slow lint format types bench ci lock clean
+.PHONY: help demo test test-slow lint format types bench measures ci lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ types: $(READY) ## mypy, on the packages as they are imported
 
 bench: $(READY) ## time the engines beside their peers
 	$(BIN)/python -m benchmarks $(ARGS)
+
+measures: $(READY) ## size of the sources, names used twice, private imports: make measures ARGS="--rev main"
+	@$(BIN)/python -m benchmarks.measures $(ARGS)
 
 ci: ## what the continuous integration runs: lint, types, tests
 	@bash .ci/run

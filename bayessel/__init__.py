@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         RidgeRBFRegressor,
         RVMRegressor,
     )
-    from bayessel.result import Status
+    from bayessel.fit import Status
     from bayessel.samplers._steps import explain_steps, steps
     from bayessel.samplers.gibbs import GammaPrecisionGibbs, GaussianWeightsGibbs
     from bayessel.samplers.persistent_hmc import PersistentHMC
@@ -46,7 +46,7 @@ _DEFINED_IN = {
     "RBFDictionary": "bayessel.basis",
     "RVMRegressor": "bayessel.estimators",
     "RidgeRBFRegressor": "bayessel.estimators",
-    "Status": "bayessel.result",
+    "Status": "bayessel.fit",
     "compare_widths": "bayessel.widths",
     "explain_steps": "bayessel.samplers._steps",
     "sample": "bayessel.samplers.run._sample",

@@ -10,12 +10,10 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from bayessel._memory import high_water, resident, start_again
-
-ROOT = Path(__file__).resolve().parents[1]
+from tests.paths import ROOT
 
 
 class Peak(NamedTuple):

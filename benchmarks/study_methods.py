@@ -20,7 +20,7 @@ from sklearn.svm import SVR
 
 import bayessel as bs
 from bayessel.cli._methods import MAKERS
-from bayessel.result import fingerprint
+from bayessel.fit import fingerprint
 from benchmarks.peers import Array
 from benchmarks.search_fits import kept
 

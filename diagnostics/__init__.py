@@ -6,7 +6,7 @@ from bayessel.diagnostics._compare import compare
 from bayessel.diagnostics._comparison import WidthComparison
 from bayessel.diagnostics._convergence import Convergence, convergence
 from bayessel.diagnostics._criteria import CRITERIA, Criterion
-from bayessel.diagnostics._curves import Optimum, Prediction, credible_widths, optima, scales
+from bayessel.diagnostics._curves import DrawnFit, Optimum, credible_widths, optima, scales
 from bayessel.diagnostics._mdl import flag_length, mdl_alpha, mdl_w
 from bayessel.diagnostics._nml import nml, nml_code_length
 from bayessel.diagnostics._plots import plot_deltas, plot_fit, plot_widths
@@ -19,8 +19,8 @@ __all__ = [
     "Bridge",
     "Convergence",
     "Criterion",
+    "DrawnFit",
     "Optimum",
-    "Prediction",
     "Prequential",
     "WidthComparison",
     "bridge_sampling",

@@ -16,9 +16,9 @@ import pandas as pd
 from bayessel._check import FloatArray, as_positive, one_of
 from bayessel.diagnostics._curves import (
     DELTAS,
+    DrawnFit,
     Label,
     Optimum,
-    Prediction,
     at_delta,
     listing,
     number,
@@ -69,7 +69,7 @@ class WidthComparison:
     X, y, held
         The rows fitted, and the pair of those held out (or None).
     centers
-        Centres of the functions (M, D); ``Prediction.basis`` counts them, M is the bias.
+        Centres of the functions (M, D); ``DrawnFit.basis`` counts them, M is the bias.
     searched
         The criteria whose optima were refined; empty for a grid.
     unsettled
@@ -84,7 +84,7 @@ class WidthComparison:
     criteria: tuple[str, ...]
     X: FloatArray = field(repr=False)
     y: FloatArray = field(repr=False)
-    fits: dict[Label, Prediction] = field(repr=False)
+    fits: dict[Label, DrawnFit] = field(repr=False)
     names: tuple[str, ...]
     target: str
     model: str

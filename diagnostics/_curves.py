@@ -42,7 +42,7 @@ class Optimum(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Prediction:
+class DrawnFit:
     """Predictions of one fit: at the inputs and, for a single input, along a grid as well (else empty arrays).
 
     A sparse fit also says which columns it uses (``basis``: the centre's number, one more for the bias), their weights

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bayessel.result import Status
+from bayessel.fit import Status
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,9 @@ from bayessel.diagnostics._criteria import CRITERIA
 from bayessel.diagnostics._curves import (
     APART,
     DELTAS,
+    DrawnFit,
     Label,
     Optimum,
-    Prediction,
     at_delta,
     credible_widths,
     curves,
@@ -148,7 +148,7 @@ def plot_deltas(table: pd.DataFrame, name: str = "mdl-w", deltas: Sequence[float
 def plot_fit(
     X: ArrayLike,
     y: ArrayLike,
-    fits: Mapping[Label, Prediction],
+    fits: Mapping[Label, DrawnFit],
     names: Sequence[str] | None = None,
     target: str = "y",
     preferred: Mapping[Label, Sequence[str]] | None = None,
@@ -210,7 +210,7 @@ def draw_fit(
     ax: Axes,
     X: np.ndarray[Any, Any],
     t: np.ndarray[Any, Any],
-    fit: Prediction,
+    fit: DrawnFit,
     names: Sequence[str] | None,
     target: str,
     centers: np.ndarray[Any, Any] | None = None,

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel._formulas import from_sums, log_normal
+from bayessel._formulas import from_sums
 from bayessel.diagnostics._bridge import bridge_sampling
-from bayessel.result import Status, fingerprint
+from bayessel.fit import Status
 
 #: fewest draws per chain and parameter that an evidence is computed from
 _DRAWS = 5
@@ -66,27 +66,28 @@ class ProcessReading:
     def model_evidence(self) -> tuple[float, float]:
         """Evidence with the hyperparameters integrated out, and its Monte Carlo error (0 for Laplace's)."""
         if self.third_kind != "sampled":
-            return float(self.result.model_evidence) + self._rescaling, 0.0
-        found = bridge_sampling(self.result.log_joint, _draws(self.fitted))
-        return found.log_evidence + self._rescaling, found.error
+            found = self.result.model_evidence
+            return (np.nan if found is None else float(found)) + self._rescaling, 0.0
+        sampled = bridge_sampling(self.result.log_joint, _draws(self.fitted))
+        return sampled.log_evidence + self._rescaling, sampled.error
 
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
         """Errors of the rows given all others, and their log densities, in the user's units."""
-        errors, variances = self.fitted.leave_one_out()
-        if hasattr(self.fitted, "log_leave_one_out"):
-            return errors, self.fitted.log_leave_one_out()
-        return errors, log_normal(errors, variances)
+        if self.fitted is self.result:
+            out = self.result.leave_one_out()
+            return out.errors, out.log_densities
+        return self.fitted.leave_one_out()[0], self.fitted.log_leave_one_out()
 
     def row(self) -> dict[str, Any]:
         """Every number of one fit, as `compare` has it."""
         n = self.n_rows
         scale = float(np.exp(-self._rescaling / n))
         noise = float(self.result.noise_std)
-        left_out, left_variances = self.result.leave_one_out()
+        out = self.result.leave_one_out()
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             # the diagonal of Q⁻¹ is one over the variances, and Q⁻¹t the errors over them
-            trace_p = float(noise**2 * (1.0 / left_variances).sum())
-            misfit = float(((scale * noise**2 * left_out / left_variances) ** 2).sum())
+            trace_p = float(noise**2 * (1.0 / out.variances).sum())
+            misfit = float(((scale * noise**2 * out.errors / out.variances) ** 2).sum())
         errors, log_densities = self.leave_one_out()
         third, error = self.model_evidence
         return {
@@ -120,11 +121,11 @@ def read_process(fitted: Any, piped: bool) -> ProcessReading:
     target: str | None
     data: str | None
     if result is fitted:
-        target, data = fingerprint(result.t), fingerprint(result.X, result.t)
+        target, data = result.target_fingerprint, result.fingerprint
     else:
         target = getattr(fitted, "target_fingerprint_", None)
         data = getattr(fitted, "fingerprint_", None)
-    kind = str(getattr(fitted, "kind_", result.kind))
+    kind = str(getattr(fitted, "kind_", result.evidence.kind))
     if _draws(fitted) is not None:
         third_kind = "sampled"
     elif result.prior is None:

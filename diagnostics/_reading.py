@@ -10,7 +10,7 @@ import numpy as np
 from bayessel._check import FloatArray
 from bayessel.diagnostics._network import is_network
 from bayessel.diagnostics._process import is_process
-from bayessel.result import Status, fingerprint
+from bayessel.fit import Status, fingerprint
 
 #: a weight that moves the fit by less, in units of the noise, is as good as zero
 VANISHING = 1e-6

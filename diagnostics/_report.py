@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from bayessel.diagnostics._criteria import CRITERIA, GOOD_STATUS, INTERPOLATION, NO_SIGNAL, QUADRATURE, UNDETERMINED
 from bayessel.diagnostics._curves import (
     DELTAS,
+    DrawnFit,
     Label,
-    Prediction,
     entry,
     listing,
     notes_of,
@@ -28,7 +28,7 @@ from bayessel.diagnostics._curves import (
 )
 from bayessel.diagnostics._plots import plot_deltas, plot_fit, plot_widths
 from bayessel.diagnostics._verdict import loss
-from bayessel.result import Status
+from bayessel.fit import Status
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -95,7 +95,7 @@ def width_report(
     verdict: Sequence[str],
     X: ArrayLike,
     y: ArrayLike,
-    fits: Mapping[Label, Prediction],
+    fits: Mapping[Label, DrawnFit],
     names: Sequence[str],
     target: str,
     facts: str = "",
@@ -204,7 +204,7 @@ def _choices(
     table: pd.DataFrame,
     criteria: Sequence[str],
     chosen: Mapping[Label, Sequence[str]],
-    fits: Mapping[Label, Prediction],
+    fits: Mapping[Label, DrawnFit],
 ) -> list[str]:
     """A small table of the preferred widths, and of separate optima, and what each criterion says of them."""
     labels = [label for label in table.index if label in chosen or label in fits]
@@ -254,7 +254,7 @@ def _loss(table: pd.DataFrame, name: str, label: Label) -> str:
 def _fits(
     X: ArrayLike,
     y: ArrayLike,
-    fits: Mapping[Label, Prediction],
+    fits: Mapping[Label, DrawnFit],
     names: Sequence[str],
     target: str,
     chosen: Mapping[Label, Sequence[str]],

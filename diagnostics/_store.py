@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from bayessel.diagnostics._curves import Label, Prediction, width_of
+from bayessel.diagnostics._curves import DrawnFit, Label, width_of
 
 if TYPE_CHECKING:
     from bayessel.diagnostics._comparison import WidthComparison
@@ -105,7 +105,7 @@ def _index(data: xr.Dataset) -> pd.Index[Any]:
     return pd.MultiIndex.from_arrays([[str(kind) for kind in data["kind"].to_numpy()], widths], names=["kind", "width"])
 
 
-def _predictions(fits: dict[Label, Prediction], columns: int) -> xr.Dataset:
+def _predictions(fits: dict[Label, DrawnFit], columns: int) -> xr.Dataset:
     kept = list(fits.values())
     variables: dict[str, Any] = {
         name: (("fitted", "row"), np.stack([getattr(fit, name) for fit in kept])) for name in ("mean", "std")
@@ -126,8 +126,8 @@ def _predictions(fits: dict[Label, Prediction], columns: int) -> xr.Dataset:
     return xr.Dataset(variables, coords=coordinates)
 
 
-def _fits(data: xr.Dataset) -> dict[Label, Prediction]:
-    found: dict[Label, Prediction] = {}
+def _fits(data: xr.Dataset) -> dict[Label, DrawnFit]:
+    found: dict[Label, DrawnFit] = {}
     grid = data["grid"].to_numpy() if "grid" in data else np.empty(0)
     for i, r in enumerate(data["fitted_width"].to_numpy()):
         label = (str(data["fitted_kind"].to_numpy()[i]), float(r)) if "fitted_kind" in data.coords else float(r)
@@ -137,7 +137,7 @@ def _fits(data: xr.Dataset) -> dict[Label, Prediction]:
         if "coef" in data:
             used = np.flatnonzero(np.isfinite(data["coef"].to_numpy()[i]))
             parts |= {"basis": used} | {name: data[name].to_numpy()[i][used] for name in ("coef", "alpha")}
-        found[label] = Prediction(grid=grid, **parts)
+        found[label] = DrawnFit(grid=grid, **parts)
     return found
 
 

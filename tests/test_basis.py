@@ -5,7 +5,7 @@ import pytest
 
 import bayessel as bs
 from bayessel import basis
-from tests import oracles
+from tests.oracles import linear as oracles
 
 KINDS = ("gaussian", "multiquadric", "inverse_multiquadric", "cauchy")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.paths import ROOT
 from tests.test_layers import sources
 
-ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if not path.stem.startswith("_"))
 
 

@@ -94,7 +94,7 @@ def loaded_by(statement: str) -> set[str]:
 
 
 def test_pure_layers_load_without_the_frameworks():
-    layers = ("linear", "gp", "mlp", "basis", "result", "errors")
+    layers = ("linear", "gp", "mlp", "basis", "fit", "errors")
     assert loaded_by(f"import {', '.join(f'bayessel.{layer}' for layer in layers)}") == set()
 
 

@@ -11,8 +11,8 @@ from bayessel._check import SQUARES, FloatArray, as_flag, as_positive, check_mag
 from bayessel._numerics import few_threads
 from bayessel.baselines.engines import fit_neighbours
 from bayessel.baselines.engines.neighbours import LOSSES, TOLERANCE
+from bayessel.estimators._arguments import Regressor, validated
 from bayessel.estimators._bar import progress
-from bayessel.estimators._door import Regressor, validated
 from bayessel.estimators.standardise import Standardisation
 
 

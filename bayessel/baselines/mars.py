@@ -13,8 +13,8 @@ from bayessel._numerics import few_threads
 from bayessel.baselines.engines import MARSFit, fit_bagged, fit_mars
 from bayessel.baselines.engines.hinges import written
 from bayessel.baselines.engines.mars import default_functions
+from bayessel.estimators._arguments import Regressor, validated
 from bayessel.estimators._bar import progress
-from bayessel.estimators._door import Regressor, validated
 
 #: what the corners of the splines may be
 PIECES = ("linear", "cubic")

@@ -86,12 +86,12 @@ def add(commands: Any) -> argparse.ArgumentParser:
 def _widths(arguments: argparse.Namespace) -> int:
     """Read, compare, show, write."""
     from bayessel._tables import read_table
-    from bayessel.widths import _door, compare_widths
+    from bayessel.widths import _arguments, compare_widths
 
     console = words.console()
     # slips are better known before anything is read, made or announced
-    _door.check_model(arguments.model)
-    _door.check_criteria(arguments.model, words.split(arguments.criteria), held=arguments.holdout is not None)
+    _arguments.check_model(arguments.model)
+    _arguments.check_criteria(arguments.model, words.split(arguments.criteria), held=arguments.holdout is not None)
     grid = None if arguments.widths is None else parse_grid(arguments.widths, 13 if arguments.search else 25)
     folder = words.folder(arguments.out)
     X, y, names = read_table(arguments.file, arguments.target, words.split(arguments.inputs))

@@ -12,10 +12,10 @@ from bayessel._check import FloatArray
 from bayessel._numerics import few_threads
 from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains
+from bayessel.estimators._arguments import HERE
 from bayessel.estimators._bar import LONG, progress
-from bayessel.estimators._door import HERE
+from bayessel.fit import Status
 from bayessel.mlp.prior import PRECISION_NAMES
-from bayessel.result import Status
 
 #: draws of the chains below which annealing looks for a beginning by itself
 FEWEST_DRAWS = 50

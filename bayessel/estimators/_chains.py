@@ -14,8 +14,8 @@ import numpy as np
 
 from bayessel._check import FloatArray, as_count
 from bayessel.errors import SamplingWarning
+from bayessel.fit import Status
 from bayessel.gp import GPFit
-from bayessel.result import Status
 
 #: chains that differ by more, or tell less, get a status
 LARGEST_RHAT, LEAST_ESS = 1.05, 50.0
@@ -123,7 +123,7 @@ def as_seed(random_state: Any) -> int:
 
 def as_seconds(time_budget: Any) -> float:
     """Seconds from a number or from text such as "2m"."""
-    from bayessel.samplers.run.door import as_seconds as read
+    from bayessel.samplers.run._arguments import as_seconds as read
 
     seconds = read(time_budget)
     assert seconds is not None

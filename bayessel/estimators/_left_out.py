@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 
 from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
-from bayessel.gp import Mixture
+from bayessel.prediction import Prediction
 
 #: weights are not looked at with fewer draws
 FEW_DRAWS = 20
@@ -21,11 +21,11 @@ FEW_DRAWS = 20
 LARGEST_SHAPE = 0.7
 
 
-def weighted(mixture: Mixture, t: FloatArray) -> tuple[Mixture, FloatArray, FloatArray]:
+def weighted(mixture: Prediction, t: FloatArray) -> tuple[Prediction, FloatArray, FloatArray]:
     """The mixture with its weights; log p(t_i|t_{−i}, θ) of every draw and row, (S, n); shapes of the tails, (n,)."""
     densities = log_normal(t - mixture.means, mixture.variances)
     log_weights, shapes = weights(densities)
-    return Mixture(mixture.means, mixture.variances, log_weights), densities, shapes
+    return Prediction(mixture.means, mixture.variances, log_weights), densities, shapes
 
 
 def weights(log_densities: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_flag, as_float_array
+from bayessel.estimators._arguments import Regressor, validated
 from bayessel.estimators._bar import progress
-from bayessel.estimators._door import Regressor, validated
-from bayessel.gp import Mixture
+from bayessel.prediction import Prediction
 
 
 class MixturePredictions(Regressor):
@@ -22,7 +22,7 @@ class MixturePredictions(Regressor):
 
     progressbar: bool
 
-    def _mixture(self, X: FloatArray, noise: bool = True, variance: bool = True, tell: Any = None) -> Mixture:
+    def _mixture(self, X: FloatArray, noise: bool = True, variance: bool = True, tell: Any = None) -> Prediction:
         """Predictive distributions at new inputs, in units of the data."""
         raise NotImplementedError
 
@@ -38,7 +38,7 @@ class MixturePredictions(Regressor):
         """Additions and multiplications for one component at one new input."""
         raise NotImplementedError
 
-    def _log_density(self, mixture: Mixture, y: FloatArray) -> FloatArray:
+    def _log_density(self, mixture: Prediction, y: FloatArray) -> FloatArray:
         """Log density of each new observation, (N,)."""
         return mixture.log_density(y)
 
@@ -55,13 +55,15 @@ class MixturePredictions(Regressor):
         """
         check_is_fitted(self)
         X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
-        wanted: list[Callable[[Mixture], FloatArray]] = [lambda mixture: mixture.mean]
+        wanted: list[Callable[[Prediction], FloatArray]] = [lambda mixture: mixture.mean]
         if as_flag(return_std, "return_std"):
             wanted.append(lambda mixture: mixture.std)
         if return_quantiles is not None:
             levels = np.atleast_1d(as_float_array(return_quantiles, "return_quantiles"))
-            Mixture(np.zeros((1, 1)), np.ones((1, 1))).quantiles(levels)  # bad levels are better known before the work
-            wanted.append(lambda mixture: mixture.quantiles(levels))
+            Prediction(np.zeros((1, 1)), np.ones((1, 1))).quantile(
+                levels
+            )  # bad levels are better known before the work
+            wanted.append(lambda mixture: mixture.quantile(levels))
         found = self._over(X, wanted, variance=len(wanted) > 1)
         return found[0] if len(found) == 1 else tuple(found)
 
@@ -71,7 +73,7 @@ class MixturePredictions(Regressor):
         X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
         return self._over(X, [lambda mixture: mixture.median], variance=self._components() > 1)[0]
 
-    def predictive(self, X: Any, noise: bool = True) -> Mixture:
+    def predictive(self, X: Any, noise: bool = True) -> Prediction:
         """Whole predictive distributions at new inputs: of observations, or with ``noise=False`` of the function."""
         check_is_fitted(self)
         X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
@@ -89,7 +91,7 @@ class MixturePredictions(Regressor):
         X, y = self._validate(X, y, reset=False)
         widen = as_flag(widen, "widen")
 
-        def density(mixture: Mixture, part: slice) -> FloatArray:
+        def density(mixture: Prediction, part: slice) -> FloatArray:
             if y[part].shape != mixture.means.shape[1:]:
                 raise ValueError(
                     f"y must have the shape of the training target, {mixture.means.shape[1:]} for these rows; "

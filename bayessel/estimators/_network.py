@@ -14,14 +14,14 @@ from bayessel._numerics import few_threads
 from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains
 from bayessel.estimators._annealed import Annealed
+from bayessel.estimators._arguments import HERE, Versioned
 from bayessel.estimators._bar import LONG, progress
-from bayessel.estimators._door import HERE, Versioned
 from bayessel.estimators._network_states import AveragedNetworks, NetworkStates, ProbableNetwork
 from bayessel.estimators._sampled import Sampled
 from bayessel.estimators.standardise import Standardisation
+from bayessel.fit import Status, worst
 from bayessel.mlp import NetworkEvidenceFit, fit_early_stopping, fit_network_evidence
 from bayessel.mlp.network import Architecture, Weights, hidden_units
-from bayessel.result import Status, worst
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,10 +9,10 @@ import numpy as np
 from scipy.special import logsumexp
 
 from bayessel._check import FloatArray
-from bayessel.gp import Mixture
 from bayessel.mlp.evidence_result import NetworkEvidenceFit
 from bayessel.mlp.network import Architecture, Weights, forward
 from bayessel.mlp.slopes import slopes
+from bayessel.prediction import Prediction
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +66,11 @@ class NetworkStates:
         """Outputs (S, n, K)."""
         return forward(self.weights, X)[0]
 
-    def mixture(self, X: FloatArray, noise: bool = True) -> Mixture:
+    def mixture(self, X: FloatArray, noise: bool = True) -> Prediction:
         """Predictive distributions of (n, K) observations, or of the function."""
         means = self.outputs(X)
         variances = self.noise[:, None] if noise else np.zeros((1, 1, 1))
-        return Mixture(means, np.broadcast_to(variances, means.shape))
+        return Prediction(means, np.broadcast_to(variances, means.shape))
 
     def log_probabilities(self, X: FloatArray) -> FloatArray:
         """Log probability of each class, (n, C): the mean over the networks of their probabilities."""
@@ -101,10 +101,10 @@ class AveragedNetworks(NetworkStates):
     """An ensemble whose average predicts, with one noise for all errors of that average."""
 
     @override
-    def mixture(self, X: FloatArray, noise: bool = True) -> Mixture:
+    def mixture(self, X: FloatArray, noise: bool = True) -> Prediction:
         mean = self.outputs(X).mean(axis=0, keepdims=True)
         variances = self.noise[:1, None] if noise else np.zeros((1, 1, 1))
-        return Mixture(mean, np.broadcast_to(variances, mean.shape))
+        return Prediction(mean, np.broadcast_to(variances, mean.shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,10 +114,10 @@ class ProbableNetwork(NetworkStates):
     fit: NetworkEvidenceFit
 
     @override
-    def mixture(self, X: FloatArray, noise: bool = True) -> Mixture:
+    def mixture(self, X: FloatArray, noise: bool = True) -> Prediction:
         mean, std = self.fit.predict(X, return_std=True)
         variances = std**2 - (0.0 if noise else self.noise)
-        return Mixture(mean[None], np.maximum(variances, 0.0)[None])
+        return Prediction(mean[None], np.maximum(variances, 0.0)[None])
 
     @override
     def log_probabilities(self, X: FloatArray) -> FloatArray:

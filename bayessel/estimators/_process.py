@@ -15,7 +15,8 @@ from bayessel.estimators import _left_out
 from bayessel.estimators._bar import progress
 from bayessel.estimators._mixture_predictions import MixturePredictions
 from bayessel.estimators.standardise import Standardisation
-from bayessel.gp import Mixture, Predictor
+from bayessel.gp import Predictor
+from bayessel.prediction import Prediction
 
 #: test points worked on at a time; what is kept of all of them is what was asked for
 CHUNK = 4096
@@ -59,7 +60,7 @@ class ProcessPredictions(MixturePredictions):
         """log p(y_n | x_n, all other rows) of each training row, in nats and in units of y."""
         return self._left_out().log_density(self._rows[1]) - self._units.log_scale
 
-    def _left_out(self) -> Mixture:
+    def _left_out(self) -> Prediction:
         """Predictions of each row from the others, standardised units: of all draws, where there are some."""
         check_is_fitted(self)
         draws, n = self._draws(), len(self._rows[1])
@@ -78,10 +79,10 @@ class ProcessPredictions(MixturePredictions):
         return found
 
     @override
-    def _mixture(self, X: FloatArray, noise: bool = True, variance: bool = True, tell: Any = None) -> Mixture:
+    def _mixture(self, X: FloatArray, noise: bool = True, variance: bool = True, tell: Any = None) -> Prediction:
         with few_threads(len(self._rows[1]) ** 2):
-            found = self._predictor(self._units.inputs(X), noise, variance, tell)
-        return found.scaled(self._units.target_shift, self._units.target_scale)
+            found = self._predictor(self._units.inputs(X), variance, tell)
+        return (found if noise else found.function).scaled(self._units.target_shift, self._units.target_scale)
 
     def _draws(self) -> FloatArray | None:
         """All draws, (S, k); None where there are none."""

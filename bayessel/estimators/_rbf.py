@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_matrix, as_positive_vector, one_of
 from bayessel.basis import KINDS, RBFDictionary
-from bayessel.estimators._door import Regressor, validated
+from bayessel.estimators._arguments import Regressor, validated
 from bayessel.estimators.found_width import Engine, FoundWidth, find_width
+from bayessel.fit import Status, fingerprint, worst
 from bayessel.linear import LinearFit, RidgeFit, RidgeState, Spectrum
-from bayessel.result import Status, fingerprint, worst
 
 #: one kernel per row beyond this would need more than 3 GB for the design alone
 MAX_OWN_CENTRES = 20_000
@@ -184,7 +184,7 @@ class RBFRegressor(RadialRegressor):
 
     @property
     def fingerprint_(self) -> str:
-        """Name of the training data, inputs and target, as `bayessel.result.fingerprint` gives it."""
+        """Name of the training data, inputs and target, as `bayessel.fit.fingerprint` gives it."""
         check_is_fitted(self)
         if self._fingerprint is None:
             assert self._rows is not None

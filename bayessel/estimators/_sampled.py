@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import as_count
 from bayessel.estimators import _chains
-from bayessel.result import Status
+from bayessel.fit import Status
 
 
 class Sampled:

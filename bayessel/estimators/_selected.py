@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, one_of
 from bayessel.basis import RBFDictionary
-from bayessel.estimators._door import validated
+from bayessel.estimators._arguments import validated
 from bayessel.estimators._some_functions import SomeFunctionsRegressor, design_of
+from bayessel.fit import Status
 from bayessel.linear import fit_abf, fit_evidence
-from bayessel.result import Status
 
 #: dictionaries with more entries (0.8 GB) are made column by column
 STORED = 100_000_000

@@ -10,7 +10,7 @@ import numpy as np
 from bayessel._check import FloatArray
 from bayessel.basis import LazyDesign, RBFDictionary
 from bayessel.estimators._rbf import RadialRegressor
-from bayessel.result import Status, fingerprint, worst
+from bayessel.fit import Status, fingerprint, worst
 
 
 class SomeFunctionsRegressor(RadialRegressor):

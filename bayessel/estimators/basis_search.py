@@ -8,9 +8,9 @@ from typing import Any, override
 from bayessel._check import FloatArray, as_flag, one_of
 from bayessel.estimators._search_bar import SearchBar
 from bayessel.estimators._selected import SelectingRegressor
+from bayessel.fit import Status
 from bayessel.linear import search
 from bayessel.linear.selection.objectives import SCORES
-from bayessel.result import Status
 
 
 class BasisSearchRegressor(SelectingRegressor):

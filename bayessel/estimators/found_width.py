@@ -23,8 +23,8 @@ from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
 from bayessel.basis import radial
+from bayessel.fit import Status
 from bayessel.linear import fit_abf
-from bayessel.result import Status
 
 #: (design, target) -> a fit with ``predict(design, True)``
 Engine = Callable[[FloatArray, FloatArray], Any]

@@ -19,8 +19,8 @@ from bayessel.estimators._relevance import in_units, of_draws
 from bayessel.estimators._sampled import Sampled
 from bayessel.estimators._sparse_predictor import SparsePredictor
 from bayessel.estimators.standardise import Standardisation
-from bayessel.gp import Predictor, SparseFit, fit_map, fit_sparse
-from bayessel.result import Status, fingerprint, worst
+from bayessel.fit import Status, fingerprint, worst
+from bayessel.gp import InducingFit, Predictor, fit_inducing, fit_map
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,7 +70,7 @@ class GPRegressor(Sampled, ProcessPredictions):
 
     Attributes
     ----------
-    fit_ : bayessel.gp.GPFit, or with inducing inputs bayessel.gp.SparseFit
+    fit_ : bayessel.gp.GPFit, or with inducing inputs bayessel.gp.InducingFit
         The mode, in standardised units: ``theta``, ``hessian``, ``optima`` and the rest.
     covariance_ : Covariance
         In use, with its noise term.
@@ -168,10 +168,12 @@ class GPRegressor(Sampled, ProcessPredictions):
             if self.inducing is None:
                 self.fit_ = fit_map(*self._rows, self.covariance, random_state=self._seed)
             else:
-                self.fit_ = fit_sparse(*self._rows, self.covariance, n_inducing=self.inducing, random_state=self._seed)
+                self.fit_ = fit_inducing(
+                    *self._rows, self.covariance, n_inducing=self.inducing, random_state=self._seed
+                )
         self.covariance_ = self.fit_.covariance
         self.history_ = [dict(step) for step in self.fit_.history]
-        self.kind_ = self.fit_.kind
+        self.kind_ = self.fit_.evidence.kind
         self.log_evidence_ = float(self.fit_.log_evidence) - len(y) * self._units.log_scale
         self._no_chains_yet(self.inference == "mc")
         # who interrupts the search for the mode does not want the chains after it
@@ -245,7 +247,7 @@ class GPRegressor(Sampled, ProcessPredictions):
                 warnings.warn(said, SamplingWarning, stacklevel=3)
         self.theta_ = thetas[0] if self.trace_ is None else thetas
         self._predictor: Any = Predictor(*self._rows, self.covariance_, thetas)
-        if isinstance(self.fit_, SparseFit):
+        if isinstance(self.fit_, InducingFit):
             self._predictor = SparsePredictor(self.fit_)
         self._every: Any = None
         self.__dict__.pop("pareto_k_", None)  # of the draws there were before
@@ -268,7 +270,9 @@ class GPRegressor(Sampled, ProcessPredictions):
     def model_evidence_(self) -> float:
         """log p(y), the hyperparameters integrated out by Laplace's approximation; computed when first asked for."""
         check_is_fitted(self)
-        return float(self.fit_.model_evidence) - len(self._rows[1]) * self._units.log_scale
+        found = self.fit_.model_evidence
+        assert found is not None  # the priors are always those of the covariance
+        return found.value - len(self._rows[1]) * self._units.log_scale
 
     @property
     def relevance_(self) -> pd.DataFrame | None:

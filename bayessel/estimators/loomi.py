@@ -14,12 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_count, check_magnitude, one_of
 from bayessel.basis import LazyDesign
-from bayessel.estimators._door import Versioned, validated
+from bayessel.estimators._arguments import Versioned, validated
 from bayessel.estimators._rbf import MAX_OWN_CENTRES, Radial
 from bayessel.estimators.found_width import robust_spread
+from bayessel.fit import Status, fingerprint, worst
 from bayessel.linear.class_probability import ClassProbability
 from bayessel.linear.loomi import LOOMIFit, fit_loomi
-from bayessel.result import Status, fingerprint, worst
 
 #: widths that 'auto' compares
 N_WIDTHS = 20

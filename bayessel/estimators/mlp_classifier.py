@@ -16,13 +16,13 @@ from bayessel._check import FloatArray, check_magnitude
 from bayessel._numerics import few_threads
 from bayessel.errors import NumericalWarning
 from bayessel.estimators import _left_out
-from bayessel.estimators._door import HERE, validated
+from bayessel.estimators._arguments import HERE, validated
 from bayessel.estimators._network import NetworkEstimator
 from bayessel.estimators._network_states import NetworkStates, ProbableNetwork
 from bayessel.estimators.mlp_regressor import CHUNK
 from bayessel.estimators.standardise import Standardisation
+from bayessel.fit import fingerprint
 from bayessel.models._mlp import MOST_CLASSES
-from bayessel.result import fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,13 +14,13 @@ from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
 from bayessel.errors import NumericalWarning
 from bayessel.estimators import _left_out
-from bayessel.estimators._door import HERE
+from bayessel.estimators._arguments import HERE
 from bayessel.estimators._mixture_predictions import MixturePredictions
 from bayessel.estimators._network import NetworkEstimator
 from bayessel.estimators._network_states import AveragedNetworks, NetworkStates
 from bayessel.estimators.standardise import Standardisation
-from bayessel.gp import Mixture
-from bayessel.result import fingerprint
+from bayessel.fit import fingerprint
+from bayessel.prediction import Prediction
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -174,23 +174,23 @@ class MLPRegressor(NetworkEstimator, MixturePredictions):
         return 2.0 * self._architecture.size
 
     @override
-    def _mixture(self, X: FloatArray, noise: bool = True, variance: bool = True, tell: Any = None) -> Mixture:
+    def _mixture(self, X: FloatArray, noise: bool = True, variance: bool = True, tell: Any = None) -> Prediction:
         with few_threads(len(X) * self.hidden_):
             found = self._states.mixture(self._units.inputs(X), noise)
         if tell is not None:
             tell(len(X) * len(self._states), 0)
         return self._shown(found)
 
-    def _shown(self, mixture: Mixture) -> Mixture:
+    def _shown(self, mixture: Prediction) -> Prediction:
         """In units of the data; without the axis of outputs where there is one that is none."""
         found = mixture.scaled(self._units.target_shift, self._units.target_scale)
         if self._several:
             return found
         log_weights = None if found.log_weights is None else found.log_weights[..., 0]
-        return Mixture(found.means[..., 0], found.variances[..., 0], log_weights)
+        return Prediction(found.means[..., 0], found.variances[..., 0], log_weights)
 
     @override
-    def _log_density(self, mixture: Mixture, y: FloatArray) -> FloatArray:
+    def _log_density(self, mixture: Prediction, y: FloatArray) -> FloatArray:
         """Outputs are independent in each network, so the mixture is over products."""
         if not self._several:
             return mixture.log_density(y)
@@ -212,7 +212,7 @@ class MLPRegressor(NetworkEstimator, MixturePredictions):
         """log p(y_n | x_n, all other rows) of each training row, in nats and in units of y."""
         return self._left_out()[1] - self._units.log_scale
 
-    def _left_out(self) -> tuple[Mixture, FloatArray]:
+    def _left_out(self) -> tuple[Prediction, FloatArray]:
         """Predictions of each row from the others and their log densities (N,), standardised units."""
         check_is_fitted(self)
         X, t = self._rows
@@ -228,19 +228,19 @@ class MLPRegressor(NetworkEstimator, MixturePredictions):
         if said := _left_out.doubts(self.pareto_k_, len(states)):
             warnings.warn(said, NumericalWarning, skip_file_prefixes=HERE)
         every = np.broadcast_to(log_weights[:, :, None], mixture.means.shape)
-        return Mixture(mixture.means, mixture.variances, every), logsumexp(densities + log_weights, axis=0)
+        return Prediction(mixture.means, mixture.variances, every), logsumexp(densities + log_weights, axis=0)
 
-    def _left_out_by_the_fit(self) -> Mixture:
+    def _left_out_by_the_fit(self) -> Prediction:
         """The same of an ensemble, or of a most probable network."""
         X, t = self._rows
         if isinstance(self._states, AveragedNetworks):
             mean = self.fit_.held_out
-            return Mixture(mean[None], np.broadcast_to(self._states.noise[0], mean.shape)[None])
+            return Prediction(mean[None], np.broadcast_to(self._states.noise[0], mean.shape)[None])
         inside = self._states.mixture(X, noise=False)
         noise = self._states.noise
         # t̂ = Ht + constant with H = β J A⁻¹ Jᵀ: a row's error without it is larger by 1/(1 − H_ii)
         share = np.maximum(1.0 - inside.variances[0] / noise, LEAST_SHARE)
-        return Mixture((t - (t - inside.means[0]) / share)[None], (noise / share)[None])
+        return Prediction((t - (t - inside.means[0]) / share)[None], (noise / share)[None])
 
     @override
     def __sklearn_tags__(self) -> Any:

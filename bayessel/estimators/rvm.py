@@ -9,13 +9,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_positive, one_of
 from bayessel.basis import radial, scaled_distances
-from bayessel.estimators._door import validated
+from bayessel.estimators._arguments import validated
 from bayessel.estimators._some_functions import SomeFunctionsRegressor, design_of
+from bayessel.fit import Status
 from bayessel.linear import fit_evidence, fit_rvm
 from bayessel.linear.healing import Healing, KernelFeatures
+from bayessel.linear.rvm import SparseFit
 from bayessel.linear.rvm_width import STORED, fit_rvm_width
-from bayessel.linear.sparse import SparseFit
-from bayessel.result import Status
 
 AUGMENTS = ("function", "process")
 PRECISIONS = ("var", "mean", "evidence")

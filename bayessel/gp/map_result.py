@@ -1,10 +1,11 @@
-"""What a fit of the hyperparameters hands back: the point, its evidence, error bars, relevance of the inputs."""
+"""Result of a fit of the hyperparameters: the point, its evidence, error bars, relevance of the inputs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from itertools import compress
+from typing import Any, NamedTuple, override
 
 import numpy as np
 import numpy.typing as npt
@@ -12,17 +13,18 @@ import pandas as pd
 
 from bayessel._check import FloatArray
 from bayessel.covariance import Covariance, Prior
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint
 from bayessel.gp.laplace import covariance_of, hessian_of, log_volume
 from bayessel.gp.loo import leave_one_out
 from bayessel.gp.marginal import Marginal
 from bayessel.gp.predict import Predictor
-from bayessel.result import Status, fingerprint
+from bayessel.prediction import Prediction
 
 #: standard deviations to the ends of a central 95 % interval
 _CENTRAL = 1.959963984540054
 
 
-class Optimum(NamedTuple):
+class MapOptimum(NamedTuple):
     """A local maximum: its θ, log p(t|θ), and the objective there (the first plus the log prior, if there is one)."""
 
     theta: FloatArray
@@ -31,7 +33,7 @@ class Optimum(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class GPFit:
+class GPFit(Fit):
     """A Gaussian process whose hyperparameters were chosen by maximum a posteriori, or by maximum likelihood.
 
     Attributes
@@ -45,14 +47,12 @@ class GPFit:
         Of all parameters; None: maximum likelihood.
     free : (k,) array of bool
         Parameters that were fitted; the others were given.
-    log_evidence : float
-        log p(t|θ), in nats, every constant included (``kind`` "type2").
+    evidence : Evidence
+        log p(t|θ), of kind "type2".
     log_posterior : float
         log p(t|θ) p(θ_free), what was maximised; the log evidence itself without a prior.
-    optima : tuple of Optimum
+    optima : tuple of MapOptimum
         All different local maxima that the starts led to, best first.
-    status, notes
-        The most serious remark, and all of them.
     history : tuple of dict
         One entry per evaluation: rows used, number of the start, objective, what was still expected.
     n_evaluations : int
@@ -66,14 +66,14 @@ class GPFit:
     free: npt.NDArray[np.bool_]
     X: FloatArray = field(repr=False)
     t: FloatArray = field(repr=False)
-    log_evidence: float
+    evidence: Evidence
     log_posterior: float
-    optima: tuple[Optimum, ...] = field(repr=False)
+    optima: tuple[MapOptimum, ...] = field(repr=False)
     status: Status
     notes: tuple[Status, ...]
     history: tuple[dict[str, float], ...] = field(repr=False)
     n_evaluations: int
-    kind: str = "type2"
+    seconds: float
 
     @property
     def n_rows(self) -> int:
@@ -82,8 +82,13 @@ class GPFit:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Name of the data."""
+        """Name of inputs and target."""
         return fingerprint(self.X, self.t)
+
+    @cached_property
+    def target_fingerprint(self) -> str:
+        """Name of the target."""
+        return fingerprint(self.t)
 
     @property
     def noise_std(self) -> float:
@@ -135,14 +140,17 @@ class GPFit:
         return std
 
     @property
-    def model_evidence(self) -> float:
-        """Third-level evidence log p(t), the fitted parameters integrated out by Laplace's approximation.
+    def model_evidence(self) -> Evidence | None:
+        """log p(t), the fitted parameters integrated out by Laplace's approximation; None without a prior.
 
-        Conditional on the parameters that were given. NaN without a prior, or where the fit is not at a peak.
+        Conditional on the parameters that were given. NaN where the fit is not at a peak. Of a bound the kind is
+        "laplace-bound".
         """
         if self.prior is None:
-            return float("nan")
-        return self.log_posterior + log_volume(self._hessian_free)
+            return None
+        kind = "laplace-bound" if self.evidence.kind == "bound" else "laplace"
+        value = self.log_posterior + log_volume(self._hessian_free)
+        return Evidence(value, kind, integrated=tuple(compress(self.names, self.free)))
 
     @property
     def relevance(self) -> pd.DataFrame:
@@ -175,14 +183,12 @@ class GPFit:
     def _predictor(self) -> Predictor:
         return Predictor(self.X, self.t, self.covariance, self.theta)
 
-    def predict(self, Xnew: Any) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of the function (noise not included) at new inputs, (N,) each."""
-        mixture = self._predictor(Xnew, noise=False)
-        return mixture.mean, mixture.variance
+    @override
+    def predict(self, rows: Any) -> Prediction:
+        """Normal distributions of new observations at new inputs (N, m)."""
+        return self._predictor(rows)
 
-    def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
-        """Errors of predicting each row from all others, and the variances of those predictions, noise included.
-
-        Exact, without refitting; the hyperparameters stay those of all rows.
-        """
-        return leave_one_out(self._predictor.factor(0))
+    @override
+    def leave_one_out(self) -> LeaveOneOut:
+        """Each row predicted from all others; exact, without refitting: the hyperparameters stay those of all rows."""
+        return LeaveOneOut.normal(*leave_one_out(self._predictor.factor(0)))

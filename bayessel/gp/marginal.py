@@ -17,10 +17,10 @@ from scipy.linalg import blas, lapack
 from bayessel._check import FloatArray, as_flag, as_float_array, as_matrix, as_target, check_finite, check_magnitude
 from bayessel._numerics import few_threads
 from bayessel.covariance import Covariance, Evaluation
+from bayessel.covariance._arguments import as_covariance
 from bayessel.covariance._base import PANEL
-from bayessel.covariance._door import as_covariance
+from bayessel.fit import Status
 from bayessel.gp._inverse import invert
-from bayessel.result import Status
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 #: up to so many rows the exponentials are kept for the gradient: beyond, making them again costs no more than memory

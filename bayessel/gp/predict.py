@@ -17,7 +17,7 @@ from bayessel._check import FloatArray, as_float_array, as_matrix
 from bayessel.covariance import Covariance
 from bayessel.gp.loo import leave_one_out
 from bayessel.gp.marginal import Factor, Marginal
-from bayessel.gp.mixture import Mixture
+from bayessel.prediction import Prediction
 
 #: bytes of the block of covariances that is worked on
 BLOCK = 8e6
@@ -51,7 +51,7 @@ class Predictor:
                 f"thetas must be states of {self.marginal.size} parameters each, got shape {np.shape(thetas)}"
             )
         self._factors: dict[int, Factor] = {}
-        self._left_out: Mixture | None = None
+        self._left_out: Prediction | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_factors": {}, "_left_out": None}
@@ -71,17 +71,14 @@ class Predictor:
     def __call__(
         self,
         Xnew: Any,
-        noise: bool = True,
         variance: bool = True,
         progress: Callable[[int, int], None] | None = None,
-    ) -> Mixture:
-        """Predictive distributions at new inputs.
+    ) -> Prediction:
+        """Predictive distributions of new observations at new inputs, and of the function there.
 
         Parameters
         ----------
         Xnew : (N, m) array
-        noise
-            Of new observations; False: of the function.
         variance
             False leaves the variances nil, at O(n) operations a test point and state: enough for the mean.
         progress
@@ -92,11 +89,11 @@ class Predictor:
         if new.shape[1] != X.shape[1]:
             raise ValueError(f"Xnew must have the {X.shape[1]} columns of X, got shape {new.shape}")
         means, variances = np.empty((len(self), len(new))), np.zeros((len(self), len(new)))
+        noise = np.array([[covariance.noise(theta, X.shape[1]) if variance else 0.0] for theta in self.thetas])
         rows = max(1, int(BLOCK / (8.0 * len(X))))
         done, total = 0, len(self) * len(new)
         for state, theta in enumerate(self.thetas):
             factor = self.factor(state)
-            r2 = covariance.noise(theta, X.shape[1]) if noise else 0.0
             for begin in range(0, len(new), rows):
                 part = slice(begin, begin + rows)
                 across = covariance.matrix(theta, X, new[part])
@@ -104,14 +101,14 @@ class Predictor:
                 if variance:
                     prior = covariance.diagonal(theta, new[part])
                     # rounding may take more than there is
-                    left = np.maximum(prior - explained(factor.L, across), np.finfo(float).eps * prior)
-                    variances[state, part] = left + r2
+                    left = prior - explained(factor.L, across)
+                    variances[state, part] = np.maximum(left, np.finfo(float).eps * prior)
                 done += across.shape[1]
                 if progress is not None:
                     progress(done, total)
-        return Mixture(means, variances)
+        return Prediction(means, variances + noise, None, variances)
 
-    def leave_one_out(self, progress: Callable[[int, int], None] | None = None) -> Mixture:
+    def leave_one_out(self, progress: Callable[[int, int], None] | None = None) -> Prediction:
         """Predictions of each row from all others at each state: exact there, a mixture with equal weights.
 
         The posterior of the hyperparameters is that of all rows; weights ∝ 1 / density make it that without the row.
@@ -124,7 +121,7 @@ class Predictor:
                 if progress is not None:
                     progress(state + 1, len(self))
             errors, variances = (np.array(part) for part in zip(*rows, strict=True))
-            self._left_out = Mixture(self.marginal.t - errors, variances)
+            self._left_out = Prediction(self.marginal.t - errors, variances)
         return self._left_out
 
 

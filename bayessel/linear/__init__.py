@@ -8,8 +8,8 @@ from bayessel.linear.posterior import Posterior, log_evidence, posterior
 from bayessel.linear.projection import Projection, project
 from bayessel.linear.refinement import loo_residuals
 from bayessel.linear.ridge import RidgeFit, criteria, fit_ridge, reestimate_lambda
+from bayessel.linear.rvm import SparseFit, fit_rvm
 from bayessel.linear.selection import SearchFit, search
-from bayessel.linear.sparse import SparseFit, fit_rvm
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.streaming import fit_evidence_stream
 from bayessel.linear.third_level import model_evidence_quadrature

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_matrix
+from bayessel.fit import fingerprint
 from bayessel.linear.posterior import Posterior
-from bayessel.result import fingerprint
 
 
 class ColumnsFit:

@@ -22,9 +22,9 @@ from scipy.optimize import minimize
 from bayessel._check import FloatArray, as_count, as_flag, as_matrix, as_positive_vector, as_target, one_of
 from bayessel._numerics import few_threads
 from bayessel.basis import KINDS, radial, radial_slope, scaled_distances
+from bayessel.fit import Status, worst
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import LinearFit, fit_evidence
-from bayessel.result import Status, worst
 
 _EPS = float(np.finfo(float).eps)
 #: widths are searched between these multiples of each input's spread

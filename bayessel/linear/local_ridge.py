@@ -16,9 +16,9 @@ import numpy as np
 
 from bayessel._check import FloatArray, as_positive_vector
 from bayessel._numerics import few_threads
+from bayessel.fit import Status
 from bayessel.linear import ridge
 from bayessel.linear.posterior import weigh
-from bayessel.result import Status
 
 #: ratio of the diagonal of R below which every visit takes a QR of its own ...
 FRAGILE = 1e-6

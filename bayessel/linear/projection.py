@@ -24,10 +24,10 @@ import scipy.linalg as sl
 
 from bayessel._check import FloatArray, as_count, as_flag, as_matrix, as_positive, as_target, check_magnitude
 from bayessel._numerics import few_threads
+from bayessel.fit import Status
 from bayessel.linear._columns_fit import in_use
-from bayessel.linear.sparse.columns import BLOCK, Columns, as_columns
-from bayessel.linear.sparse.state import IntArray
-from bayessel.result import Status
+from bayessel.linear.rvm.columns import BLOCK, Columns, as_columns
+from bayessel.linear.rvm.state import IntArray
 
 _EPS = float(np.finfo(float).eps)
 #: entries of a dictionary from which a pass over it may use several BLAS threads

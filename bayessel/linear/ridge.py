@@ -9,11 +9,11 @@ import numpy as np
 
 from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_positive_vector, as_target, one_of
 from bayessel._numerics import local_minima
+from bayessel.fit import Status, worst
 from bayessel.linear._criteria import CRITERIA, curve, from_sums
 from bayessel.linear.posterior import Posterior, check_ratio, weigh
 from bayessel.linear.refinement import loo_residuals, sums
 from bayessel.linear.spectrum import Spectrum, as_spectrum
-from bayessel.result import Status, worst
 
 _EPS = float(np.finfo(float).eps)
 #: A minimum is preferred only if tr P is at least this share of the rows. Where the fit passes through all of them,

@@ -25,8 +25,8 @@ from scipy.spatial import KDTree
 from bayessel._check import FloatArray, as_count, as_flag, as_matrix, as_target, check_magnitude, one_of
 from bayessel._numerics import few_threads
 from bayessel.basis import KINDS, LazyDesign, RBFDictionary, radial, radial_slope, scaled_distances
-from bayessel.linear.sparse import SparseFit, fit_rvm
-from bayessel.result import Status, worst
+from bayessel.fit import Status, worst
+from bayessel.linear.rvm import SparseFit, fit_rvm
 
 #: optima whose evidence differs by more than this many nats are not rivals
 RIVAL = 10.0

@@ -31,10 +31,10 @@ from bayessel._check import (
     check_magnitude,
 )
 from bayessel._numerics import few_threads
+from bayessel.fit import fingerprint
 from bayessel.linear._evidence import log_density
 from bayessel.linear.flat_space import FlatSpace
 from bayessel.linear.moments import Moments
-from bayessel.result import fingerprint
 
 #: a Gram matrix squares the condition number; it is used only while eps * cond(Phi)^2 stays below this
 GRAM_TOLERANCE = 1e-10
@@ -65,7 +65,7 @@ class Spectrum:
     route : str
         'svd', 'qr', 'gram' or 'stream-qr', 'stream-gram': how it was computed.
     fingerprint : str or None
-        Names the target (`bayessel.result.fingerprint`), so that results of different data are not compared.
+        Names the target (`bayessel.fit.fingerprint`), so that results of different data are not compared.
     """
 
     n_rows: int

@@ -19,10 +19,10 @@ from bayessel._check import FloatArray, as_count, as_flag, as_float_array, check
 from bayessel._tables import iter_blocks
 from bayessel.basis import Dictionary
 from bayessel.errors import NumericalWarning
+from bayessel.fit import Status, worst
 from bayessel.linear.moments import Moments
 from bayessel.linear.spectrum import GRAM_TOLERANCE, Spectrum
 from bayessel.linear.type2 import LinearFit, fit_evidence
-from bayessel.result import Status, worst
 
 
 def fit_evidence_stream(

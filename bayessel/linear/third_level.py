@@ -14,8 +14,8 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from bayessel._check import as_count, as_positive
+from bayessel.fit import Status
 from bayessel.linear.spectrum import Spectrum
-from bayessel.result import Status
 
 
 def gaussian_approximation(log_evidence: float, gamma: float, n_free: int) -> float:

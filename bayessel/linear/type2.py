@@ -16,11 +16,11 @@ import numpy as np
 from scipy.optimize import brentq
 
 from bayessel._check import FloatArray, as_count, as_positive, one_of
+from bayessel.fit import Status, worst
 from bayessel.linear.posterior import Posterior
 from bayessel.linear.refinement import sums
 from bayessel.linear.spectrum import Spectrum, as_spectrum
 from bayessel.linear.third_level import gaussian_approximation, model_evidence_quadrature
-from bayessel.result import Status, worst
 
 METHODS = ("profile", "mackay", "em")
 _EPS = float(np.finfo(float).eps)

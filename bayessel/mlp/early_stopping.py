@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_count, as_generator, as_positive
+from bayessel.fit import fingerprint
 from bayessel.mlp.early_stopping_result import EarlyStoppingEnsemble, finish
 from bayessel.mlp.network import Architecture
 from bayessel.mlp.targets import as_data
-from bayessel.result import fingerprint
 
 #: one row of three is held out; a network goes on to so many times its best iteration, and for so many at least
 HELD_OUT, PAST, LEAST_ITERATIONS = 3, 1.5, 250

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayessel._check import FloatArray, as_matrix
+from bayessel.fit import Status, worst
 from bayessel.mlp.network import Architecture, forward
 from bayessel.mlp.targets import link
-from bayessel.result import Status, worst
 
 if TYPE_CHECKING:
     from bayessel.mlp.early_stopping import EarlyStoppingState

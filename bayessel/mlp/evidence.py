@@ -24,11 +24,11 @@ import numpy.typing as npt
 from scipy.special import gammaln
 
 from bayessel._check import FloatArray, as_count, as_generator, as_positive
+from bayessel.fit import Status, fingerprint, worst
 from bayessel.mlp.evidence_result import NetworkEvidenceFit
 from bayessel.mlp.hessian import Found, Problem, bends, newton, peak
 from bayessel.mlp.network import Architecture, default_hidden
 from bayessel.mlp.targets import as_data
-from bayessel.result import Status, fingerprint, worst
 
 #: the Hessian has this many rows at most when hidden units are chosen, and at all
 USUAL_WEIGHTS, MOST_WEIGHTS = 1000, 4000

@@ -9,10 +9,10 @@ import numpy as np
 from scipy.special import logsumexp
 
 from bayessel._check import FloatArray, as_flag, as_matrix
+from bayessel.fit import Status
 from bayessel.mlp.hessian import Point, Problem, jacobian
 from bayessel.mlp.network import Architecture, forward
 from bayessel.mlp.targets import link
-from bayessel.result import Status
 
 
 @dataclass(frozen=True, eq=False)

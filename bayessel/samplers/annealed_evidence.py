@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from bayessel._check import FloatArray
-from bayessel.result import Status
+from bayessel.fit import Status
 
 #: a standard error beyond, in nats, is itself unsure
 LARGEST_ERROR = 0.5

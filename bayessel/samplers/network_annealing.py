@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray, as_count, as_flag, as_generator, as_matrix, as_positive, check_finite, one_of
+from bayessel.fit import Status, fingerprint, worst
 from bayessel.mlp.energy import GAUSSIAN, LOGISTIC, SOFTMAX
 from bayessel.mlp.network import Architecture, hidden_units
 from bayessel.mlp.prior import NetworkPrior, Precisions
 from bayessel.mlp.targets import KINDS, as_data
-from bayessel.result import Status, fingerprint, worst
 from bayessel.samplers.annealed_evidence import LARGEST_ERROR, AnnealedEvidence, log_mean, relative_error
 from bayessel.samplers.annealing import FIRST_STEP, Schedule, backwards, forwards, pilot
 from bayessel.samplers.network_path import NetworkPath, logs_of

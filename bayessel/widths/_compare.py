@@ -10,8 +10,8 @@ import numpy as np
 from bayessel._check import as_count, as_flag, as_positive
 from bayessel.diagnostics._comparison import WidthComparison
 from bayessel.diagnostics._curves import number
-from bayessel.result import fingerprint
-from bayessel.widths import _door
+from bayessel.fit import fingerprint
+from bayessel.widths import _arguments
 from bayessel.widths._grids import check_widths, coarse_to_fine
 from bayessel.widths._ledger import Ledger
 from bayessel.widths._problem import Model, Place, Problem
@@ -111,19 +111,19 @@ def compare_widths(
         raise ValueError(
             f"client must be None: this release compares widths on one machine; got {type(client).__name__}"
         )
-    engine = _door.check_model(model)
-    chosen = _door.check_criteria(model, criteria, held=holdout is not None)
-    kinds = _door.check_kinds(kind)
+    engine = _arguments.check_model(model)
+    chosen = _arguments.check_criteria(model, criteria, held=holdout is not None)
+    kinds = _arguments.check_kinds(kind)
     if model == "gp":
-        _door.check_process(kinds, centers)
-    searched = _door.check_search(search, chosen)
+        _arguments.check_process(kinds, centers)
+    searched = _arguments.check_search(search, chosen)
     grid = check_widths(widths)
     budget, tol = as_count(budget, "budget"), as_positive(tol, "tol")
-    jobs = _door.check_jobs(n_jobs)
-    rng = _door.check_rng(random_state)
-    inputs, t, names, target = _door.check_data(X, y, names, target)
-    inputs, t, held = _door.check_holdout(holdout, inputs, t, rng)
-    centres = _door.check_centers(centers, inputs)
+    jobs = _arguments.check_jobs(n_jobs)
+    rng = _arguments.check_rng(random_state)
+    inputs, t, names, target = _arguments.check_data(X, y, names, target)
+    inputs, t, held = _arguments.check_holdout(holdout, inputs, t, rng)
+    centres = _arguments.check_centers(centers, inputs)
     problem = Problem(inputs, t, centres, as_flag(bias, "bias"), chosen, held, seed=int(rng.integers(2**31)))
     if searched:
         if len(grid) < 2:

@@ -13,10 +13,10 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.diagnostics._criteria import INTERPOLATION, QUADRATURE, UNDETERMINED
-from bayessel.diagnostics._curves import Prediction
+from bayessel.diagnostics._curves import DrawnFit
 from bayessel.errors import NumericalWarning
+from bayessel.fit import Status
 from bayessel.linear import LinearFit, Spectrum, fit_evidence, fit_ridge, loo_residuals, model_evidence_quadrature
-from bayessel.result import Status
 from bayessel.widths._problem import Model, Outcome, Place, Problem, join_notes, put_error
 
 _RIDGE = ("gcv", "loo", "uev", "fpe", "bic")
@@ -58,13 +58,13 @@ def evaluate(problem: Problem, place: Place, starts: Sequence[Any] = (), beaten:
     return Outcome(row, prediction, losses)
 
 
-def _predict(problem: Problem, place: Place, fit: LinearFit) -> Prediction:
+def _predict(problem: Problem, place: Place, fit: LinearFit) -> DrawnFit:
     dictionary = problem.dictionary(place, bias=False)
     mean, std = fit.predict(dictionary.design(problem.X), return_std=True)
     grid = grid_mean = grid_std = problem.grid()
     if len(grid):
         grid_mean, grid_std = fit.predict(dictionary.design(grid), return_std=True)
-    return Prediction(mean, std, grid, grid_mean, grid_std)
+    return DrawnFit(mean, std, grid, grid_mean, grid_std)
 
 
 def _third_level(spectrum: Spectrum, fit: LinearFit) -> tuple[float, set[str]]:

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel._formulas import from_sums, log_normal
+from bayessel._formulas import from_sums
 from bayessel.covariance import Bias, Covariance, Noise, SquaredExponential
 from bayessel.diagnostics._criteria import NO_SIGNAL
-from bayessel.diagnostics._curves import Prediction
+from bayessel.diagnostics._curves import DrawnFit
 from bayessel.errors import NumericalWarning
 from bayessel.gp import GPFit, fit_map
 from bayessel.widths._problem import Model, Outcome, Place, Problem, join_notes, put_error
@@ -64,21 +64,21 @@ def _judge(problem: Problem, fit: GPFit, shift: float, scale: float) -> tuple[di
     values: dict[str, float] = {"evidence": fit.log_evidence + density}
     losses: dict[str, FloatArray] = {}
     beside: dict[str, list[str]] = {note.name: ["fit"] for note in fit.notes if note is not fit.status}
-    errors, variances = fit.leave_one_out()
+    out = fit.leave_one_out()
     r2 = fit.noise_std**2
     # the fit is linear in the targets: what it leaves is r²Q⁻¹t, and the diagonal of Q⁻¹ is one over the variances
-    residuals, trace_p = r2 * errors / variances, float(r2 * (1.0 / variances).sum())
+    residuals, trace_p = r2 * out.errors / out.variances, float(r2 * (1.0 / out.variances).sum())
     values["gcv"] = scale**2 * float(from_sums("gcv", n, float(residuals @ residuals), trace_p))
-    put_error(values, losses, "loo", (scale * errors) ** 2)
-    put_error(values, losses, "elpd-loo", log_normal(errors, variances) - np.log(scale))
+    put_error(values, losses, "loo", (scale * out.errors) ** 2)
+    put_error(values, losses, "elpd-loo", out.log_densities - np.log(scale))
     if "model-evidence" in problem.criteria:
-        third = fit.model_evidence
+        third = _third_level(fit)
         values["model-evidence"] = third + density
         if third <= _without_function(problem, shift, scale) + _TIE:
             beside[NO_SIGNAL] = ["model-evidence"]
     if problem.held is not None:
         X, t = problem.held
-        put_error(values, losses, "holdout", (t - shift - scale * fit.predict(X)[0]) ** 2)
+        put_error(values, losses, "holdout", (t - shift - scale * fit.predict(X).mean) ** 2)
     row: dict[str, Any] = {name: values[name] for name in problem.criteria}
     row |= {"gamma": n - trace_p, "noise_std": scale * fit.noise_std}
     row |= {"signal_std": float(scale * np.exp(0.5 * fit.theta[fit.names.index("log v0")])), "status": fit.status.name}
@@ -90,18 +90,24 @@ def _judge(problem: Problem, fit: GPFit, shift: float, scale: float) -> tuple[di
 def _without_function(problem: Problem, shift: float, scale: float) -> float:
     """Model evidence of a constant and noise, or of noise alone without a bias: the same at every width."""
     covariance = Bias() + Noise() if problem.bias else Noise()
-    return float(fit_map(problem.X, (problem.t - shift) / scale, covariance, starts=1).model_evidence)
+    return _third_level(fit_map(problem.X, (problem.t - shift) / scale, covariance, starts=1))
 
 
-def _predict(problem: Problem, fit: GPFit, shift: float, scale: float) -> Prediction:
+def _third_level(fit: GPFit) -> float:
+    found = fit.model_evidence
+    assert found is not None  # there are priors
+    return float(found)
+
+
+def _predict(problem: Problem, fit: GPFit, shift: float, scale: float) -> DrawnFit:
     def at(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        mean, variance = fit.predict(X)
-        return shift + scale * mean, scale * np.sqrt(variance + fit.noise_std**2)
+        found = fit.predict(X).scaled(shift, scale)
+        return found.mean, found.std
 
     grid = grid_mean = grid_std = problem.grid()
     if len(grid):
         grid_mean, grid_std = at(grid[:, None])
-    return Prediction(*at(problem.X), grid, grid_mean, grid_std)
+    return DrawnFit(*at(problem.X), grid, grid_mean, grid_std)
 
 
 MODEL = Model(

@@ -11,7 +11,7 @@ import pandas as pd
 
 from bayessel._check import FloatArray
 from bayessel.diagnostics._criteria import CRITERIA
-from bayessel.diagnostics._curves import Label, Prediction, preferences, scales, turning_points
+from bayessel.diagnostics._curves import DrawnFit, Label, preferences, scales, turning_points
 from bayessel.widths._problem import Outcome, Place, Problem
 
 #: Numbers kept beside the table at most (40 MB of them): beyond, only the leaders' fits, and no further terms.
@@ -29,7 +29,7 @@ class Ledger:
         self._grids: dict[str, list[float]] = {kind: [] for kind in kinds}
         self.starts: dict[Place, Any] = {}
         self.evidences: dict[Place, float] = {}
-        self._predictions: dict[Place, Prediction] = {}
+        self._predictions: dict[Place, DrawnFit] = {}
         self._losses: dict[Place, dict[str, FloatArray]] = {}
 
     def enter(self, place: Place, outcome: Outcome) -> None:
@@ -84,7 +84,7 @@ class Ledger:
         table = pd.DataFrame([self.rows[place] for place in places], index=index)
         return self._with_errors(table, places)
 
-    def fits(self, table: pd.DataFrame) -> dict[Label, Prediction]:
+    def fits(self, table: pd.DataFrame) -> dict[Label, DrawnFit]:
         """Fits at the places that some criterion prefers, and at the separate optima of the first that has a scale."""
         wanted = set(preferences(table, self.problem.criteria))
         for name in _SCALES_BY:

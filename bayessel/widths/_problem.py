@@ -10,7 +10,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.basis import RBFDictionary
-from bayessel.diagnostics._curves import Prediction
+from bayessel.diagnostics._curves import DrawnFit
 
 #: points along a single input at which fits are drawn
 GRID_POINTS = 400
@@ -70,7 +70,7 @@ class Outcome:
     """
 
     row: dict[str, Any]
-    prediction: Prediction
+    prediction: DrawnFit
     losses: dict[str, FloatArray] = field(default_factory=dict)
     start: Any = None
     log_evidence: float = -np.inf

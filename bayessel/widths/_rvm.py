@@ -13,13 +13,13 @@ from bayessel._check import FloatArray
 from bayessel._formulas import from_sums
 from bayessel.basis import LazyDesign, RBFDictionary
 from bayessel.diagnostics._criteria import CRITERIA, INTERPOLATION, NO_SIGNAL
-from bayessel.diagnostics._curves import Prediction
+from bayessel.diagnostics._curves import DrawnFit
 from bayessel.diagnostics._mdl import mdl_alpha, mdl_w
 from bayessel.diagnostics._prequential import prequential
 from bayessel.errors import NumericalWarning
+from bayessel.fit import Status
 from bayessel.linear import fit_rvm
 from bayessel.linear.ridge import NOISE_SHARE
-from bayessel.result import Status
 from bayessel.widths._problem import Model, Outcome, Place, Problem, join_notes, put_error
 
 #: share of the rows that must be left to the noise: in a fit through every row, whatever the data, log sigma^2 falls,
@@ -135,12 +135,12 @@ def _columns(problem: Problem, place: Place, fit: Any, X: FloatArray) -> FloatAr
     return RBFDictionary(problem.centres[kernels], place.width, kind=place.kind, bias=bias).design(X)
 
 
-def _predict(problem: Problem, place: Place, fit: Any) -> Prediction:
+def _predict(problem: Problem, place: Place, fit: Any) -> DrawnFit:
     mean, std = fit.predict(fit.design, return_std=True)
     grid = grid_mean = grid_std = problem.grid()
     if len(grid):
         grid_mean, grid_std = fit.predict(_columns(problem, place, fit, grid[:, None]), return_std=True)
-    return Prediction(mean, std, grid, grid_mean, grid_std, np.asarray(fit.basis), fit.coef, fit.alpha)
+    return DrawnFit(mean, std, grid, grid_mean, grid_std, np.asarray(fit.basis), fit.coef, fit.alpha)
 
 
 MODEL = Model(

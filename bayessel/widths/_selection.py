@@ -19,13 +19,13 @@ from bayessel._check import FloatArray
 from bayessel._formulas import from_sums
 from bayessel.basis import LazyDesign, RBFDictionary
 from bayessel.diagnostics._criteria import CRITERIA, INTERPOLATION, NO_SIGNAL
-from bayessel.diagnostics._curves import Prediction
+from bayessel.diagnostics._curves import DrawnFit
 from bayessel.diagnostics._mdl import mdl_alpha, mdl_w
 from bayessel.diagnostics._prequential import prequential
 from bayessel.errors import NumericalWarning
+from bayessel.fit import Status, worst
 from bayessel.linear import SearchFit, search
 from bayessel.linear.selection.finish import settle
-from bayessel.result import Status, worst
 from bayessel.widths import _rvm
 from bayessel.widths._problem import Model, Outcome, Place, Problem, join_notes, put_error
 
@@ -134,13 +134,13 @@ def _columns(problem: Problem, place: Place, fit: SearchFit, X: FloatArray) -> F
     return RBFDictionary(problem.centres[fit.basis], place.width, kind=place.kind, bias=False).design(X)
 
 
-def _predict(problem: Problem, place: Place, fit: SearchFit) -> Prediction:
+def _predict(problem: Problem, place: Place, fit: SearchFit) -> DrawnFit:
     mean, std = fit.predict(fit.design, return_std=True)
     grid = grid_mean = grid_std = problem.grid()
     if len(grid):
         grid_mean, grid_std = fit.predict(_columns(problem, place, fit, grid[:, None]), return_std=True)
     alpha = np.full(len(fit.basis), fit.alpha)
-    return Prediction(mean, std, grid, grid_mean, grid_std, np.asarray(fit.basis), fit.coef, alpha)
+    return DrawnFit(mean, std, grid, grid_mean, grid_std, np.asarray(fit.basis), fit.coef, alpha)
 
 
 MODEL = Model(

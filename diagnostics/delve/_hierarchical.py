@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from bayessel._check import FloatArray
-from bayessel.diagnostics.delve._door import as_losses, size_of
+from bayessel.diagnostics.delve._arguments import as_losses, size_of
 from bayessel.diagnostics.delve._mean_posterior import MeanPosterior
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from bayessel.diagnostics.delve._door import as_losses, size_of
+from bayessel.diagnostics.delve._arguments import as_losses, size_of
 
 #: with fewer training sets the quasi-F test finds significance too often for its p-values to be printed
 FEW_SETS = 4

@@ -11,7 +11,7 @@ import numpy as np
 from bayessel._check import FloatArray
 from bayessel.baselines.engines.linear_fit import noise_floor
 from bayessel.baselines.engines.mars import MARSFit, fit_mars
-from bayessel.result import Status
+from bayessel.fit import Status
 
 #: least part of the error out of the bag that counts as noise, wherever the members agree
 LEAST_NOISE = 0.1

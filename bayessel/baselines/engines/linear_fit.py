@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.result import Status
+from bayessel.fit import Status
 
 #: eigenvalues of A = Σxxᵀ below this part of the largest count as zero
 CUTOFF = 1e-6

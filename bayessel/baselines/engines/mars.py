@@ -13,7 +13,7 @@ from bayessel.baselines.engines.backward import effective_number, prune
 from bayessel.baselines.engines.forward import grow
 from bayessel.baselines.engines.hinges import Function, rounded_off, values
 from bayessel.baselines.engines.linear_fit import noise_floor
-from bayessel.result import Status
+from bayessel.fit import Status
 
 
 @dataclass(frozen=True, eq=False)

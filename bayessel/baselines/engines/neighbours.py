@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 
 from bayessel._check import FloatArray
 from bayessel.baselines.engines.linear_fit import noise_floor
-from bayessel.result import Status
+from bayessel.fit import Status
 
 #: squared distances that differ by less are equal
 TOLERANCE = 1e-6

@@ -21,14 +21,14 @@ from bayessel._check import (
     one_of,
 )
 from bayessel._numerics import few_threads
+from bayessel.fit import Status
 from bayessel.linear.forward import stopping
 from bayessel.linear.forward.backward import eliminate
 from bayessel.linear.forward.finish import finish
 from bayessel.linear.forward.growth import Growth
 from bayessel.linear.forward.methods import OrthogonalPenalty, Plain, Regularised
 from bayessel.linear.forward.result import ForwardFit
-from bayessel.linear.sparse.columns import STORE_DOUBLE, Columns, as_columns
-from bayessel.result import Status
+from bayessel.linear.rvm.columns import STORE_DOUBLE, Columns, as_columns
 
 METHODS = ("ols", "rfs", "rols", "backward")
 GAINS = ("error", "cost")

@@ -16,16 +16,16 @@ import scipy.linalg as sl
 
 from bayessel._check import FloatArray
 from bayessel._formulas import from_sums
+from bayessel.fit import Status, worst
 from bayessel.linear._criteria import curve
 from bayessel.linear.forward import stopping
 from bayessel.linear.forward.finish import finish
 from bayessel.linear.forward.result import ForwardFit
 from bayessel.linear.ridge import fit_ridge
-from bayessel.linear.sparse.columns import Columns
-from bayessel.linear.sparse.state import IntArray
+from bayessel.linear.rvm.columns import Columns
+from bayessel.linear.rvm.state import IntArray
 from bayessel.linear.spectrum import Spectrum, offsets
 from bayessel.linear.type2 import fit_evidence
-from bayessel.result import Status, worst
 
 #: columns whose inverse is still kept
 MAX_COLUMNS = 5000

@@ -8,14 +8,14 @@ import numpy as np
 import scipy.linalg as sl
 
 from bayessel._check import FloatArray
+from bayessel.fit import Status, worst
 from bayessel.linear.forward.result import ForwardFit
 from bayessel.linear.posterior import Posterior
+from bayessel.linear.rvm.columns import Columns
+from bayessel.linear.rvm.state import IntArray
 from bayessel.linear.selection.driver import PathPoint
-from bayessel.linear.sparse.columns import Columns
-from bayessel.linear.sparse.state import IntArray
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import fit_evidence
-from bayessel.result import Status, worst
 
 
 def finish(

@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.linear.sparse.columns import BLOCK, Columns
-from bayessel.linear.sparse.state import IntArray
+from bayessel.linear.rvm.columns import BLOCK, Columns
+from bayessel.linear.rvm.state import IntArray
 
 #: share of its last measured value below which the squared length of a candidate has errors that could decide a race
 WORN = 1e-6

@@ -8,13 +8,13 @@ from typing import Any, override
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel.fit import Status
 from bayessel.linear._columns_fit import ColumnsFit
 from bayessel.linear.posterior import Posterior
+from bayessel.linear.rvm.state import IntArray
 from bayessel.linear.selection.driver import PathPoint
-from bayessel.linear.sparse.state import IntArray
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import LinearFit
-from bayessel.result import Status
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from bayessel._formulas import from_sums
+from bayessel.fit import Status
 from bayessel.linear.forward.methods import Plain
 from bayessel.linear.ridge import NOISE_SHARE
 from bayessel.linear.type2 import fit_evidence
-from bayessel.result import Status
 
 #: criteria that follow from two sums, and are in every record of a path
 OF_SUMS = ("gcv", "uev", "fpe", "bic")

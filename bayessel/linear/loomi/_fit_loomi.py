@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_positive_vector, as_target, one_of
+from bayessel.fit import Status, worst
 from bayessel.linear.loomi.result import LOOMIFit
 from bayessel.linear.loomi.terms import SAME, Terms
-from bayessel.linear.sparse.columns import Columns, as_columns
-from bayessel.result import Status, worst
+from bayessel.linear.rvm.columns import Columns, as_columns
 
 #: stages that may pass before J is positive at all
 WITHOUT_INFORMATION = 20
@@ -97,7 +97,7 @@ def fit_loomi(
     penalty = as_positive(penalty, "penalty")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be called with the entry of every stage, got {callback!r}")
-    columns, labels, V = _door(F, y, penalty)
+    columns, labels, V = _checked(F, y, penalty)
     n, p = len(labels), len(V)
     patience, min_size = as_count(patience, "patience"), as_count(min_size, "min_size")
     most = min(n, p) if max_size is None else min(as_count(max_size, "max_size"), n, p)
@@ -161,7 +161,7 @@ def fit_loomi(
     )
 
 
-def _door(F: Any, y: Any, penalty: float) -> tuple[Columns, FloatArray, FloatArray]:
+def _checked(F: Any, y: Any, penalty: float) -> tuple[Columns, FloatArray, FloatArray]:
     """Columns as they come, labels, and a copy of the candidates in rows."""
     columns = as_columns(F if callable(getattr(F, "columns", None)) else as_matrix(F, "F"), "F")
     n, p = columns.shape

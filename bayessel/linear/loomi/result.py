@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray
+from bayessel.fit import Status, fingerprint
 from bayessel.linear._columns_fit import in_use
-from bayessel.result import Status, fingerprint
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,14 +10,14 @@ import numpy as np
 
 from bayessel._check import FOURTH_POWERS, as_count, as_flag, as_target, check_magnitude
 from bayessel._numerics import few_threads
+from bayessel.fit import Status, worst
+from bayessel.linear.rvm.columns import as_columns
 from bayessel.linear.selection.driver import Place, Search
 from bayessel.linear.selection.finish import settle
 from bayessel.linear.selection.objectives import Objective
 from bayessel.linear.selection.result import SearchFit
 from bayessel.linear.selection.state import WorkingModel
 from bayessel.linear.selection.strategies import Oscil, parse
-from bayessel.linear.sparse.columns import as_columns
-from bayessel.result import Status, worst
 
 #: entries of a dictionary from which the passes over it may use several BLAS threads
 SEVERAL_THREADS = 20_000_000

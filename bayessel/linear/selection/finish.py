@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel.fit import Status
 from bayessel.linear.posterior import Posterior
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import fit_evidence
-from bayessel.result import Status
 
 
 def settle(design: FloatArray, t: FloatArray, *, centre: bool = False, lam: float | None = None) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.linear.sparse.columns import Columns
-from bayessel.linear.sparse.state import IntArray
+from bayessel.linear.rvm.columns import Columns
+from bayessel.linear.rvm.state import IntArray
 
 #: squared ratio of mean and spread from which it is so: three digits
 FAR = 1e6

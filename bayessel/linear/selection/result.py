@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel.fit import Status
 from bayessel.linear._columns_fit import ColumnsFit
 from bayessel.linear.posterior import Posterior
+from bayessel.linear.rvm.state import IntArray
 from bayessel.linear.selection.driver import PathPoint
-from bayessel.linear.sparse.state import IntArray
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.third_level import gaussian_approximation, model_evidence_quadrature
-from bayessel.result import Status
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,9 @@
 r"""The model a search works on: an orthonormal basis of its span, and every candidate's coordinates in it.
 
 :math:`\Phi = QR` grows by Gram-Schmidt, done twice, and shrinks by rotations; :math:`B = Q^TF` costs one pass over the
-dictionary per function added, none per function removed, and none for most that come back (see `aside`). What the
-candidates have outside the span, :math:`|f_\perp|^2` and :math:`f_\perp^Tt`, follows by subtraction and is measured
-again where the difference has lost its digits.
+dictionary per function added, none per function removed, and none for most that come back (see
+`removed_directions`). What the candidates have outside the span, :math:`|f_\perp|^2` and :math:`f_\perp^Tt`, follows
+by subtraction and is measured again where the difference has lost its digits.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import scipy.linalg as sl
 from scipy.linalg.lapack import dgesdd
 
 from bayessel._check import FloatArray
-from bayessel.linear.selection.aside import Aside
+from bayessel.linear.rvm.columns import Columns
+from bayessel.linear.rvm.state import IntArray
 from bayessel.linear.selection.level import Small
 from bayessel.linear.selection.offsets import FAR, centred, constant
-from bayessel.linear.sparse.columns import Columns
-from bayessel.linear.sparse.state import IntArray
+from bayessel.linear.selection.removed_directions import RemovedDirections
 
 _EPS = float(np.finfo(float).eps)
 #: share of its length below which a function counts as inside the span of the model: rounding
@@ -75,7 +75,7 @@ class WorkingModel:
         self.size = 0  # functions in use
         self._Qt, self._B = np.empty((0, self.n_rows)), np.empty((0, self.n_columns))
         self._R, self._z = np.empty((0, 0)), np.empty(0)
-        self.aside = Aside(self.n_rows, self.n_columns)
+        self.removed = RemovedDirections(self.n_rows, self.n_columns)
         self.passes = 0
         self._first_pass()
         if centre and self._far_off():
@@ -147,7 +147,7 @@ class WorkingModel:
     def let_go(self) -> None:
         """Free what is as large as the dictionary's sides."""
         self._Qt, self._B = np.empty((0, 0)), np.empty((0, 0))
-        self.aside = Aside(1, 1)
+        self.removed = RemovedDirections(1, 1)
 
     def small(self) -> Small:
         """Return the model in the coordinates of its singular vectors."""
@@ -218,25 +218,25 @@ class WorkingModel:
 
     def _products(self, j: int, q: FloatArray, rho: float) -> tuple[FloatArray, FloatArray, float]:
         """Direction and length of candidate j outside the span, and the direction's products with all candidates."""
-        if not len(self.aside):
+        if not len(self.removed):
             return q, self.project(q[None])[0], rho
-        c, rest = self.aside.coordinates(q)
+        c, rest = self.removed.coordinates(q)
         left = float(np.sqrt(rest @ rest))
         # to its own rounding f lies in what is known: eight times that would show in models of near copies
         if left <= 8.0 * _EPS or left * rho <= _EPS * np.sqrt(self.length2[j]):
             size = float(np.sqrt(c @ c))
             c = c / size
-            q, row = c @ self.aside.rows, c @ self.aside.products
-            self.aside.take(c)
+            q, row = c @ self.removed.rows, c @ self.removed.products
+            self.removed.take(c)
             return q, row, rho * size
         for _ in range(2):  # where little is left, rounding of q is a large part of it
             rest /= np.sqrt(rest @ rest)
             rest = self._centred(rest - (self.Qt @ rest) @ self.Qt)
-            rest -= (self.aside.rows @ rest) @ self.aside.rows
+            rest -= (self.removed.rows @ rest) @ self.removed.rows
         rest /= np.sqrt(rest @ rest)
         product = self.project(rest[None])[0]
-        row = c @ self.aside.products + left * product
-        self.aside.take(np.append(c, left), rest, product)
+        row = c @ self.removed.products + left * product
+        self.removed.take(np.append(c, left), rest, product)
         return q, row, rho
 
     def add(self, j: int, q: FloatArray, h: FloatArray, rho: float) -> FloatArray:
@@ -290,7 +290,7 @@ class WorkingModel:
         self.rss_then = max(self.rss_then, self.rss)
         self.perp2 += row * row
         self.perpt += along * row
-        self.aside.keep(self._Qt[m - 1], row)
+        self.removed.keep(self._Qt[m - 1], row)
         np.maximum(self.known2, self.perp2, out=self.known2)
         self.active.pop(position)
         self.size -= 1
@@ -333,7 +333,7 @@ class WorkingModel:
     def restore(self, then: Snapshot) -> None:
         """Go back to a snapshot."""
         m = len(then.active)
-        self.aside.renew(self.Qt, self.B, then.arrays["Qt"], then.arrays["B"])
+        self.removed.renew(self.Qt, self.B, then.arrays["Qt"], then.arrays["B"])
         self._grow(m)
         self.active, self.size = list(then.active), m
         for name in ("Qt", "B"):

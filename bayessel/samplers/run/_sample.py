@@ -20,9 +20,9 @@ from pymc.step_methods.compound import BlockedStep, CompoundStep
 
 from bayessel._check import as_count, as_flag
 from bayessel.errors import SamplingWarning
-from bayessel.result import fingerprint
+from bayessel.fit import fingerprint
+from bayessel.samplers.run._arguments import as_cores, as_folder, as_model, as_seconds, as_seed, as_steps
 from bayessel.samplers.run.book import Book
-from bayessel.samplers.run.door import as_cores, as_folder, as_model, as_seconds, as_seed, as_steps
 from bayessel.samplers.run.identity import check_same, identity
 from bayessel.samplers.run.kernel import Block, Kernel, Position
 from bayessel.samplers.run.progress import Progress

@@ -1,0 +1,85 @@
+"""What every regressor shares: data at the door, densities of new observations, pickles that know their version."""
+
+from __future__ import annotations
+
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from bayessel._check import FloatArray, as_float_array, check_magnitude
+from bayessel.errors import NumericalWarning, VersionWarning
+from bayessel.fit import Status
+
+#: warnings are about the first line outside these files
+HERE = (str(Path(__file__).parent),)
+
+
+def validated(estimator: Any, *data: Any, **options: Any) -> Any:
+    """scikit-learn's validation; where it lets a bare conversion error through, the remedy is added."""
+    try:
+        return validate_data(estimator, *data, dtype=np.float64, **options)
+    except ValueError as error:
+        text = str(error)
+        if "could not convert" in text:
+            raise ValueError(f"X and y must be numeric: {text}; encode or drop such columns first") from error
+        if "setting an array element" in text:
+            raise ValueError(f"X and y must be rectangular arrays of numbers, rows of one length: {text}") from error
+        raise
+
+
+class Versioned(BaseEstimator):
+    """Base of every estimator: pickles know which version fitted them, and a status that matters is said aloud."""
+
+    status_: Status
+
+    def _warn(self) -> None:
+        """Warn where the status deserves it; the last thing that a fit does."""
+        if self.status_.distrusted:
+            said = f"{self.status_.name}: {self.status_.value}"
+            warnings.warn(said, NumericalWarning, skip_file_prefixes=HERE)
+
+    def _remember_version(self) -> None:
+        self.version_ = version("bayessel")
+
+    def __setstate__(self, state: Any) -> None:
+        """Restore a pickled estimator; a fit made by another version is used with a warning, as scikit-learn does."""
+        super().__setstate__(state)
+        made_by, here = getattr(self, "version_", None), version("bayessel")
+        if made_by is not None and made_by != here:
+            warnings.warn(
+                f"this {type(self).__name__} was fitted by bayessel {made_by} and is loaded by {here}; "
+                "its numbers may mean something else there: fit it again",
+                VersionWarning,
+                stacklevel=2,
+            )
+
+
+class Regressor(RegressorMixin, Versioned):
+    """Base of every regressor: the door, and what a prediction is worth."""
+
+    predict: Any
+    _several_outputs = True
+
+    def _validate(self, X: Any, y: Any, *, reset: bool) -> tuple[FloatArray, FloatArray]:
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        X, y = validated(self, X, y, multi_output=self._several_outputs, y_numeric=True, reset=reset)
+        y = as_float_array(y, "y")
+        check_magnitude(y, "y")
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
+        return np.asarray(X, dtype=np.float64), y
+
+    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
+        """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
+        check_is_fitted(self)
+        _, y = self._validate(X, y, reset=False)
+        mean, std = self.predict(X, return_std=True)  # as it came: a table's columns have names that are checked
+        if y.shape != mean.shape:
+            raise ValueError(f"y must have the shape of the training target, {mean.shape}; got {y.shape}")
+        return np.asarray(-0.5 * np.log(2.0 * np.pi) - np.log(std) - 0.5 * ((y - mean) / std) ** 2)

@@ -1,0 +1,269 @@
+"""The contract of a fit: what every engine returns, whatever it fitted, and readers may rely on.
+
+A fit has a status with advice, an evidence that says what sort of number it is, predictions that are distributions,
+and the predictions of each row from the others. Readers (`bayessel.criteria`, `bayessel.diagnostics`) use this
+contract and nothing else of a fit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayessel._check import FloatArray
+from bayessel._formulas import log_normal
+from bayessel.prediction import ClassPrediction, Prediction
+
+
+class Status(Enum):
+    """How a fit ended; the value is the advice. Ordered from harmless to serious."""
+
+    CONVERGED = "converged"
+    COLLINEAR_SKIPPED = (
+        "some candidate functions are zero, copies of functions in use (which then count as one), or lie to rounding "
+        "in their span, so that nothing could be said of them; very wide or very narrow functions do"
+    )
+    FEW_WELL_DETERMINED = (
+        "fewer than 3 well-determined parameters (or fewer than 3 rows left for the noise): the Gaussian approximation "
+        "of the third-level evidence would be poor, so it was integrated exactly over a range of lambda"
+    )
+    MULTIPLE_OPTIMA = (
+        "several optima of similar worth were found; look at `maxima` (or `optima`) before trusting one of them"
+    )
+    CANDIDATES_USED_UP = (
+        "all candidates together do not come as close as was asked for; offer other functions, or raise tol"
+    )
+    AT_BOUND = "the optimum lies on the edge of the search range; the data do not determine this parameter"
+    INTERPOLATION = (
+        "a better value of the criterion was found at a fit that leaves too few rows to the noise; it is not preferred "
+        "(look at the end of `minima`, or at `starts`), because there the criterion says nothing about new data"
+    )
+    DOUBTFUL_SIGNAL = (
+        "with the precisions integrated out, a model without functions (or with the constant alone) is more probable "
+        "than this one: what was found may be noise"
+    )
+    NO_BETTER_THAN_CONSTANT = (
+        "rows held out of folds fitted anew are not predicted clearly better (by a standard error of the mean log "
+        "density) than by a constant with normal noise: do not rely on these predictions; try other inputs or more rows"
+    )
+    PURE_NOISE = (
+        "the evidence prefers a model without signal: the weights are shrunk to zero; try another width or inputs"
+    )
+    NO_INFORMATION = (
+        "leave-one-out labels say nothing of the true ones, or are worse than chance: this is no classifier; try "
+        "another width, other inputs, or more rows"
+    )
+    ILL_CONDITIONED = (
+        "the ratio beta/alpha is so large that digits are lost (relative error up to 10 eps sqrt(beta/alpha)); look "
+        "for duplicate basis functions, wide kernels or noise-free targets"
+    )
+    NOISE_AT_FLOOR = (
+        "the data are fitted to the precision of the numbers: the noise level is a floor, not an estimate; are the "
+        "targets noise-free, or are there as many functions as rows?"
+    )
+    CONSTANT_TARGET = "the target does not vary: only the bias was fitted and the noise level is a floor"
+    TOO_FEW_ROWS = "too few rows to tell signal from noise: only the prior and the mean speak"
+    STEP_LIMIT = (
+        "the step limit was reached while the objective was still improving; raise max_steps (or max_size), or loosen "
+        "the tolerance"
+    )
+    LOST_DIGITS = (
+        "the sums of squares of this stream lost digits (ill-conditioned columns, means that drift far, or a target "
+        "without noise); pass a callable or a file, so that a second pass is possible, or arithmetic='qr'"
+    )
+    CHAINS_DISAGREE = (
+        "the chains have not mixed (R-hat above 1.05, or fewer than 50 effective draws of a parameter); go on with "
+        "them, or tune for longer: until then treat the predictions as those of a few states"
+    )
+    UNSURE_EVIDENCE = (
+        "the error bar of the evidence is above half a nat, or one run alone has none: it is then itself unsure; take "
+        "more particles, more runs, or more updates at each temperature"
+    )
+    TIME_BUDGET = (
+        "the time budget was over before the run was complete; this is what there is (the mode, if there is no draw "
+        "yet), and it can be gone on with"
+    )
+    INTERRUPTED = "interrupted by the user; this is the best seen until then"
+
+    @property
+    def severity(self) -> int:
+        """Position in the list above; larger is more serious."""
+        return list(Status).index(self)
+
+    @property
+    def distrusted(self) -> bool:
+        """Whether numbers of such a fit deserve a second look; estimators warn of these.
+
+        The others are remarks on the way the fit was found, or tell the user what the user asked for: a time budget, an
+        interruption.
+        """
+        return self not in _REMARKS
+
+
+_REMARKS = frozenset(
+    {
+        Status.CONVERGED,
+        Status.COLLINEAR_SKIPPED,
+        Status.FEW_WELL_DETERMINED,
+        Status.MULTIPLE_OPTIMA,
+        Status.CANDIDATES_USED_UP,
+        Status.AT_BOUND,
+        Status.TIME_BUDGET,
+        Status.INTERRUPTED,
+    }
+)
+
+
+def worst(notes: Iterable[Status]) -> Status:
+    """Return the most serious of several statuses, CONVERGED if there are none."""
+    return max(notes, key=lambda s: s.severity, default=Status.CONVERGED)
+
+
+def fingerprint(*arrays: Any) -> str:
+    """Return 16 hexadecimal digits that name the data: shapes and float64 values, in order."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        values = np.ascontiguousarray(np.asarray(array, dtype=np.float64))
+        digest.update(repr(values.shape).encode())
+        digest.update((values + 0.0).astype("<f8", copy=False).data)  # + 0.0 makes -0.0 and 0.0 one number
+    return digest.hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The log probability of the data under a model, and what sort of number it is.
+
+    Attributes
+    ----------
+    value : float
+        In nats, every constant included.
+    kind : str
+        "type2": at hyperparameters that maximise it; "plug-in": at those that another criterion chose; "bound": a lower
+        bound; "laplace": integrated by Laplace's method ("laplace-bound": of a bound); "third-level": hyperparameters
+        integrated too; "sampled": integrated by Monte Carlo; "exact": integrated in closed form.
+    error : float or None
+        Monte Carlo standard error in nats; None where there is no sampling.
+    maximised, integrated : tuple of str
+        Names of what was maximised over, and of what was integrated out.
+    """
+
+    value: float
+    kind: str
+    error: float | None = None
+    maximised: tuple[str, ...] = ()
+    integrated: tuple[str, ...] = ()
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOneOut:
+    """Each row predicted from all others, at the hyperparameters of all rows.
+
+    Attributes
+    ----------
+    errors : (N,) array
+        Target minus prediction.
+    variances : (N,) array
+        Of the predictions, noise included.
+    log_densities : (N,) array
+        Log predictive density of each row, in nats.
+    """
+
+    errors: FloatArray
+    variances: FloatArray
+    log_densities: FloatArray
+
+    @classmethod
+    def normal(cls, errors: FloatArray, variances: FloatArray) -> LeaveOneOut:
+        """Of predictions that are normal distributions."""
+        return cls(errors, variances, log_normal(errors, variances))
+
+    @property
+    def mean_square(self) -> float:
+        """Mean squared error."""
+        return float(np.mean(self.errors**2))
+
+    @property
+    def log_density(self) -> float:
+        """Sum of the log predictive densities, in nats."""
+        return float(self.log_densities.sum())
+
+
+class Fit(ABC):
+    """Base of every result of an engine: a dataclass that inherits it and has these fields or properties.
+
+    Attributes
+    ----------
+    status, notes : Status, tuple of Status
+        The most serious remark, and all of them.
+    n_rows : int
+        Rows fitted to.
+    fingerprint, target_fingerprint : str
+        Names of the data, inputs (or design) and target together, and of the target alone.
+    evidence : Evidence or None
+        None where the method has none.
+    optima : tuple
+        The local optima found, best first; one entry where only one was looked for.
+    history : tuple of mappings
+        What happened on the way: steps, starts, or evaluations.
+    seconds : float
+        Time by the clock.
+    """
+
+    if TYPE_CHECKING:  # read-only for readers; results have fields or properties of these names
+
+        @property
+        def status(self) -> Status: ...  # noqa: D102
+        @property
+        def notes(self) -> tuple[Status, ...]: ...  # noqa: D102
+        @property
+        def n_rows(self) -> int: ...  # noqa: D102
+        @property
+        def fingerprint(self) -> str: ...  # noqa: D102
+        @property
+        def target_fingerprint(self) -> str: ...  # noqa: D102
+        @property
+        def evidence(self) -> Evidence | None: ...  # noqa: D102
+        @property
+        def optima(self) -> tuple[Any, ...]: ...  # noqa: D102
+        @property
+        def history(self) -> tuple[Mapping[str, Any], ...]: ...  # noqa: D102
+        @property
+        def seconds(self) -> float: ...  # noqa: D102
+
+    @abstractmethod
+    def predict(self, rows: Any) -> Prediction | ClassPrediction:
+        """Predictive distributions of new observations at new rows."""
+
+    @abstractmethod
+    def leave_one_out(self) -> LeaveOneOut:
+        """Each row predicted from all others, without refitting the hyperparameters."""
+
+    @property
+    def log_evidence(self) -> float:
+        """Value of the evidence in nats; NaN where there is none."""
+        return np.nan if self.evidence is None else float(self.evidence.value)
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What to do about every remark, the most serious first."""
+        found = sorted({self.status, *self.notes} - {Status.CONVERGED}, key=lambda note: -note.severity)
+        return tuple(f"{note.name}: {note.value}" for note in found)
+
+    def describe(self) -> str:
+        """Return what was fitted, how it ended and what to do about it, in a few lines for people."""
+        lines = [f"{type(self).__name__} of {self.n_rows} rows, {self.seconds:.2g} s: {self.status.name}"]
+        if self.evidence is not None:
+            error = "" if self.evidence.error is None else f" ± {self.evidence.error:.2g}"
+            lines.append(f"log evidence {self.evidence.value:.2f}{error} nats ({self.evidence.kind})")
+        if len(self.optima) > 1:
+            lines.append(f"{len(self.optima)} local optima")
+        return "\n".join([*lines, *self.advice])

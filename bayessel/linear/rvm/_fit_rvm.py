@@ -1,0 +1,115 @@
+"""The relevance vector machine: precisions of all weights and of the noise, by the evidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayessel._check import FloatArray, as_count, as_positive, as_target, check_magnitude
+from bayessel._numerics import few_threads
+from bayessel.linear.rvm.columns import as_columns
+from bayessel.linear.rvm.finish import finish, polish
+from bayessel.linear.rvm.portfolio import search, search_from
+from bayessel.linear.rvm.problem import Problem
+from bayessel.linear.rvm.result import SparseFit
+
+#: entries of a dictionary from which the products with it may use several BLAS threads
+SEVERAL_THREADS = 100_000_000
+INITS = ("auto", "greedy", "full", "backward")
+
+
+def fit_rvm(
+    Phi: Any,
+    t: Any,
+    *,
+    init: Any = "auto",
+    beta: float | None = None,
+    max_steps: int = 1000,
+    tol: float = 1e-4,
+    restarts: int | None = None,
+) -> SparseFit:
+    r"""Fit a relevance vector machine by type-II maximum likelihood.
+
+    Parameters
+    ----------
+    Phi
+        Dictionary (N, P), float64 or float32, or an object with ``shape`` and ``columns(indices)`` that makes columns
+        when they are looked at (`bayessel.basis.LazyDesign`).
+    t
+        Target (N,).
+    init
+        'auto' tries several starts and keeps the best evidence; 'full', 'greedy', 'backward' name one; a `SparseFit`,
+        or (basis, alpha, beta), is a warm start.
+    beta
+        Noise precision when it is known; learned otherwise.
+    max_steps
+        Largest number of moves of the final search.
+    tol
+        Smallest gain of the evidence, in nats, worth a move.
+    restarts
+        The surface has many optima a few nats apart. After the starts the best model is shaken (functions taken out,
+        the noise held low) and searched again until this many tries in a row bring nothing. Default: a few for small
+        problems, none for large ones; ten or more where the last nats matter more than the time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> Phi = rng.normal(size=(200, 60))
+    >>> fit = fit_rvm(Phi, Phi[:, [3, 50]] @ [2.0, -1.0] + 0.1 * rng.normal(size=200))
+    >>> fit.status.name, {3, 50} <= set(fit.basis.tolist()), fit.n_basis < 30
+    ('CONVERGED', True, True)
+    """
+    columns = as_columns(Phi)
+    target = as_target(t, columns.shape[0]).copy()
+    check_magnitude(target, "t")
+    as_count(max_steps, "max_steps")
+    as_positive(tol, "tol")
+    if restarts is not None:
+        as_count(restarts, "restarts", 0)
+    known = None if beta is None else as_positive(beta, "beta")
+    warm = _warm(init, columns.shape[1])
+    # the search works on small arrays: only where reading the dictionary dominates are several threads worth their wait
+    entries = columns.shape[0] * columns.shape[1]
+    with few_threads(entries if entries > SEVERAL_THREADS else 0):
+        # trial steps in fragile places may overflow: such a state has no finite evidence and is never kept
+        with np.errstate(all="ignore"):
+            problem = Problem.of(columns, target, known)
+            if warm is None:
+                name, state, history, reached = search(problem, init, max_steps, tol, restarts)
+                basis, own = polish(problem, state, history)
+            else:
+                name, start = "warm", problem.state(*warm)
+                state, history = search_from(problem, start, max_steps, tol)
+                reached = {name: state.log_evidence}
+                # a fragile start may be better than the search can see: polished too, and the better one counts
+                ends = [polish(problem, candidate, history) for candidate in (state, start)]
+                basis, own = max(ends, key=lambda end: end[1].log_evidence)
+        return finish(problem, basis, own, history, name, reached)
+
+
+def _warm(init: Any, n_columns: int) -> tuple[Any, FloatArray, float] | None:
+    if isinstance(init, str):
+        if init not in INITS:
+            raise ValueError(
+                f"init must be one of {', '.join(map(repr, INITS))}, a SparseFit, or (basis, alpha, beta); got {init!r}"
+            )
+        return None
+    if isinstance(init, SparseFit):
+        basis, alpha, beta = init.basis, init.alpha, init.beta
+    elif isinstance(init, tuple) and len(init) == 3:
+        basis, alpha, beta = init
+    else:
+        raise TypeError(f"init must be a name, a SparseFit, or (basis, alpha, beta); got {type(init).__name__}")
+    basis = np.asarray(basis)
+    if basis.size == 0:
+        basis = basis.astype(np.intp)
+    if basis.ndim != 1 or basis.dtype.kind not in "iu" or len(set(basis.tolist())) != len(basis):
+        raise ValueError(f"init's basis must be different column numbers, got {basis!r}")
+    if len(basis) and not (0 <= basis.min() and basis.max() < n_columns):
+        raise ValueError(f"init's basis must lie in 0 ... {n_columns - 1}, got {basis.min()} ... {basis.max()}")
+    alpha = np.asarray(alpha, dtype=np.float64)
+    if alpha.shape != basis.shape or not (np.isfinite(alpha).all() and (alpha > 0).all()):
+        raise ValueError("init's alpha must be one positive finite precision per column of its basis")
+    return basis, alpha, as_positive(beta, "init's beta")

@@ -1,0 +1,90 @@
+"""A regression problem in the units of the search: target of unit spread, columns of unit length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayessel._check import FloatArray
+from bayessel.fit import Status
+from bayessel.linear.rvm.columns import Columns
+from bayessel.linear.rvm.forms import choose_form
+from bayessel.linear.rvm.state import Form, IntArray, State
+
+#: the noise is at least this many times the rounding of the largest target
+FLOOR = 4096.0
+_EPS = float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Target, dictionary and what the search may do.
+
+    Attributes
+    ----------
+    columns, t
+        The dictionary and the target as they came.
+    spread
+        Unit of the target.
+    form
+        The dictionary as the search sees it.
+    beta, b
+        Noise precision when it is known, and its log in units of the search.
+    b_max
+        Largest log noise precision.
+    """
+
+    columns: Columns
+    t: FloatArray
+    spread: float
+    form: Form
+    beta: float | None
+    b: float | None
+    b_max: float
+    constant_target: bool
+
+    @classmethod
+    def of(cls, columns: Columns, t: FloatArray, beta: float | None) -> Problem:
+        """Scale the target and choose how to hold the dictionary."""
+        size = float(np.abs(t).max())
+        spread = float(t.std())
+        constant = spread <= 4.0 * _EPS * size * np.sqrt(len(t))
+        unit = (size or 1.0) if constant else spread
+        b = None if beta is None else float(np.log(beta) + 2.0 * np.log(unit))
+        b_max = -2.0 * float(np.log(FLOOR * _EPS * max(size / unit, 1.0)))
+        columns, form = choose_form(columns, t / unit)
+        return cls(columns, t, unit, form, beta, b, b_max if b is None else max(b, b_max), constant)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.t)
+
+    @property
+    def learn_noise(self) -> bool:
+        """Whether the noise level is to be found."""
+        return self.b is None
+
+    @property
+    def shift(self) -> float:
+        """What the log evidence gains when the target goes back to its own units."""
+        return -self.n_rows * float(np.log(self.spread))
+
+    def level(self, noise: float) -> float:
+        """Log noise precision of a variance `noise`, a share of the spread, unless the precision is known."""
+        return min(-float(np.log(noise)), self.b_max) if self.b is None else self.b
+
+    def remarks(self) -> list[Status]:
+        """What is to be said before anything is fitted."""
+        if self.n_rows < 3:
+            return [Status.TOO_FEW_ROWS]
+        return [Status.CONSTANT_TARGET] if self.constant_target else []
+
+    def state(self, basis: IntArray, alpha: FloatArray, beta: float) -> State:
+        """Return a model given in the user's units."""
+        used = self.columns.lengths[basis] > 0.0
+        basis, alpha = basis[used], alpha[used]
+        a = np.log(alpha) - 2.0 * np.log(self.columns.lengths[basis]) + 2.0 * np.log(self.spread)
+        b = min(float(np.log(beta) + 2.0 * np.log(self.spread)), self.b_max) if self.b is None else self.b
+        return self.form.solve(basis, a, b)

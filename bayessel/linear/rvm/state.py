@@ -1,0 +1,114 @@
+r"""A point of the search: which columns are in the model, at which precisions, and what follows from them.
+
+Everything is scaled: columns to unit length, the target to unit spread. With :math:`X = \Phi\,(\beta/A)^{1/2}` and
+:math:`R^TR = I + X^TX`, the scaled posterior covariance is :math:`V = R^{-1}R^{-T}`, so that
+:math:`V_{ij} = (\alpha_i\alpha_j)^{1/2}\Sigma_{ij}`, and :math:`v_i = \alpha_i^{1/2}\mu_i`. In these units the slopes
+of the log evidence are sums of squares: :math:`\partial L/\partial\ln\alpha_i = \tfrac12(1 - V_{ii} - v_i^2)`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bayessel._check import FloatArray
+
+if TYPE_CHECKING:
+    from bayessel.linear.rvm.reestimation import Contest
+
+IntArray = npt.NDArray[np.intp]
+LOG_2PI = float(np.log(2.0 * np.pi))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """Columns `active` at log precisions `a`, noise at log precision `b`.
+
+    Attributes
+    ----------
+    log_evidence : float
+        In scaled units.
+    Ri : (k, k) array
+        Inverse of the upper triangular R.
+    V, v : arrays
+        Scaled covariance and mean of the weights.
+    scale : (k,) array
+        (beta / alpha)^(1/2).
+    w : (k,) array
+        v / beta^(1/2): weights of the scaled columns X.
+    sum_squares : float
+        |t - Phi mu|^2.
+    extra : Any
+        What a form keeps for itself.
+    """
+
+    active: IntArray
+    a: FloatArray
+    b: float
+    log_evidence: float
+    Ri: FloatArray
+    V: FloatArray
+    v: FloatArray
+    scale: FloatArray
+    w: FloatArray
+    sum_squares: float
+    extra: Any = None
+
+    @property
+    def size(self) -> int:
+        """Number of columns in the model."""
+        return len(self.active)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores:
+    r"""What every candidate would do: :math:`S_m = \phi_m^TC^{-1}\phi_m`, :math:`Q_m = \phi_m^TC^{-1}t`.
+
+    `T` (k, P) holds :math:`R^{-T}X^T\phi_m`, from which the couplings :math:`\phi_m^TC^{-1}\phi_j` follow. Where S is
+    so small a share of :math:`\beta\|\phi_m\|^2` that only rounding is left of it, `collinear` is set: such a
+    candidate lies in the span of the model.
+    """
+
+    S: FloatArray
+    Q: FloatArray
+    T: FloatArray
+    collinear: npt.NDArray[np.bool_]
+
+
+class Form(Protocol):
+    """A way to hold the dictionary: as orthogonal coordinates (accurate) or as inner products (cheap)."""
+
+    n_rows: int
+    n_columns: int
+    #: columns that are not zero
+    candidates: IntArray
+    #: largest number of columns that compete at once in a full start
+    heat: int
+
+    def solve(self, active: IntArray, a: FloatArray, b: float) -> State:
+        """Posterior and evidence at given columns and precisions."""
+        ...
+
+    def score(self, state: State) -> Scores:
+        """S and Q of every candidate."""
+        ...
+
+    def prefetch(self, likely: IntArray) -> None:
+        """Be told which candidates may be asked for next, the first of them now."""
+        ...
+
+    def vector(self, m: int) -> FloatArray:
+        """Candidate m as a unit vector, in some coordinates."""
+        ...
+
+    def full_start(self, candidates: IntArray, contest: Contest, b: float | None) -> tuple[IntArray, FloatArray, float]:
+        """Columns and precisions after a contest of all these columns."""
+        ...
+
+
+def log_evidence(n_rows: int, b: float, log_det: float, quad: float) -> float:
+    """-(N log 2 pi - N log beta + log|I + X^T X| + t^T C^-1 t)/2."""
+    return float(-0.5 * (n_rows * LOG_2PI - n_rows * b + log_det + quad))

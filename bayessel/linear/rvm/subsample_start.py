@@ -1,0 +1,59 @@
+"""Find the structure of a tall problem from some of its rows, then go on with all of them.
+
+Which functions are wanted shows in a few thousand rows; what the rest adds is precision, and a few functions more. So
+the contest and the first search see a sample of the rows, and only the last moves are paid for with all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayessel._check import FloatArray
+from bayessel.linear.rvm import starts
+from bayessel.linear.rvm.columns import Columns
+from bayessel.linear.rvm.gram import GramForm
+from bayessel.linear.rvm.local import Search, climb
+from bayessel.linear.rvm.problem import Problem
+from bayessel.linear.rvm.reestimation import Contest
+from bayessel.linear.rvm.state import IntArray, State
+
+#: rows that are looked at first, and the number of rows from which that pays
+ROWS, TALL = 6_000, 15_000
+
+
+def wanted(problem: Problem) -> bool:
+    """Whether the problem is tall enough."""
+    return isinstance(problem.form, GramForm) and problem.columns.shape[0] >= TALL
+
+
+def from_some_rows(problem: Problem, contest: Contest, tol: float) -> State:
+    """Return the model that a sample of the rows suggests, as a start for all of them."""
+    rows = np.sort(np.random.default_rng(0).choice(problem.n_rows, ROWS, replace=False))
+    some = _sample(problem.columns, rows)
+    form = GramForm(some, problem.t[rows] / problem.spread)
+    search = Search(problem.learn_noise, problem.b_max, 300)
+    state = climb(form, starts.full(form, contest, problem.b), search, tol=tol)
+    ratio = some.lengths[state.active] / problem.columns.lengths[state.active]
+    return problem.form.solve(state.active, state.a + 2.0 * np.log(ratio), state.b)
+
+
+def _sample(columns: Columns, rows: IntArray) -> Columns:
+    if isinstance(columns.source, np.ndarray):
+        return Columns(columns.source[rows])
+    return Columns(_Rows(columns.source, rows)).store()
+
+
+class _Rows:
+    """Some rows of columns that are made when they are looked at."""
+
+    def __init__(self, source: Any, rows: IntArray) -> None:
+        self.source, self.kept = source, rows
+        self.shape = (len(rows), source.shape[1])
+
+    def columns(self, indices: IntArray) -> FloatArray:
+        """These columns at the kept rows."""
+        if hasattr(self.source, "rows"):
+            return np.asarray(self.source.rows(self.kept, indices))
+        return np.asarray(self.source.columns(indices))[self.kept]

@@ -1,0 +1,218 @@
+"""What a fitted model says of new rows: a predictive distribution each, normal or a mixture of normals.
+
+One component per state of the hyperparameters: a fit at its best hyperparameters predicts normal distributions, draws
+of them predict mixtures.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import log_ndtr, logsumexp, ndtri
+
+from bayessel._check import FloatArray, as_float_array
+from bayessel._formulas import log_normal
+
+#: quantiles are found to this many component widths
+_CLOSE = 1e-10
+_MOST_STEPS = 200
+#: a component narrower than this, in units of its largest neighbour or of its mean, is taken for that narrow
+_NARROWEST = 1e-150
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Predictive distributions of new observations at N rows: mixtures of S normal distributions.
+
+    Rows may be several axes: (N, K) for K outputs.
+
+    Attributes
+    ----------
+    means, variances : (S, N) array
+        Of the components; the variances are those of observations, noise included.
+    log_weights : (S, N) array or None
+        Logarithms of the weights, each column summing to one; None: all equal.
+    function_variances : (S, N) array or None
+        Variances of the function without the noise; None where they are not known apart.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> there = Prediction.normal(mean=np.array([0.0, 1.0]), variance=np.array([4.0, 1.0]))
+    >>> there.std, there.quantile(0.5)
+    (array([2., 1.]), array([0., 1.]))
+    """
+
+    means: FloatArray
+    variances: FloatArray
+    log_weights: FloatArray | None = None
+    function_variances: FloatArray | None = None
+
+    @classmethod
+    def normal(cls, mean: Any, variance: Any, function_variance: Any = None) -> Self:
+        """Normal distributions, from means (N,), variances of observations, and of the function if known."""
+        mean = np.asarray(mean, dtype=np.float64)
+        variance = np.broadcast_to(np.asarray(variance, dtype=np.float64), mean.shape)
+        if function_variance is not None:
+            function_variance = np.broadcast_to(np.asarray(function_variance, dtype=np.float64), mean.shape)[None]
+        return cls(mean[None], variance[None], None, function_variance)
+
+    @property
+    def _weights(self) -> FloatArray:
+        if self.log_weights is None:
+            return np.full_like(self.means, 1.0 / len(self.means))
+        return np.exp(self.log_weights)
+
+    @property
+    def mean(self) -> FloatArray:
+        """Means, (N,): the best guess under squared loss."""
+        return np.asarray((self._weights * self.means).sum(axis=0))
+
+    @property
+    def variance(self) -> FloatArray:
+        """Variances, (N,): mean of the variances plus variance of the means."""
+        weights = self._weights
+        return np.asarray((weights * (self.variances + (self.means - self.mean) ** 2)).sum(axis=0))
+
+    @property
+    def function(self) -> Prediction:
+        """Predictive distributions of the function itself, without the noise."""
+        if self.function_variances is None:
+            raise ValueError(
+                "the variance of the function is not known apart from the noise in this prediction; ask the fit for "
+                "one that keeps both"
+            )
+        return Prediction(self.means, self.function_variances, self.log_weights, self.function_variances)
+
+    @property
+    def std(self) -> FloatArray:
+        """Standard deviations, (N,)."""
+        return np.sqrt(self.variance)
+
+    @property
+    def median(self) -> FloatArray:
+        """Medians, (N,): the best guess under absolute loss."""
+        return self.quantile(0.5)
+
+    def log_density(self, y: Any) -> FloatArray:
+        """Log density at one value y_n per column, in nats."""
+        # a component without width is a point: it has no density beside itself
+        densities = log_normal(as_float_array(y, "y") - self.means, self.variances)
+        return self._mixed(np.where(self.variances > 0.0, densities, -np.inf))
+
+    def log_cdf(self, y: Any) -> FloatArray:
+        """Log P(Y_n ≤ y_n), accurate in the lower tail."""
+        y = as_float_array(y, "y")
+        return self._log_tail(y, 1.0)
+
+    def _log_weights(self) -> Any:
+        return -np.log(len(self.means)) if self.log_weights is None else self.log_weights
+
+    def _log_tail(self, y: FloatArray, side: float) -> FloatArray:
+        """Log P(Y ≤ y) for side 1, log P(Y ≥ y) for side −1."""
+        return self._mixed(log_ndtr(side * (y - self.means) / self._std()))
+
+    def _mixed(self, logs: FloatArray) -> FloatArray:
+        """Logarithms of weighted sums over the components, from their logarithms."""
+        return np.asarray(logsumexp(logs + self._log_weights(), axis=0))
+
+    def _std(self) -> FloatArray:
+        return np.sqrt(np.maximum(self.variances, _NARROWEST))
+
+    def quantile(self, q: Any) -> FloatArray:
+        """Quantiles at probabilities in (0, 1), computed, not sampled: (N,) for one, (len(q), N) for several."""
+        levels = np.atleast_1d(as_float_array(q, "q"))
+        if levels.ndim != 1 or not ((levels > 0.0) & (levels < 1.0)).all():
+            raise ValueError(f"quantiles must be probabilities between 0 and 1, got {q!r}")
+        each = np.array([self._quantile(float(level)) for level in levels])
+        found = each.reshape(len(levels), *self.means.shape[1:])
+        return found[0] if np.ndim(q) == 0 else found
+
+    def _quantile(self, level: float) -> FloatArray:
+        r"""Newton's method on log F (log (1 − F) in the upper half), kept between bounds that close in.
+
+        A quantile of a mixture lies between the smallest and the largest quantile of its components.
+        """
+        std = self._std()
+        each = self.means + std * ndtri(level)
+        low, high = each.min(axis=0), each.max(axis=0)
+        if len(each) == 1:
+            return np.asarray(low)
+        side, goal = (1.0, np.log(level)) if level <= 0.5 else (-1.0, np.log1p(-level))
+        close = _CLOSE * std.min(axis=0)
+        y = np.clip((self._weights * each).sum(axis=0), low, high)
+        for _ in range(_MOST_STEPS):
+            tail = self._log_tail(y, side)
+            above = side * (tail - goal) > 0.0
+            low, high = np.where(above, low, y), np.where(above, y, high)
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                slope = side * np.exp(self._mixed(log_normal(y - self.means, std**2)) - tail)
+                step = (goal - tail) / slope
+            new = y + step
+            # where Newton leaves the bounds, they are halved; between peaks far apart every point may be the median
+            new = np.where((new > low) & (new < high), new, 0.5 * (low + high))
+            new = np.where(tail == goal, y, new)
+            moved = np.abs(new - y)
+            y = new
+            if np.all((moved <= close) | (moved <= 4.0 * np.spacing(np.abs(y)))):
+                break
+        return np.asarray(y)
+
+    def widened(self) -> Self:
+        """The mixture as the 1996 program widened it for its log densities (Rasmussen 1996, appendix, gp-pred).
+
+        Where the widths of the components together are less than the spread of the central two thirds of their means,
+        the mixture would be a row of separate peaks: every component is then made wider, until they equal it.
+        """
+        count = len(self.means)
+        ordered = np.sort(self.means, axis=0)
+        # the order statistics that the program selects, counted from one
+        spread = ordered[max(count * 5 // 6, 1) - 1] - ordered[max(count // 6, 1) - 1]
+        widths = np.sqrt(self.variances).sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = np.where(widths < spread, (spread / widths) ** 2, 1.0)
+        return replace(self, variances=self.variances * factor)
+
+    def scaled(self, shift: Any, scale: Any) -> Self:
+        """The distributions of shift + scale·Y."""
+        inside = self.function_variances
+        return replace(
+            self,
+            means=shift + scale * self.means,
+            variances=scale**2 * self.variances,
+            function_variances=None if inside is None else scale**2 * inside,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ClassPrediction:
+    """Predictive distributions of labels at N rows.
+
+    Attributes
+    ----------
+    classes : (K,) array
+        The labels.
+    probabilities : (N, K) array
+        Of each label; rows sum to one.
+    """
+
+    classes: Any
+    probabilities: FloatArray
+
+    @property
+    def mean(self) -> FloatArray:
+        """The probabilities: means of the indicators of the labels."""
+        return self.probabilities
+
+    @property
+    def mode(self) -> Any:
+        """The most probable label of each row, (N,)."""
+        return np.asarray(self.classes)[self.probabilities.argmax(axis=1)]
+
+    def log_density(self, y: Any) -> FloatArray:
+        """Log probability of one label per row, in nats; minus infinity of a label that is none of the classes."""
+        hits = np.asarray(y)[:, None] == np.asarray(self.classes)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.where(hits, self.probabilities, 0.0).sum(axis=1)))

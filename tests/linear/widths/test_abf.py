@@ -1,0 +1,193 @@
+"""Widths by evidence: the gradient, irrelevant inputs, and data with two answers."""
+
+import numpy as np
+import pytest
+
+import bayessel as bs
+from bayessel.linear import abf
+from tests.oracles import linear as oracles
+from tests.problems import linear as problems
+
+KINDS = ("gaussian", "multiquadric", "inverse_multiquadric", "cauchy")
+
+
+def dense_profile(log_lam: float, log_widths: np.ndarray, X, centers, t, kind: str, centre: bool) -> float:
+    """max over beta of the dense evidence at one lambda; a free mean leaves the N - 1 directions orthogonal to it."""
+    Phi = oracles.radial(kind, X, centers, np.exp(log_widths))
+    if centre:
+        complement = np.linalg.svd(np.ones((1, len(t))))[2][1:]
+        Phi, t = complement @ Phi, complement @ t
+    return float(oracles.profile(Phi, t, np.exp(log_lam))[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("centre", [False, True])
+@pytest.mark.parametrize("own_centers", [True, False], ids=["centres at the inputs", "six other centres"])
+def test_the_gradient_is_that_of_the_dense_evidence(rng, kind, centre, own_centers):
+    X = rng.uniform(-1, 1, size=(18, 3))
+    t = np.sin(3 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=18)
+    t = t - t.mean() if centre else t
+    centers = X if own_centers else rng.uniform(-1, 1, size=(6, 3))
+    for log_lam in np.log([1e-4, 0.05, 3.0]):
+        theta = np.array([log_lam, *np.log([0.7, 1.2, 3.0])])
+
+        def f(x):
+            return dense_profile(x[0], x[1:], X, centers, t, kind, centre)
+
+        value, d_lam, d_r = abf.profile_gradient(theta[0], theta[1:], X, centers, t, kind=kind, centre=centre)
+        numeric = oracles.central_difference(f, theta, step=2e-3)
+        scale = np.maximum(1.0, np.abs(numeric))
+        np.testing.assert_allclose(np.array([d_lam, *d_r]) / scale, numeric / scale, atol=1e-6)
+        elsewhere = theta + 0.1
+        other, *_ = abf.profile_gradient(elsewhere[0], elsewhere[1:], X, centers, t, kind=kind, centre=centre)
+        np.testing.assert_allclose(other - value, f(elsewhere) - f(theta), rtol=1e-7, atol=1e-8)
+
+
+def test_a_missing_term_of_the_gradient_would_be_seen(rng):
+    """Control: without Phi Sigma in D the width gradient is off by far more than the tolerance."""
+    X = rng.uniform(-1, 1, size=(18, 2))
+    t = np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=18)
+    log_lam, log_r = np.log(0.05), np.log([0.7, 1.2])
+    numeric = oracles.central_difference(
+        lambda x: dense_profile(log_lam, x, X, X, t, "gaussian", False), log_r, step=2e-3
+    )
+    Phi = oracles.radial("gaussian", X, X, np.exp(log_r))
+    mu = oracles.ridge_weights(Phi, t, np.exp(log_lam))
+    beta = len(t) / (t @ np.linalg.solve(np.eye(18) + Phi @ Phi.T / np.exp(log_lam), t))
+    D = beta * np.outer(t - Phi @ mu, mu)
+    half = [np.sum(D * Phi * 2 * (X[:, None, d] - X[None, :, d]) ** 2 / np.exp(2 * log_r[d])) for d in range(2)]
+    assert np.abs(np.array(half) - numeric).max() > 1e-2
+
+
+def separation(seed: int) -> float:
+    """Smallest irrelevant width over the largest relevant one."""
+    X, t = problems.sum_of_sines(seed)
+    widths = abf.fit_abf(X, t).widths
+    return float(widths[4:].min() / widths[:4].max())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_irrelevant_inputs_get_wide(seed):
+    assert separation(seed) >= 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3, 20))
+def test_irrelevant_inputs_get_wide_every_time(seed):
+    assert separation(seed) >= 5
+
+
+def test_without_a_relevance_there_is_no_separation():
+    """Control: when all eight inputs matter alike, no width stands out."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, size=(200, 8))
+    t = np.sin(3 * X).sum(axis=1) + 0.1 * rng.normal(size=200)
+    widths = abf.fit_abf(X, t, n_starts=1).widths
+    assert widths[4:].min() / widths[:4].max() < 2
+
+
+def test_the_fit_is_the_evidence_fit_at_its_widths(rng):
+    X = rng.uniform(-1, 1, size=(40, 2))
+    t = np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=40) + 3.0
+    for centre in (False, True):
+        found = abf.fit_abf(X, t, centre=centre)
+        Phi = oracles.radial("gaussian", X, X, found.widths)
+        exact = oracles.exact_log_evidence(Phi, t, found.fit.alpha, found.fit.beta, centre=centre)
+        assert oracles.relative(found.log_evidence, exact, floor=1.0) < 1e-7  # two ways of rounding the design
+        base = np.log([found.fit.lam, *found.widths])
+        here = dense_profile(base[0], base[1:], X, X, t - t.mean() * centre, "gaussian", centre)
+        for k in range(2):  # no neighbour is better (the second input is irrelevant, its curve is flat)
+            for step in (-0.05, 0.05):
+                moved = base.copy()
+                moved[k] += step
+                there = dense_profile(moved[0], moved[1:], X, X, t - t.mean() * centre, "gaussian", centre)
+                assert there < here + 1e-5
+
+
+TWO_ANSWERS = (16, 84, 144, 146, 207, 364)  # both optima within a nat, a barrier of at least 2 nats between them
+
+
+def profile_over_width(X: np.ndarray, t: np.ndarray, widths: np.ndarray) -> np.ndarray:
+    """Evidence maximised over lambda on a grid, at each width, by the eigenvalues of Phi Phi'."""
+    lam = np.geomspace(1e-10, 1e6, 200)[:, None]
+    best = []
+    for r in widths:
+        Phi = oracles.radial("gaussian", X, X, r)
+        mu, U = np.linalg.eigh(Phi @ Phi.T)
+        K = 1 + np.maximum(mu, 0) / lam
+        q = ((U.T @ t) ** 2 / K).sum(axis=1)
+        n = len(t)
+        best.append(np.max(-0.5 * (n * np.log(2 * np.pi) + np.log(K).sum(axis=1) + n * np.log(q / n) + n)))
+    return np.array(best)
+
+
+@pytest.mark.parametrize("seed", TWO_ANSWERS)
+def test_two_answers_are_both_given(seed):
+    X, t = problems.slow_and_fast_wave(seed)
+    widths = np.geomspace(0.02, 3, 120)
+    curve = profile_over_width(X, t, widths)
+    peaks = oracles.local_optima(curve, +1)
+    assert len(peaks) == 2
+    found = abf.fit_abf(X, t, centre=False)
+    assert found.status is bs.Status.MULTIPLE_OPTIMA or bs.Status.MULTIPLE_OPTIMA in found.notes
+    ours = np.array([o.widths[0] for o in found.optima])
+    heights = np.array([o.log_evidence for o in found.optima])
+    for peak in peaks:
+        k = int(np.abs(np.log(ours / widths[peak])).argmin())
+        np.testing.assert_allclose(ours[k], widths[peak], rtol=0.1)
+        np.testing.assert_allclose(heights[k], curve[peak], atol=0.02)
+    assert list(heights) == sorted(heights, reverse=True)
+    assert found.log_evidence >= curve.max() - 1e-3
+
+
+def test_one_answer_is_not_called_several():
+    rng = np.random.default_rng(11)
+    X = np.linspace(-2, 2, 40)[:, None]
+    t = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=40)
+    found = abf.fit_abf(X, t)
+    assert len(found.optima) == 1
+    assert bs.Status.MULTIPLE_OPTIMA not in found.notes
+
+
+def test_one_shared_width(rng):
+    X = rng.uniform(-1, 1, size=(50, 2))
+    t = np.sin(3 * X[:, 0]) * np.cos(3 * X[:, 1]) + 0.1 * rng.normal(size=50)
+    shared, own = abf.fit_abf(X, t, shared=True), abf.fit_abf(X, t)
+    assert own.log_evidence >= shared.log_evidence - 1e-6
+    assert len(np.unique(shared.widths)) == 1
+
+
+def test_units_of_the_inputs_do_not_matter(rng):
+    X = rng.uniform(-1, 1, size=(50, 2))
+    t = np.sin(3 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=50)
+    units = np.array([1e-3, 1e4])
+    one, other = abf.fit_abf(X, t), abf.fit_abf(X * units + [5.0, -1e5], 7.0 * t)
+    np.testing.assert_allclose(other.widths, one.widths * units, rtol=1e-2)
+    np.testing.assert_allclose(other.log_evidence, one.log_evidence - 50 * np.log(7.0), atol=1e-3)
+
+
+@pytest.mark.parametrize("case", ["constant input", "constant target", "two rows", "one row", "duplicate rows"])
+def test_degenerate_data_get_widths_and_a_status(rng, case):
+    X, t = rng.uniform(-1, 1, size=(20, 2)), rng.normal(size=20)
+    if case == "constant input":
+        X[:, 1] = 3.0
+    elif case == "constant target":
+        t = np.full(20, 2.0)
+    elif case == "duplicate rows":
+        X[10:] = X[:10]
+    else:
+        n = 2 if case == "two rows" else 1
+        X, t = X[:n], t[:n]
+    found = abf.fit_abf(X, t)
+    assert np.all(found.widths > 0)
+    assert np.isfinite(found.widths).all()
+    assert np.isfinite(found.log_evidence)
+    assert isinstance(found.status, bs.Status)
+
+
+@pytest.mark.parametrize("seed", [21, 37, 72, 76, 139, 184, 230, 258, 287, 294, 327, 341, 348])
+def test_one_width_is_the_best_of_a_scan(seed):
+    """With a single width there is no excuse: the highest point of a dense scan must be reached."""
+    X, t = problems.slow_and_fast_wave(seed)
+    curve = profile_over_width(X, t, np.geomspace(0.02, 3, 120))
+    assert abf.fit_abf(X, t, centre=False).log_evidence >= curve.max() - 1e-3

@@ -1,0 +1,1 @@
+"""Slow, dense or exact answers that the tests compare every fast path with."""

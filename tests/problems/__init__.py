@@ -1,0 +1,1 @@
+"""Data sets, models and fits that tests of several packages share."""

@@ -1,0 +1,73 @@
+"""A comparison of widths and its file: the same again."""
+
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+
+import bayessel as bs
+from bayessel.diagnostics import WidthComparison
+from bayessel.fit import fingerprint
+from tests.problems.widths import many_widths
+
+
+@pytest.fixture(scope="module")
+def wide():
+    return many_widths()
+
+
+def test_file_gives_back_the_comparison(wide, tmp_path):
+    path = wide.to_netcdf(tmp_path / "result.nc")
+    back = WidthComparison.from_netcdf(path)
+    pd.testing.assert_frame_equal(back.table, wide.table)
+    for name in ("criteria", "names", "target", "model", "kinds", "bias", "held", "planned", "searched", "interrupted",
+                 "fingerprint", "created", "versions"):  # fmt: skip
+        assert getattr(back, name) == getattr(wide, name), name
+    assert_array_equal(back.X, wide.X)
+    assert_array_equal(back.y, wide.y)
+    assert_array_equal(back.centers, wide.centers)
+    assert fingerprint(back.X, back.y) == back.fingerprint
+    assert list(back.fits) == list(wide.fits)
+    for r, fit in wide.fits.items():
+        for part in ("mean", "std", "grid", "grid_mean", "grid_std"):
+            assert_array_equal(getattr(back.fits[r], part), getattr(fit, part))
+    assert [back.best(name) for name in back.criteria] == [wide.best(name) for name in wide.criteria]
+    assert back.optima("uev") == wide.optima("uev")
+    assert back.verdict() == wide.verdict()
+    assert len(back.plot().axes) == len(wide.plot().axes)
+    back.plot_fit(back.best("loo"))
+    assert back.to_html(tmp_path / "back.html").read_text() == wide.to_html(tmp_path / "wide.html").read_text()
+
+
+def test_file_is_a_data_tree_for_arviz(wide, tmp_path):
+    import arviz
+
+    tree = arviz.from_netcdf(wide.to_netcdf(tmp_path / "result.nc"))
+    assert {"/comparison", "/observed_data", "/predictions"} <= set(tree.groups)
+    assert tree["comparison"]["evidence"].dims == ("width",)
+    assert_array_equal(tree["comparison"]["gcv"], wide.table["gcv"])
+    assert float(tree["comparison"]["evidence"].idxmax("width")) == wide.best("evidence")
+    assert tree.attrs["creation_library"] == "bayessel"
+
+
+def test_several_inputs_and_no_finite_fit_survive_the_file(rng, tmp_path):
+    X, y = rng.normal(size=(20, 3)), rng.normal(size=20)
+    found = bs.compare_widths(X, y, [0.5, 2.0], names=["a", "b", "ü"], criteria="loo", progressbar=False)
+    back = WidthComparison.from_netcdf(found.to_netcdf(tmp_path / "r.nc"))
+    assert back.names == ("a", "b", "ü")
+    assert len(back.fits[back.best("loo")].grid) == 0
+    pd.testing.assert_frame_equal(back.table, found.table)
+
+
+def test_other_files_are_refused(tmp_path):
+    import xarray as xr
+
+    with pytest.raises(ValueError, match="no file"):
+        WidthComparison.from_netcdf(tmp_path / "none.nc")
+    (tmp_path / "text.nc").write_text("no NetCDF")
+    with pytest.raises(ValueError, match="cannot be read as NetCDF"):
+        WidthComparison.from_netcdf(tmp_path / "text.nc")
+    xr.DataTree.from_dict({"/posterior": xr.Dataset({"w": ("k", [1.0])})}).to_netcdf(
+        tmp_path / "o.nc", engine="h5netcdf"
+    )
+    with pytest.raises(ValueError, match="no width comparison"):
+        WidthComparison.from_netcdf(tmp_path / "o.nc")
