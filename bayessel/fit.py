@@ -33,16 +33,14 @@ class Status(Enum):
         "fewer than 3 well-determined parameters (or fewer than 3 rows left for the noise): the Gaussian approximation "
         "of the third-level evidence would be poor, so it was integrated exactly over a range of lambda"
     )
-    MULTIPLE_OPTIMA = (
-        "several optima of similar worth were found; look at `maxima` (or `optima`) before trusting one of them"
-    )
+    MULTIPLE_OPTIMA = "several optima of similar worth were found; look at `optima` before trusting one of them"
     CANDIDATES_USED_UP = (
         "all candidates together do not come as close as was asked for; offer other functions, or raise tol"
     )
     AT_BOUND = "the optimum lies on the edge of the search range; the data do not determine this parameter"
     INTERPOLATION = (
         "a better value of the criterion was found at a fit that leaves too few rows to the noise; it is not preferred "
-        "(look at the end of `minima`, or at `starts`), because there the criterion says nothing about new data"
+        "(look at the end of `optima`, or at `starts`), because there the criterion says nothing about new data"
     )
     DOUBTFUL_SIGNAL = (
         "with the precisions integrated out, a model without functions (or with the constant alone) is more probable "

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel._formulas import from_sums
+from bayessel.criteria import from_sums
 from bayessel.diagnostics._bridge import bridge_sampling
 from bayessel.fit import Status
 

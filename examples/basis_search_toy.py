@@ -66,7 +66,7 @@ def fits(seed, quick=False):
         short = "oscil(1)" if quick and strategy == "oscil(5)" else strategy
         fit = bs.linear.search(F, t, short, within=0.0)  # the strategy's own; `smallest` looks for what is near it
         columns = list(fit.path[smallest(fit)].basis)
-        near = error(bs.linear.fit_evidence(F[:, columns], t).predict(new[:, columns]))
+        near = error(bs.linear.fit_evidence(F[:, columns], t).predict(new[:, columns]).mean)
         note(name, fit.n_basis, fit.model_evidence, fit.predict(new), fit, near)
     rvm = bs.linear.fit_rvm(F, t)
     note("RVM", rvm.n_basis, np.nan, rvm.predict(new), rvm)

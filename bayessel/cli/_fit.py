@@ -130,7 +130,7 @@ def _sentences(estimator: Any, caught: list[warnings.WarningMessage]) -> list[st
 def _numbers(estimator: Any, y: FloatArray, errors: FloatArray, variances: FloatArray) -> dict[str, str]:
     """What is said of every fit; losses of rows that were left out, one at a time."""
     from bayessel._formulas import log_normal
-    from bayessel.diagnostics._curves import number
+    from bayessel._text import number
 
     found = {}
     if kind := getattr(estimator, "kind_", "type2"):
@@ -162,7 +162,7 @@ def _show(console: Console, facts: str, numbers: dict[str, str], relevance: Any)
     from rich import box
     from rich.table import Table
 
-    from bayessel.diagnostics._curves import number
+    from bayessel._text import number
 
     console.print(f"{facts}.\n")
     table = Table(box=box.SIMPLE_HEAD, show_header=False, padding=(0, 1), show_edge=False)
@@ -201,7 +201,7 @@ def _write(
     import joblib
     import xarray as xr
 
-    from bayessel.diagnostics._fit_report import fit_report, plot_left_out, plot_relevance
+    from bayessel.pages import fit_report, plot_left_out, plot_relevance
 
     relevance = _relevance(estimator)
     figures = [(plot_left_out(y, errors, variances, arguments.target), "rows over their predictions from the others")]

@@ -12,8 +12,9 @@ from bayessel._check import FloatArray, as_matrix, as_positive_vector, one_of
 from bayessel.basis import KINDS, RBFDictionary
 from bayessel.estimators._arguments import Regressor, validated
 from bayessel.estimators.found_width import Engine, FoundWidth, find_width
-from bayessel.fit import Status, fingerprint, worst
+from bayessel.fit import LeaveOneOut, Status, fingerprint, worst
 from bayessel.linear import LinearFit, RidgeFit, RidgeState, Spectrum
+from bayessel.linear.posterior import from_complement
 
 #: one kernel per row beyond this would need more than 3 GB for the design alone
 MAX_OWN_CENTRES = 20_000
@@ -166,10 +167,11 @@ class RBFRegressor(RadialRegressor):
         return mean, (np.column_stack(columns) if mean.ndim == 2 else columns[0])
 
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
-        r"""Errors of each training row predicted from all others, and the variances of those predictions.
+        """Errors of each training row predicted from all others at the fitted precisions, and their variances."""
+        found = self._left_out()
+        return found.errors, found.variances
 
-        Exact at the fitted precisions, without refitting; the noise is included in the variances.
-        """
+    def _left_out(self) -> LeaveOneOut:
         check_is_fitted(self)
         if self._rows is None:
             raise ValueError("leave_one_out works with one output; fit one estimator per output")
@@ -178,9 +180,7 @@ class RBFRegressor(RadialRegressor):
         X, y = self._rows
         mean, std = self.predict(X, return_std=True)
         left = 2.0 - self.beta_ * std**2  # P_ii = 1 - beta phi' Sigma phi, and std^2 = phi' Sigma phi + 1 / beta
-        with np.errstate(divide="ignore", invalid="ignore"):
-            seen = left > 0.0
-            return np.where(seen, (y - mean) / left, np.inf), np.where(seen, 1.0 / (self.beta_ * left), np.inf)
+        return from_complement(y - mean, left, self.beta_)
 
     @property
     def fingerprint_(self) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray, one_of
+from bayessel.criteria import OF_RIDGE
 from bayessel.estimators._rbf import RBFRegressor
 from bayessel.linear import RidgeFit, Spectrum, fit_ridge, log_evidence
-from bayessel.linear._criteria import CRITERIA
 
 
 class RidgeRBFRegressor(RBFRegressor):
@@ -76,7 +76,7 @@ class RidgeRBFRegressor(RBFRegressor):
 
     def _choose_width(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         one_of(self.penalty, "penalty", ("global", "local"))
-        one_of(self.criterion, "criterion", CRITERIA)
+        one_of(self.criterion, "criterion", OF_RIDGE)
         if isinstance(self.width, str):
             raise TypeError(f"width must be None, a positive number or one per input, got {self.width!r}")
         if self.width is None:

@@ -59,7 +59,8 @@ class ColumnsFit:
 
         The variances are those of the predictions, noise included.
         """
-        return self.posterior.leave_one_out()
+        found = self.posterior.leave_one_out()
+        return found.errors, found.variances
 
     @property
     def loo_residuals(self) -> FloatArray:

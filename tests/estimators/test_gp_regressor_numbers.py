@@ -10,9 +10,9 @@ from sklearn.base import clone
 
 import bayessel as bs
 from bayessel.covariance import Bias, Linear, Noise, SquaredExponential, Standard
-from bayessel.diagnostics._fit_report import plot_relevance
 from bayessel.estimators import _bar, _process
 from bayessel.fit import fingerprint
+from bayessel.pages import plot_relevance
 from bayessel.prediction import Prediction
 from tests.problems.gp import NEW, G, dense, robust, short_run, wave
 

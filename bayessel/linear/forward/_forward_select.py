@@ -21,6 +21,7 @@ from bayessel._check import (
     one_of,
 )
 from bayessel._numerics import few_threads
+from bayessel.criteria import OF_SUMS
 from bayessel.fit import Status
 from bayessel.linear.forward import stopping
 from bayessel.linear.forward.backward import eliminate
@@ -161,7 +162,7 @@ class _Settings:
         max_condition: float | None,
     ) -> None:
         self.method, self.stop, self.centre, self.gain, self.lam = method, stop, centre, gain, lam
-        self.reestimate = None if not reestimate else stop if stop in stopping.OF_SUMS else "gcv"
+        self.reestimate = None if not reestimate else stop if stop in OF_SUMS else "gcv"
         self.max_size = max_size
         self.max_condition = MAX_CONDITION if max_condition is None else max_condition
         self.singular = SINGULAR if max_condition is None else np.inf
