@@ -13,6 +13,7 @@ from bayessel._check import FloatArray
 from bayessel.cli import _fit_models as models
 from bayessel.cli import _words as words
 from bayessel.cli._fit_models import COVARIANCES
+from bayessel.fit import LeaveOneOut
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -111,7 +112,8 @@ def _relevance(estimator: Any) -> Any:
 
 
 def _left_out(estimator: Any) -> tuple[FloatArray, FloatArray]:
-    errors, variances = (estimator if hasattr(estimator, "leave_one_out") else estimator.fit_).leave_one_out()
+    found = (estimator if hasattr(estimator, "leave_one_out") else estimator.fit_).leave_one_out()
+    errors, variances = (found.errors, found.variances) if isinstance(found, LeaveOneOut) else found
     return errors, variances
 
 

@@ -18,7 +18,6 @@ from bayessel.estimators._arguments import Versioned, validated
 from bayessel.estimators._rbf import MAX_OWN_CENTRES, Radial
 from bayessel.estimators.found_width import robust_spread
 from bayessel.fit import Status, fingerprint, worst
-from bayessel.linear.class_probability import ClassProbability
 from bayessel.linear.loomi import LOOMIFit, fit_loomi
 
 #: widths that 'auto' compares
@@ -251,7 +250,7 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
         for row, fit in zip(coef, fits, strict=True):
             row[np.searchsorted(self.basis_, fit.basis)] = fit.coef
         self.coef_ = coef[0] if len(fits) == 1 else coef
-        self.calibration_ = [ClassProbability(fit.design, fit.loo_output, fit.target, fit.weights) for fit in fits]
+        self.calibration_ = [fit.calibration for fit in fits]
         self.mutual_information_ = float(sum(fit.mutual_information for fit in fits))
         if len(fits) == 1:
             self.loo_error_ = fits[0].loo_error

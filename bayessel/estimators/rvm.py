@@ -72,7 +72,7 @@ class RVMRegressor(SomeFunctionsRegressor):
         How the fit ended, with advice.
     history_ : list of dict
         The steps of the winning start.
-    fit_ : SparseFit
+    fit_ : RVMFit
         Everything the engine returned; `fit_.leave_one_out()` and `fit_.covariance` among it.
     optima_ : tuple
         With 'fit' or 'ard': the widths that competed.
@@ -160,12 +160,11 @@ class RVMRegressor(SomeFunctionsRegressor):
         """
         check_is_fitted(self)
         X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
-        design = self._in_use(X)
         kind = self._augment(self.augment if augment is None else augment)
         if kind is None:
-            return self.fit_.predict(design, return_std) if self.n_basis_ else self._nothing(len(X), return_std)
+            return self._predicted(X, return_std)
         ready = self._healing if self._healing is not None and self._healing[0] == kind else (kind, self._healed(kind))
-        mean, variance = ready[1].predict(X, design)
+        mean, variance = ready[1].predict(X, self._in_use(X))
         return (mean, np.sqrt(variance + 1.0 / self.beta_)) if return_std else mean
 
     def to_pymc(self, columns: str = "used", prior: str = "gamma", collapsed: bool = False) -> Any:
@@ -188,10 +187,6 @@ class RVMRegressor(SomeFunctionsRegressor):
         if columns == "all":
             return rvm(self.dictionary_.design(self._inputs), self.fit_.target, prior, collapsed, names=names)
         return rvm(self.fit_.design, self.fit_.target, prior, collapsed, names=[names[i] for i in self.basis_])
-
-    def _nothing(self, n: int, return_std: bool) -> Any:
-        """Prediction of a fit that kept no function."""
-        return (np.zeros(n), np.full(n, self.noise_std_)) if return_std else np.zeros(n)
 
     # ---- healing
 

@@ -27,7 +27,7 @@ from bayessel._check import FloatArray, as_count, as_flag, as_matrix, as_target,
 from bayessel._numerics import few_threads
 from bayessel.basis import KINDS, LazyDesign, RBFDictionary, radial, radial_slope, scaled_distances
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
-from bayessel.linear.rvm import SparseFit, fit_rvm
+from bayessel.linear.rvm import RVMFit, fit_rvm
 from bayessel.policy import NOISE_SHARE_OF_EVIDENCES, RIVAL_NATS, leaves_noise
 from bayessel.prediction import Prediction
 
@@ -59,7 +59,7 @@ class RVMWidthFit(Fit):
     ----------
     widths : (1,) or (D,) array
         r of all inputs, or of each; far larger than the range of an input means that it is irrelevant.
-    fit : SparseFit
+    fit : RVMFit
         The fit at these widths.
     dictionary : RBFDictionary
         The functions at these widths.
@@ -72,7 +72,7 @@ class RVMWidthFit(Fit):
     """
 
     widths: FloatArray
-    fit: SparseFit = field(repr=False)
+    fit: RVMFit = field(repr=False)
     dictionary: RBFDictionary = field(repr=False)
     optima: tuple[RVMOptimum, ...]
     history: tuple[dict[str, float], ...] = field(repr=False)
@@ -86,13 +86,11 @@ class RVMWidthFit(Fit):
 
     def predict(self, rows: Any) -> Prediction:
         """Predictive distributions at new inputs (N, D), widths taken as known."""
-        design = self.dictionary.design(rows)
-        mean, std = self.fit.predict(design, return_std=True)
-        return Prediction.normal(mean, std**2, std**2 - 1.0 / self.fit.beta)
+        return self.fit.predict(self.dictionary.design(rows))
 
     def leave_one_out(self) -> LeaveOneOut:
         """Each row predicted from all others at these widths, columns and precisions."""
-        return self.fit.posterior.leave_one_out()
+        return self.fit.leave_one_out()
 
 
 def width_gradient(
@@ -255,7 +253,7 @@ def _search(problem: _Problem, n_scan: int, n_starts: int) -> RVMWidthFit:
 class _End:
     """A place in the search and the fit there."""
 
-    def __init__(self, u: FloatArray, fit: SparseFit) -> None:
+    def __init__(self, u: FloatArray, fit: RVMFit) -> None:
         self.u, self.fit, self.value = u, fit, fit.log_evidence
         # a function for almost every row explains anything, and its evidence is that of the rows one by one
         self.sound = leaves_noise(fit.n_rows, fit.gamma, NOISE_SHARE_OF_EVIDENCES)
@@ -357,7 +355,7 @@ class _Problem:
                 break
         return _End(u, fit)
 
-    def _ascend(self, u: FloatArray, fit: SparseFit) -> tuple[FloatArray | None, FloatArray, float]:
+    def _ascend(self, u: FloatArray, fit: RVMFit) -> tuple[FloatArray | None, FloatArray, float]:
         """Quasi-Newton ascent with the columns of `fit` held; None when there is no kernel to widen."""
         kernels = fit.basis[fit.basis < len(self.centers)]
         if not len(kernels):

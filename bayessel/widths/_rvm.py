@@ -104,7 +104,7 @@ def _judge(
         beside[NO_SIGNAL] = none
     if problem.held is not None:
         X, t = problem.held
-        mean = fit.predict(_columns(problem, place, fit, X))
+        mean = fit.mean(_columns(problem, place, fit, X))
         put_error(values, losses, HOLDOUT.name, (t - mean) ** 2)
     if PREQUENTIAL.name in problem.criteria:
         # the same orders at every width, so that differences are not blurred by them
@@ -138,10 +138,9 @@ def _without_functions(problem: WidthProblem, fit: Any) -> Any:
 
 def _left_out(name: str, fit: Any) -> FloatArray:
     """Return the squared errors, or the log densities, of the rows given all others; not finite where none are left."""
-    error, variance = fit.loo_residuals, fit.loo_variances
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        squares = error**2
-        return np.asarray(squares if name == LOO.name else -0.5 * (np.log(2 * np.pi * variance) + squares / variance))
+        left_out = fit.leave_one_out()
+        return np.asarray(left_out.errors**2 if name == LOO.name else left_out.log_densities)
 
 
 def _columns(problem: WidthProblem, place: Candidate, fit: Any, X: FloatArray) -> FloatArray:
@@ -154,11 +153,12 @@ def _columns(problem: WidthProblem, place: Candidate, fit: Any, X: FloatArray) -
 
 
 def _predict(problem: WidthProblem, place: Candidate, fit: Any) -> DrawnFit:
-    mean, std = fit.predict(fit.design, return_std=True)
+    seen = fit.predict(fit.design)
     grid = grid_mean = grid_std = problem.grid()
     if len(grid):
-        grid_mean, grid_std = fit.predict(_columns(problem, place, fit, grid[:, None]), return_std=True)
-    return DrawnFit(mean, std, grid, grid_mean, grid_std, np.asarray(fit.basis), fit.coef, fit.alpha)
+        there = fit.predict(_columns(problem, place, fit, grid[:, None]))
+        grid_mean, grid_std = there.mean, there.std
+    return DrawnFit(seen.mean, seen.std, grid, grid_mean, grid_std, np.asarray(fit.basis), fit.coef, fit.alpha)
 
 
 MODEL = WidthModel(

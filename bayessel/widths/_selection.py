@@ -37,6 +37,7 @@ from bayessel.diagnostics import mdl_alpha, mdl_w, prequential
 from bayessel.errors import NumericalWarning
 from bayessel.fit import Status, worst
 from bayessel.linear import SearchFit, search
+from bayessel.linear.selection import ColumnChoice
 from bayessel.linear.selection.finish import settle
 from bayessel.policy import FLAT_NATS, TIE_NATS
 from bayessel.widths import _rvm
@@ -90,7 +91,9 @@ def _best(design: Any, t: FloatArray, centre: bool) -> SearchFit:
     kept = tuple(note for note in first.notes if note is Status.COLLINEAR_SKIPPED)
     notes = (*kept, *numbers.pop("notes"))
     order = np.array(small[2], dtype=np.intp)
-    return replace(first, **numbers, basis=basis, order=order, design=columns, notes=notes, status=worst(notes))
+    optima = (ColumnChoice(-small[1], small[2]),)
+    changed = numbers | {"basis": basis, "order": order, "design": columns, "optima": optima, "notes": notes}
+    return replace(first, **changed, status=worst(notes))
 
 
 def _judge(
@@ -120,7 +123,7 @@ def _judge(
         beside[NO_SIGNAL] = none
     if problem.held is not None:
         X, t = problem.held
-        put_error(values, losses, HOLDOUT.name, (t - fit.predict(_columns(problem, place, fit, X))) ** 2)
+        put_error(values, losses, HOLDOUT.name, (t - fit.mean(_columns(problem, place, fit, X))) ** 2)
     if PREQUENTIAL.name in problem.criteria:
         # the same orders at every width, so that differences are not blurred by them
         one = partial(_searched, strategy=STRATEGIES[0], centre=problem.bias)
@@ -150,12 +153,13 @@ def _columns(problem: WidthProblem, place: Candidate, fit: SearchFit, X: FloatAr
 
 
 def _predict(problem: WidthProblem, place: Candidate, fit: SearchFit) -> DrawnFit:
-    mean, std = fit.predict(fit.design, return_std=True)
+    seen = fit.predict(fit.design)
     grid = grid_mean = grid_std = problem.grid()
     if len(grid):
-        grid_mean, grid_std = fit.predict(_columns(problem, place, fit, grid[:, None]), return_std=True)
+        there = fit.predict(_columns(problem, place, fit, grid[:, None]))
+        grid_mean, grid_std = there.mean, there.std
     alpha = np.full(len(fit.basis), fit.alpha)
-    return DrawnFit(mean, std, grid, grid_mean, grid_std, np.asarray(fit.basis), fit.coef, alpha)
+    return DrawnFit(seen.mean, seen.std, grid, grid_mean, grid_std, np.asarray(fit.basis), fit.coef, alpha)
 
 
 MODEL = WidthModel(

@@ -124,6 +124,7 @@ def forward_select(
         columns = columns.store()
     columns.check_scale("Phi")
     target = as_target(t, n).copy()
+    name = columns.fingerprint(target)
     check_magnitude(target, "t", FOURTH_POWERS)
     largest = p if max_size is None else min(as_count(max_size, "max_size", 0), p)
     if stop is None and max_size is None:
@@ -139,13 +140,13 @@ def forward_select(
     rng = as_generator(random_state)
     with few_threads(n * p if n * p > SEVERAL_THREADS else 0), np.errstate(all="ignore"):
         if method == "backward":
-            fit = eliminate(columns, target, stop, centre, lam, gain, largest, folds, rng)
+            fit = eliminate(columns, target, stop, centre, lam, gain, largest, folds, rng, name)
             return replace(fit, seconds=time.perf_counter() - start)
         settings = _Settings(method, stop, centre, gain, lam, reestimate, largest, max_condition)
         known = None
         if stop == "cv":
             known = _cross_validated(columns, target, settings, folds, rng)
-        fit = _forward(columns, target, settings, known)
+        fit = _forward(columns, target, settings, known, name)
     return replace(fit, seconds=time.perf_counter() - start)
 
 
@@ -248,7 +249,7 @@ def _step(models: list[Plain], settings: _Settings) -> list[str | None]:
     return ends
 
 
-def _forward(columns: Columns, t: FloatArray, settings: _Settings, known: Any) -> ForwardFit:
+def _forward(columns: Columns, t: FloatArray, settings: _Settings, known: Any, name: str) -> ForwardFit:
     model = settings.start(columns, t)
     g = model.growth
     watch = stopping.Watch()
@@ -304,6 +305,7 @@ def _forward(columns: Columns, t: FloatArray, settings: _Settings, known: Any) -
         models=[tuple(g.chosen[: entry["size"]]) for entry in path],
         stopped=stopped,
         notes=notes,
+        name=name,
         triangle=g.R[f : f + best, f : f + best] * g.lengths[g.chosen[:best]],
         coordinates=g.z[f : f + best],
     )

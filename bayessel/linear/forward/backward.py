@@ -122,6 +122,7 @@ def eliminate(
     largest: int,
     folds: int,
     rng: np.random.Generator,
+    name: str,
 ) -> ForwardFit:
     """Backward elimination with a stopping criterion, or down to `largest` columns."""
     n, p = columns.shape
@@ -189,6 +190,7 @@ def eliminate(
         models=[tuple(sorted(left.tolist())) for left in lefts],
         stopped=stopped,
         notes=notes,
+        name=name,
     )
     error, expected = float(np.mean(fit.residuals**2)), float(best["error"])
     if abs(error - expected) > DIFFERS * expected + (4.0 * np.finfo(float).eps * float(np.abs(t).max())) ** 2:

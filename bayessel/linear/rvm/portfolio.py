@@ -48,8 +48,8 @@ Found = dict[str, tuple[State, Search]]
 
 def search(
     problem: Problem, init: str, max_steps: int, tol: float, restarts: int | None
-) -> tuple[str, State, Search, dict[str, float]]:
-    """Return the name of the best start, where it led, how, and the log evidence that each start reached."""
+) -> tuple[str, State, Search, dict[str, State]]:
+    """Return the name of the best start, where it led, how, and where each start led."""
     found: Found = {}
     for name, start in _promising(problem, init):
         end = search_from(problem, start, 40, max(tol, 0.05))
@@ -63,7 +63,7 @@ def search(
         # stop while the noise is held high are offered beside it; the evidence one level up decides.
         for noise in LOUD:
             found[f"loud({noise:g})"] = _loud(problem, noise)
-    reached = {name: state.log_evidence for name, (state, _) in found.items()}
+    reached = {name: state for name, (state, _) in found.items()}
     if restarts is None and init == "auto" and _small(problem):
         _shake(problem, found, tol, None)
     elif restarts:
