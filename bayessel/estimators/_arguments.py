@@ -17,8 +17,6 @@ from bayessel.fit import Status
 
 #: warnings are about the first line outside these files
 HERE = (str(Path(__file__).parent),)
-#: numbers that deserve a second look come with a warning, not only with a status
-WARN_ABOUT = (Status.ILL_CONDITIONED, Status.NOISE_AT_FLOOR, Status.STEP_LIMIT, Status.CHAINS_DISAGREE)
 
 
 def validated(estimator: Any, *data: Any, **options: Any) -> Any:
@@ -55,7 +53,7 @@ class Versioned(BaseEstimator):
 
     def _warn(self) -> None:
         """Warn where the status deserves it; the last thing that a fit does."""
-        if self.status_ in WARN_ABOUT:
+        if self.status_.distrusted:
             said = f"{self.status_.name}: {self.status_.value}"
             warnings.warn(said, NumericalWarning, skip_file_prefixes=HERE)
 

@@ -72,6 +72,7 @@ def test_odd_data_get_a_sensible_answer(name, inference):
 
 
 @pytest.mark.parametrize(("name", "cause"), [("constant", "CONSTANT_TARGET"), ("one row", "TOO_FEW_ROWS")])
+@pytest.mark.filterwarnings("ignore:(CONSTANT_TARGET|TOO_FEW_ROWS):bayessel.errors.NumericalWarning")
 def test_the_status_of_a_run_is_the_cause_of_its_trouble(name, cause):
     X, y = (np.asarray(part, dtype=float) for part in ODD[name])
     model = G(**SHORT | {"draws": 3, "tune": 3}).fit(X, y)  # so short that chains cannot agree
