@@ -37,6 +37,10 @@ class Status(Enum):
         "of the third-level evidence would be poor, so it was integrated exactly over a range of lambda"
     )
     MULTIPLE_OPTIMA = "several optima of similar worth were found; look at `optima` before trusting one of them"
+    CANDIDATES_USED_UP = (
+        "all candidates together do not come as close as was asked for; offer other functions, or raise tol"
+    )
+    AT_BOUND = "the optimum lies on the edge of the search range; the data do not determine this parameter"
     INTERPOLATION = (
         "a better value of the criterion was found at a fit that leaves too few rows to the noise; it is not preferred "
         "(look at the end of `optima`, or at `starts`), because there the criterion says nothing about new data"
@@ -45,6 +49,10 @@ class Status(Enum):
         "with the precisions integrated out, a model without functions (or with the constant alone) is more probable "
         "than this one: what was found may be noise"
     )
+    NO_BETTER_THAN_CONSTANT = (
+        "rows held out of folds fitted anew are not predicted clearly better (by a standard error of the mean log "
+        "density) than by a constant with normal noise: do not rely on these predictions; try other inputs or more rows"
+    )
     PURE_NOISE = (
         "the evidence prefers a model without signal: the weights are shrunk to zero; try another width or inputs"
     )
@@ -52,10 +60,6 @@ class Status(Enum):
         "leave-one-out labels say nothing of the true ones, or are worse than chance: this is no classifier; try "
         "another width, other inputs, or more rows"
     )
-    CANDIDATES_USED_UP = (
-        "all candidates together do not come as close as was asked for; offer other functions, or raise tol"
-    )
-    AT_BOUND = "the optimum lies on the edge of the search range; the data do not determine this parameter"
     ILL_CONDITIONED = (
         "the ratio beta/alpha is so large that digits are lost (relative error up to 10 eps sqrt(beta/alpha)); look "
         "for duplicate basis functions, wide kernels or noise-free targets"
@@ -92,6 +96,29 @@ class Status(Enum):
     def severity(self) -> int:
         """Position in the list above; larger is more serious."""
         return list(Status).index(self)
+
+    @property
+    def distrusted(self) -> bool:
+        """Whether numbers of such a fit deserve a second look; estimators warn of these.
+
+        The others are remarks on the way the fit was found, or tell the user what the user asked for: a time budget, an
+        interruption.
+        """
+        return self not in _REMARKS
+
+
+_REMARKS = frozenset(
+    {
+        Status.CONVERGED,
+        Status.COLLINEAR_SKIPPED,
+        Status.FEW_WELL_DETERMINED,
+        Status.MULTIPLE_OPTIMA,
+        Status.CANDIDATES_USED_UP,
+        Status.AT_BOUND,
+        Status.TIME_BUDGET,
+        Status.INTERRUPTED,
+    }
+)
 
 
 def worst(notes: Iterable[Status]) -> Status:

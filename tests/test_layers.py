@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "mlp": RESULT,
     "models": {"errors", "_check", "basis", "covariance", "gp", "mlp"},
     "samplers": RESULT | {"mlp"},
-    "estimators": ENGINES | {"models", "samplers"},
+    "estimators": ENGINES | {"models", "samplers", "diagnostics"},
     "baselines.engines": RESULT,
     "baselines": RESULT | {"baselines.engines", "estimators"},
     "diagnostics": RESULT | {"pages"},

@@ -13,7 +13,7 @@ from bayessel.basis import RBFDictionary
 from bayessel.estimators._arguments import validated
 from bayessel.estimators._some_functions import SomeFunctionsRegressor, design_of
 from bayessel.fit import Status
-from bayessel.linear import fit_abf
+from bayessel.linear import fit_abf, fit_evidence
 
 #: dictionaries with more entries (0.8 GB) are made column by column
 STORED = 100_000_000
@@ -56,6 +56,17 @@ class SelectingRegressor(SomeFunctionsRegressor):
     def _widths(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         """Widths as given, or those that all functions together prefer, on some of the rows where there are many."""
         self._width_notes: tuple[Status, ...] = ()
+        self.found_width_ = None
+        if self.width is None:
+            chosen = self._find_width(
+                X,
+                y,
+                lambda Phi, t: fit_evidence(Phi, t, centre=bool(self.bias)),
+                judge=self._select,
+                per_input=True,
+            )
+            self._width_notes = self._notes_of_width()
+            return chosen
         if not isinstance(self.width, str):
             return self.width
         one_of(self.width, "width", ("abf",))

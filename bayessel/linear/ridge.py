@@ -217,6 +217,9 @@ def fit_ridge(
     if not found:  # every value is infinite: as many unpenalised directions as rows
         found, notes = [(hi, np.inf)], [Status.TOO_FEW_ROWS]
     needed = CRITERIA[criterion].noise_share * spectrum.n_rows
+    if all(float(spectrum.trace_p(np.exp(u))) < needed for u, _ in found):
+        # the criterion falls all the way to interpolation, where it is a ratio of roundings: the constant is left
+        found.append((hi, float(curve(spectrum, criterion, np.exp(hi))[0])))
     found.sort(key=lambda pair: (float(spectrum.trace_p(np.exp(pair[0]))) < needed, pair[1]))
     optima = tuple(PenaltyOptimum(float(np.exp(u)), float(value)) for u, value in found)
     if len(optima) > 1 and optima[0].value <= optima[1].value < (1.0 + RIVAL_SHARE) * optima[0].value:
@@ -224,7 +227,7 @@ def fit_ridge(
     if any(value < found[0][1] for _, value in found[1:]):
         notes.append(Status.INTERPOLATION)
     if found[0][0] >= hi - 0.1:
-        notes.append(Status.PURE_NOISE)
+        notes += [Status.PURE_NOISE] if Status.INTERPOLATION not in notes else []
     elif found[0][0] <= lo + 0.1:
         notes.append(Status.AT_BOUND)
     fit = assemble(spectrum, optima[0].lam, optima[0].lam, criterion, optima, notes, ())

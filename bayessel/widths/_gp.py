@@ -66,14 +66,11 @@ def _judge(
     losses: dict[str, FloatArray] = {}
     beside: dict[str, list[str]] = {note.name: ["fit"] for note in fit.notes if note is not fit.status}
     out = fit.leave_one_out()
-    r2 = fit.noise_std**2
-    # the fit is linear in the targets: what it leaves is r²Q⁻¹t, and the diagonal of Q⁻¹ is one over the variances
-    residuals, trace_p = r2 * out.errors / out.variances, float(r2 * (1.0 / out.variances).sum())
-    values[GCV.name] = scale**2 * float(generalised_cross_validation(n, float(residuals @ residuals), trace_p))
+    values[GCV.name] = scale**2 * float(generalised_cross_validation(n, fit.sum_squares, n - fit.gamma))
     put_error(values, losses, LOO.name, (scale * out.errors) ** 2)
     put_error(values, losses, ELPD_LOO.name, out.log_densities - np.log(scale))
     if MODEL_EVIDENCE.name in problem.criteria:
-        third = _third_level(fit)
+        third = float(fit.model_evidence)
         values[MODEL_EVIDENCE.name] = third + density
         if third <= _without_function(problem, shift, scale) + TIE_LAPLACE_NATS:
             beside[NO_SIGNAL] = [MODEL_EVIDENCE.name]
@@ -81,7 +78,7 @@ def _judge(
         X, t = problem.held
         put_error(values, losses, HOLDOUT.name, (t - shift - scale * fit.predict(X).mean) ** 2)
     row: dict[str, Any] = {name: values[name] for name in problem.criteria}
-    row |= {"gamma": n - trace_p, "noise_std": scale * fit.noise_std}
+    row |= {"gamma": fit.gamma, "noise_std": scale * fit.noise_std}
     row |= {"signal_std": float(scale * np.exp(0.5 * fit.theta[fit.names.index("log v0")])), "status": fit.status.name}
     kept = {name: terms for name, terms in losses.items() if name in problem.criteria}
     return row | {"notes": join_notes(beside)}, kept
@@ -91,13 +88,7 @@ def _judge(
 def _without_function(problem: WidthProblem, shift: float, scale: float) -> float:
     """Model evidence of a constant and noise, or of noise alone without a bias: the same at every width."""
     covariance = Bias() + Noise() if problem.bias else Noise()
-    return _third_level(fit_map(problem.X, (problem.t - shift) / scale, covariance, starts=1))
-
-
-def _third_level(fit: GPFit) -> float:
-    found = fit.model_evidence
-    assert found is not None  # there are priors
-    return float(found)
+    return float(fit_map(problem.X, (problem.t - shift) / scale, covariance, starts=1).model_evidence)
 
 
 def _predict(problem: WidthProblem, fit: GPFit, shift: float, scale: float) -> DrawnFit:

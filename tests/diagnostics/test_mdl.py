@@ -204,6 +204,7 @@ def test_noise_free_targets_give_finite_lengths():
         assert np.isfinite([mdl_w(fit), mdl_alpha(fit)]).all()
 
 
+@pytest.mark.filterwarnings("ignore:(PURE_NOISE|NO_BETTER_THAN_CONSTANT):bayessel.errors.NumericalWarning")
 @pytest.mark.parametrize("of", [mdl_w, mdl_alpha])
 def test_two_part_codes_refuse(sparse, of):
     fit = sparse[2]
