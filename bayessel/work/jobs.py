@@ -7,10 +7,22 @@ from typing import Any
 
 import numpy as np
 
+_state = {"worker": False}
+
+
+def begin_worker() -> None:
+    """From now on this is a worker process, which does not start workers of its own."""
+    _state["worker"] = True
+
+
+def in_worker() -> bool:
+    """Whether this is a worker process, of ours or of a pool of the standard library."""
+    return _state["worker"] or multiprocessing.current_process().daemon
+
 
 def core_count() -> int:
-    """Processor cores this process may use; one inside a worker process, which may not have workers of its own."""
-    if multiprocessing.current_process().daemon:
+    """Processor cores this process may use; one inside a worker process."""
+    if in_worker():
         return 1
     from joblib import cpu_count
 
@@ -28,4 +40,4 @@ def check_jobs(n_jobs: Any, name: str = "n_jobs") -> int | None:
         raise ValueError(f"{name} must not be 0; {needed}")
     if n_jobs < 0:
         return max(1, core_count() + 1 + int(n_jobs))
-    return 1 if multiprocessing.current_process().daemon else int(n_jobs)
+    return 1 if in_worker() else int(n_jobs)

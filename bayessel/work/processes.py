@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -21,11 +22,12 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from bayessel.work.jobs import begin_worker
 from bayessel.work.unit import Answer, failure
 
 #: how often a message is tried whose worker ends by itself
 LIVES = 2
-#: seconds between two looks whether the parent is still there
+#: seconds between two looks whether the parent, or a worker that says nothing, is still there
 _LOOK = 0.5
 #: threads that libraries begin with in a fresh interpreter
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -108,17 +110,19 @@ class WorkerProcesses:
         self._send(slot, _pickled(message))
 
     def collect(self, timeout: float | None) -> list[tuple[int, Answer]]:
-        """Wait for an answer at most so many seconds; return slots with their answers."""
+        """Wait for an answer, at most so many seconds, and look after the workers; return slots with their answers."""
         pipes = {worker.pipe: slot for slot, worker in self._workers.items() if worker.message or not worker.ready}
-        sentinels = {self._workers[slot].process.sentinel: slot for slot in pipes.values()}
         if not pipes:
             return []
+        ready = wait(list(pipes), _LOOK if timeout is None else min(timeout, _LOOK))
+        # a process of the worker's own may hold the pipe open after its death
+        ended = [pipe for pipe in pipes if pipe not in ready and not self._workers[pipes[pipe]].process.is_alive()]
         found = []
-        for slot in dict.fromkeys({**pipes, **sentinels}[one] for one in wait([*pipes, *sentinels], timeout)):
+        for pipe in (*ready, *ended):
+            slot = pipes[pipe]
             worker = self._workers[slot]
             try:
-                # a process of the worker's own may hold the pipe open after its death
-                answer = pickle.loads(worker.pipe.recv_bytes()) if worker.pipe.poll() else None
+                answer = pickle.loads(pipe.recv_bytes()) if pipe in ready or pipe.poll() else None
             except (EOFError, OSError):
                 answer = None
             if answer is None:
@@ -151,27 +155,24 @@ class WorkerProcesses:
 
     def _begin(self, slot: int) -> None:
         ours, theirs = multiprocessing.Pipe()
-        if self._fork:
-            context: Any = multiprocessing.get_context("fork")
-            close = [*(worker.pipe for worker in self._workers.values()), ours]
-            arguments: tuple[Any, ...] = (theirs, self._service, os.getpid(), close, self._not_theirs)
-            more: dict[str, Any] = {}
-        else:
-            from joblib.externals.loky.backend.context import get_context
-
-            context = get_context("loky")
-            arguments = (theirs, None, os.getpid())
-            more = {"env": {**_ONE_THREAD, "PYTENSOR_FLAGS": compile_flags(slot)}}
-        process = context.Process(target=_serve, args=arguments, name=f"{self._name}-{slot}", daemon=True, **more)
-        with _interrupts_held(), warnings.catch_warnings():
-            # whoever uses threads is warned of fork; ours does not touch them: BLAS takes care of its own
-            warnings.filterwarnings("ignore", message=".*multi-threaded.*", category=DeprecationWarning)
-            process.start()
+        with _interrupts_held():
+            process = self._forked(slot, ours, theirs) if self._fork else _interpreter(slot, theirs)
         theirs.close()
         self._workers[slot] = _Worker(process, ours)
         if self._parcel:
             with suppress(OSError):  # what became of it is seen by `collect`
                 ours.send_bytes(self._parcel)
+
+    def _forked(self, slot: int, ours: Connection, theirs: Connection) -> Any:
+        context: Any = multiprocessing.get_context("fork")
+        close = [*(worker.pipe for worker in self._workers.values()), ours]
+        arguments = (theirs, self._service, os.getpid(), close, self._not_theirs)
+        process = context.Process(target=_serve, args=arguments, name=f"{self._name}-{slot}", daemon=True)
+        with warnings.catch_warnings():
+            # whoever uses threads is warned of fork; ours does not touch them: BLAS takes care of its own
+            warnings.filterwarnings("ignore", message=".*multi-threaded.*", category=DeprecationWarning)
+            process.start()
+        return process
 
     def _send(self, slot: int, message: bytes) -> None:
         if slot not in self._workers:
@@ -197,6 +198,55 @@ class WorkerProcesses:
         code = worker.process.exitcode
         memory = ", out of memory?" if code == -9 else ""
         return Answer("died", code, f"a worker process ended by itself (exit code {code}{memory}), twice")
+
+
+class _Interpreter:
+    """A fresh interpreter, with the methods of ``multiprocessing.Process`` that are used here."""
+
+    def __init__(self, command: Sequence[str], descriptor: int, environment: dict[str, str]) -> None:
+        self._popen = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, pass_fds=[descriptor], env={**os.environ, **environment}
+        )
+        self.pid = self._popen.pid
+
+    @property
+    def exitcode(self) -> int | None:
+        """Of a process that has ended."""
+        return self._popen.poll()
+
+    def is_alive(self) -> bool:
+        """Whether it runs."""
+        return self._popen.poll() is None
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait until it ends."""
+        with suppress(subprocess.TimeoutExpired):
+            self._popen.wait(timeout)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self._popen.terminate()
+
+
+def _interpreter(slot: int, theirs: Connection) -> Any:
+    """Begin a fresh interpreter that finds modules where this one does; the caller's script is not run again."""
+    environment = {**_ONE_THREAD, "PYTENSOR_FLAGS": compile_flags(slot)}
+    if not hasattr(os, "fork"):  # Windows
+        context = multiprocessing.get_context("spawn")
+        process = context.Process(target=_serve, args=(theirs, None, os.getpid()), name=f"work-{slot}", daemon=True)
+        process.start()
+        return process
+    descriptor = theirs.fileno()
+    code = (
+        f"import sys; sys.path[:] = {sys.path!r}; from bayessel.work.processes import serve_descriptor; "
+        f"serve_descriptor({descriptor}, {os.getpid()})"
+    )
+    return _Interpreter([sys.executable, "-c", code], descriptor, environment)
+
+
+def serve_descriptor(descriptor: int, parent: int) -> None:
+    """Answer messages on an inherited file descriptor: what a fresh interpreter does."""
+    _serve(Connection(descriptor), None, parent)
 
 
 def compile_flags(slot: int) -> str:
@@ -237,6 +287,7 @@ def _serve(
     not_theirs: Sequence[int] = (),
 ) -> None:
     """Answer messages until the pipe closes; a worker without a service gets it as the first message."""
+    begin_worker()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

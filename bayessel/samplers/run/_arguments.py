@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ import pymc as pm
 from pymc.step_methods.compound import BlockedStep, CompoundStep, flatten_steps
 
 from bayessel._check import as_count
-from bayessel.work import core_count
+from bayessel.work.jobs import core_count, in_worker
 
 
 def as_model(model: Any) -> pm.Model:
@@ -31,7 +30,7 @@ def as_cores(cores: Any, chains: int) -> int:
     """Return how many processes work: all cores by default, never more than chains."""
     cores = core_count() if cores is None else as_count(cores, "cores")
     # a worker of a pool may not have workers of its own; the draws are the same
-    return 1 if multiprocessing.current_process().daemon else min(cores, chains)
+    return 1 if in_worker() else min(cores, chains)
 
 
 def as_folder(store: Any) -> Path | None:
