@@ -44,12 +44,12 @@ class NetworkReading:
     def row(self) -> dict[str, Any]:
         """Every number of one fit, as `compare` has it."""
         fitted = self.fitted
-        fit = getattr(fitted, "fit_", None) if hasattr(fitted, "fit_") else fitted
+        fit = fitted.fit_.engine if hasattr(fitted, "fit_") else fitted
         loo = density = np.nan
-        if hasattr(fitted, "leave_one_out"):
-            loo = float(np.mean(fitted.leave_one_out()[0] ** 2))
-        if hasattr(fitted, "log_leave_one_out"):
-            density = float(np.sum(fitted.log_leave_one_out()))
+        out = (fitted.fit_ if hasattr(fitted, "fit_") else fitted).leave_one_out()
+        density = out.log_density
+        if fit.networks.kind == "gaussian":
+            loo = out.mean_square
         gamma = getattr(fit, "gamma", None)
         noise = getattr(fitted, "noise_std_", getattr(fit, "noise_std", None))
         return {
@@ -82,15 +82,22 @@ def read_network(fitted: Any, piped: bool) -> NetworkReading:
     """Read a network; `piped` says that its inputs are not those of the user."""
     if hasattr(fitted, "units_in_use"):
         return NetworkReading(
-            fitted, fitted.n_rows, float(fitted.log_evidence), fitted.kind, "", fitted.status, None, None
+            fitted,
+            fitted.n_rows,
+            fitted.log_evidence,
+            fitted.evidence.kind,
+            "",
+            fitted.status,
+            fitted.target_fingerprint,
+            fitted.fingerprint,
         )
-    evidence = float(fitted.log_evidence_)
+    sampled = fitted.kind_ == "sampled"
     return NetworkReading(
         fitted=fitted,
         n_rows=len(fitted._rows[0]),
-        log_evidence=evidence,
-        kind=fitted.kind_,
-        third_kind="sampled" if np.isfinite(getattr(fitted, "model_evidence_", np.nan)) else "",
+        log_evidence=np.nan if sampled else fitted.log_evidence_,
+        kind="" if sampled else fitted.kind_,
+        third_kind=fitted.kind_ if sampled else "",
         status=fitted.status_,
         target_fingerprint=fitted.target_fingerprint_,
         data_fingerprint=None if piped else fitted.fingerprint_,

@@ -67,9 +67,9 @@ def learn(x, y, quick):
     found = {}
     for name, (covariance, given) in covariances().items():
         fit = fit_map(X[early], t[early], covariance, prior=None, fixed=given, starts=2 if quick else 8)
-        mean, variance = fit.predict(X)
+        ahead = fit.predict(X).scaled(shift, scale)
         parts = terms(fit, X) * scale if name == "a sum of parts" else None
-        found[name] = (fit, mean * scale + shift, np.sqrt(variance + fit.noise_std**2) * scale, parts)
+        found[name] = (fit, ahead.mean, ahead.std, parts)
     return found
 
 

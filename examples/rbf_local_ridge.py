@@ -48,7 +48,7 @@ def follow(seed):
     weights = spectrum.Vt.T @ (spectrum.s / (spectrum.s**2 + near) * spectrum.z)
     curves = {name: dictionary.design(GRID) @ w for name, w in (("global", weights), ("local", local.coef))}
     return {
-        "minima": [(lam, value) for lam, value in overall.minima if 1e-8 < lam < 1e4],
+        "minima": [(lam, value) for lam, value in overall.optima if 1e-8 < lam < 1e4],
         "near": near, "far": far, "near_steps": near_steps, "far_steps": far_steps,
         "before": before, "after": local.value, "ratio": local.value / before, "pruned": N - local.n_basis,
         "sweeps": local.history, "kept": local.basis, "curves": curves,

@@ -49,8 +49,8 @@ def ridge_path(spectrum, lams):
 
 
 def best_in_range(fit):
-    """Return (λ, value) of the lowest minimum in the range looked at; `fit.minima` lists all of them, best first."""
-    return next(((lam, value) for lam, value in fit.minima if LOWEST < lam < HIGHEST), (np.nan, np.nan))
+    """Return (λ, value) of the lowest minimum in the range looked at; `fit.optima` lists all of them, best first."""
+    return next(((lam, value) for lam, value in fit.optima if LOWEST < lam < HIGHEST), (np.nan, np.nan))
 
 
 def best_of_draw(seed, lams):
@@ -62,7 +62,7 @@ def best_of_draw(seed, lams):
     errors = true_errors(ridge_path(spectrum, [*lams, *best.values()]), dictionary)
     lowest = errors[: len(lams)].min()
     price = dict(zip(CRITERIA, errors[len(lams) :] / lowest, strict=True)) | {"true": 1.0}
-    interpolates = {name: min(fit.minima, key=lambda one: one[1])[0] < LOWEST for name, fit in fits.items()}
+    interpolates = {name: min(fit.optima, key=lambda one: one[1])[0] < LOWEST for name, fit in fits.items()}
     return best | {"true": lams[errors[: len(lams)].argmin()]}, price, interpolates
 
 

@@ -11,8 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from bayessel._check import FloatArray, as_matrix, as_positive_vector, one_of
 from bayessel.basis import KINDS, RBFDictionary
 from bayessel.estimators._arguments import Regressor, validated
-from bayessel.fit import fingerprint
+from bayessel.estimators.found_width import Engine, FoundWidth, find_width
+from bayessel.fit import LeaveOneOut, Status, fingerprint, worst
 from bayessel.linear import LinearFit, RidgeFit, RidgeState, Spectrum
+from bayessel.linear.posterior import from_complement
 
 #: one kernel per row beyond this would need more than 3 GB for the design alone
 MAX_OWN_CENTRES = 20_000
@@ -47,6 +49,28 @@ class Radial:
 class RadialRegressor(Radial, Regressor):
     """Base of every regressor on a radial dictionary."""
 
+    #: the search for the width, where it was left to the estimator
+    found_width_: FoundWidth | None
+
+    def _find_width(
+        self, X: FloatArray, y: FloatArray, screen: Engine, judge: Engine | None = None, per_input: bool = False
+    ) -> FloatArray:
+        """Widths that `width=None` stands for, one per input."""
+        self.found_width_ = find_width(
+            X,
+            y if y.ndim == 2 else y[:, None],
+            screen,
+            centers=None if self.centers is None else self._centres_for(X),
+            kind=self.kind,
+            bias=bool(self.bias),
+            judge=judge,
+            per_input=per_input,
+        )
+        return self.found_width_.widths
+
+    def _notes_of_width(self) -> tuple[Status, ...]:
+        return () if self.found_width_ is None else self.found_width_.notes
+
 
 class RBFRegressor(RadialRegressor):
     """Base of the regressors on a radial dictionary with one penalty; not for direct use."""
@@ -74,6 +98,7 @@ class RBFRegressor(RadialRegressor):
                 f"a design of {8e-9 * len(X) ** 2:.0f} GB; "
                 "pass centers=... (for instance a few hundred rows, or k-means centres)"
             )
+        self.found_width_ = None
         self._set_dictionary(self._choose_width(X, y, centers), centers)
         body = self._body(X)
         outputs = y if y.ndim == 2 else y[:, None]
@@ -115,7 +140,7 @@ class RBFRegressor(RadialRegressor):
         self.beta_ = collect([f.beta for f in fits])
         self.noise_std_ = collect([f.noise_std for f in fits])
         self.gamma_ = collect([f.gamma for f in fits])
-        self.status_ = max((f.status for f in fits), key=lambda s: s.severity)
+        self.status_ = worst([*(f.status for f in fits), *self._notes_of_width()])
         self.history_ = [dict(step) for step in first.history]
         self.n_rows_ = first.n_rows
 
@@ -142,10 +167,11 @@ class RBFRegressor(RadialRegressor):
         return mean, (np.column_stack(columns) if mean.ndim == 2 else columns[0])
 
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
-        r"""Errors of each training row predicted from all others, and the variances of those predictions.
+        """Errors of each training row predicted from all others at the fitted precisions, and their variances."""
+        found = self._left_out()
+        return found.errors, found.variances
 
-        Exact at the fitted precisions, without refitting; the noise is included in the variances.
-        """
+    def _left_out(self) -> LeaveOneOut:
         check_is_fitted(self)
         if self._rows is None:
             raise ValueError("leave_one_out works with one output; fit one estimator per output")
@@ -154,9 +180,7 @@ class RBFRegressor(RadialRegressor):
         X, y = self._rows
         mean, std = self.predict(X, return_std=True)
         left = 2.0 - self.beta_ * std**2  # P_ii = 1 - beta phi' Sigma phi, and std^2 = phi' Sigma phi + 1 / beta
-        with np.errstate(divide="ignore", invalid="ignore"):
-            seen = left > 0.0
-            return np.where(seen, (y - mean) / left, np.inf), np.where(seen, 1.0 / (self.beta_ * left), np.inf)
+        return from_complement(y - mean, left, self.beta_)
 
     @property
     def fingerprint_(self) -> str:

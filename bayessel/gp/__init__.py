@@ -1,7 +1,7 @@
 """Gaussian-process regression on plain arrays: the marginal likelihood with its gradient, and what is built on it."""
 
 from bayessel.gp._fit_map import fit_map
-from bayessel.gp.inducing import SparseFit, fit_sparse
+from bayessel.gp.inducing import InducingFit, fit_inducing
 from bayessel.gp.loo import leave_one_out
 from bayessel.gp.map_result import GPFit
 from bayessel.gp.marginal import Factor, Marginal, log_marginal
@@ -10,11 +10,11 @@ from bayessel.gp.predict import Predictor
 __all__ = [
     "Factor",
     "GPFit",
+    "InducingFit",
     "Marginal",
     "Predictor",
-    "SparseFit",
+    "fit_inducing",
     "fit_map",
-    "fit_sparse",
     "leave_one_out",
     "log_marginal",
 ]

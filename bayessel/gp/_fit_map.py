@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -11,11 +13,11 @@ import numpy.typing as npt
 from bayessel._check import FloatArray, as_count, as_float_array, as_generator, as_positive, check_finite
 from bayessel.covariance import Covariance, Prior
 from bayessel.covariance._arguments import as_covariance
-from bayessel.fit import Status, worst
+from bayessel.fit import Evidence, Status, worst
 from bayessel.gp._search_status import remarks_about
-from bayessel.gp.map_problem import Problem
-from bayessel.gp.map_result import GPFit, Optimum
-from bayessel.gp.map_search import Search
+from bayessel.gp.map_problem import MapProblem
+from bayessel.gp.map_result import GPFit, MapOptimum
+from bayessel.gp.map_search import MapSearch
 from bayessel.gp.marginal import Marginal
 from bayessel.gp.optimise import Minimum
 
@@ -90,12 +92,13 @@ def fit_map(
     >>> fit.status.name, bool(fit.relevance.length[0] < fit.relevance.length[1])
     ('CONVERGED', True)
     """
+    began = perf_counter()
     # which rows come first must not depend on how many starts there are
     rng, for_starts = as_generator(random_state).spawn(2)
     marginal = Marginal(X, t, as_covariance(covariance).with_noise())
-    problem = Problem.of(marginal, prior, fixed)
+    problem = MapProblem.of(marginal, prior, fixed)
     points = _starts(starts, problem, for_starts)
-    search = Search(problem, as_positive(tol, "tol"), as_count(max_evaluations, "max_evaluations"), rng)
+    search = MapSearch(problem, as_positive(tol, "tol"), as_count(max_evaluations, "max_evaluations"), rng)
     interrupted = False
     try:
         found = search.run(points)
@@ -103,15 +106,15 @@ def fit_map(
         if search.best is None:
             raise
         found, interrupted = [search.best_minimum()], True
-    return _finish(problem, search, found, interrupted)
+    return _finish(problem, search, found, interrupted, began)
 
 
-def _finish(problem: Problem, search: Search, found: Sequence[Minimum], interrupted: bool) -> GPFit:
+def _finish(problem: MapProblem, search: MapSearch, found: Sequence[Minimum], interrupted: bool, began: float) -> GPFit:
     marginal = problem.marginal
     optima = []
     for one in found:
         known = problem.exact(one.x).value
-        optima.append(Optimum(problem.full(one.x), -(one.value - known), -one.value))
+        optima.append(MapOptimum(problem.full(one.x), -(one.value - known), -one.value))
     best, first = found[0], optima[0]
     notes = [Status.INTERRUPTED] if interrupted else []
     if not interrupted and not best.converged:
@@ -136,17 +139,18 @@ def _finish(problem: Problem, search: Search, found: Sequence[Minimum], interrup
         free=problem.free,
         X=marginal.X,
         t=t,
-        log_evidence=first.log_evidence,
+        evidence=Evidence(first.log_evidence, "type2", maximised=tuple(compress(marginal.names, problem.free))),
         log_posterior=first.log_posterior,
         optima=tuple(optima),
         status=worst(notes),
         notes=tuple(notes),
         history=history,
         n_evaluations=sum(entry["rows"] == len(t) for entry in history),
+        seconds=perf_counter() - began,
     )
 
 
-def _starts(starts: Any, problem: Problem, rng: np.random.Generator) -> list[FloatArray]:
+def _starts(starts: Any, problem: MapProblem, rng: np.random.Generator) -> list[FloatArray]:
     """Return the starts asked for, (k,) each."""
     if isinstance(starts, int | np.integer) or np.ndim(starts) == 0:
         count = as_count(starts, "starts")
@@ -170,7 +174,7 @@ def _starts(starts: Any, problem: Problem, rng: np.random.Generator) -> list[Flo
     return list(points)
 
 
-def _much_rougher(problem: Problem, weights: npt.NDArray[np.bool_], rng: np.random.Generator) -> list[FloatArray]:
+def _much_rougher(problem: MapProblem, weights: npt.NDArray[np.bool_], rng: np.random.Generator) -> list[FloatArray]:
     """A move to lengths shorter than those of all other starts, if on few rows the targets speak for it.
 
     Many periods in one input look like noise from everywhere else. A look costs one Cholesky factor of few rows.

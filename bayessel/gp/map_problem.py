@@ -11,7 +11,7 @@ import numpy.typing as npt
 from bayessel._check import FloatArray, as_float_array, check_finite
 from bayessel.covariance import Covariance, Prior
 from bayessel.gp.marginal import Marginal
-from bayessel.gp.optimise import Roots, Terms
+from bayessel.gp.optimise import KnownTerms, Roots
 
 #: where the logarithmic coordinate turns into a root, without a prior: this share of the start
 _SMALL = 1e-4
@@ -22,7 +22,7 @@ _LEAST_NOISE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class MapProblem:
     """The objective over the free parameters, on any of the rows, in the coordinates of the search."""
 
     marginal: Marginal
@@ -36,7 +36,7 @@ class Problem:
     high: FloatArray
 
     @classmethod
-    def of(cls, marginal: Marginal, prior: Prior | str | None, fixed: Mapping[str, float] | None) -> Problem:
+    def of(cls, marginal: Marginal, prior: Prior | str | None, fixed: Mapping[str, float] | None) -> MapProblem:
         """Check priors and what is given, and find the ends of the search."""
         covariance, m = marginal.covariance, marginal.X.shape[1]
         template = np.array(covariance.start(m), dtype=np.float64)
@@ -87,12 +87,12 @@ class Problem:
 
         return evaluate
 
-    def exact(self, x: FloatArray) -> Terms:
+    def exact(self, x: FloatArray) -> KnownTerms:
         """−log p(θ) of the free parameters; nothing without a prior."""
         if self.prior_free is None:
-            return Terms(0.0, np.zeros(len(x)), np.zeros(len(x)))
+            return KnownTerms(0.0, np.zeros(len(x)), np.zeros(len(x)))
         prior = self.prior_free
-        return Terms(-prior.log_density(x), -prior.gradient(x), -prior.hessian_diagonal(x))
+        return KnownTerms(-prior.log_density(x), -prior.gradient(x), -prior.hessian_diagonal(x))
 
 
 def _check_fixed(fixed: Mapping[str, float] | None, names: Sequence[str]) -> dict[str, float]:

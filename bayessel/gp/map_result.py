@@ -1,10 +1,12 @@
-"""What a fit of the hyperparameters hands back: the point, its evidence, error bars, relevance of the inputs."""
+"""Result of a fit of the hyperparameters: the point, its evidence, error bars, relevance of the inputs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from itertools import compress
+from typing import Any, NamedTuple, override
 
 import numpy as np
 import numpy.typing as npt
@@ -12,17 +14,18 @@ import pandas as pd
 
 from bayessel._check import FloatArray
 from bayessel.covariance import Covariance, Prior
-from bayessel.fit import Status, fingerprint
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint
 from bayessel.gp.laplace import covariance_of, hessian_of, log_volume
 from bayessel.gp.loo import leave_one_out
 from bayessel.gp.marginal import Marginal
 from bayessel.gp.predict import Predictor
+from bayessel.prediction import Prediction
 
 #: standard deviations to the ends of a central 95 % interval
 _CENTRAL = 1.959963984540054
 
 
-class Optimum(NamedTuple):
+class MapOptimum(NamedTuple):
     """A local maximum: its θ, log p(t|θ), and the objective there (the first plus the log prior, if there is one)."""
 
     theta: FloatArray
@@ -31,7 +34,7 @@ class Optimum(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class GPFit:
+class GPFit(Fit):
     """A Gaussian process whose hyperparameters were chosen by maximum a posteriori, or by maximum likelihood.
 
     Attributes
@@ -45,14 +48,12 @@ class GPFit:
         Of all parameters; None: maximum likelihood.
     free : (k,) array of bool
         Parameters that were fitted; the others were given.
-    log_evidence : float
-        log p(t|θ), in nats, every constant included (``kind`` "type2").
+    evidence : Evidence
+        log p(t|θ), of kind "type2".
     log_posterior : float
         log p(t|θ) p(θ_free), what was maximised; the log evidence itself without a prior.
-    optima : tuple of Optimum
+    optima : tuple of MapOptimum
         All different local maxima that the starts led to, best first.
-    status, notes
-        The most serious remark, and all of them.
     history : tuple of dict
         One entry per evaluation: rows used, number of the start, objective, what was still expected.
     n_evaluations : int
@@ -66,14 +67,14 @@ class GPFit:
     free: npt.NDArray[np.bool_]
     X: FloatArray = field(repr=False)
     t: FloatArray = field(repr=False)
-    log_evidence: float
+    evidence: Evidence
     log_posterior: float
-    optima: tuple[Optimum, ...] = field(repr=False)
+    optima: tuple[MapOptimum, ...] = field(repr=False)
     status: Status
     notes: tuple[Status, ...]
     history: tuple[dict[str, float], ...] = field(repr=False)
     n_evaluations: int
-    kind: str = "type2"
+    seconds: float
 
     @property
     def n_rows(self) -> int:
@@ -82,8 +83,13 @@ class GPFit:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Name of the data."""
+        """Name of inputs and target."""
         return fingerprint(self.X, self.t)
+
+    @cached_property
+    def target_fingerprint(self) -> str:
+        """Name of the target."""
+        return fingerprint(self.t)
 
     @property
     def noise_std(self) -> float:
@@ -135,14 +141,15 @@ class GPFit:
         return std
 
     @property
-    def model_evidence(self) -> float:
-        """Third-level evidence log p(t), the fitted parameters integrated out by Laplace's approximation.
+    def model_evidence(self) -> Evidence:
+        """log p(t), the fitted parameters integrated out by Laplace's approximation.
 
-        Conditional on the parameters that were given. NaN without a prior, or where the fit is not at a peak.
+        Conditional on the parameters that were given. NaN without a prior, or where the fit is not at a peak. Of a
+        bound the kind is "laplace-bound".
         """
-        if self.prior is None:
-            return float("nan")
-        return self.log_posterior + log_volume(self._hessian_free)
+        kind = "laplace-bound" if self.evidence.kind == "bound" else "laplace"
+        value = np.nan if self.prior is None else self.log_posterior + log_volume(self._hessian_free)
+        return Evidence(value, kind, integrated=tuple(compress(self.names, self.free)))
 
     @property
     def relevance(self) -> pd.DataFrame:
@@ -171,18 +178,45 @@ class GPFit:
         columns = {"weight": weights, "length": length, "lower": low, "upper": high, "std": std}
         return pd.DataFrame(columns, index=pd.RangeIndex(m, name="input"))
 
+    @property
+    def n_states(self) -> int:
+        """States of the hyperparameters that predict: one."""
+        return 1
+
     @cached_property
     def _predictor(self) -> Predictor:
         return Predictor(self.X, self.t, self.covariance, self.theta)
 
-    def predict(self, Xnew: Any) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of the function (noise not included) at new inputs, (N,) each."""
-        mixture = self._predictor(Xnew, noise=False)
-        return mixture.mean, mixture.variance
+    @override
+    def predict(
+        self, rows: Any, variance: bool = True, progress: Callable[[int, int], None] | None = None
+    ) -> Prediction:
+        """Normal distributions of new observations at new inputs (N, m); the options are those of `Predictor`."""
+        return self._predictor(rows, variance, progress)
 
-    def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
-        """Errors of predicting each row from all others, and the variances of those predictions, noise included.
+    @cached_property
+    def _left_out(self) -> LeaveOneOut:
+        return LeaveOneOut.normal(*leave_one_out(self._predictor.factor(0)))
 
-        Exact, without refitting; the hyperparameters stay those of all rows.
-        """
-        return leave_one_out(self._predictor.factor(0))
+    @override
+    def leave_one_out(self, progress: Callable[[int, int], None] | None = None) -> LeaveOneOut:
+        """Each row predicted from all others; exact, without refitting: the hyperparameters stay those of all rows."""
+        return self._left_out
+
+    @property
+    def _off(self) -> tuple[FloatArray, FloatArray]:
+        """The residuals Pt and the diagonal of P = r²Q⁻¹, by which the fitted mean is (I − P)t."""
+        # the diagonal of Q⁻¹ is one over the variances, and Q⁻¹t the errors over them
+        share = self.noise_std**2 / self._left_out.variances
+        return share * self._left_out.errors, share
+
+    @property
+    def gamma(self) -> float:
+        r"""Well-determined parameters :math:`n - \operatorname{tr} P`; the fitted mean is :math:`(I - P)t`."""
+        return self.n_rows - float(self._off[1].sum())
+
+    @property
+    def sum_squares(self) -> float:
+        """Squared residuals of the fitted mean."""
+        residuals = self._off[0]
+        return float(residuals @ residuals)

@@ -14,7 +14,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.gp.laplace import STEP
-from bayessel.gp.map_problem import Problem
+from bayessel.gp.map_problem import MapProblem
 from bayessel.gp.marginal import Marginal
 from bayessel.gp.optimise import Minimum, minimise
 
@@ -39,7 +39,7 @@ _CLOSE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class End:
+class SearchEnd:
     """Where a search ended: which start it came from, and whether its curvature is more than a guess."""
 
     start: int
@@ -47,7 +47,7 @@ class End:
     known: bool
 
 
-class Search:
+class MapSearch:
     """From several starts on few rows to the different optima on all.
 
     Attributes
@@ -58,7 +58,7 @@ class Search:
         Rows, value and place of the best seen on the most rows so far; what is left after an interruption.
     """
 
-    def __init__(self, problem: Problem, tol: float, max_evaluations: int, rng: np.random.Generator) -> None:
+    def __init__(self, problem: MapProblem, tol: float, max_evaluations: int, rng: np.random.Generator) -> None:
         self.problem, self.tol, self.max_evaluations = problem, tol, max_evaluations
         n, k = len(problem.marginal.t), int(problem.free.sum())
         self.order = rng.permutation(n)
@@ -70,7 +70,7 @@ class Search:
     def run(self, points: Sequence[FloatArray]) -> list[Minimum]:
         """Return the different minima on all rows, best first."""
         starts = [(i, self.problem.coordinates(point)) for i, point in enumerate(points)]
-        found: list[End] = []
+        found: list[SearchEnd] = []
         for level, size in enumerate(self.sizes):
             fresh = starts
             if level:
@@ -84,7 +84,7 @@ class Search:
         return [end.minimum for end in found]
 
     def _again(
-        self, level: int, found: Sequence[End], starts: list[tuple[int, FloatArray]]
+        self, level: int, found: Sequence[SearchEnd], starts: list[tuple[int, FloatArray]]
     ) -> list[tuple[int, FloatArray]]:
         """Starts from which to search anew after the first level: a quarter of the rows may not show what more do."""
         before, k = self.sizes[level - 1], int(self.problem.free.sum())
@@ -95,7 +95,9 @@ class Search:
         # parameters matter in pairs, too: many of them need more rows than in proportion
         return starts[:1] if halfway or before < k**2 else []
 
-    def _level(self, size: int, carried: Sequence[End], fresh: Sequence[tuple[int, FloatArray]]) -> list[End]:
+    def _level(
+        self, size: int, carried: Sequence[SearchEnd], fresh: Sequence[tuple[int, FloatArray]]
+    ) -> list[SearchEnd]:
         """Search on so many rows from where others ended and from starts; return the ends worth following."""
         problem, last = self.problem, size == self.sizes[-1]
         marginal = problem.marginal
@@ -106,7 +108,7 @@ class Search:
         first = np.eye(int(problem.free.sum())) * (_FIRST * size)
         states = [(end.start, end.minimum.x, end.minimum.curvature, end.known) for end in carried]
         states += [(start, x, first, False) for start, x in fresh]
-        ends: list[End] = []
+        ends: list[SearchEnd] = []
         for start, x, B, known in states:
             # the first is the most promising: only one that comes out higher is followed to the last digit
             tol = _ROUGH if ends or not last else self.tol
@@ -116,7 +118,7 @@ class Search:
                     break
             if tol > self.tol and last and found.expected <= tol and all(found.value < e.minimum.value for e in ends):
                 found = self._minimise(size, dear, start, found.x, found.curvature, self.tol)
-            ends.append(End(start, found, known))
+            ends.append(SearchEnd(start, found, known))
         kept = different(ends, np.inf if last else _HOPELESS, self._same)
         return kept if last else [end if end.known else self._with_curvature(size, dear, end) for end in kept]
 
@@ -146,7 +148,9 @@ class Search:
         self.history += [{"rows": size, "start": start, **entry} for entry in found.history]
         return found
 
-    def _with_curvature(self, size: int, dear: Callable[[FloatArray], tuple[float, FloatArray]], end: End) -> End:
+    def _with_curvature(
+        self, size: int, dear: Callable[[FloatArray], tuple[float, FloatArray]], end: SearchEnd
+    ) -> SearchEnd:
         """The end with the Hessian by differences, which on few rows costs little, for what updates made up.
 
         A search leaves a model that is right along the way it took and a guess beside it; with the Hessian the searches
@@ -163,7 +167,7 @@ class Search:
             return end
         values, vectors = np.linalg.eigh(0.5 * (H + H.T))
         curvature = (vectors * np.maximum(np.abs(values), 1e-6)) @ vectors.T
-        return End(end.start, replace(at, curvature=curvature), True)
+        return SearchEnd(end.start, replace(at, curvature=curvature), True)
 
     def _mostly_noise(self, x: FloatArray) -> bool:
         """Whether the noise explains more than half of the targets' variance."""
@@ -197,9 +201,9 @@ class Search:
         return Minimum(x, total, gradient, np.eye(len(x)), np.inf, False, False, (entry,))
 
 
-def different(ends: Sequence[End], hopeless: float, same: Callable[[Minimum, Minimum], bool]) -> list[End]:
+def different(ends: Sequence[SearchEnd], hopeless: float, same: Callable[[Minimum, Minimum], bool]) -> list[SearchEnd]:
     """Ends that are different optima, best first, without those that are worse than the best by too much."""
-    kept: list[End] = []
+    kept: list[SearchEnd] = []
     for end in sorted(ends, key=lambda one: one.minimum.value):
         if kept and not end.minimum.value <= kept[0].minimum.value + hopeless:
             continue

@@ -24,7 +24,7 @@ _NEAREST = 1e-7
 _FLATTEST = 1e-8
 
 
-class Terms(NamedTuple):
+class KnownTerms(NamedTuple):
     """A term known in closed form: value, gradient, diagonal of its Hessian (the rest of it is nil)."""
 
     value: float
@@ -73,7 +73,7 @@ def minimise(
     dear: Callable[[FloatArray], tuple[float, FloatArray]],
     start: FloatArray,
     curvature: FloatArray,
-    exact: Callable[[FloatArray], Terms],
+    exact: Callable[[FloatArray], KnownTerms],
     *,
     tol: float,
     max_evaluations: int,
@@ -89,7 +89,7 @@ def minimise(
     start, curvature
         Where to begin, and the Hessian of the dear part to begin with.
     exact
-        x -> `Terms`.
+        x -> `KnownTerms`.
     tol
         Stop when no more than this is to be gained.
     max_evaluations

@@ -71,17 +71,14 @@ class Predictor:
     def __call__(
         self,
         Xnew: Any,
-        noise: bool = True,
         variance: bool = True,
         progress: Callable[[int, int], None] | None = None,
     ) -> Prediction:
-        """Predictive distributions at new inputs.
+        """Predictive distributions of new observations at new inputs, and of the function there.
 
         Parameters
         ----------
         Xnew : (N, m) array
-        noise
-            Of new observations; False: of the function.
         variance
             False leaves the variances nil, at O(n) operations a test point and state: enough for the mean.
         progress
@@ -92,11 +89,11 @@ class Predictor:
         if new.shape[1] != X.shape[1]:
             raise ValueError(f"Xnew must have the {X.shape[1]} columns of X, got shape {new.shape}")
         means, variances = np.empty((len(self), len(new))), np.zeros((len(self), len(new)))
+        noise = np.array([[covariance.noise(theta, X.shape[1]) if variance else 0.0] for theta in self.thetas])
         rows = max(1, int(BLOCK / (8.0 * len(X))))
         done, total = 0, len(self) * len(new)
         for state, theta in enumerate(self.thetas):
             factor = self.factor(state)
-            r2 = covariance.noise(theta, X.shape[1]) if noise else 0.0
             for begin in range(0, len(new), rows):
                 part = slice(begin, begin + rows)
                 across = covariance.matrix(theta, X, new[part])
@@ -104,12 +101,12 @@ class Predictor:
                 if variance:
                     prior = covariance.diagonal(theta, new[part])
                     # rounding may take more than there is
-                    left = np.maximum(prior - explained(factor.L, across), np.finfo(float).eps * prior)
-                    variances[state, part] = left + r2
+                    left = prior - explained(factor.L, across)
+                    variances[state, part] = np.maximum(left, np.finfo(float).eps * prior)
                 done += across.shape[1]
                 if progress is not None:
                     progress(done, total)
-        return Prediction(means, variances)
+        return Prediction(means, variances + noise, None, variances)
 
     def leave_one_out(self, progress: Callable[[int, int], None] | None = None) -> Prediction:
         """Predictions of each row from all others at each state: exact there, a mixture with equal weights.

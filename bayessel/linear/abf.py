@@ -12,7 +12,8 @@ and since :math:`z` is a sum over inputs, all D width gradients come from two ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -21,16 +22,16 @@ from scipy.optimize import minimize
 
 from bayessel._check import FloatArray, as_count, as_flag, as_matrix, as_positive_vector, as_target, one_of
 from bayessel._numerics import few_threads
-from bayessel.basis import KINDS, radial, radial_slope, scaled_distances
-from bayessel.fit import Status, worst
+from bayessel.basis import KINDS, RBFDictionary, radial, radial_slope, scaled_distances
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import LinearFit, fit_evidence
+from bayessel.policy import RIVAL_NATS
+from bayessel.prediction import Prediction
 
 _EPS = float(np.finfo(float).eps)
 #: widths are searched between these multiples of each input's spread
 WIDTH_RANGE = (1e-2, 1e3)
-#: optima whose evidence differs by more than this many nats are not rivals
-RIVAL = 10.0
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class WidthOptimum:
 
 
 @dataclass(frozen=True, eq=False)
-class WidthFit:
+class WidthFit(Fit):
     """Widths fitted by the evidence.
 
     Attributes
@@ -52,6 +53,8 @@ class WidthFit:
         r of each input; far larger than the spread of the input means that it is irrelevant.
     fit : LinearFit
         The evidence fit at these widths.
+    dictionary : RBFDictionary
+        The functions at these widths, without the bias.
     optima : tuple of WidthOptimum
         Every distinct local optimum that the starts found, highest first.
     status, notes
@@ -62,15 +65,24 @@ class WidthFit:
 
     widths: FloatArray
     fit: LinearFit = field(repr=False)
+    dictionary: RBFDictionary = field(repr=False)
     optima: tuple[WidthOptimum, ...]
     status: Status
     notes: tuple[Status, ...]
     history: tuple[dict[str, float], ...]
+    evidence: Evidence
+    n_rows: int
+    fingerprint: str
+    target_fingerprint: str
+    seconds: float
 
-    @property
-    def log_evidence(self) -> float:
-        """Log evidence at the fitted widths, in nats."""
-        return self.fit.log_evidence
+    def predict(self, rows: Any) -> Prediction:
+        """Predictive distributions at new inputs (N, D), widths taken as known."""
+        return self.fit.predict(self.dictionary.columns(rows))
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Each row predicted from all others at these widths and precisions."""
+        return self.fit.leave_one_out()
 
 
 def profile_gradient(
@@ -186,6 +198,7 @@ def fit_abf(
 
 
 def _search(problem: _Problem, start: Any, n_starts: int, max_steps: int, rng: np.random.Generator) -> WidthFit:
+    began = perf_counter()
     runs: list[tuple[float, FloatArray]] = []
     history: list[dict[str, float]] = []
     notes: list[Status] = []
@@ -208,7 +221,21 @@ def _search(problem: _Problem, start: Any, n_starts: int, max_steps: int, rng: n
     if history and not any(run["converged"] for run in history):
         notes.append(Status.STEP_LIMIT)
     notes += [note for note in fits[0].notes if note not in notes]
-    return WidthFit(optima[0].widths, fits[0], tuple(optima), worst(notes), tuple(notes), tuple(history))
+    best, widths = fits[0], optima[0].widths
+    return WidthFit(
+        widths=widths,
+        fit=best,
+        dictionary=RBFDictionary(problem.centers, widths if len(widths) > 1 else widths[0], problem.kind, bias=False),
+        optima=tuple(optima),
+        status=worst(notes),
+        notes=tuple(notes),
+        history=tuple(history),
+        evidence=replace(best.evidence, maximised=(*best.evidence.maximised, "widths")),
+        n_rows=best.n_rows,
+        fingerprint=fingerprint(problem.X, problem.t),
+        target_fingerprint=best.target_fingerprint,
+        seconds=perf_counter() - began,
+    )
 
 
 class _Problem:
@@ -304,7 +331,7 @@ class _Problem:
             near = [
                 np.abs(key - np.minimum(o[1:], np.log(30.0))).max() < 0.2 and abs(value - v) < 1e-2 for v, o in distinct
             ]
-            if not any(near) and (not distinct or distinct[0][0] - value <= RIVAL):
+            if not any(near) and (not distinct or distinct[0][0] - value <= RIVAL_NATS):
                 distinct.append((value, theta))
         found: list[tuple[WidthOptimum, LinearFit]] = []
         for _, theta in distinct:

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray, as_matrix, as_positive, as_positive_vector, as_target
-from bayessel.linear.refinement import log_evidence_at, sums
+from bayessel.fit import LeaveOneOut
+from bayessel.linear.refinement import Sums, log_evidence_at, sums
 from bayessel.linear.spectrum import Spectrum, offsets
+from bayessel.prediction import Prediction
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +74,11 @@ class Posterior:
         return float(self.spectrum.gamma(self.lam)) + self.spectrum.n_flat
 
     @property
+    def integrated(self) -> tuple[str, ...]:
+        """What the evidence integrates out."""
+        return ("weights", "bias") if self.spectrum.centred else ("weights",)
+
+    @property
     def sum_squares(self) -> float:
         """Sum of squared residuals of the posterior mean."""
         return sums(self.spectrum, self.lam).sum_squares
@@ -79,21 +86,23 @@ class Posterior:
     @property
     def log_evidence(self) -> float:
         """log p(t | alpha, beta) in nats; minus infinity when columns other than the bias are unpenalised."""
+        return self.assemble_evidence(sums(self.spectrum, self.lam))
+
+    def assemble_evidence(self, at: Sums) -> float:
+        """The log evidence from the sums at `lam`."""
         if len(self.flat):
             return -np.inf
-        return log_evidence_at(self.spectrum, self.lam, self.beta)
+        return float(self.spectrum.assemble_evidence(at.quad, at.log_det, self.beta))
 
-    def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
-        r"""Errors of each row predicted from all others at these precisions, and the variances of those predictions.
+    def leave_one_out(self) -> LeaveOneOut:
+        r"""Each row predicted from all others at these precisions.
 
-        :math:`e_i = (Pt)_i/P_{ii}` and :math:`1/(\beta P_{ii})`, the noise included: exact, without refitting. A
-        large design must have kept its rows: ``Spectrum.of(..., rows=True)``.
+        Errors :math:`(Pt)_i/P_{ii}` and variances :math:`1/(\beta P_{ii})`, the noise included: exact, without
+        refitting. A large design must have kept its rows: ``Spectrum.of(..., rows=True)``.
         """
         at = sums(self.spectrum, self.lam, rows=True)
-        assert at.diag_p is not None
-        with np.errstate(divide="ignore"):
-            variances = np.where(at.diag_p > 0.0, 1.0 / (self.beta * at.diag_p), np.inf)
-        return at.loo_residuals, variances
+        assert at.diag_p is not None and at.residuals is not None
+        return from_complement(at.residuals, at.diag_p, self.beta)
 
     def variance(self, Phi_new: FloatArray) -> FloatArray:
         r"""Variance of the function, :math:`\phi^T\Sigma\phi`, at new rows of the design (the noise not included)."""
@@ -116,19 +125,28 @@ class Posterior:
             value = value + (across**2).sum(axis=1) / self.lam
         return np.asarray(value / self.beta + extra)
 
-    def predict(self, Phi_new: Any, return_std: bool = False) -> Any:
-        """Mean at new rows of the design; with `return_std` also the standard deviation of a new observation."""
+    def predict(self, Phi_new: Any) -> Prediction:
+        """Predictive distributions at new rows of the design."""
         rows = self._rows(Phi_new)
-        mean = np.asarray(rows @ self.coef + self.intercept)
-        if not return_std:
-            return mean
-        return mean, np.sqrt(self.variance(rows) + 1.0 / self.beta)
+        variance = self.variance(rows)
+        return Prediction.normal(rows @ self.coef + self.intercept, variance + 1.0 / self.beta, variance)
 
     def _rows(self, Phi_new: Any) -> FloatArray:
         rows = as_matrix(Phi_new, "Phi")
         if rows.shape[1] != len(self.coef):
             raise ValueError(f"Phi must have the {len(self.coef)} columns of the fit, got shape {rows.shape}")
         return rows
+
+
+def from_complement(residuals: FloatArray, complement: FloatArray, beta: float) -> LeaveOneOut:
+    r"""Leave-one-out predictions from residuals Pt and diag P: errors :math:`(Pt)_i/P_{ii}`, variances 1/(βPᵢᵢ).
+
+    Rows that nothing but themselves determine have infinite errors and variances.
+    """
+    seen = complement > 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        errors = np.where(seen, residuals / complement, np.inf)
+        return LeaveOneOut.normal(errors, np.where(seen, 1.0 / (beta * complement), np.inf))
 
 
 def weigh(
@@ -147,7 +165,7 @@ def weigh(
         slope = spectrum.flat_slope.copy()
         slope[-1] += shift * scale
         spectrum = replace(spectrum, flat_slope=slope)
-    return spectrum, scale, active, flat
+    return replace(spectrum, given=(Phi, t)), scale, active, flat
 
 
 def check_ratio(alpha: FloatArray, beta: float, what: str = "alpha / beta") -> None:

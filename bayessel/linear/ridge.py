@@ -2,27 +2,35 @@ r"""Ridge regression with one penalty, chosen by a criterion that is minimised e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_positive_vector, as_target, one_of
 from bayessel._numerics import local_minima
-from bayessel.fit import Status, worst
-from bayessel.linear._criteria import CRITERIA, curve, from_sums
+from bayessel.criteria import CRITERIA, LOO, OF_RIDGE, OF_SUMS, from_sums
+from bayessel.fit import Evidence, Status, worst
+from bayessel.linear._criteria import curve
+from bayessel.linear.design_fit import DesignFit
 from bayessel.linear.posterior import Posterior, check_ratio, weigh
-from bayessel.linear.refinement import loo_residuals, sums
+from bayessel.linear.refinement import Sums, sums
 from bayessel.linear.spectrum import Spectrum, as_spectrum
+from bayessel.policy import RIVAL_SHARE
 
 _EPS = float(np.finfo(float).eps)
-#: A minimum is preferred only if tr P is at least this share of the rows. Where the fit passes through all of them,
-#: every criterion is a ratio of two vanishing numbers; UEV, FPE and BIC, expansions for gamma << N, fall long before.
-NOISE_SHARE = {"loo": 0.1, "gcv": 0.1, "uev": 0.25, "fpe": 0.25, "bic": 0.25}
+
+
+class PenaltyOptimum(NamedTuple):
+    """A local minimum of a criterion: the penalty, one or one per column, and the value."""
+
+    lam: Any
+    value: float
 
 
 @dataclass(frozen=True, eq=False)
-class RidgeFit:
+class RidgeFit(DesignFit):
     """A ridge regression whose penalty was chosen by a criterion.
 
     Attributes
@@ -31,21 +39,25 @@ class RidgeFit:
         The penalty, one ('global') or one per column ('local'; infinity marks a pruned column).
     criterion, value
         The criterion and its value at the minimum.
-    minima : tuple of (lam, value)
+    optima : tuple of PenaltyOptimum
         All local minima over a global penalty, best first; those that leave too few rows to the noise (less than a
-        tenth for GCV and LOO, a quarter for UEV, FPE and BIC) come last: there they say nothing.
+        tenth for GCV and LOO, a quarter for UEV, FPE and BIC) come last: there they say nothing. With local penalties
+        the one minimum that was found.
     criteria : dict
         Every criterion at `lam`, and gamma (the unpenalised directions included).
     coef, intercept, basis
         Weights of all columns (zero where pruned), the bias of a centred fit, and the columns kept.
     noise_std : float
         Root of the unbiased estimate of variance, S/(N - gamma).
+    evidence : Evidence
+        Of the equivalent Gaussian prior, plugged in, not maximised; minus infinity when a local penalty is zero.
     """
 
     lam: Any
     criterion: str
     value: float
-    minima: tuple[tuple[float, float], ...]
+    optima: tuple[PenaltyOptimum, ...]
+    evidence: Evidence
     criteria: dict[str, float]
     coef: FloatArray
     intercept: float
@@ -56,17 +68,9 @@ class RidgeFit:
     notes: tuple[Status, ...]
     history: tuple[dict[str, float], ...]
     n_rows: int
+    seconds: float
     spectrum: Spectrum = field(repr=False)
     posterior: Posterior = field(repr=False)
-    kind: str = "plug-in"
-
-    @property
-    def log_evidence(self) -> float:
-        """Log evidence of the equivalent Gaussian prior, in nats: plugged in, not maximised.
-
-        Minus infinity when a local penalty is zero.
-        """
-        return self.posterior.log_evidence
 
     @property
     def beta(self) -> float:
@@ -81,16 +85,12 @@ class RidgeFit:
     @property
     def leaves_noise(self) -> bool:
         """Whether the minimum leaves the noise as many rows as its criterion needs to mean something."""
-        return self.n_rows - self.gamma >= NOISE_SHARE[self.criterion] * self.n_rows
+        return CRITERIA[self.criterion].heard(self.n_rows, self.gamma)
 
     @property
     def n_basis(self) -> int:
         """Number of columns in use."""
         return len(self.basis)
-
-    def predict(self, Phi: Any, return_std: bool = False) -> Any:
-        """Mean at new rows of the design, and the standard deviation of a new observation."""
-        return self.posterior.predict(Phi, return_std)
 
 
 def criteria(Phi: Any, t: Any, lam: Any, *, centre: bool = False) -> dict[str, float]:
@@ -129,11 +129,13 @@ def criteria(Phi: Any, t: Any, lam: Any, *, centre: bool = False) -> dict[str, f
 
 def evaluate(spectrum: Spectrum, lam: float) -> dict[str, float]:
     """Every criterion at one penalty of a factorisation; LOO only where the rows were kept."""
-    at = sums(spectrum, lam)
-    out = {} if spectrum.U is None else {"loo": float(np.mean(loo_residuals(spectrum, lam) ** 2))}
-    out |= {
-        name: float(from_sums(name, spectrum.n_rows, at.sum_squares, at.trace_p)) for name in CRITERIA if name != "loo"
-    }
+    return evaluate_sums(spectrum, sums(spectrum, lam, rows=spectrum.U is not None))
+
+
+def evaluate_sums(spectrum: Spectrum, at: Sums) -> dict[str, float]:
+    """Every criterion from the sums at one penalty; LOO only where they have the rows."""
+    out = {} if at.diag_p is None else {LOO.name: float(np.mean(at.loo_residuals**2))}
+    out |= {name: float(from_sums(name, spectrum.n_rows, at.sum_squares, at.trace_p)) for name in OF_SUMS}
     return out | {"gamma": at.gamma + spectrum.n_flat}
 
 
@@ -183,13 +185,14 @@ def fit_ridge(
     >>> x = np.linspace(0, 1, 40)
     >>> Phi = np.exp(-((x[:, None] - x) ** 2) / 0.05**2)
     >>> fit = fit_ridge(Phi, np.sin(12 * x) + 0.1 * rng.normal(size=40))
-    >>> fit.value == fit.criteria["gcv"] == min(value for _, value in fit.minima)
+    >>> fit.value == fit.criteria["gcv"] == min(value for _, value in fit.optima)
     True
     """
-    one_of(criterion, "criterion", CRITERIA)
+    one_of(criterion, "criterion", OF_RIDGE)
     one_of(penalty, "penalty", ("global", "local"))
     as_count(max_sweeps, "max_sweeps")
     as_positive(tol, "tol")
+    began = perf_counter()
     if penalty == "local":
         from bayessel.linear.local_ridge import fit_local
 
@@ -200,9 +203,10 @@ def fit_ridge(
                 "local penalties need the design and the target themselves: fit_ridge(Phi, t, penalty='local')"
             )
         design = as_matrix(Phi, "Phi")
-        return fit_local(
+        fit = fit_local(
             design, as_target(t, design.shape[0]), centre=centre, start=start, max_sweeps=max_sweeps, tol=tol
         )
+        return replace(fit, seconds=perf_counter() - began)
     if start is not None:
         raise ValueError("start is for penalty='local'; a global penalty is found by a scan and needs none")
     spectrum = as_spectrum(Phi, t, centre, "fit_ridge", rows=criterion == "loo")
@@ -212,18 +216,22 @@ def fit_ridge(
     notes: list[Status] = []
     if not found:  # every value is infinite: as many unpenalised directions as rows
         found, notes = [(hi, np.inf)], [Status.TOO_FEW_ROWS]
-    needed = NOISE_SHARE[criterion] * spectrum.n_rows
+    needed = CRITERIA[criterion].noise_share * spectrum.n_rows
+    if all(float(spectrum.trace_p(np.exp(u))) < needed for u, _ in found):
+        # the criterion falls all the way to interpolation, where it is a ratio of roundings: the constant is left
+        found.append((hi, float(curve(spectrum, criterion, np.exp(hi))[0])))
     found.sort(key=lambda pair: (float(spectrum.trace_p(np.exp(pair[0]))) < needed, pair[1]))
-    minima = tuple((float(np.exp(u)), float(value)) for u, value in found)
-    if len(minima) > 1 and minima[0][1] <= minima[1][1] < 1.05 * minima[0][1]:
+    optima = tuple(PenaltyOptimum(float(np.exp(u)), float(value)) for u, value in found)
+    if len(optima) > 1 and optima[0].value <= optima[1].value < (1.0 + RIVAL_SHARE) * optima[0].value:
         notes.append(Status.MULTIPLE_OPTIMA)
     if any(value < found[0][1] for _, value in found[1:]):
         notes.append(Status.INTERPOLATION)
     if found[0][0] >= hi - 0.1:
-        notes.append(Status.PURE_NOISE)
+        notes += [Status.PURE_NOISE] if Status.INTERPOLATION not in notes else []
     elif found[0][0] <= lo + 0.1:
         notes.append(Status.AT_BOUND)
-    return assemble(spectrum, minima[0][0], minima[0][0], criterion, minima, notes, ())
+    fit = assemble(spectrum, optima[0].lam, optima[0].lam, criterion, optima, notes, ())
+    return replace(fit, seconds=perf_counter() - began)
 
 
 def assemble(
@@ -231,7 +239,7 @@ def assemble(
     unit_lam: float,
     lam: Any,
     criterion: str,
-    minima: tuple[tuple[float, float], ...],
+    optima: tuple[PenaltyOptimum, ...],
     notes: list[Status],
     history: tuple[dict[str, float], ...],
     *,
@@ -241,7 +249,8 @@ def assemble(
     n_columns: int | None = None,
 ) -> RidgeFit:
     """Put a result together from a factorisation and the ridge `unit_lam` of its scaled columns."""
-    values = evaluate(spectrum, unit_lam)
+    at = sums(spectrum, unit_lam, rows=spectrum.U is not None)
+    values = evaluate_sums(spectrum, at)
     variance = values["uev"]
     floor = (4.0 * _EPS * (spectrum.t_scale or 1.0)) ** 2
     if spectrum.tss <= floor * spectrum.n_rows:
@@ -258,13 +267,13 @@ def assemble(
         spectrum, unit_lam, 1.0 / variance, scale=scale, active=active, flat=flat, n_columns=n_columns
     )
     basis = np.flatnonzero(np.isfinite(np.broadcast_to(lam, posterior.coef.shape)))
-    if minima:  # the reported value is the refined one
-        minima = ((minima[0][0], values[criterion]), *minima[1:])
+    value = posterior.assemble_evidence(at)
     return RidgeFit(
         lam=lam,
         criterion=criterion,
         value=values[criterion],
-        minima=minima,
+        optima=(PenaltyOptimum(lam, values[criterion]), *optima[1:]),  # the reported value is the refined one
+        evidence=Evidence(value, "plug-in", integrated=posterior.integrated),
         criteria=values,
         coef=posterior.coef,
         intercept=posterior.intercept,
@@ -275,6 +284,7 @@ def assemble(
         notes=tuple(notes),
         history=history,
         n_rows=spectrum.n_rows,
+        seconds=0.0,
         spectrum=spectrum,
         posterior=posterior,
     )
@@ -301,7 +311,7 @@ def reestimate_lambda(
     -------
     lam, status, history
     """
-    one_of(criterion, "criterion", ("gcv", "uev", "fpe", "bic"))
+    one_of(criterion, "criterion", OF_SUMS)
     lam = as_positive(start, "start")
     spectrum = as_spectrum(Phi, t, centre, "reestimate_lambda")
     n, s2 = spectrum.n_rows, spectrum.s**2

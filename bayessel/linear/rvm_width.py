@@ -15,6 +15,7 @@ two alternate until neither gains; no step loses evidence. The starts are the pe
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,11 @@ from scipy.spatial import KDTree
 from bayessel._check import FloatArray, as_count, as_flag, as_matrix, as_target, check_magnitude, one_of
 from bayessel._numerics import few_threads
 from bayessel.basis import KINDS, LazyDesign, RBFDictionary, radial, radial_slope, scaled_distances
-from bayessel.fit import Status, worst
-from bayessel.linear.rvm import SparseFit, fit_rvm
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
+from bayessel.linear.rvm import RVMFit, fit_rvm
+from bayessel.policy import NOISE_SHARE_OF_EVIDENCES, RIVAL_NATS, leaves_noise
+from bayessel.prediction import Prediction
 
-#: optima whose evidence differs by more than this many nats are not rivals
-RIVAL = 10.0
 #: widths that differ by less than this factor are one optimum
 SAME = 1.3
 #: widths of an input are searched up to this multiple of its range; there it has dropped out
@@ -39,8 +40,6 @@ STORED = 30_000_000
 #: rounds of moving widths and renewing columns
 _ROUNDS = 30
 _GAIN = 1e-5
-#: share of the rows that must be left to the noise
-NOISE_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -53,34 +52,45 @@ class RVMOptimum:
 
 
 @dataclass(frozen=True, eq=False)
-class RVMWidthFit:
+class RVMWidthFit(Fit):
     """Widths of a relevance vector machine chosen by its evidence.
 
     Attributes
     ----------
     widths : (1,) or (D,) array
         r of all inputs, or of each; far larger than the range of an input means that it is irrelevant.
-    fit : SparseFit
+    fit : RVMFit
         The fit at these widths.
+    dictionary : RBFDictionary
+        The functions at these widths.
     optima : tuple of RVMOptimum
         Distinct local optima that the starts led to, highest first.
-    scan : tuple of dict
+    history : tuple of dict
         The coarse scan: width (in units of each input's spread for one width per input) and log_evidence.
     status, notes
         MULTIPLE_OPTIMA when rivals within 10 nats were found, AT_BOUND when the width lies at an end of its range.
     """
 
     widths: FloatArray
-    fit: SparseFit = field(repr=False)
+    fit: RVMFit = field(repr=False)
+    dictionary: RBFDictionary = field(repr=False)
     optima: tuple[RVMOptimum, ...]
-    scan: tuple[dict[str, float], ...] = field(repr=False)
+    history: tuple[dict[str, float], ...] = field(repr=False)
     status: Status
     notes: tuple[Status, ...]
+    evidence: Evidence
+    n_rows: int
+    fingerprint: str
+    target_fingerprint: str
+    seconds: float
 
-    @property
-    def log_evidence(self) -> float:
-        """Log evidence at the fitted widths, in nats."""
-        return self.fit.log_evidence
+    def predict(self, rows: Any) -> Prediction:
+        """Predictive distributions at new inputs (N, D), widths taken as known."""
+        return self.fit.predict(self.dictionary.design(rows))
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Each row predicted from all others at these widths, columns and precisions."""
+        return self.fit.leave_one_out()
 
 
 def width_gradient(
@@ -188,6 +198,7 @@ def fit_rvm_width(
 
 
 def _search(problem: _Problem, n_scan: int, n_starts: int) -> RVMWidthFit:
+    began = perf_counter()
     notes: list[Status] = []
     scan: list[_End] = []
     ends: list[_End] = []
@@ -213,7 +224,7 @@ def _search(problem: _Problem, n_scan: int, n_starts: int) -> RVMWidthFit:
     rivals = found[:1]
     for one in found[1:]:
         apart = all(np.abs(problem.seen(one.u) - problem.seen(o.u)).max() > np.log(SAME) for o in rivals)
-        if ends and apart and one.sound == found[0].sound and found[0].value - one.value <= RIVAL:
+        if ends and apart and one.sound == found[0].sound and found[0].value - one.value <= RIVAL_NATS:
             rivals.append(one)
     if len(rivals) > 1:
         notes.append(Status.MULTIPLE_OPTIMA)
@@ -222,16 +233,30 @@ def _search(problem: _Problem, n_scan: int, n_starts: int) -> RVMWidthFit:
     notes += [note for note in found[0].fit.notes if note not in notes]
     optima = tuple(RVMOptimum(problem.reported(one.u), one.fit.n_basis, one.value) for one in rivals)
     curve = tuple({"width": float(np.exp(one.u[0]) * problem.unit), "log_evidence": one.value} for one in scan)
-    return RVMWidthFit(optima[0].widths, found[0].fit, optima, curve, worst(notes), tuple(notes))
+    best, widths = found[0].fit, optima[0].widths
+    return RVMWidthFit(
+        widths=widths,
+        fit=best,
+        dictionary=problem.dictionary(found[0].u),
+        optima=optima,
+        history=curve,
+        status=worst(notes),
+        notes=tuple(notes),
+        evidence=Evidence(best.log_evidence, "type2", maximised=("alpha", "beta", "widths"), integrated=("weights",)),
+        n_rows=best.n_rows,
+        fingerprint=fingerprint(problem.X, problem.t),
+        target_fingerprint=fingerprint(problem.t),
+        seconds=perf_counter() - began,
+    )
 
 
 class _End:
     """A place in the search and the fit there."""
 
-    def __init__(self, u: FloatArray, fit: SparseFit) -> None:
+    def __init__(self, u: FloatArray, fit: RVMFit) -> None:
         self.u, self.fit, self.value = u, fit, fit.log_evidence
         # a function for almost every row explains anything, and its evidence is that of the rows one by one
-        self.sound = fit.n_rows - fit.gamma >= NOISE_SHARE * fit.n_rows
+        self.sound = leaves_noise(fit.n_rows, fit.gamma, NOISE_SHARE_OF_EVIDENCES)
 
     def rank(self) -> tuple[bool, float]:
         """Interpolation comes last, whatever its evidence."""
@@ -242,7 +267,7 @@ def _peaks(scan: list[_End]) -> list[_End]:
     """Local maxima of the scan first, then the rest, each group by height: a narrow peak may hide beside a point."""
     v = np.array([-np.inf, *(one.value if one.sound else -np.inf for one in scan), -np.inf])
     peak = [v[i + 1] >= v[i] and v[i + 1] >= v[i + 2] for i in range(len(scan))]
-    near = v.max() - 5.0 * RIVAL
+    near = v.max() - 5.0 * RIVAL_NATS
     order = sorted(range(len(scan)), key=lambda i: (not (peak[i] and v[i + 1] >= near), -v[i + 1], -scan[i].value))
     return [scan[i] for i in order]
 
@@ -282,9 +307,13 @@ class _Problem:
         """Where two optima differ: widths beyond the range of the inputs are all the same."""
         return np.minimum(u, self.high)
 
+    def dictionary(self, u: FloatArray) -> RBFDictionary:
+        """The functions at these widths."""
+        return RBFDictionary(self.centers, self.widths(u), kind=self.kind, bias=self.bias)
+
     def design(self, u: FloatArray) -> Any:
         """Columns of the dictionary at these widths; made as they are needed when they are many."""
-        dictionary = RBFDictionary(self.centers, self.widths(u), kind=self.kind, bias=self.bias)
+        dictionary = self.dictionary(u)
         large = len(self.X) * dictionary.n_columns > STORED
         return LazyDesign(dictionary, self.X) if large else dictionary.design(self.X)
 
@@ -326,7 +355,7 @@ class _Problem:
                 break
         return _End(u, fit)
 
-    def _ascend(self, u: FloatArray, fit: SparseFit) -> tuple[FloatArray | None, FloatArray, float]:
+    def _ascend(self, u: FloatArray, fit: RVMFit) -> tuple[FloatArray | None, FloatArray, float]:
         """Quasi-Newton ascent with the columns of `fit` held; None when there is no kernel to widen."""
         kernels = fit.basis[fit.basis < len(self.centers)]
         if not len(kernels):

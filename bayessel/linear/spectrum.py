@@ -15,7 +15,7 @@ their complement: a flat prior on their weights.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,8 @@ class Spectrum:
         'svd', 'qr', 'gram' or 'stream-qr', 'stream-gram': how it was computed.
     fingerprint : str or None
         Names the target (`bayessel.fit.fingerprint`), so that results of different data are not compared.
+    given : (design, target) or None
+        The arrays as they were given, not copied; None of a stream.
     """
 
     n_rows: int
@@ -89,6 +91,7 @@ class Spectrum:
     design: FloatArray | None = None  # Phi and t themselves, kept for the refinement of nearly singular cases
     target: FloatArray | None = None
     fingerprint: str | None = None  # None where the target was never seen whole (a stream)
+    given: tuple[Any, FloatArray] | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, Phi: Any, t: Any, *, centre: bool = False, rows: bool = False, flat: Any = None) -> Spectrum:
@@ -112,7 +115,7 @@ class Spectrum:
         y = as_target(t, A.shape[0])
         rows = rows or A.size <= _SMALL  # they cost nothing here, and let results be refined
         with few_threads(A.size):
-            return replace(cls._factor(A, y, centre, rows, flat), fingerprint=fingerprint(y))
+            return replace(cls._factor(A, y, centre, rows, flat), fingerprint=fingerprint(y), given=(A, y))
 
     @classmethod
     def _factor(cls, A: FloatArray, y: FloatArray, centre: bool, rows: bool, flat: Any) -> Spectrum:
@@ -250,6 +253,7 @@ class Spectrum:
             )
         y = as_target(t, self.n_rows)
         name = fingerprint(y)
+        given = None if self.given is None else (self.given[0], y)
         t_scale, t_shift = float(np.abs(y).max()), 0.0
         if self.centred:
             t_shift = float(offsets(y[:, None])[0])
@@ -285,6 +289,7 @@ class Spectrum:
             t_scale=t_scale,
             target=y,
             fingerprint=name,
+            given=given,
             **flat,
         )
 

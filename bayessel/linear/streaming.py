@@ -11,6 +11,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,7 @@ def fit_evidence_stream(
     >>> fit.n_rows, fit.coef.round(1).tolist(), fit.spectrum.route
     (5000, [1.0, 2.0, -1.0], 'stream-gram')
     """
+    began = perf_counter()
     spectrum, notes = stream_spectrum(
         source,
         dictionary=dictionary,
@@ -81,8 +83,8 @@ def fit_evidence_stream(
     fit = fit_evidence(spectrum, method=method)
     if notes:
         warnings.warn(f"{notes[0].name}: {notes[0].value}", NumericalWarning, stacklevel=2)
-        fit = replace(fit, notes=(*fit.notes, *notes), status=worst([*fit.notes, *notes]))
-    return fit
+    notes = [*fit.notes, *notes]
+    return replace(fit, notes=tuple(notes), status=worst(notes), seconds=perf_counter() - began)
 
 
 def stream_spectrum(

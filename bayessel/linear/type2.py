@@ -9,14 +9,16 @@ tell apart and every local maximum is refined; MacKay's and the EM iteration are
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
 from bayessel._check import FloatArray, as_count, as_positive, one_of
-from bayessel.fit import Status, worst
+from bayessel.fit import Evidence, Status, worst
+from bayessel.linear.design_fit import DesignFit
 from bayessel.linear.posterior import Posterior
 from bayessel.linear.refinement import sums
 from bayessel.linear.spectrum import Spectrum, as_spectrum
@@ -37,12 +39,12 @@ class Maximum:
 
 
 @dataclass(frozen=True, eq=False)
-class LinearFit:
+class LinearFit(DesignFit):
     """A linear model whose precisions were chosen by the evidence.
 
     Attributes
     ----------
-    log_evidence : float
+    evidence : Evidence
         log p(t | alpha, beta) at the reported alpha and beta, in nats, every constant included.
     alpha, beta, lam : float
         Weight precision, noise precision, and their ratio alpha/beta.
@@ -52,7 +54,7 @@ class LinearFit:
         Well-determined parameters (the bias of a centred fit not counted).
     coef, intercept, basis
         Weights of the columns `basis`, and the bias of a centred fit.
-    maxima : tuple of Maximum
+    optima : tuple of Maximum
         All local maxima of the evidence, highest first.
     status, notes
         The most serious remark, and all of them.
@@ -60,7 +62,7 @@ class LinearFit:
         The iterations ('mackay', 'em') or the refined maxima ('profile').
     """
 
-    log_evidence: float
+    evidence: Evidence
     alpha: float
     beta: float
     lam: float
@@ -70,12 +72,12 @@ class LinearFit:
     basis: Any
     status: Status
     notes: tuple[Status, ...]
-    maxima: tuple[Maximum, ...]
+    optima: tuple[Maximum, ...]
     history: tuple[dict[str, float], ...]
     n_rows: int
+    seconds: float
     spectrum: Spectrum = field(repr=False)
     posterior: Posterior = field(repr=False)
-    kind: str = "type2"
 
     @property
     def noise_std(self) -> float:
@@ -99,10 +101,6 @@ class LinearFit:
         if min(self.gamma, self.spectrum.n_free - self.gamma) >= 3.0:
             return gaussian_approximation(self.log_evidence, self.gamma, self.spectrum.n_free)
         return model_evidence_quadrature(self.spectrum).value
-
-    def predict(self, Phi: Any, return_std: bool = False) -> Any:
-        """Mean at new rows of the design, and the standard deviation of a new observation (noise included)."""
-        return self.posterior.predict(Phi, return_std)
 
 
 def fit_evidence(
@@ -150,7 +148,14 @@ def fit_evidence(
     as_positive(alpha0, "alpha0")
     if beta0 is not None:
         as_positive(beta0, "beta0")
-    spectrum = as_spectrum(Phi, t, centre, "fit_evidence")
+    began = perf_counter()
+    fit = _maximise(as_spectrum(Phi, t, centre, "fit_evidence"), method, max_steps, tol, alpha0, beta0)
+    return replace(fit, seconds=perf_counter() - began)
+
+
+def _maximise(
+    spectrum: Spectrum, method: str, max_steps: int, tol: float, alpha0: float, beta0: float | None
+) -> LinearFit:
     beta_max = _largest_precision(spectrum)
     scale2 = float(spectrum.s[0] ** 2) if len(spectrum.s) else 0.0
     if spectrum.tss <= (4.0 * _EPS * spectrum.t_scale) ** 2 * spectrum.n_rows or spectrum.n_rows - spectrum.n_flat < 1:
@@ -220,7 +225,7 @@ def _profile(spectrum: Spectrum, beta_max: float) -> LinearFit:
     betas = np.atleast_1d(_best_beta(spectrum, lams, beta_max))
     values = np.atleast_1d(spectrum.log_evidence(lams, betas))
     order = np.argsort(-values, kind="stable")
-    maxima = tuple(Maximum(float(lams[i]), float(values[i])) for i in order)
+    optima = tuple(Maximum(float(lams[i]), float(values[i])) for i in order)
     history = tuple(
         {
             "step": float(k),
@@ -245,9 +250,9 @@ def _profile(spectrum: Spectrum, beta_max: float) -> LinearFit:
         notes.append(Status.PURE_NOISE)
     elif candidates[best] <= grid[0] + 0.2 and betas[best] < beta_max:
         notes.append(Status.AT_BOUND)
-    if len(maxima) > 1 and maxima[0].log_evidence - maxima[1].log_evidence < 2.0:
+    if len(optima) > 1 and optima[0].log_evidence - optima[1].log_evidence < 2.0:
         notes.append(Status.MULTIPLE_OPTIMA)
-    return _finish(spectrum, float(lams[best]), float(betas[best]), beta_max, notes, maxima, history)
+    return _finish(spectrum, float(lams[best]), float(betas[best]), beta_max, notes, optima, history)
 
 
 def _plateau_end(grid: FloatArray, slope: FloatArray, noise: float) -> float:
@@ -316,7 +321,7 @@ def _finish(
     beta: float | None,
     beta_max: float,
     notes: list[Status],
-    maxima: tuple[Maximum, ...],
+    optima: tuple[Maximum, ...],
     history: tuple[dict[str, float], ...],
 ) -> LinearFit:
     if beta is None:
@@ -336,7 +341,7 @@ def _finish(
     posterior = Posterior.of(spectrum, lam, beta)
     value = float(spectrum.assemble_evidence(at.quad, at.log_det, beta))
     return LinearFit(
-        log_evidence=value,
+        evidence=Evidence(value, "type2", maximised=("alpha", "beta"), integrated=posterior.integrated),
         alpha=alpha,
         beta=beta,
         lam=lam,
@@ -346,9 +351,10 @@ def _finish(
         basis=np.arange(spectrum.n_columns),
         status=worst(notes),
         notes=tuple(notes),
-        maxima=(Maximum(lam, value), *maxima[1:]),
+        optima=(Maximum(lam, value), *optima[1:]),
         history=history,
         n_rows=spectrum.n_rows,
+        seconds=0.0,
         spectrum=spectrum,
         posterior=posterior,
     )

@@ -12,14 +12,14 @@ import numpy as np
 
 from bayessel import work
 from bayessel._check import as_count, as_flag, as_generator, as_positive
-from bayessel.diagnostics._comparison import WidthComparison
-from bayessel.diagnostics._curves import number
+from bayessel._text import number
 from bayessel.errors import SamplingWarning
 from bayessel.fit import fingerprint
 from bayessel.widths import _arguments
+from bayessel.widths._comparison import WidthComparison
 from bayessel.widths._grids import check_widths, coarse_to_fine
 from bayessel.widths._ledger import Ledger
-from bayessel.widths._problem import Model, Place, Problem
+from bayessel.widths._problem import Candidate, WidthModel, WidthProblem
 from bayessel.widths._search import FIRST_SCAN, finer, unsettled
 from bayessel.widths._sweep_store import sweep_store, unit_key
 
@@ -137,7 +137,7 @@ def compare_widths(
     inputs, t, names, target = _arguments.check_data(X, y, names, target)
     inputs, t, held = _arguments.check_holdout(holdout, inputs, t, rng)
     centres = _arguments.check_centers(centers, inputs)
-    problem = Problem(inputs, t, centres, as_flag(bias, "bias"), chosen, held, seed=int(rng.integers(2**31)))
+    problem = WidthProblem(inputs, t, centres, as_flag(bias, "bias"), chosen, held, seed=int(rng.integers(2**31)))
     if searched:
         if len(grid) < 2:
             raise ValueError("a search needs two widths to search between, such as widths=(0.05, 5)")
@@ -178,17 +178,19 @@ class _Sweep:
     store: work.ResultStore | None = None
     progress: work.Progress
 
-    def __init__(self, problem: Problem, model: Model, kinds: Sequence[str], jobs: int | None, executor: Any) -> None:
+    def __init__(
+        self, problem: WidthProblem, model: WidthModel, kinds: Sequence[str], jobs: int | None, executor: Any
+    ) -> None:
         self.problem, self.model, self.kinds = problem, model, tuple(kinds)
         self.jobs, self.executor = jobs, executor
         self.ledger = Ledger(problem, kinds)
         self.interrupted = False
-        self._lost: dict[Place, str] = {}
+        self._lost: dict[Candidate, str] = {}
 
     def run(self, grid: Sequence[float], searched: Sequence[str], budget: int, tol: float) -> None:
         """Visit the grid, coarse to fine, and go on from there; Ctrl-C ends it with what is done."""
         try:
-            fresh = [Place(kind, r) for r in coarse_to_fine(grid) for kind in self.kinds]
+            fresh = [Candidate(kind, r) for r in coarse_to_fine(grid) for kind in self.kinds]
             self._visit(fresh, "comparing widths")
             while searched:
                 fresh = [place for place in finer(self.ledger, searched, budget, tol) if place not in self._lost]
@@ -205,7 +207,7 @@ class _Sweep:
                 raise RuntimeError(f"no width could be fitted ({said})")
             warnings.warn(f"widths are left out ({said})", SamplingWarning, stacklevel=3)
 
-    def _visit(self, fresh: Sequence[Place], what: str) -> None:
+    def _visit(self, fresh: Sequence[Candidate], what: str) -> None:
         """Fit every place on its own, then those that look too poor from their neighbours' fits, until none gains.
 
         A round reads what the round before it left and nothing else: the order of work cannot change the numbers.
@@ -221,7 +223,7 @@ class _Sweep:
                     calls.append((place, tuple(ledger.starts[one] for one in near), ledger.evidences[place]))
             changed, first = set(self._fit(calls, "starting from neighbours")) if calls else set(), False
 
-    def _fit(self, calls: Sequence[tuple[Place, tuple[Any, ...], float]], what: str) -> list[Place]:
+    def _fit(self, calls: Sequence[tuple[Candidate, tuple[Any, ...], float]], what: str) -> list[Candidate]:
         """Run calls, enter what comes back; return the places that got something new, in the order of the calls."""
         units = [
             work.WorkUnit(

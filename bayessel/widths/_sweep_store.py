@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from bayessel.diagnostics._curves import DrawnFit
 from bayessel.fit import fingerprint
-from bayessel.widths._problem import Outcome, Place, Problem
+from bayessel.widths._curves import DrawnFit
+from bayessel.widths._problem import Candidate, WidthOutcome, WidthProblem
 from bayessel.work import ResultStore
 from bayessel.work.values import dumps, to_tree
 
 
-def sweep_store(folder: str | os.PathLike[str], problem: Problem, model: str) -> ResultStore:
+def sweep_store(folder: str | os.PathLike[str], problem: WidthProblem, model: str) -> ResultStore:
     """Open the folder; one with fits of other data, or with other settings, is refused."""
     settings = {
         "model": model,
@@ -28,7 +28,7 @@ def sweep_store(folder: str | os.PathLike[str], problem: Problem, model: str) ->
     return ResultStore(folder, "comparison of widths", settings, fingerprint(problem.X, problem.t), _packed, _unpacked)
 
 
-def unit_key(place: Place, starts: Sequence[Any], beaten: float) -> str:
+def unit_key(place: Candidate, starts: Sequence[Any], beaten: float) -> str:
     """Name of a fit: the kind of function, the width, and a digest of the fits it starts from."""
     name = f"{place.kind} {float(place.width).hex()}"
     if not starts:
@@ -36,16 +36,16 @@ def unit_key(place: Place, starts: Sequence[Any], beaten: float) -> str:
     return f"{name} {hashlib.sha256(dumps(to_tree([list(starts), float(beaten)])).encode()).hexdigest()[:16]}"
 
 
-def _packed(outcome: Outcome | None) -> Any:
+def _packed(outcome: WidthOutcome | None) -> Any:
     """An outcome as a dictionary of numbers, text and arrays."""
     if outcome is None:
         return None
     return {**vars(outcome), "prediction": vars(outcome.prediction)}
 
 
-def _unpacked(packed: Any) -> Outcome | None:
+def _unpacked(packed: Any) -> WidthOutcome | None:
     if packed is None:
         return None
     known = {field.name for field in fields(DrawnFit)}
     drawn = DrawnFit(**{name: value for name, value in packed["prediction"].items() if name in known})
-    return Outcome(**{**packed, "prediction": drawn})
+    return WidthOutcome(**{**packed, "prediction": drawn})

@@ -146,7 +146,8 @@ class _Run:
                         self._give_out(doer, pending)
                         if not self._flying:
                             break
-                        for number, answer in doer.collect(_LOOK):
+                        found = doer.collect(_LOOK)
+                        for number, answer in sorted(found, key=lambda one: one[1].kind == "error"):
                             self._enter(self._flying.pop(number), answer)
                     except ExecutorLostError as error:
                         pending.extendleft(reversed(self._flying.values()))

@@ -114,7 +114,8 @@ class WorkerProcesses:
         pipes = {worker.pipe: slot for slot, worker in self._workers.items() if worker.message or not worker.ready}
         if not pipes:
             return []
-        ready = wait(list(pipes), _LOOK if timeout is None else min(timeout, _LOOK))
+        said = wait(list(pipes), _LOOK if timeout is None else min(timeout, _LOOK))
+        ready = [pipe for pipe in pipes if pipe in said]
         # a process of the worker's own may hold the pipe open after its death
         ended = [pipe for pipe in pipes if pipe not in ready and not self._workers[pipes[pipe]].process.is_alive()]
         found = []

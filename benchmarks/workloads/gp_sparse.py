@@ -21,7 +21,7 @@ from benchmarks.memory import ROOT
 
 TITLE = "Gaussian processes of many rows: inducing inputs"
 TEXT = """Titsias' bound with M inducing inputs and its gradient by all of them and by all hyperparameters, at the same
-place for everybody (inducing inputs at the first M rows), and then a search of 100 steps: `fit_sparse` as it comes
+place for everybody (inducing inputs at the first M rows), and then a search of 100 steps: `fit_inducing` as it comes
 (hyperparameters from the exact process on 1024 rows, inducing inputs chosen by conditional variance, L-BFGS), GPy's
 L-BFGS-B, and GPyTorch's SGPR by Adam at a rate of 0.1, both from the first M rows and unit hyperparameters as in their
 tutorials. One squared exponential with a weight for each of 8 inputs, and noise; no priors. `friedman`: Friedman's
@@ -30,7 +30,7 @@ it is not part of the project, `BENCHMARK_DATA` names a folder with `sparsegp/ki
 interpreter that `PEERS_PYTHON` names. Everybody runs in processes of its own, by turns. The bound and the errors on
 5000 test cases are of the place that comes back, by one computation for all; squared errors are over the variance of
 the test targets. Memory is what the work added."""
-OURS = "fit_sparse"
+OURS = "fit_inducing"
 LIMIT = float(os.environ.get("PEERS_TIME_LIMIT", "900"))
 ROUNDS = 2
 
@@ -103,9 +103,9 @@ def turns(case: Case, what: str) -> dict[str, Outcome]:
 def judged(data: Data, found: Found) -> dict[str, float]:
     """Bound and test losses at the place that a contestant found, by one computation for all."""
     from bayessel.covariance import Noise, SquaredExponential
-    from bayessel.gp.inducing import SparseMarginal
+    from bayessel.gp.inducing import InducingMarginal
 
-    bound = SparseMarginal(data.X, data.t, SquaredExponential() + Noise(), jitter=1e-8)
+    bound = InducingMarginal(data.X, data.t, SquaredExponential() + Noise(), jitter=1e-8)
     mean, variance = bound.predict(found.theta, found.Z, bound.factor(found.theta, found.Z), data.X_test)
     variance = variance + np.exp(found.theta[-1])
     squared = (mean - data.t_test) ** 2

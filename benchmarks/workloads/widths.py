@@ -72,7 +72,8 @@ def judge(result: Any, p: Problem) -> dict[str, float]:
         scales = np.exp(result.kernel_.theta[1 : 1 + D])
     else:
         design = bs.RBFDictionary(p[0], result.widths, bias=False).design(X_new)
-        mean, std = result.fit.predict(design, return_std=True)
+        there = result.fit.predict(design)
+        mean, std = there.mean, there.std
         evidence, scales = result.log_evidence, result.widths
     density = -0.5 * np.log(2 * np.pi * std**2) - 0.5 * ((t_new - mean) / std) ** 2
     return {

@@ -65,7 +65,7 @@ def test_the_judge_of_bounds_is_the_bound_itself():
     judged = gp_sparse.judged(data, found)
     values = {"a": judged, "b": judged | {"bound (nats)": judged["bound (nats)"] + 1.0}}
     times = Race({"a": [1.0], "b": [3.0]}, {"a": [1.0], "b": [3.0]})
-    values["fit_sparse"], times.seconds["fit_sparse"] = judged, [2.0]
+    values["fit_inducing"], times.seconds["fit_inducing"] = judged, [2.0]
     higher, slower = gp_sparse.verdicts("friedman 120 10", "fit", times, values, ["a", "b"])
     assert (higher.value, slower.value) == (1.0, 1.5)
     faster, _ = gp_sparse.verdicts("friedman 120 10", "evaluate", times, values, ["a", "b"])

@@ -9,8 +9,8 @@ from scipy.optimize import check_grad, minimize
 from bayessel.covariance import Linear, Noise, Prior, SquaredExponential, Standard
 from bayessel.fit import Status
 from bayessel.gp import Marginal, fit_map, map_search, optimise
-from bayessel.gp.map_problem import Problem
-from bayessel.gp.optimise import Roots, Terms, updated
+from bayessel.gp.map_problem import MapProblem
+from bayessel.gp.optimise import KnownTerms, Roots, updated
 
 EVERYWHERE = (np.full(2, -np.inf), np.full(2, np.inf))
 
@@ -26,7 +26,7 @@ def wiggles(rng, n, frequency=10.0):
 
 
 def nothing(x):
-    return Terms(0.0, np.zeros(len(x)), np.zeros(len(x)))
+    return KnownTerms(0.0, np.zeros(len(x)), np.zeros(len(x)))
 
 
 def scipys(marginal, prior, start):
@@ -79,7 +79,7 @@ def test_the_closed_form_term_is_in_the_step_with_its_own_curvature():
         lambda x: (0.0, np.zeros(2)),
         np.array([0.5, -0.5]),
         np.zeros((2, 2)),
-        lambda x: Terms(0.5 * float(x @ x), x, np.ones(2)),
+        lambda x: KnownTerms(0.5 * float(x @ x), x, np.ones(2)),
         tol=1e-12,
         max_evaluations=10,
         bounds=EVERYWHERE,
@@ -132,7 +132,7 @@ def test_roots_go_there_and_back_with_the_right_slope():
 @pytest.mark.parametrize("prior", ["default", None])
 def test_the_gradient_in_the_coordinates_of_the_search(rng, prior):
     X, t = waves(rng, 25)
-    problem = Problem.of(Marginal(X, t), prior, {"log a0": -1.0})
+    problem = MapProblem.of(Marginal(X, t), prior, {"log a0": -1.0})
     dear = problem.dear(problem.marginal)
     x = problem.coordinates(problem.template + 0.3 * rng.normal(size=7))
     error = check_grad(lambda x: dear(x)[0], lambda x: dear(x)[1], x)
@@ -206,7 +206,7 @@ def test_inputs_that_few_rows_switch_off_come_back(monkeypatch):
     assert fit.log_posterior > value - 0.01
     assert {3, 14} == set(fit.relevance.length.nsmallest(2).index)
     # the control: to trust the few rows costs 300 nats
-    monkeypatch.setattr(map_search.Search, "_again", lambda self, level, found, starts: [])
+    monkeypatch.setattr(map_search.MapSearch, "_again", lambda self, level, found, starts: [])
     assert fit_map(X, t).log_posterior < fit.log_posterior - 100.0
 
 
@@ -250,7 +250,7 @@ def test_parameters_that_are_given_stay_and_their_prior_takes_no_part(rng):
     part = Prior(prior.is_normal[free], prior.first[free], prior.second[free])
     np.testing.assert_allclose(fit.log_posterior, fit.log_evidence + part.log_density(fit.theta[free]), rtol=1e-12)
     whole = fit_map(X, t, covariance, fixed=dict(zip(fit.names, fit.theta, strict=True)))
-    assert whole.log_posterior == whole.log_evidence == whole.model_evidence
+    assert whole.log_posterior == whole.log_evidence == whole.model_evidence.value
     np.testing.assert_allclose(whole.log_evidence, fit.log_evidence)
 
 
@@ -266,11 +266,13 @@ def test_predictions_and_left_out_rows_are_those_of_plain_formulas(rng):
     new = rng.normal(size=(4, 3))
     K, k = fit.covariance.matrix(fit.theta, X), fit.covariance.matrix(fit.theta, X, new)
     Q = K + fit.noise_std**2 * np.eye(30)
-    mean, variance = fit.predict(new)
+    function = fit.predict(new).function
+    mean, variance = function.mean, function.variance
     np.testing.assert_allclose(mean, k.T @ np.linalg.solve(Q, t), rtol=1e-8)
     prior = fit.covariance.diagonal(fit.theta, new)
     np.testing.assert_allclose(variance, prior - np.einsum("ij,ij->j", k, np.linalg.solve(Q, k)), rtol=1e-6, atol=1e-9)
-    errors, variances = fit.leave_one_out()
+    out = fit.leave_one_out()
+    errors, variances = out.errors, out.variances
     rest = np.arange(30) != 7
     weights = np.linalg.solve(Q[np.ix_(rest, rest)], Q[rest, 7])
     np.testing.assert_allclose(errors[7], t[7] - weights @ t[rest], rtol=1e-8)
@@ -283,7 +285,7 @@ def test_the_same_seed_gives_the_same_fit_and_it_pickles(rng):
     np.testing.assert_array_equal(one.theta, other.theta)
     again = pickle.loads(pickle.dumps(one))
     np.testing.assert_array_equal(again.theta, one.theta)
-    np.testing.assert_array_equal(again.predict(X[:3])[0], one.predict(X[:3])[0])
+    np.testing.assert_array_equal(again.predict(X[:3]).mean, one.predict(X[:3]).mean)
 
 
 # --- when there is little to fit, or nothing
@@ -295,14 +297,14 @@ def test_one_or_two_rows_get_a_sensible_answer_and_a_status(n, prior):
     fit = fit_map(np.arange(2.0 * n).reshape(n, 2), np.ones(n), prior=prior)
     assert Status.TOO_FEW_ROWS in fit.notes
     assert np.isfinite(fit.theta).all() and np.isfinite(fit.log_evidence)
-    assert np.isfinite(fit.predict(np.zeros((1, 2)))[0]).all()
+    assert np.isfinite(fit.predict(np.zeros((1, 2))).mean).all()
 
 
 @pytest.mark.parametrize(("level", "status"), [(0.0, Status.CONSTANT_TARGET), (3.0, Status.CONSTANT_TARGET)])
 def test_a_constant_target_gets_a_status(rng, level, status):
     fit = fit_map(rng.normal(size=(20, 2)), np.full(20, level), starts=1)
     assert status in fit.notes
-    np.testing.assert_allclose(fit.predict(np.zeros((1, 2)))[0], level, atol=0.05)
+    np.testing.assert_allclose(fit.predict(np.zeros((1, 2))).mean, level, atol=0.05)
 
 
 def test_targets_without_noise_end_at_the_floor_or_where_digits_are_lost(rng):
@@ -310,7 +312,7 @@ def test_targets_without_noise_end_at_the_floor_or_where_digits_are_lost(rng):
     fit = fit_map(X, np.sin(X[:, 0]), starts=1)
     assert set(fit.notes) & {Status.NOISE_AT_FLOOR, Status.ILL_CONDITIONED}
     assert fit.noise_std < 1e-3
-    np.testing.assert_allclose(fit.predict([[0.3]])[0], np.sin(0.3), atol=1e-4)
+    np.testing.assert_allclose(fit.predict([[0.3]]).mean, np.sin(0.3), atol=1e-4)
 
 
 def test_duplicate_rows_and_a_constant_input_do_no_harm(rng):

@@ -49,7 +49,7 @@ def test_each_component_is_the_conditional_of_the_joint_gaussian(rng, n, m):
         expected = np.array([by_precision(theta, X, t, x) for x in new]).T
         np.testing.assert_allclose(found.means[s], expected[0], rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(found.variances[s], expected[1], rtol=1e-9)
-    function = Predictor(X, t, None, thetas)(new, noise=False)
+    function = Predictor(X, t, None, thetas)(new).function
     np.testing.assert_allclose(found.variances - function.variances, np.exp(thetas[:, [1]]) + np.zeros(7), rtol=1e-9)
     means = Predictor(X, t, None, thetas)(new, variance=False)
     assert np.array_equal(means.means, found.means) and not means.variances.any()
@@ -100,7 +100,7 @@ def test_rounding_leaves_no_negative_variance():
     predictor = Predictor(X, np.sin(X[:, 0]), None, theta)
     exact = S.diagonal(theta, X) - predict.explained(predictor.factor(0).L, S.matrix(theta, X, X))
     assert exact.min() < 0.0  # what rounding leaves
-    found = predictor(X, noise=False)
+    found = predictor(X).function
     assert (found.variances > 0.0).all() and (found.variances < 1e-13).all()
     np.testing.assert_allclose(found.means[0], np.sin(X[:, 0]), atol=1e-4)
 

@@ -248,7 +248,7 @@ def test_the_posterior_at_given_precisions(rng, shape, centre):
     new = rng.normal(size=(7, shape[1]))
     variance = np.einsum("ij,jk,ik->i", new - shift, Sigma, new - shift) + (1 / (shape[0] * beta) if centre else 0)
     np.testing.assert_allclose(got.variance(new), variance, rtol=1e-9)
-    np.testing.assert_allclose(got.predict(new), level + (new - shift) @ mu, rtol=1e-9)
+    np.testing.assert_allclose(got.predict(new).mean, level + (new - shift) @ mu, rtol=1e-9)
 
 
 def test_a_column_without_penalty_has_a_flat_prior(rng):

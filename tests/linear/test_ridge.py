@@ -90,7 +90,7 @@ def lost_minima(draws: range, name: str) -> list[str]:
         _, Phi, t = problems.sin12x(seed)
         fit = linear.fit_ridge(Phi, t, criterion=name)
         values = curve(name, Phi, t)
-        lams, heights = (np.array(c) for c in zip(*fit.minima, strict=True))
+        lams, heights = (np.array(c) for c in zip(*fit.optima, strict=True))
         for at in oracles.local_optima(values, -1):
             if not (np.abs(np.log(lams / GRID[at])) <= 2 * np.log(GRID[1] / GRID[0])).any():
                 found.append(f"draw {seed}: minimum {values[at]:.6f} at {GRID[at]:.3e} not among {lams}")
@@ -153,7 +153,7 @@ def test_the_reestimation_formula_is_a_fixed_point_at_every_minimum():
     _, Phi, t = problems.sin12x(3)
     n = len(t)
     for name in ("uev", "fpe", "gcv", "bic"):
-        for lam, _ in linear.fit_ridge(Phi, t, criterion=name).minima:
+        for lam, _ in linear.fit_ridge(Phi, t, criterion=name).optima:
             if not 1e-6 < lam < 1e3:
                 continue  # the dense inverse below has no digits there
             A_inv = np.linalg.inv(Phi.T @ Phi + lam * np.eye(n))

@@ -1,6 +1,6 @@
 """Gaussian processes of many rows through a few inducing inputs: the variational bound and its fit."""
 
-from bayessel.gp.inducing._fit import SparseFit, fit_sparse
-from bayessel.gp.inducing.bound import SparseMarginal
+from bayessel.gp.inducing._fit import InducingFit, fit_inducing
+from bayessel.gp.inducing.bound import InducingMarginal
 
-__all__ = ["SparseFit", "SparseMarginal", "fit_sparse"]
+__all__ = ["InducingFit", "InducingMarginal", "fit_inducing"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from time import perf_counter
 from typing import Any, override
 
 import numpy as np
@@ -14,15 +15,16 @@ from bayessel._check import FloatArray, as_count, as_flag, as_float_array, as_ge
 from bayessel._numerics import few_threads
 from bayessel.covariance import Covariance, Prior
 from bayessel.covariance._arguments import as_covariance
-from bayessel.fit import Status, worst
+from bayessel.fit import Evidence, LeaveOneOut, Status, worst
 from bayessel.gp._fit_map import fit_map
 from bayessel.gp._search_status import remarks_about
-from bayessel.gp.inducing.bound import SparseFactor, SparseMarginal
+from bayessel.gp.inducing.bound import InducingFactor, InducingMarginal
 from bayessel.gp.inducing.select import greedy_variance
 from bayessel.gp.laplace import hessian_of
 from bayessel.gp.map_problem import check_prior
-from bayessel.gp.map_result import GPFit, Optimum
+from bayessel.gp.map_result import GPFit, MapOptimum
 from bayessel.gp.marginal import Marginal
+from bayessel.prediction import Prediction
 
 #: rows on which the exact process is fitted first
 FIRST_ROWS = 1024
@@ -39,15 +41,15 @@ RANGE = 15.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SparseFit(GPFit):
+class InducingFit(GPFit):
     """A Gaussian process seen through M inducing inputs, by the variational lower bound of its evidence.
 
     What `bayessel.gp.GPFit` has, with these differences:
 
     Attributes
     ----------
-    log_evidence : float
-        The lower bound of log p(t|θ) in nats (``kind`` "bound"); log p(t|θ) lies between it and `upper`.
+    evidence : Evidence
+        The lower bound of log p(t|θ), of kind "bound"; log p(t|θ) lies between it and `upper`.
     upper : float
         An upper bound of log p(t|θ) (Titsias 2014). A wide gap asks for more inducing inputs.
     inducing : (M, m) array
@@ -62,14 +64,13 @@ class SparseFit(GPFit):
     upper: float
     unexplained: float
     jitter: float
-    kind: str = "bound"
 
     @cached_property
-    def _bound(self) -> SparseMarginal:
-        return SparseMarginal(self.X, self.t, self.covariance, jitter=self.jitter)
+    def _bound(self) -> InducingMarginal:
+        return InducingMarginal(self.X, self.t, self.covariance, jitter=self.jitter)
 
     @cached_property
-    def _factor(self) -> SparseFactor:
+    def _factor(self) -> InducingFactor:
         return self._bound.factor(self.theta, self.inducing)
 
     @cached_property
@@ -84,20 +85,21 @@ class SparseFit(GPFit):
         return H if self.prior is None else H - np.diag(self.prior.hessian_diagonal(self.theta)[self.free])
 
     @override
-    def predict(self, Xnew: Any) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of the function (noise not included) at new inputs, O(M²) each."""
-        return self._bound.predict(self.theta, self.inducing, self._factor, Xnew)
+    def predict(
+        self, rows: Any, variance: bool = True, progress: Callable[[int, int], None] | None = None
+    ) -> Prediction:
+        """Normal distributions of new observations at new inputs (N, m), O(M²) each."""
+        mean, inside = self._bound.predict(self.theta, self.inducing, self._factor, rows)
+        return Prediction.normal(mean, inside + self.noise_std**2, inside)
 
+    @cached_property
     @override
-    def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
-        """Errors of predicting each row from all others, and their variances, noise included.
-
-        Exact for the approximate process, whose inducing inputs and hyperparameters stay those of all rows.
-        """
-        return self._bound.leave_one_out(self.theta, self.inducing, self._factor)
+    def _left_out(self) -> LeaveOneOut:
+        """Exact for the approximate process, whose inducing inputs and hyperparameters stay those of all rows."""
+        return LeaveOneOut.normal(*self._bound.leave_one_out(self.theta, self.inducing, self._factor))
 
 
-def fit_sparse(
+def fit_inducing(
     X: Any,
     t: Any,
     covariance: Covariance | None = None,
@@ -110,7 +112,7 @@ def fit_sparse(
     max_evaluations: int = 200,
     random_state: Any = 0,
     callback: Callable[[int, float], None] | None = None,
-) -> SparseFit:
+) -> InducingFit:
     r"""Maximise the variational bound of log p(t|θ), plus log p(θ), over θ and M inducing inputs.
 
     Work is O(n M²) and memory O(M² + n m): for n beyond 5000, where the exact process becomes slow.
@@ -146,16 +148,17 @@ def fit_sparse(
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-3, 3, size=(400, 1))
-    >>> fit = fit_sparse(X, np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=400), n_inducing=20)
+    >>> fit = fit_inducing(X, np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=400), n_inducing=20)
     >>> fit.log_evidence <= fit.upper, bool(fit.upper - fit.log_evidence < 0.1)
     (True, True)
     """
+    began = perf_counter()
     rng = as_generator(random_state)
     as_count(max_evaluations, "max_evaluations")
     move_inducing = as_flag(move_inducing, "move_inducing")
-    bound = SparseMarginal(X, t, as_covariance(covariance).with_noise())
+    bound = InducingMarginal(X, t, as_covariance(covariance).with_noise())
     theta, chosen_prior = _beginning(bound, start, prior, rng)
-    search = _Search(bound, chosen_prior, max_evaluations, callback)
+    search = BoundSearch(bound, chosen_prior, max_evaluations, callback)
     count = min(as_count(n_inducing, "n_inducing"), len(bound.t))
     if inducing is None:
         Z, _ = greedy_variance(bound.parts, theta, bound.X, count, rng)
@@ -183,15 +186,15 @@ def fit_sparse(
             "the bound cannot be computed in double precision where the search begins; give another start, and look "
             f"for huge values in X: the largest is {np.abs(bound.X).max():.1e}"
         )
-    return _finish(search, interrupted)
+    return _finish(search, interrupted, began)
 
 
-class _Search:
+class BoundSearch:
     """Searches over θ alone or over θ and Z, with one account of evaluations and of the best place seen."""
 
     def __init__(
         self,
-        bound: SparseMarginal,
+        bound: InducingMarginal,
         prior: Prior | None,
         max_evaluations: int,
         callback: Callable[[int, float], None] | None,
@@ -266,7 +269,7 @@ class _Search:
 
 
 def _beginning(
-    bound: SparseMarginal, start: Any, prior: Prior | str | None, rng: np.random.Generator
+    bound: InducingMarginal, start: Any, prior: Prior | str | None, rng: np.random.Generator
 ) -> tuple[FloatArray, Prior | None]:
     """Where θ begins, and its prior: from the exact process on few rows."""
     rows = rng.permutation(len(bound.t))[:FIRST_ROWS]
@@ -279,7 +282,7 @@ def _beginning(
     )
 
 
-def as_theta(value: Any, bound: SparseMarginal) -> FloatArray:
+def as_theta(value: Any, bound: InducingMarginal) -> FloatArray:
     """Return `start` as a vector of the right length."""
     theta = np.atleast_1d(as_float_array(value, "start"))
     if theta.shape != (bound.size,):
@@ -288,7 +291,7 @@ def as_theta(value: Any, bound: SparseMarginal) -> FloatArray:
     return theta
 
 
-def _finish(search: _Search, interrupted: bool) -> SparseFit:
+def _finish(search: BoundSearch, interrupted: bool, began: float) -> InducingFit:
     assert search.best is not None
     total, value, theta, Z = search.best
     bound = search.bound
@@ -301,7 +304,7 @@ def _finish(search: _Search, interrupted: bool) -> SparseFit:
         notes.append(Status.ILL_CONDITIONED)
     if (theta[bound.parts.noise] <= search.least_noise + 1e-6).any():
         notes.append(Status.NOISE_AT_FLOOR)
-    return SparseFit(
+    return InducingFit(
         theta=theta,
         names=bound.names,
         covariance=bound.covariance,
@@ -309,13 +312,14 @@ def _finish(search: _Search, interrupted: bool) -> SparseFit:
         free=np.ones(bound.size, dtype=bool),
         X=bound.X,
         t=bound.t,
-        log_evidence=value,
+        evidence=Evidence(value, "bound", maximised=(*bound.names, "inducing")),
         log_posterior=total,
-        optima=(Optimum(theta, value, total),),
+        optima=(MapOptimum(theta, value, total),),
         status=worst(notes),
         notes=tuple(notes),
         history=tuple(search.history),
         n_evaluations=len(search.history),
+        seconds=perf_counter() - began,
         inducing=Z,
         upper=bound.upper(theta, Z),
         unexplained=bound.unexplained(theta, Z),

@@ -32,7 +32,7 @@ KEPT_ENTRIES = 2**24
 BLOCK_ENTRIES = 2**18
 
 
-class SparseFactor(NamedTuple):
+class InducingFactor(NamedTuple):
     """What predictions need: K_ZZ = LLᵀ, B = RRᵀ, and the weights B⁻¹V t/r² of the whitened inducing values."""
 
     L: FloatArray
@@ -52,7 +52,7 @@ class _Sums(NamedTuple):
     blocks: list[FloatArray] | None
 
 
-class SparseMarginal:
+class InducingMarginal:
     """Lower bound of log p(t|θ), a function of θ and of inducing inputs Z.
 
     Parameters
@@ -167,15 +167,15 @@ class SparseMarginal:
             theta[self.parts.noise[0]] = found[0][0]
         return theta
 
-    def factor(self, theta: Any, Z: Any) -> SparseFactor:
+    def factor(self, theta: Any, Z: Any) -> InducingFactor:
         """Factors and weights for predictions."""
         sums, _ = self._pass(*self._arguments(theta, Z), keep=False)
         if sums is None:
             raise np.linalg.LinAlgError("the covariance of the inducing inputs is not positive definite at this theta")
         weights = solve_triangular(sums.R, sums.c, lower=True, trans="T", check_finite=False)
-        return SparseFactor(sums.L, sums.R, weights)
+        return InducingFactor(sums.L, sums.R, weights)
 
-    def predict(self, theta: Any, Z: Any, factor: SparseFactor, Xnew: Any) -> tuple[FloatArray, FloatArray]:
+    def predict(self, theta: Any, Z: Any, factor: InducingFactor, Xnew: Any) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of the noise-free function at new inputs, O(M²) each."""
         theta, Z = self._arguments(theta, Z)
         X = as_matrix(Xnew, "Xnew", allow_1d=True)
@@ -192,7 +192,7 @@ class SparseMarginal:
             variance[rows] = prior - np.einsum("ij,ij->i", V, V) + np.einsum("ij,ij->j", rest, rest)
         return mean, np.maximum(variance, 0.0)
 
-    def leave_one_out(self, theta: Any, Z: Any, factor: SparseFactor) -> tuple[FloatArray, FloatArray]:
+    def leave_one_out(self, theta: Any, Z: Any, factor: InducingFactor) -> tuple[FloatArray, FloatArray]:
         """Errors of each row predicted from all others, and the variances of those predictions, noise included.
 
         Exact for N(0, Q + r²I): with h = vᵀB⁻¹v/r² of a row, its error is residual/(1 − h), its variance r²/(1 − h);

@@ -47,7 +47,7 @@ class Cross(ABC):
         """Add what was gathered to the gradients by θ and by Z."""
 
 
-class General(Cross):
+class GeneralCross(Cross):
     """Any covariance, by its own evaluation at the rows of Z and then of X; `share` is its part of θ."""
 
     def __init__(self, term: Covariance, share: slice, theta: FloatArray, X: FloatArray, Z: FloatArray) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.covariance import Bias, Covariance, Linear, Noise, SquaredExponential, Standard, Sum
-from bayessel.gp.inducing.cross import Cross, General
+from bayessel.gp.inducing.cross import Cross, GeneralCross
 from bayessel.gp.inducing.exponential import Exponential
 
 #: (θ, X, Z) -> the term there
@@ -92,4 +92,4 @@ def _add(found: Split, covariance: Covariance, m: int, first: int) -> None:
             f"inducing inputs cannot tell the noise of {covariance!r} apart; write it as a sum with Noise()"
         )
     else:
-        found.kernels.append(partial(General, covariance, slice(first, first + covariance.size(m))))
+        found.kernels.append(partial(GeneralCross, covariance, slice(first, first + covariance.size(m))))

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from pymc.step_methods.arraystep import PopulationArrayStepShared
 from pymc.step_methods.compound import BlockedStep, CompoundStep, flatten_steps
 
-from bayessel.samplers.run.state import Tree, from_tree, to_tree
+from bayessel.samplers.run.state import from_tree, to_tree
+from bayessel.work.values import Tree
 
 Array = npt.NDArray[Any]
 Point = dict[str, Array]

@@ -1,0 +1,67 @@
+"""The base of fits on a dense design: predictions, leave-one-out and the names of the data, from one factorisation."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bayessel._check import FloatArray
+from bayessel.basis import LazyDesign
+from bayessel.fit import Fit, LeaveOneOut, fingerprint
+from bayessel.linear.posterior import Posterior, from_complement
+from bayessel.linear.spectrum import Spectrum
+from bayessel.prediction import Prediction
+
+#: entries of a design made at once
+_BLOCK = 2**22
+
+
+class DesignFit(Fit):
+    """Base of the results on all columns of a design, dataclasses with these fields.
+
+    The design itself is `spectrum.given`; a fit to a stream has none, its fingerprints are empty strings, and it
+    cannot leave rows out.
+    """
+
+    spectrum: Spectrum
+    posterior: Posterior
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Name of the design and the target; of the inputs and the target where the columns are made of inputs."""
+        if self.spectrum.given is None:
+            return ""
+        design, target = self.spectrum.given
+        return fingerprint(design.X if isinstance(design, LazyDesign) else design, target)
+
+    @property
+    def target_fingerprint(self) -> str:
+        """Name of the target."""
+        return self.spectrum.fingerprint or ""
+
+    def predict(self, rows: Any) -> Prediction:
+        """Predictive distributions at new rows of the design."""
+        return self.posterior.predict(rows)
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Each row predicted from all others at these precisions, exactly, without refitting."""
+        if self.spectrum.U is not None:
+            return self.posterior.leave_one_out()
+        if self.spectrum.given is None:
+            raise ValueError("a stream keeps no rows to leave out; fit to arrays, or to a sample of the rows")
+        return leave_one_out_of(self.posterior, *self.spectrum.given)
+
+
+def leave_one_out_of(posterior: Posterior, design: Any, target: FloatArray) -> LeaveOneOut:
+    r"""Leave-one-out predictions from the rows: :math:`P_{ii} = 1 - \beta\phi_i^T\Sigma\phi_i`."""
+    n, m = design.shape
+    step = max(1, _BLOCK // m)
+    mean, complement = np.empty(n), np.empty(n)
+    for start in range(0, n, step):
+        part = slice(start, start + step)
+        rows = design.rows(part, np.arange(m)) if isinstance(design, LazyDesign) else design[part]
+        there = posterior.predict(rows)
+        mean[part], complement[part] = there.mean, 1.0 - posterior.beta * there.function.variance
+    return from_complement(target - mean, complement, posterior.beta)
