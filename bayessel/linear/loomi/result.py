@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from bayessel._check import FloatArray
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
-from bayessel.linear._columns_fit import ColumnChoice, in_use
 from bayessel.linear.class_probability import ClassProbability
+from bayessel.linear.columns.fit import ColumnChoice, in_use
 from bayessel.prediction import ClassPrediction
 
 
