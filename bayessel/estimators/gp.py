@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from bayessel._check import FloatArray, as_count, as_flag, one_of
+from bayessel._check import FloatArray, as_count, as_flag, chosen_seed, one_of
 from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
 from bayessel.covariance import Covariance
@@ -177,7 +177,7 @@ class GPRegressor(MixturePredictions):
         self._check_parameters(len(X))
         self._units = Standardisation.of(X, y) if self.standardise else Standardisation.none(X.shape[1])
         self._rows = self._units.inputs(X), self._units.targets(y)
-        self._seed = _chains.as_seed(self.random_state)
+        self._seed = chosen_seed(self.random_state)
         self.fingerprint_, self.target_fingerprint_ = fingerprint(X, y), fingerprint(y)
         self._remember_version()
         began = perf_counter()

@@ -14,8 +14,8 @@ from pytensor.compile.mode import Mode
 from pytensor.graph.replace import vectorize_graph
 from pytensor.link.basic import PerformLinker
 
+from bayessel.samplers.run.compiling import compiler
 from bayessel.samplers.run.kernel import Array, Point
-from bayessel.samplers.run.together import compiler
 
 #: Pointwise log likelihoods kept at most: draws × rows, 400 MB of them.
 LARGEST_LIKELIHOOD = 5e7

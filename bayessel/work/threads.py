@@ -1,4 +1,4 @@
-"""What runs in several threads of one process share, and must not take from each other."""
+"""One BLAS thread for a whole run, shared by the runs of several Python threads."""
 
 from __future__ import annotations
 
@@ -7,10 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from threadpoolctl import threadpool_limits
-
-#: Held while functions are compiled: PyTensor changes its configuration meanwhile, for all threads, and two at a time
-#: leave it changed.
-compiler = threading.RLock()
 
 
 class _OneThread:
