@@ -11,19 +11,19 @@ from __future__ import annotations
 import numpy as np
 
 from bayessel.linear.rvm.newton import curvature
-from bayessel.linear.rvm.state import LOG_2PI, State
+from bayessel.linear.rvm.state import LOG_2PI, RVMState
 from bayessel.policy import NOISE_SHARE_OF_EVIDENCES
 
 #: log of the range of each precision: twelve decades
 RANGE = float(np.log(1e12))
 
 
-def interpolates(state: State, n_rows: int, share: float = NOISE_SHARE_OF_EVIDENCES) -> bool:
+def interpolates(state: RVMState, n_rows: int, share: float = NOISE_SHARE_OF_EVIDENCES) -> bool:
     """Whether less than a share of the rows is left to the noise, so that its level says little."""
     return n_rows - state.size + float(np.trace(state.V)) < share * n_rows
 
 
-def model_evidence(state: State, n_rows: int, log_evidence: float) -> float:
+def model_evidence(state: RVMState, n_rows: int, log_evidence: float) -> float:
     """Laplace's approximation over log precisions of weights and noise, in nats."""
     widths = np.linalg.eigvalsh(curvature(state, n_rows, True))
     least = 2.0 * np.pi / RANGE**2

@@ -13,7 +13,7 @@ from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import fit_evidence
 
 
-def settle(design: FloatArray, t: FloatArray, *, centre: bool = False) -> dict[str, Any]:
+def type2_fields(design: FloatArray, t: FloatArray, *, centre: bool = False) -> dict[str, Any]:
     r"""Numbers of the model on these columns, precisions at the highest evidence.
 
     Returns the fields evidence, alpha, beta, gamma, coef, intercept, notes, spectrum and posterior of a `SearchFit`.

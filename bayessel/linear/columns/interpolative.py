@@ -14,8 +14,8 @@ import numpy as np
 from scipy.linalg import qr
 
 from bayessel._check import FloatArray
-from bayessel.linear.rvm.columns import Columns
-from bayessel.linear.rvm.compress import range_of
+from bayessel.linear.columns.dictionary import Columns
+from bayessel.linear.columns.numerical_range import range_of
 
 #: misfit, as a share of a column's length, that is still rounding
 TOLERANCE = 1e-10

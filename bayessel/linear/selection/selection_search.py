@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.linear._columns_fit import ColumnChoice
-from bayessel.linear.selection.level import Level, Small, best_level, level_at, settled
-from bayessel.linear.selection.objectives import Objective, Trial
-from bayessel.linear.selection.scores import (
-    Sums,
+from bayessel.linear.columns.fit import ColumnChoice
+from bayessel.linear.selection.candidate_scores import (
+    CandidateSums,
     after_adding,
     after_removing,
     candidate_sums,
     gains_of_adding,
     gains_of_removing,
 )
-from bayessel.linear.selection.state import Snapshot, WorkingModel
+from bayessel.linear.selection.objective import SelectionObjective, TrialModel
+from bayessel.linear.selection.precisions import PrecisionLevel, SingularModel, best_level, level_at, settled
+from bayessel.linear.selection.working_model import ModelSnapshot, WorkingModel
 
 #: updates for unchanged precisions in a row, and the smallest lambda (longest function: length 1) they are used at
 MOST_UPDATES, SAFE_LAMBDA = 10, 1e-6
@@ -29,13 +29,13 @@ DIFFERENT = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class SearchSnapshot:
     """A model to come back to."""
 
-    model: Snapshot
-    small: Small
-    held: Level
-    level: Level
+    model: ModelSnapshot
+    small: SingularModel
+    held: PrecisionLevel
+    level: PrecisionLevel
     value: float
 
 
@@ -44,7 +44,7 @@ def _better(value: float, than: float, unit: float) -> bool:
     return bool(value > than and (than == -np.inf or value > than + DIFFERENT * (unit + abs(than))))
 
 
-class Search:
+class SelectionSearch:
     """A model, and what may be done to it.
 
     Attributes
@@ -60,13 +60,13 @@ class Search:
     def __init__(
         self,
         model: WorkingModel,
-        objective: Objective,
+        objective: SelectionObjective,
         *,
         top: int = 0,
         max_size: int | None = None,
         max_steps: int = 100_000,
         tol: float = 0.1,
-        callback: Callable[[Search], None] | None = None,
+        callback: Callable[[SelectionSearch], None] | None = None,
     ) -> None:
         self.model = model
         self.objective = objective
@@ -82,8 +82,8 @@ class Search:
         self.n_added = self.n_removed = 0
         self.exhausted = False
         self.small = model.small()
-        self.held = self.level = Level(1.0, 1.0, 0.0, float(model.n_rows), -np.inf, -np.inf)
-        self._sums: Sums | None = None
+        self.held = self.level = PrecisionLevel(1.0, 1.0, 0.0, float(model.n_rows), -np.inf, -np.inf)
+        self._sums: CandidateSums | None = None
         self._updates = 0
 
     # ---- what a strategy asks
@@ -166,11 +166,11 @@ class Search:
                 return size
         return 0
 
-    def snapshot(self) -> Place:
+    def snapshot(self) -> SearchSnapshot:
         """Copy the model, to come back to it."""
-        return Place(self.model.snapshot(), self.small, self.held, self.level, self.value)
+        return SearchSnapshot(self.model.snapshot(), self.small, self.held, self.level, self.value)
 
-    def restore(self, place: Place) -> None:
+    def restore(self, place: SearchSnapshot) -> None:
         """Go back to a model."""
         self.model.restore(place.model)
         self.small, self.held, self.level, self.value = place.small, place.held, place.level, place.value
@@ -193,7 +193,7 @@ class Search:
 
     # ---- how it is done
 
-    def sums(self) -> Sums:
+    def sums(self) -> CandidateSums:
         """Return the sums that all candidates are scored by."""
         if self._sums is None:
             model, lam = self.model, self.held.lam
@@ -250,9 +250,9 @@ class Search:
             assert q is not None
             return np.vstack([model.Qt, q]), model.residual - along * q
 
-        return self.objective.of(model, Trial(small, best_level(small), [*model.active, j], rows))
+        return self.objective.of(model, TrialModel(small, best_level(small), [*model.active, j], rows))
 
-    def _without(self, k: int, turned: tuple[FloatArray, FloatArray]) -> Trial:
+    def _without(self, k: int, turned: tuple[FloatArray, FloatArray]) -> TrialModel:
         """The model without the function at position k, the precisions re-estimated."""
         model = self.model
         R, G = turned
@@ -264,11 +264,11 @@ class Search:
             return np.vstack([model.Qt[:k], turned_rows[:-1]]), model.residual + z[-1] * turned_rows[-1]
 
         left = [*model.active[:k], *model.active[k + 1 :]]
-        return Trial(small, best_level(small), left, rows)
+        return TrialModel(small, best_level(small), left, rows)
 
     def _judge(self) -> float:
         model = self.model
-        trial = Trial(self.small, self.level, model.active, lambda: (model.Qt, model.residual))
+        trial = TrialModel(self.small, self.level, model.active, lambda: (model.Qt, model.residual))
         return self.objective.of(model, trial)
 
     def _least(self) -> int:
@@ -282,7 +282,7 @@ class Search:
         }
         return max(values, key=lambda k: values[k])
 
-    def _moved(self, known_as: Trial | None = None) -> bool:
+    def _moved(self, known_as: TrialModel | None = None) -> bool:
         """Estimate the precisions of the changed model; True where those the candidates are scored at still do."""
         self.small = self.model.small() if known_as is None else known_as.small
         self.level = best_level(self.small) if known_as is None else known_as.level

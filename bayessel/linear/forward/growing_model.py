@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayessel._check import FloatArray
-from bayessel.linear.rvm.columns import BLOCK, Columns
-from bayessel.linear.rvm.state import IntArray
+from bayessel._check import FloatArray, IntArray
+from bayessel.linear.columns.dictionary import BLOCK, Columns
 
 #: share of its last measured value below which the squared length of a candidate has errors that could decide a race
 WORN = 1e-6
@@ -26,7 +25,7 @@ NEAR = 0.99
 SPANNED = 1e-26
 
 
-class Growth:
+class GrowingModel:
     """Columns chosen so far and the state of all candidates, as columns of unit length.
 
     Parameters

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bayessel._check import FOURTH_POWERS, FloatArray, as_matrix, check_finite, check_magnitude
+from bayessel._check import FOURTH_POWERS, FloatArray, IntArray, as_matrix, check_finite, check_magnitude
 from bayessel.fit import fingerprint
-from bayessel.linear.rvm.state import IntArray
 
 #: entries of a block that is worked on at a time
 BLOCK = 4_000_000

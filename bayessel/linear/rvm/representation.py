@@ -6,11 +6,11 @@ import numpy as np
 from scipy.linalg import qr
 
 from bayessel._check import FloatArray
-from bayessel.linear.rvm.columns import Columns
-from bayessel.linear.rvm.compress import compress
+from bayessel.linear.columns.dictionary import Columns
+from bayessel.linear.columns.interpolative import skeleton
+from bayessel.linear.columns.numerical_range import compress
 from bayessel.linear.rvm.gram import GramForm
 from bayessel.linear.rvm.orthogonal import OrthogonalForm
-from bayessel.linear.rvm.skeleton import skeleton
 
 #: entries of W up to which the orthogonal form costs nothing worth saving
 SMALL = 400_000

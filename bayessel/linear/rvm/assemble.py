@@ -6,19 +6,19 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bayessel._check import FloatArray
+from bayessel._check import FloatArray, IntArray
 from bayessel.fit import Evidence, Status, fingerprint, worst
-from bayessel.linear._columns_fit import ColumnChoice
+from bayessel.linear.columns.fit import ColumnChoice
 from bayessel.linear.posterior import Posterior, weigh
-from bayessel.linear.rvm.copies import merged
-from bayessel.linear.rvm.exact import evaluate
-from bayessel.linear.rvm.forms import thin
-from bayessel.linear.rvm.local import Search
+from bayessel.linear.rvm.duplicate_columns import merged
+from bayessel.linear.rvm.exact_evidence import evaluate
+from bayessel.linear.rvm.local_search import RVMSearch
 from bayessel.linear.rvm.newton import ascend
-from bayessel.linear.rvm.occam import interpolates, model_evidence
-from bayessel.linear.rvm.problem import Problem
+from bayessel.linear.rvm.problem import RVMProblem
+from bayessel.linear.rvm.representation import thin
 from bayessel.linear.rvm.result import RVMFit
-from bayessel.linear.rvm.state import IntArray, State
+from bayessel.linear.rvm.state import RVMState
+from bayessel.linear.rvm.third_level import interpolates, model_evidence
 
 #: how far the cosine of two columns that are called the same may be from one: rounding
 SAME = 1e-13
@@ -28,13 +28,13 @@ LEAST_DIFFERENCE = 1e-6
 FRAGILE = 1e16
 
 
-def polish(problem: Problem, state: State, search: Search) -> tuple[IntArray, State]:
+def polish(problem: RVMProblem, state: RVMState, search: RVMSearch) -> tuple[IntArray, RVMState]:
     """Climb in coordinates made for these columns alone, exact to rounding; returns the columns kept, in order."""
     order = np.argsort(state.active)
     basis, a = state.active[order], state.a[order]
     columns = problem.columns.take(basis)
 
-    def climbed(which: IntArray, a: FloatArray) -> State:
+    def climbed(which: IntArray, a: FloatArray) -> RVMState:
         form = thin(columns[:, which], problem.t / problem.spread)
         own = form.solve(np.arange(len(which)), a, state.b)
         return ascend(form, own, learn_noise=problem.learn_noise, steps=20, tol=1e-9, b_max=problem.b_max)
@@ -54,12 +54,12 @@ def polish(problem: Problem, state: State, search: Search) -> tuple[IntArray, St
 
 
 def finish(
-    problem: Problem,
+    problem: RVMProblem,
     basis: IntArray,
-    own: State,
-    search: Search,
+    own: RVMState,
+    search: RVMSearch,
     start: str,
-    reached: Mapping[str, State],
+    reached: Mapping[str, RVMState],
     name: str,
 ) -> RVMFit:
     """Back to the user's units; `reached` says where each start led, `name` names the data."""
@@ -112,7 +112,7 @@ def finish(
     )
 
 
-def _optima(problem: Problem, best: ColumnChoice, reached: Mapping[str, State]) -> tuple[ColumnChoice, ...]:
+def _optima(problem: RVMProblem, best: ColumnChoice, reached: Mapping[str, RVMState]) -> tuple[ColumnChoice, ...]:
     """The model that is returned, then the other models that starts led to, highest evidence first."""
     found = {frozenset(best.basis): best}
     for end in sorted(reached.values(), key=lambda end: -end.log_evidence):
@@ -121,7 +121,7 @@ def _optima(problem: Problem, best: ColumnChoice, reached: Mapping[str, State]) 
     return tuple(found.values())
 
 
-def _remarks(problem: Problem, own: State, search: Search) -> list[Status]:
+def _remarks(problem: RVMProblem, own: RVMState, search: RVMSearch) -> list[Status]:
     notes = problem.remarks()
     n = problem.n_rows
     if search.moves_left <= 0 and not search.finished:
@@ -143,7 +143,7 @@ def _remarks(problem: Problem, own: State, search: Search) -> list[Status]:
     return notes
 
 
-def _nulls(problem: Problem) -> list[State]:
+def _nulls(problem: RVMProblem) -> list[RVMState]:
     """Return the models without functions: noise alone, and a constant with noise if the dictionary has one."""
     nulls = []
     constant = problem.columns.constant()

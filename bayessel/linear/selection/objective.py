@@ -13,8 +13,8 @@ import numpy as np
 
 from bayessel._check import FloatArray, one_of
 from bayessel._formulas import log_normal
-from bayessel.linear.selection.level import Level, Small
-from bayessel.linear.selection.state import WorkingModel
+from bayessel.linear.selection.precisions import PrecisionLevel, SingularModel
+from bayessel.linear.selection.working_model import WorkingModel
 
 SCORES = ("evidence", "loo", "elpd-loo", "mdl-w", "mdl-alpha")
 #: candidates that a criterion other than the evidence is worked out for
@@ -24,23 +24,23 @@ DELTA, VANISHING = 0.1, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class TrialModel:
     """A model to be judged: `rows` returns its Q^T and the residual of the target outside its span."""
 
-    small: Small
-    level: Level
+    small: SingularModel
+    level: PrecisionLevel
     active: Sequence[int]
     rows: Callable[[], tuple[FloatArray, FloatArray]]
 
 
 @dataclass(frozen=True)
-class Objective:
+class SelectionObjective:
     """Judge of models; larger is better."""
 
     name: str = "evidence"
 
     @classmethod
-    def named(cls, name: str) -> Objective:
+    def named(cls, name: str) -> SelectionObjective:
         """Check the name."""
         return cls(one_of(name, "score", SCORES))
 
@@ -59,7 +59,7 @@ class Objective:
         """What differences near zero are measured by: a nat, or nothing where the target's unit squared is the unit."""
         return 0.0 if self.name == "loo" else 1.0
 
-    def of(self, model: WorkingModel, trial: Trial) -> float:
+    def of(self, model: WorkingModel, trial: TrialModel) -> float:
         """Judge a model, in the units of the user's target; minus infinity where there is no answer."""
         at, n, unit = trial.level, model.n_rows, model.t_unit
         shift = -n * float(np.log(unit))
@@ -93,7 +93,7 @@ class Objective:
     def _flags(self, model: WorkingModel, weights: FloatArray) -> float:
         return float((len(weights) + 1) * np.log(model.n_columns + int(model.centre)))
 
-    def _weights(self, model: WorkingModel, trial: Trial) -> FloatArray:
+    def _weights(self, model: WorkingModel, trial: TrialModel) -> FloatArray:
         """Weights that do not vanish, in the user's units, that of a bias among them."""
         small, at, active = trial.small, trial.level, list(trial.active)
         w = small.Vt.T @ (small.s / (small.s**2 + at.lam) * small.z)
@@ -106,7 +106,7 @@ class Objective:
                 weights = np.append(weights, bias * model.t_unit)
         return np.asarray(weights)
 
-    def _left_out(self, model: WorkingModel, trial: Trial) -> tuple[FloatArray, FloatArray]:
+    def _left_out(self, model: WorkingModel, trial: TrialModel) -> tuple[FloatArray, FloatArray]:
         """Leave-one-out errors and the variances of those predictions, in the units of the search."""
         small, at = trial.small, trial.level
         Qt, residual = trial.rows()

@@ -15,12 +15,11 @@ import numpy as np
 import scipy.linalg as sl
 from scipy.linalg.lapack import dgesdd
 
-from bayessel._check import FloatArray
-from bayessel.linear.rvm.columns import Columns
-from bayessel.linear.rvm.state import IntArray
-from bayessel.linear.selection.level import Small
-from bayessel.linear.selection.offsets import FAR, centred, constant
-from bayessel.linear.selection.removed_directions import RemovedDirections
+from bayessel._check import FloatArray, IntArray
+from bayessel.linear.columns.centring import FAR, centred, constant
+from bayessel.linear.columns.dictionary import Columns
+from bayessel.linear.columns.removed_directions import RemovedDirections
+from bayessel.linear.selection.precisions import SingularModel
 
 _EPS = float(np.finfo(float).eps)
 #: share of its length below which a function counts as inside the span of the model: rounding
@@ -30,7 +29,7 @@ WIDENED = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
-class Snapshot:
+class ModelSnapshot:
     """Everything that changes, copied."""
 
     active: tuple[int, ...]
@@ -149,11 +148,11 @@ class WorkingModel:
         self._Qt, self._B = np.empty((0, 0)), np.empty((0, 0))
         self.removed = RemovedDirections(1, 1)
 
-    def small(self) -> Small:
+    def small(self) -> SingularModel:
         """Return the model in the coordinates of its singular vectors."""
         return self.small_of(self.R, self.z, self.rss)
 
-    def small_of(self, R: FloatArray, z: FloatArray, rss: float) -> Small:
+    def small_of(self, R: FloatArray, z: FloatArray, rss: float) -> SingularModel:
         """Return another model of these data, given by its triangle, in the coordinates of its singular vectors."""
         if len(z):
             U, s, Vt, failed = dgesdd(R)
@@ -161,7 +160,7 @@ class WorkingModel:
                 U, s, Vt = sl.svd(R, check_finite=False, lapack_driver="gesvd")
         else:
             U, s, Vt = np.zeros((0, 0)), np.zeros(0), np.zeros((0, 0))
-        return Small(s, U.T @ z, max(rss, 0.0), self.n_rows, self.spread2, self.beta_max, U, Vt)
+        return SingularModel(s, U.T @ z, max(rss, 0.0), self.n_rows, self.spread2, self.beta_max, U, Vt)
 
     # ---- looking at the dictionary
 
@@ -324,13 +323,13 @@ class WorkingModel:
         lost = 8.0 * _EPS * self.known2
         return np.flatnonzero(self.usable & (lost > 1e-10 * lam * (1.0 + S)) & (self.perp2 < 1e-3 * self.known2))
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> ModelSnapshot:
         """Copy what changes."""
         names = ("Qt", "B", "R", "z", "residual", "perp2", "perpt", "known2", "usable")
         arrays = {name: np.array(getattr(self, name)) for name in names}
-        return Snapshot(tuple(self.active), arrays, {"rss": self.rss, "rss_then": self.rss_then})
+        return ModelSnapshot(tuple(self.active), arrays, {"rss": self.rss, "rss_then": self.rss_then})
 
-    def restore(self, then: Snapshot) -> None:
+    def restore(self, then: ModelSnapshot) -> None:
         """Go back to a snapshot."""
         m = len(then.active)
         self.removed.renew(self.Qt, self.B, then.arrays["Qt"], then.arrays["B"])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayessel._check import FloatArray
-from bayessel.linear.rvm.state import IntArray
+from bayessel._check import FloatArray, IntArray
 
 
 def merged(columns: FloatArray, a: FloatArray, likeness: float) -> tuple[IntArray, FloatArray]:

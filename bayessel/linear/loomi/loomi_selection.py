@@ -22,7 +22,7 @@ SAME = 1e-12
 _BLOCK = 32_768
 
 
-class Terms:
+class LOOMISelection:
     """The state of the selection: candidates orthogonal to the model, in rows, rows of the data by class.
 
     With weights ω every column and y are multiplied by √ω; sums of squares are then those of the weighted problem, the

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sl
 
-from bayessel._check import FloatArray
+from bayessel._check import FloatArray, IntArray
 from bayessel.fit import Status, fingerprint, worst
-from bayessel.linear._columns_fit import ColumnChoice
+from bayessel.linear.columns.dictionary import Columns
+from bayessel.linear.columns.fit import ColumnChoice
 from bayessel.linear.forward.result import ForwardFit
 from bayessel.linear.posterior import Posterior
-from bayessel.linear.rvm.columns import Columns
-from bayessel.linear.rvm.state import IntArray
-from bayessel.linear.selection.finish import type2_evidence
+from bayessel.linear.selection.assemble import type2_evidence
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import fit_evidence
 

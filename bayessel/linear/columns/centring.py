@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bayessel._check import FloatArray
-from bayessel.linear.rvm.columns import Columns
-from bayessel.linear.rvm.state import IntArray
+from bayessel._check import FloatArray, IntArray
+from bayessel.linear.columns.dictionary import Columns
 
 #: squared ratio of mean and spread from which it is so: three digits
 FAR = 1e6

@@ -21,14 +21,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.linear.selection.level import LEAST_DETERMINED, Level, Small
+from bayessel.linear.selection.precisions import LEAST_DETERMINED, PrecisionLevel, SingularModel
 
 #: candidates scored at a time, so that what is worked on stays in the cache
 BLOCK = 2048
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class CandidateSums:
     """S/alpha, Q/beta and D of every candidate; see the module."""
 
     S: FloatArray
@@ -36,12 +36,14 @@ class Sums:
     D: FloatArray
 
 
-def candidate_sums(small: Small, lam: float, B: FloatArray, perp2: FloatArray, perpt: FloatArray) -> Sums:
+def candidate_sums(
+    small: SingularModel, lam: float, B: FloatArray, perp2: FloatArray, perpt: FloatArray
+) -> CandidateSums:
     """Sums of all candidates from B = Q^T F (M, P), their squared lengths outside and inner products with t there."""
     p = len(perp2)
     S, Q, D = perp2 / lam, perpt.copy(), perp2 / lam
     if not len(small.s):
-        return Sums(S, Q, D)
+        return CandidateSums(S, Q, D)
     inverse = 1.0 / (small.s2 + lam)
     squares, linear = np.stack([inverse, lam * inverse * inverse]), lam * inverse * small.z
     Ut = np.ascontiguousarray(small.U.T)
@@ -53,10 +55,10 @@ def candidate_sums(small: Small, lam: float, B: FloatArray, perp2: FloatArray, p
         both = squares @ C
         S[part] += both[0]
         D[part] += both[1]
-    return Sums(S, Q, D)
+    return CandidateSums(S, Q, D)
 
 
-def gains_of_adding(sums: Sums, at: Level) -> FloatArray:
+def gains_of_adding(sums: CandidateSums, at: PrecisionLevel) -> FloatArray:
     """Gain of the model evidence (Barrio et al. 2010, eq. 30), the precisions unchanged."""
     one = 1.0 + sums.S
     more = sums.D / one
@@ -72,7 +74,7 @@ def gains_of_adding(sums: Sums, at: Level) -> FloatArray:
     return gain
 
 
-def gains_of_removing(small: Small, at: Level) -> FloatArray:
+def gains_of_removing(small: SingularModel, at: PrecisionLevel) -> FloatArray:
     """Gain (most often a loss) of the model evidence by each function's removal (eq. 42), the precisions unchanged."""
     inverse = 1.0 / (small.s2 + at.lam)
     V2 = (small.Vt**2).T
@@ -84,14 +86,21 @@ def gains_of_removing(small: Small, at: Level) -> FloatArray:
     return np.asarray(0.5 * (gain - np.log(gamma * left) + _occam(at)))
 
 
-def _occam(at: Level) -> float:
+def _occam(at: PrecisionLevel) -> float:
     """Twice what finding the precisions of this model costs."""
     return float(np.log(max(at.gamma, LEAST_DETERMINED) * max(at.left, LEAST_DETERMINED)))
 
 
 def after_adding(
-    sums: Sums, small: Small, lam: float, B: FloatArray, new: FloatArray, length: float, own: int, column: FloatArray
-) -> Sums:
+    sums: CandidateSums,
+    small: SingularModel,
+    lam: float,
+    B: FloatArray,
+    new: FloatArray,
+    length: float,
+    own: int,
+    column: FloatArray,
+) -> CandidateSums:
     r"""Sums after candidate `own` joined the model, the precisions unchanged (eqs 32-34).
 
     Parameters
@@ -115,10 +124,12 @@ def after_adding(
     S = sums.S - a * step / lam
     # D = S - beta^2 R, and R changes by eq. 34
     D = S - (sums.S - sums.D - 2.0 * step * y + step**2 * (1.0 + r_own))
-    return Sums(S, sums.Q - q_own * step, D)
+    return CandidateSums(S, sums.Q - q_own * step, D)
 
 
-def after_removing(sums: Sums, small: Small, lam: float, B: FloatArray, position: int) -> Sums:
+def after_removing(
+    sums: CandidateSums, small: SingularModel, lam: float, B: FloatArray, position: int
+) -> CandidateSums:
     """Sums after the function at `position` left the model, the precisions unchanged (eqs 44-46; B from before)."""
     inverse = 1.0 / (small.s2 + lam)
     v = small.Vt[:, position]
@@ -129,4 +140,4 @@ def after_removing(sums: Sums, small: Small, lam: float, B: FloatArray, position
     mu = float(v @ (small.s * inverse * small.z))
     S = sums.S + p**2 / h
     D = S - (sums.S - sums.D - 2.0 * lam * y * p / h + k * (p / h) ** 2)
-    return Sums(S, sums.Q + lam * mu * p / h, D)
+    return CandidateSums(S, sums.Q + lam * mu * p / h, D)

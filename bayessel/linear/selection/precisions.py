@@ -22,7 +22,7 @@ _EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
-class Small:
+class SingularModel:
     """A model in the coordinates of its singular vectors.
 
     Attributes
@@ -67,7 +67,7 @@ class Small:
 
 
 @dataclass(frozen=True)
-class Level:
+class PrecisionLevel:
     """Precisions of a model and its worth there.
 
     Attributes
@@ -93,7 +93,7 @@ def third_level(log_evidence: float, gamma: float, left: float) -> float:
     return log_evidence - 0.5 * float(np.log(0.25 * max(gamma, LEAST_DETERMINED) * max(left, LEAST_DETERMINED)))
 
 
-def level_at(small: Small, lam: float, beta: float) -> Level:
+def level_at(small: SingularModel, lam: float, beta: float) -> PrecisionLevel:
     """Evaluate at given precisions."""
     s2 = small.s2
     shrink = lam / (s2 + lam)
@@ -102,10 +102,10 @@ def level_at(small: Small, lam: float, beta: float) -> Level:
     quad = small.rss + float(shrink @ small.z2)
     log_det = float(np.log1p(s2 / lam).sum())
     height = float(log_density(small.n_rows, quad, log_det, beta, small.spread2))
-    return Level(lam, beta, gamma, left, height, third_level(height, gamma, left))
+    return PrecisionLevel(lam, beta, gamma, left, height, third_level(height, gamma, left))
 
 
-def best_level(small: Small) -> Level:
+def best_level(small: SingularModel) -> PrecisionLevel:
     """Precisions at the highest maximum of the evidence: a scan of log lambda, then Newton's method on the slope.
 
     Always the highest, never the nearest: so the worth of a model does not depend on the way to it.
@@ -131,7 +131,7 @@ def best_level(small: Small) -> Level:
     return level_at(small, best, min(small.n_free / least_quad, small.beta_max))
 
 
-def _climb(small: Small, u: float, lo: float, hi: float, steps: int) -> float | None:
+def _climb(small: SingularModel, u: float, lo: float, hi: float, steps: int) -> float | None:
     """Go uphill to where the slope is zero, by Newton's method kept between bounds; None without success."""
     reach = 2.0
     for _ in range(steps):
@@ -147,7 +147,7 @@ def _climb(small: Small, u: float, lo: float, hi: float, steps: int) -> float | 
     return None
 
 
-def _slope(small: Small, lam: float) -> tuple[float, float]:
+def _slope(small: SingularModel, lam: float) -> tuple[float, float]:
     """First and second derivative of twice the profile with respect to log lambda."""
     z2 = small.z2
     # shares between 0 and 1: powers of s^2 alone leave double precision among columns of very different lengths
@@ -160,7 +160,7 @@ def _slope(small: Small, lam: float) -> tuple[float, float]:
     return gamma - n * first / quad, -spread - n * (second * quad - first**2) / quad**2
 
 
-def settled(small: Small, lam: float, beta: float, tol: float) -> bool:
+def settled(small: SingularModel, lam: float, beta: float, tol: float) -> bool:
     r"""Whether re-estimation would move the logarithms of alpha and beta by less than `tol` of their own widths.
 
     The widths are :math:`\sqrt{2/\gamma}` and :math:`\sqrt{2/(N-\gamma)}` (Barrio et al. 2010, eqs 10 and 47).

@@ -10,7 +10,7 @@ import numpy as np
 from bayessel._check import FloatArray
 from bayessel.linear.rvm.moves import add_gains, swap_gains
 from bayessel.linear.rvm.newton import ascend
-from bayessel.linear.rvm.state import Form, Scores, State
+from bayessel.linear.rvm.state import DictionaryForm, RVMScores, RVMState
 
 #: moves that promised a gain and gave none before a search gives up
 PATIENCE = 6
@@ -23,7 +23,7 @@ AHEAD = 24
 
 
 @dataclass
-class Search:
+class RVMSearch:
     """What a search was told and what it did."""
 
     learn_noise: bool
@@ -35,7 +35,7 @@ class Search:
     interpolation: bool = False
     finished: bool = False
 
-    def note(self, action: str, state: State) -> None:
+    def note(self, action: str, state: RVMState) -> None:
         """Remember a step."""
         self.history.append({"action": action, "log_evidence": state.log_evidence, "n_basis": state.size, "b": state.b})
 
@@ -55,7 +55,7 @@ class Move:
         return "add" if self.leaver < 0 else "swap"
 
 
-def climb(form: Form, state: State, search: Search, *, tol: float) -> State:
+def climb(form: DictionaryForm, state: RVMState, search: RVMSearch, *, tol: float) -> RVMState:
     """Move until nothing gains more than `tol` (an exchange: a little more); the evidence never decreases."""
     state = ascend(form, state, learn_noise=search.learn_noise, tol=0.1 * tol, b_max=search.b_max)
     search.note("climb", state)
@@ -91,7 +91,7 @@ def climb(form: Form, state: State, search: Search, *, tol: float) -> State:
     return state
 
 
-def _try(form: Form, state: State, moves: list[Move], search: Search, tol: float) -> State:
+def _try(form: DictionaryForm, state: RVMState, moves: list[Move], search: RVMSearch, tol: float) -> RVMState:
     stay = np.ones(state.size, dtype=bool)
     stay[[move.leaver for move in moves if move.leaver >= 0]] = False
     active = np.append(state.active[stay], [move.entrant for move in moves])
@@ -100,7 +100,7 @@ def _try(form: Form, state: State, moves: list[Move], search: Search, tol: float
     return ascend(form, new, learn_noise=search.learn_noise, steps=6, tol=0.1 * tol, b_max=search.b_max)
 
 
-def _moves(form: Form, state: State, scores: Scores, banned: set[tuple[int, int]]) -> list[Move]:
+def _moves(form: DictionaryForm, state: RVMState, scores: RVMScores, banned: set[tuple[int, int]]) -> list[Move]:
     """The best move, and others worth a third of it that concern other columns and unlike candidates."""
     gains: FloatArray = add_gains(state, scores)
     leaver = np.full(len(gains), -1)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import qr
 
 from bayessel._check import FloatArray
-from bayessel.linear.rvm.columns import Columns
+from bayessel.linear.columns.dictionary import Columns
 
 #: remainder of a unit column that counts as nothing
 NEGLIGIBLE = 1e-12
