@@ -7,11 +7,11 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from pymc.blocking import PointType
 from pymc.exceptions import SamplingError
-from pymc.step_methods.compound import BlockedStep
+from pymc.step_methods import BlockedStep
 
 from bayessel._check import FloatArray
+from bayessel._pymc import PointType
 from bayessel.samplers.density import Density
 
 

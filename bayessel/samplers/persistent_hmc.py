@@ -12,13 +12,10 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
-from pymc.blocking import PointType, StatsType
-from pymc.model import Model, modelcontext
-from pymc.step_methods.compound import Competence, StepMethodState
-from pymc.step_methods.state import dataclass_state
-from pymc.util import get_random_generator
+from pymc import Model, modelcontext
 
 from bayessel._check import FloatArray, as_count, as_flag, as_fraction, as_positive, one_of
+from bayessel._pymc import Competence, PointType, StatsType, StepMethodState, dataclass_state, get_random_generator
 from bayessel.samplers import acceptance, horowitz, jumps, metric, momentum, tuning
 from bayessel.samplers.density import Density, continuous
 from bayessel.samplers.evaluated import EvaluatedStep

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
-from pymc.step_methods.compound import BlockedStep, CompoundStep, flatten_steps
+from pymc.step_methods import BlockedStep, CompoundStep
 
 from bayessel._check import as_count
 from bayessel._check import as_seconds as as_seconds
+from bayessel._pymc import flatten_steps
 
 
 def as_model(model: Any) -> pm.Model:
