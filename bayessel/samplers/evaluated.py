@@ -21,7 +21,7 @@ class EvaluatedStep(BlockedStep):
     density: Density
     momentum: FloatArray | None
     position: FloatArray | None
-    logp: float
+    logp: float | None
     gradient: FloatArray | None
     others: list[np.ndarray]
 
@@ -34,7 +34,7 @@ class EvaluatedStep(BlockedStep):
     def data_changed(self) -> None:
         """Forget the density and gradient of the last point; the next draw evaluates them anew."""
         self.position = None
-        self.logp = np.nan
+        self.logp = None
         self.gradient = None
         self.others = []
 

@@ -46,7 +46,7 @@ class PersistentHMCState(StepMethodState):
     momentum: FloatArray | None
     v: float
     position: FloatArray | None
-    logp: float
+    logp: float | None
     gradient: FloatArray | None
     others: list[np.ndarray]
     progress: tuple[Any, ...] | None
@@ -317,7 +317,7 @@ class PersistentHMC(EvaluatedStep):
 
     def _jump(self, n_jumps: int) -> tuple[float, int]:
         """Jump some times; summed acceptance rates, and how many were accepted. The gradient is left for later."""
-        assert self.position is not None and self.location is not None
+        assert self.position is not None and self.logp is not None and self.location is not None
         proposal = jumps.proposal(self.location, self.scale)
         rates, accepted = 0.0, 0
         for _ in range(n_jumps):
@@ -349,7 +349,7 @@ class PersistentHMC(EvaluatedStep):
         return n_gradients
 
     def _phase(self) -> Phase:
-        assert self.position is not None and self.momentum is not None
+        assert self.position is not None and self.momentum is not None and self.logp is not None
         # after a jump nobody knows the gradient, and where no trajectory follows nobody needs it
         return Phase(self.position, self.momentum, self.logp, cast(FloatArray, self.gradient))
 
