@@ -253,6 +253,11 @@ class Fit(ABC):
         """Each row predicted from all others, without refitting the hyperparameters."""
 
     @property
+    def predicts_labels(self) -> bool:
+        """Whether the targets are labels, and predictions their probabilities."""
+        return False
+
+    @property
     def log_evidence(self) -> float:
         """Value of the evidence in nats; NaN where there is none."""
         return np.nan if self.evidence is None else float(self.evidence.value)

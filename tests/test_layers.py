@@ -15,7 +15,7 @@ FOLDERS = {
 
 # Layer -> the layers it may import, besides itself. The first component after "bayessel." names the layer; where the
 # engines of a package are a layer of their own, the first two do.
-GROUND = {"errors", "_check", "_compiled", "_files", "_formulas", "_journal", "_memory", "_numerics", "_text"}
+GROUND = {"errors", "_check", "_compiled", "_files", "_formulas", "_memory", "_numerics", "_text", "work"}
 TABLES = GROUND | {"_tables"}
 BASIS = TABLES | {"basis"}
 RESULT = BASIS | {"fit", "prediction", "policy", "criteria"}
@@ -52,7 +52,7 @@ PURE = ENGINES | {"baselines.engines"}
 GRANTED = {("bayessel._check", "sklearn.exceptions.DataConversionWarning")}
 LIGHT = {"numpy", "scipy", "pandas", "pyarrow", "joblib", "threadpoolctl"} | sys.stdlib_module_names
 # What some layers may use besides: compiled loops, imported by the functions that run them.
-ALSO = {"_compiled": {"numba"}, "mlp": {"numba", "llvmlite"}}
+ALSO = {"work": {"rich", "cloudpickle"}, "_compiled": {"numba"}, "mlp": {"numba", "llvmlite"}}
 
 
 def sources() -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayessel._check import FloatArray
+from bayessel._check import FloatArray, chosen_seed
 from bayessel._numerics import few_threads
 from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains
@@ -96,7 +96,7 @@ class Annealed:
                 "inference='mc' (with 'evidence' see log_evidence_)"
             )
         (X, t), draws = self._rows, self._log_hyperparameters()
-        seed = np.random.SeedSequence([self._seed, 1]) if random_state is None else _chains.as_seed(random_state)
+        seed = np.random.SeedSequence([self._seed, 1]) if random_state is None else chosen_seed(random_state)
         with few_threads(0), progress(self.progressbar, 100, LONG, "annealing") as tell:
             found = anneal_network(
                 X,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from bayessel._check import FloatArray, as_count, as_flag, one_of
+from bayessel._check import FloatArray, as_count, as_flag, chosen_seed, one_of
 from bayessel._numerics import few_threads
 from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains
@@ -116,7 +116,7 @@ class NetworkEstimator(Annealed, Sampled, Versioned):
         """Fit to standardised inputs and targets (n, K), or classes (n,); `_single` says whether they have one axis."""
         # the order in memory is in the last bits of sums, and so in the draws
         self._rows, self._kind = (np.ascontiguousarray(X), np.ascontiguousarray(t)), kind
-        self._seed = _chains.as_seed(self.random_state)
+        self._seed = chosen_seed(self.random_state)
         self._remember_version()
         self.__dict__.pop("fit_", None)
         self._no_chains_yet(self.inference == "mc")

@@ -19,7 +19,7 @@ from bayessel._pymc import state_class
 from bayessel.errors import DataMismatchError, StoreWarning
 from bayessel.samplers.run.fingerprint import fingerprints
 from bayessel.samplers.run.kernel import Kernel, Point
-from bayessel.samplers.run.state import dumps
+from bayessel.work.values import dumps
 
 #: Constructor arguments that are no settings: what they are is seen from the model.
 _NO_SETTINGS = {"self", "vars", "model", "rng", "initial_point", "compile_kwargs", "blocked", "logp_dlogp_func"}

@@ -19,8 +19,8 @@ from bayessel._pymc import (
     find_observations,
     stored_bytes,
 )
+from bayessel.samplers.run.compiling import compiler
 from bayessel.samplers.run.kernel import Array, Point
-from bayessel.samplers.run.together import compiler
 
 #: Pointwise log likelihoods kept at most: draws × rows, 400 MB of them.
 LARGEST_LIKELIHOOD = 5e7
