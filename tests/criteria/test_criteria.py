@@ -19,7 +19,7 @@ SHAPES = {"fewer rows than columns": (12, 20), "as many": (15, 15), "more rows":
 
 
 def problem(shape, seed=1, columns=""):
-    """Seeds differ in whether noise looks like signal: the fits of this one do not interpolate, so no digits are lost."""
+    """Noise looks like signal with some seeds; the fits of this one do not interpolate, so no digits are lost."""
     n, m = shape
     rng = np.random.default_rng(seed)
     Phi = rng.normal(size=(n, m))
