@@ -24,6 +24,7 @@ PROCESS = RESULT | {"covariance", "gp"}
 ENGINES = LINEAR | PROCESS | {"mlp"}
 MAY_IMPORT = {
     **dict.fromkeys(GROUND, GROUND),
+    "_pymc": set(),
     "_tables": GROUND,
     "basis": TABLES,
     "prediction": GROUND,
@@ -35,12 +36,12 @@ MAY_IMPORT = {
     "linear": RESULT,
     "gp": PROCESS - {"gp"},
     "mlp": RESULT,
-    "models": {"errors", "_check", "basis", "covariance", "gp", "mlp"},
-    "samplers": RESULT | {"mlp"},
+    "models": {"errors", "_check", "_pymc", "basis", "covariance", "gp", "mlp"},
+    "samplers": RESULT | {"_pymc", "mlp"},
     "estimators": ENGINES | {"models", "samplers", "diagnostics"},
     "baselines.engines": RESULT,
     "baselines": RESULT | {"baselines.engines", "estimators"},
-    "diagnostics": RESULT | {"pages"},
+    "diagnostics": RESULT | {"_pymc", "pages"},
     "widths": ENGINES | {"estimators", "models", "samplers", "diagnostics", "pages"},
     "cli": ENGINES | {"estimators", "models", "samplers", "diagnostics", "pages", "widths"},
     "__main__": {"cli"},

@@ -9,7 +9,7 @@ from bayessel._check import FloatArray, as_flag, one_of
 from bayessel.estimators._selected import SelectingRegressor
 from bayessel.fit import Status
 from bayessel.linear import search
-from bayessel.linear.selection.objectives import SCORES
+from bayessel.linear.selection.objective import SCORES
 from bayessel.work import Progress
 
 #: seconds without a bar

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pymc as pm
 import pytensor.tensor as pt
-from pymc.pytensorf import find_rng_nodes, reseed_rngs
-from pymc.step_methods.compound import CompoundStep, flatten_steps
+from pymc.step_methods import CompoundStep
 from pytensor.compile.sharedvalue import SharedVariable
+
+from bayessel._pymc import find_rng_nodes, flatten_steps, reseed_rngs
 
 FloatArray = npt.NDArray[np.float64]
 Point = dict[str, Any]

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import xarray as xr
-from pymc.backends.arviz import find_observations
-from pymc.step_methods.compound import BlockedStep, CompoundStep
+from pymc.step_methods import BlockedStep, CompoundStep
 
 from bayessel._check import as_count, as_flag, as_seconds, check_seed, chosen_seed
+from bayessel._pymc import find_observations
 from bayessel.errors import SamplingWarning
 from bayessel.fit import fingerprint
 from bayessel.samplers.run._arguments import as_cores, as_folder, as_model, as_steps
