@@ -19,7 +19,7 @@ from scipy.linalg import blas, lapack, solve_triangular
 from bayessel._check import FloatArray, as_float_array, as_matrix, as_target, check_magnitude
 from bayessel._numerics import local_minima
 from bayessel.covariance import Covariance
-from bayessel.covariance._arguments import as_covariance
+from bayessel.covariance.standard import as_covariance
 from bayessel.fit import Status
 from bayessel.gp.inducing.cross import Cross
 from bayessel.gp.inducing.split import split
