@@ -181,6 +181,7 @@ class InducingMarginal:
         X = as_matrix(Xnew, "Xnew", allow_1d=True)
         if X.shape[1] != Z.shape[1]:
             raise ValueError(f"Xnew must have {Z.shape[1]} columns, as X had, got shape {X.shape}")
+        check_magnitude(X, "Xnew", tiny=True)
         kernels = self.parts.at(theta, X, Z)
         mean, variance = np.empty(len(X)), np.empty(len(X))
         for rows in _blocks(len(X), len(Z)):
