@@ -174,12 +174,12 @@ class LeaveOneOut:
 
     Attributes
     ----------
-    errors : (N,) array
+    errors : (N,) array, of K outputs (N, K)
         Target minus prediction.
-    variances : (N,) array
+    variances : (N,) or (N, K) array
         Of the predictions, noise included.
     log_densities : (N,) array
-        Log predictive density of each row, in nats.
+        Log predictive density of each row, all its outputs together, in nats.
     """
 
     errors: FloatArray

@@ -12,8 +12,8 @@ from bayessel._numerics import few_threads
 from bayessel.baselines.engines import fit_neighbours
 from bayessel.baselines.engines.neighbours import LOSSES, TOLERANCE
 from bayessel.estimators._arguments import Regressor, validated
-from bayessel.estimators._bar import progress
 from bayessel.estimators.standardise import Standardisation
+from bayessel.work.progress import progress_of
 
 
 class KNNRegressorCV(Regressor):
@@ -83,7 +83,7 @@ class KNNRegressorCV(Regressor):
         self._shift = np.array([u.target_shift for u in units] or np.zeros(outputs.shape[1]))
         self._scale = np.array([u.target_scale for u in units] or np.ones(outputs.shape[1]))
         operations = 450.0 * len(X) ** 2 * outputs.shape[1]
-        with progress(wanted, len(X), operations, "leaving rows out") as step, few_threads(X.size):
+        with progress_of(wanted, len(X), operations, "leaving rows out") as step, few_threads(X.size):
             self._fit = fit_neighbours(
                 self._units.inputs(X), (outputs - self._shift) / self._scale, tolerance=tolerance, step=step
             )
