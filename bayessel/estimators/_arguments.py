@@ -23,7 +23,10 @@ HERE = (str(Path(__file__).parent),)
 def validated(estimator: Any, *data: Any, **options: Any) -> Any:
     """scikit-learn's validation; where it lets a bare conversion error through, the remedy is added."""
     try:
-        return validate_data(estimator, *data, dtype=np.float64, **options)
+        with np.errstate(invalid="ignore"):  # sums of huge numbers of either sign, by which it looks for infinities
+            return validate_data(estimator, *data, dtype=np.float64, **options)
+    except OverflowError as error:
+        raise ValueError("X and y must be numbers up to 1e308, got integers beyond; rescale them") from error
     except ValueError as error:
         text = str(error)
         if "could not convert" in text:
