@@ -150,7 +150,10 @@ class Healing:
         e = np.where(used, root, 0.0) - np.sqrt(self._beta) * np.einsum("ij,ij->j", Z, along)
         # s as a sum of squares: what the columns cannot follow, and what their prior holds back
         across, held = added - self._top @ along, self._bottom @ along
-        s = self._beta * (np.einsum("ij,ij->j", across, across) + np.einsum("ij,ij->j", held, held))
-        q = self._beta * (added.T @ self._residual)
-        gain = np.where(used, e / (self._precision + s), 0.0)
-        return mean + gain * q, variance + gain * e
+        s = np.einsum("ij,ij->j", across, across) + np.einsum("ij,ij->j", held, held)
+        # in units of the noise, whose precision may be as large as numbers go
+        total = np.where(used, self._precision / self._beta + s, np.inf)
+        known = total > 0.0
+        gain = np.where(known, e / np.where(known, total, 1.0), 0.0)
+        growth = np.where(known, gain * e / self._beta, np.inf)  # nothing holds such a function back
+        return mean + gain * (added.T @ self._residual), variance + growth
