@@ -190,6 +190,8 @@ class Prediction:
 class ClassPrediction:
     """Predictive distributions of labels at N rows.
 
+    Rows may be several axes: (N, L) for L labels that exclude nothing.
+
     Attributes
     ----------
     classes : (K,) array
@@ -209,10 +211,10 @@ class ClassPrediction:
     @property
     def mode(self) -> Any:
         """The most probable label of each row, (N,)."""
-        return np.asarray(self.classes)[self.probabilities.argmax(axis=1)]
+        return np.asarray(self.classes)[self.probabilities.argmax(axis=-1)]
 
     def log_density(self, y: Any) -> FloatArray:
         """Log probability of one label per row, in nats; minus infinity of a label that is none of the classes."""
-        hits = np.asarray(y)[:, None] == np.asarray(self.classes)
+        hits = np.asarray(y)[..., None] == np.asarray(self.classes)
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(np.where(hits, self.probabilities, 0.0).sum(axis=1)))
+            return np.asarray(np.log(np.where(hits, self.probabilities, 0.0).sum(axis=-1)))

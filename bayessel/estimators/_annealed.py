@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayessel._check import FloatArray
+from bayessel._check import FloatArray, chosen_seed
 from bayessel._numerics import few_threads
 from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains
 from bayessel.estimators._arguments import HERE
 from bayessel.estimators._bar import LONG, progress
-from bayessel.fit import Status
+from bayessel.fit import Evidence, Status
 from bayessel.mlp.prior import PRECISION_NAMES
 
 #: draws of the chains below which annealing looks for a beginning by itself
@@ -31,6 +32,7 @@ class Annealed:
     _kind: str
     _seed: int
     _plan: Any
+    fit_: Any
     hidden_: int
     trace_: Any
     discarded_: int
@@ -51,8 +53,9 @@ class Annealed:
 
         .. math:: p(y) = \int p(y|w, s)\, p(w|s)\, p(s)\, dw\, ds
 
-        By annealing from the prior, with a reference about the draws of the chains (`AnnealedEvidence`). It sets
-        `model_evidence_` and `model_evidence_se_`, by which ``bs.diagnostics.compare(…, by="model-evidence")`` ranks.
+        By annealing from the prior, with a reference about the draws of the chains (`AnnealedEvidence`). It becomes the
+        evidence of `fit_`; `model_evidence_` and `model_evidence_se_` show it, and
+        ``bs.diagnostics.compare(…, by="model-evidence")`` ranks by it.
 
         Parameters
         ----------
@@ -93,7 +96,7 @@ class Annealed:
                 "inference='mc' (with 'evidence' see log_evidence_)"
             )
         (X, t), draws = self._rows, self._log_hyperparameters()
-        seed = np.random.SeedSequence([self._seed, 1]) if random_state is None else _chains.as_seed(random_state)
+        seed = np.random.SeedSequence([self._seed, 1]) if random_state is None else chosen_seed(random_state)
         with few_threads(0), progress(self.progressbar, 100, LONG, "annealing") as tell:
             found = anneal_network(
                 X,
@@ -110,8 +113,9 @@ class Annealed:
                 random_state=np.random.default_rng(seed),
                 progress=None if tell is None else lambda done, runs: tell(100 * done // runs, 100),
             )
-        found = found.in_units(self._log_units(), self.fingerprint_)
-        self.model_evidence_, self.model_evidence_se_ = found.log_evidence, found.standard_error
+        # in standardised units, as all that the engine says
+        self.fit_ = replace(self.fit_, engine=replace(self.fit_.engine, evidence=found.evidence))
+        found = found.in_units(self.fit_.log_units, self.fingerprint_)
         if Status.UNSURE_EVIDENCE in found.notes:
             warnings.warn(f"UNSURE_EVIDENCE: {Status.UNSURE_EVIDENCE.value}", SamplingWarning, skip_file_prefixes=HERE)
         if draws is not None and found.pilots[0] < found.pilots.max() - MISSED:
@@ -124,12 +128,21 @@ class Annealed:
             )
         return found
 
-    def _no_evidence_yet(self) -> None:
-        self.model_evidence_ = self.model_evidence_se_ = np.nan
+    @property
+    def model_evidence_(self) -> float:
+        """What `evidence` found, in nats and units of the data; NaN before."""
+        return self._sampled_evidence().value
 
-    def _log_units(self) -> float:
-        """What the units of the data add to the log density of all targets."""
-        return 0.0
+    @property
+    def model_evidence_se_(self) -> float:
+        """Its standard error in nats."""
+        error = self._sampled_evidence().error
+        return np.nan if error is None else error
+
+    def _sampled_evidence(self) -> Evidence:
+        check_is_fitted(self)
+        found: Evidence | None = self.fit_.evidence
+        return found if self._samples and found is not None else Evidence(np.nan, "sampled")
 
     def _log_hyperparameters(self) -> FloatArray | None:
         """Logarithms of the hyperparameters drawn, (draws, ·) as in `Precisions`; None where there are few."""

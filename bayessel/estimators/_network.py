@@ -9,19 +9,21 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from bayessel._check import FloatArray, as_count, as_flag, one_of
+from bayessel._check import FloatArray, as_count, as_flag, chosen_seed, one_of
 from bayessel._numerics import few_threads
 from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains
 from bayessel.estimators._annealed import Annealed
 from bayessel.estimators._arguments import HERE, Versioned
 from bayessel.estimators._bar import LONG, progress
-from bayessel.estimators._network_states import AveragedNetworks, NetworkStates, ProbableNetwork
+from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._sampled import Sampled
+from bayessel.estimators._sampled_networks import SampledNetworks, constant_network, networks_of
 from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import Status, worst
 from bayessel.mlp import NetworkEvidenceFit, fit_early_stopping, fit_network_evidence
 from bayessel.mlp.network import Architecture, Weights, hidden_units
+from bayessel.mlp.networks import Networks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +63,8 @@ class NetworkEstimator(Annealed, Sampled, Versioned):
     _units: Standardisation
     _rows: tuple[FloatArray, npt.NDArray[Any]]
     _kind: str
-    _states: NetworkStates
+    _single: bool
+    fit_: FitInDataUnits
     n_features_in_: int
     history_: list[dict[str, Any]]
 
@@ -110,14 +113,12 @@ class NetworkEstimator(Annealed, Sampled, Versioned):
             _chains.as_seconds(self.time_budget)
 
     def _fit_network(self, X: FloatArray, t: npt.NDArray[Any], outputs: int, kind: str) -> None:
-        """Fit to standardised inputs and targets (n, K), or classes (n,)."""
+        """Fit to standardised inputs and targets (n, K), or classes (n,); `_single` says whether they have one axis."""
         # the order in memory is in the last bits of sums, and so in the draws
         self._rows, self._kind = (np.ascontiguousarray(X), np.ascontiguousarray(t)), kind
-        self._seed = _chains.as_seed(self.random_state)
+        self._seed = chosen_seed(self.random_state)
         self._remember_version()
-        self.log_evidence_, self.kind_ = np.nan, ""
-        self._no_evidence_yet()
-        self.fit_: Any = None
+        self.__dict__.pop("fit_", None)
         self._no_chains_yet(self.inference == "mc")
         seconds = None if self.time_budget is None else _chains.as_seconds(self.time_budget)
         if self._samples:
@@ -131,11 +132,21 @@ class NetworkEstimator(Annealed, Sampled, Versioned):
             self._climb(seconds)
         self._finish()
 
+    def _data(self) -> tuple[FloatArray, npt.NDArray[Any]]:
+        """Standardised inputs and targets in the shape in which the user gave them."""
+        X, t = self._rows
+        return X, t[:, 0] if self._single and t.ndim == 2 else t
+
+    def _hold(self, engine: Any) -> None:
+        """Keep a fit in standardised units."""
+        classes = getattr(self, "classes_", None)
+        self.fit_ = FitInDataUnits(engine, self._units, self.fingerprint_, self.target_fingerprint_, classes)
+
     def _train(self, seconds: float | None, state: Any = None) -> None:
         """An ensemble, from the beginning or from where one stands."""
         with few_threads(0), progress(self.progressbar, 1000, LONG, "training") as tell:
-            self.fit_ = fit_early_stopping(
-                *self._rows,
+            found = fit_early_stopping(
+                *self._data(),
                 hidden=self.hidden,
                 kind=self._kind,
                 time_budget=seconds,
@@ -143,19 +154,20 @@ class NetworkEstimator(Annealed, Sampled, Versioned):
                 progress=None if tell is None else lambda used, budget: tell(1000 * used // max(budget, 1), 1000),
                 state=state,
             )
+        self._hold(found)
 
     def _climb(self, seconds: float | None) -> None:
         """The most probable network."""
         with progress(self.progressbar, 1000, LONG, "searching") as tell:
-            self.fit_ = fit_network_evidence(
-                *self._rows,
+            found = fit_network_evidence(
+                *self._data(),
                 hidden=self.hidden,
                 kind=self._kind,
                 time_budget=seconds,
                 random_state=self._seed,
                 progress=None if tell is None else lambda done, starts: tell(1000 * done // max(starts, 1), 1000),
             )
-        self.log_evidence_, self.kind_ = float(self.fit_.log_evidence) + self._log_units(), self.fit_.kind
+        self._hold(found)
 
     @override
     def continue_fit(self, draws: int | None = None, time_budget: float | str | None = None) -> Self:
@@ -177,11 +189,11 @@ class NetworkEstimator(Annealed, Sampled, Versioned):
         check_is_fitted(self)
         if draws is None and time_budget is None and self.draws is None:
             time_budget = self.time_budget
-        if self._samples or isinstance(self.fit_, NetworkEvidenceFit):
+        if self._samples or isinstance(self.fit_.engine, NetworkEvidenceFit):
             return super().continue_fit(draws, time_budget)
         if draws is not None:
             raise ValueError("draws are of chains, and this fit has networks: pass time_budget alone")
-        self._train(None if time_budget is None else _chains.as_seconds(time_budget), self.fit_.state)
+        self._train(None if time_budget is None else _chains.as_seconds(time_budget), self.fit_.engine.state)
         self._finish()
         return self
 
@@ -247,63 +259,64 @@ class NetworkEstimator(Annealed, Sampled, Versioned):
     @override
     def _finish(self) -> None:
         if self._samples:
-            notes = self._about_the_data() + self._finish_chains()
+            self._finish_chains()
         else:
-            notes = self._finish_fit()
-        self.notes_ = tuple(notes)
-        self.status_ = worst(_chains.without_what_is_no_news(notes))
+            engine = self.fit_.engine
+            self._architecture = engine.networks.architecture
+            self.hidden_ = self._architecture.hidden
+        self.notes_, self.history_ = self.fit_.notes, [dict(one) for one in self.fit_.history]
+        self.status_ = self.fit_.status
         self._warn()
 
-    def _finish_fit(self) -> list[Status]:
-        """The networks that an engine found."""
-        fit = self.fit_
-        self._architecture, self.hidden_ = fit.architecture, fit.architecture.hidden
-        self.history_ = [dict(one) for one in fit.history]
-        packed = np.atleast_2d(fit.weights)
-        noise = np.zeros(self._architecture.outputs) if fit.noise_std is None else fit.noise_std**2
-        noise = np.tile(noise, (len(packed), 1))
-        if isinstance(fit, NetworkEvidenceFit):
-            self._states = ProbableNetwork(self._architecture, packed, noise, fit)
-        else:
-            self._states = AveragedNetworks(self._architecture, packed, noise)
-        return list(fit.notes)
-
-    def _finish_chains(self) -> list[Status]:
+    def _finish_chains(self) -> None:
         """States of the last two thirds of the run, evenly spread."""
-        notes, posterior = self._how_it_ended(), self.trace_["posterior"]
+        notes, posterior = self._about_the_data() + self._how_it_ended(), self.trace_["posterior"]
         made = posterior.sizes["draw"]
         burnt = max(0, -(-(self._plan.tune + made) // 3) - self._plan.tune)
         self.discarded_ = self._plan.tune + burnt
+        networks, noise = self._without_draws()
         if made:
-            notes += _chains.disagreement(self._probed(self._every(), made - burnt))
+            every = networks_of(posterior, slice(burnt, None), self._architecture, networks)
+            notes += _chains.disagreement(self._probed(*every, made - burnt))
             kept = _chains.kept_draws(made - burnt, self.chains, self.n_states)
-            self._states = NetworkStates.of_trace(self._architecture, posterior, [burnt + k for k in kept])
+            networks, noise = networks_of(posterior, [burnt + k for k in kept], self._architecture, networks)
         else:
-            self._states = self._without_draws()
             said = f"{self.trace_.attrs['advice']}; until then predictions are those of no input at all"
             warnings.warn(said, SamplingWarning, skip_file_prefixes=HERE)
-        self.history_ = self._told()
-        return notes
-
-    def _every(self) -> NetworkStates:
-        """All draws after those that are discarded."""
-        burnt = self.discarded_ - self._plan.tune
-        return NetworkStates.of_trace(self._architecture, self.trace_["posterior"], slice(burnt, None))
+        X, t = self._rows
+        engine = SampledNetworks(
+            networks=networks,
+            noise=noise,
+            rows=X,
+            target=t,
+            posterior=posterior if made else None,
+            discarded=burnt,
+            status=worst(_chains.without_what_is_no_news(notes)),
+            notes=tuple(notes),
+            history=tuple(self._told()),
+            n_rows=len(X),
+            fingerprint=self.fingerprint_,
+            target_fingerprint=self.target_fingerprint_,
+            seconds=float(self.trace_.attrs["sampling_time"]),
+            # of the data and the model, which are the same
+            evidence=self.fit_.engine.evidence if hasattr(self, "fit_") else None,
+        )
+        self._hold(engine)
 
     def _has_draws(self) -> bool:
         return self.trace_ is not None and self.trace_["posterior"].sizes["draw"] > 0
 
-    def _probed(self, states: NetworkStates, draws: int) -> FloatArray:
+    def _probed(self, networks: Networks, noise: FloatArray, draws: int) -> FloatArray:
         """What chains are compared by, (chains, draws, k): outputs at some rows, and log variances of the noise.
 
         Weights would not do: hidden units exchange their roles.
         """
         X = self._rows[0]
         rows = X[np.unique(np.linspace(0, len(X) - 1, PROBES).astype(int))]
-        f = states.outputs(rows)
+        f = networks.outputs(rows)
         parts = [f.reshape(len(f), -1)]
         if self._kind == "gaussian":
-            parts.append(np.log(states.noise))
+            parts.append(np.log(noise))
         return np.concatenate(parts, axis=1).reshape(-1, draws, sum(part.shape[1] for part in parts))
 
     def _told(self) -> list[dict[str, Any]]:
@@ -330,8 +343,12 @@ class NetworkEstimator(Annealed, Sampled, Versioned):
             return [Status.TOO_FEW_ROWS]
         return [Status.CONSTANT_TARGET] if not np.ptp(t, axis=0).any() else []
 
-    def _without_draws(self) -> NetworkStates:
-        """What stands in for draws where there is none yet."""
+    def _constant(self, bias: FloatArray) -> Networks:
+        """One network whose outputs are its biases."""
+        return constant_network(self._architecture, self._kind, self._single, bias)
+
+    def _without_draws(self) -> tuple[Networks, FloatArray]:
+        """What stands in for draws where there is none yet, and the variance of its noise."""
         raise NotImplementedError
 
     # ---- looking at it
@@ -340,13 +357,26 @@ class NetworkEstimator(Annealed, Sampled, Versioned):
     def weights_(self) -> Weights:
         """Weights of the networks in use by name, in standardised units; the networks are the first axis."""
         check_is_fitted(self)
-        return self._states.weights
+        weights: Weights = self.fit_.engine.networks.weights
+        return weights
 
-    def _relevance(self, classes: bool) -> pd.DataFrame:
+    @property
+    def log_evidence_(self) -> float:
+        """Log evidence of the fit in nats and units of the data; NaN where there is none."""
+        check_is_fitted(self)
+        return self.fit_.log_evidence
+
+    @property
+    def kind_(self) -> str:
+        """What sort of evidence that is; empty where there is none."""
+        check_is_fitted(self)
+        return "" if self.fit_.evidence is None else self.fit_.evidence.kind
+
+    def _relevance(self) -> pd.DataFrame:
         """Slopes along the inputs over networks, standardised, and scales of the weights of each input."""
         import pandas as pd
 
-        slopes = self._states.rms_slopes(self._rows[0], classes)
+        slopes = self.fit_.engine.networks.rms_slopes(self._rows[0])
         low, middle, high = np.quantile(slopes, [0.025, 0.5, 0.975], axis=0)
         if len(slopes) == 1:
             low, high = np.full((2, slopes.shape[1]), np.nan)
@@ -358,8 +388,8 @@ class NetworkEstimator(Annealed, Sampled, Versioned):
             if self._has_draws():
                 draws = self.trace_["posterior"][tau].values[:, self.discarded_ - self._plan.tune :]
                 table[column] = np.median(draws, axis=(0, 1)) ** -0.5
-            elif isinstance(self.fit_, NetworkEvidenceFit):
-                table[column] = [self.fit_.alpha[f"{tau[4:]}[{i}]"] ** -0.5 for i in range(len(table))]
+            elif isinstance(self.fit_.engine, NetworkEvidenceFit):
+                table[column] = [self.fit_.engine.alpha[f"{tau[4:]}[{i}]"] ** -0.5 for i in range(len(table))]
         return table
 
     def to_pymc(self) -> Any:
@@ -367,5 +397,4 @@ class NetworkEstimator(Annealed, Sampled, Versioned):
         from bayessel.models import mlp
 
         check_is_fitted(self, "hidden_")
-        X, t = self._rows
-        return mlp(X, t[:, 0] if t.ndim == 2 and t.shape[1] == 1 else t, self.hidden_, likelihood=self._kind)
+        return mlp(*self._data(), self.hidden_, likelihood=self._kind)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, Self, override
 
 import numpy as np
@@ -14,15 +13,15 @@ from sklearn.utils.validation import _check_y, check_consistent_length, check_is
 
 from bayessel._check import FloatArray, check_magnitude
 from bayessel._numerics import few_threads
-from bayessel.errors import NumericalWarning
-from bayessel.estimators import _left_out
-from bayessel.estimators._arguments import HERE, validated
+from bayessel.estimators._arguments import validated
 from bayessel.estimators._network import NetworkEstimator
-from bayessel.estimators._network_states import NetworkStates, ProbableNetwork
+from bayessel.estimators._sampled_networks import SampledNetworks
 from bayessel.estimators.mlp_regressor import CHUNK
 from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import fingerprint
+from bayessel.mlp.networks import Networks
 from bayessel.models._mlp import MOST_CLASSES
+from bayessel.prediction import ClassPrediction
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,6 +85,7 @@ class MLPClassifier(ClassifierMixin, NetworkEstimator):
         if many > MOST_CLASSES:
             raise ValueError(f"y must have at most {MOST_CLASSES} classes, got {many}; try MLPRegressor")
         self._check_parameters()
+        self._single = True
         self._units = (
             Standardisation.of(X, codes.astype(float)) if self.standardise else Standardisation.none(X.shape[1])
         )
@@ -95,12 +95,12 @@ class MLPClassifier(ClassifierMixin, NetworkEstimator):
         return self
 
     @override
-    def _without_draws(self) -> NetworkStates:
+    def _without_draws(self) -> tuple[Networks, FloatArray]:
         counts = np.bincount(self._rows[1], minlength=len(self.classes_))
         bias = np.log(counts / counts.sum())
         if self._kind == "logistic":
             bias = bias[1:] - bias[:1]
-        return NetworkStates.constant(self._architecture, bias, np.zeros(len(bias)))
+        return self._constant(bias), np.zeros((1, len(bias)))
 
     # ---- predicting
 
@@ -108,13 +108,16 @@ class MLPClassifier(ClassifierMixin, NetworkEstimator):
         """Logarithms of `predict_proba`."""
         check_is_fitted(self)
         X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
-        piece = max(16, CHUNK // (len(self._states) * max(self.hidden_, len(self.classes_))))
+        piece = max(16, CHUNK // (len(self.fit_.engine.networks) * max(self.hidden_, len(self.classes_))))
         with few_threads(min(piece, len(X)) * self.hidden_):
-            found = [
-                self._states.log_probabilities(self._units.inputs(X[begin : begin + piece]))
-                for begin in range(0, len(X), piece)
-            ]
-        return np.concatenate(found)
+            return np.concatenate([self._log_p(X[begin : begin + piece]) for begin in range(0, len(X), piece)])
+
+    def _log_p(self, X: FloatArray) -> FloatArray:
+        if isinstance(self.fit_.engine, SampledNetworks):  # also where a probability is rounded to one
+            return self.fit_.engine.log_probabilities(self._units.inputs(X))
+        found = self.fit_.predict(X)
+        assert isinstance(found, ClassPrediction)
+        return np.log(np.maximum(found.probabilities, np.finfo(float).tiny))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities (N, C) of the classes, in the order of `classes_`."""
@@ -147,31 +150,16 @@ class MLPClassifier(ClassifierMixin, NetworkEstimator):
         """log p(y_n | x_n, all other rows) of each training row, in nats.
 
         "mc": by importance weights of the draws, Pareto-smoothed. "early-stopping": by the networks that held the row
-        out, NaN where there is none. "evidence": NaN; rows of a validation set tell.
+        out, NaN where there is none. "evidence": by a Newton step without the row.
         """
         check_is_fitted(self)
-        X, codes = self._rows
-        rows = np.arange(len(X))
-        if self._samples:
-            states = self._every() if self._has_draws() else self._states
-            densities = states.log_probabilities_of_each(X)[:, rows, codes]
-            if len(states) < _left_out.FEW_DRAWS:
-                return np.asarray(logsumexp(densities, axis=0) - np.log(len(states)))
-            log_weights, self.pareto_k_ = _left_out.weights(densities)
-            if said := _left_out.doubts(self.pareto_k_, len(states)):
-                warnings.warn(said, NumericalWarning, skip_file_prefixes=HERE)
-            return np.asarray(logsumexp(densities + log_weights, axis=0))
-        if isinstance(self._states, ProbableNetwork):
-            return np.full(len(X), np.nan)
-        p = self.fit_.held_out
-        p = np.concatenate([1.0 - p, p], axis=1) if p.shape[1] == 1 else p
-        return np.log(np.maximum(p[rows, codes], np.finfo(float).tiny))
+        return self.fit_.leave_one_out().log_densities
 
     @property
     def relevance_(self) -> pd.DataFrame:
         """Slopes of the log odds along the inputs with central 95 % intervals over the networks."""
         check_is_fitted(self)
-        table = self._relevance(classes=True)
+        table = self._relevance()
         for name in ("slope", "lower", "upper"):
             table[name] /= self._units.input_scale
         return table

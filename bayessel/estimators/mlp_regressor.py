@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, Self, override
 
 import numpy as np
@@ -12,14 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
-from bayessel.errors import NumericalWarning
-from bayessel.estimators import _left_out
-from bayessel.estimators._arguments import HERE
 from bayessel.estimators._mixture_predictions import MixturePredictions
 from bayessel.estimators._network import NetworkEstimator
-from bayessel.estimators._network_states import AveragedNetworks, NetworkStates
 from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import fingerprint
+from bayessel.mlp.networks import Networks
 from bayessel.prediction import Prediction
 
 if TYPE_CHECKING:
@@ -27,8 +23,6 @@ if TYPE_CHECKING:
 
 #: numbers of all hidden units of all networks that are held at a time
 CHUNK = 2_000_000
-#: what of a row's error its own target leaves at least
-LEAST_SHARE = 1e-3
 
 
 class MLPRegressor(NetworkEstimator, MixturePredictions):
@@ -74,8 +68,9 @@ class MLPRegressor(NetworkEstimator, MixturePredictions):
 
     Attributes
     ----------
-    fit_ : bayessel.mlp.EarlyStoppingEnsemble, bayessel.mlp.NetworkEvidenceFit or None
-        What the engine found, in standardised units; None for "mc".
+    fit_ : Fit
+        The fit in units of the data; ``fit_.engine`` is what was found in standardised units:
+        `bayessel.mlp.EarlyStoppingEnsemble`, `bayessel.mlp.NetworkEvidenceFit`, or of "mc" `SampledNetworks`.
     hidden_ : int
         Hidden units of the network.
     weights_ : bayessel.mlp.Weights
@@ -90,17 +85,17 @@ class MLPRegressor(NetworkEstimator, MixturePredictions):
     noise_std_ : float or (K,) array
         Standard deviation of the noise, in units of y.
     log_evidence_, kind_ : float, str
-        "evidence": log p(y) at the best precisions, in nats and units of y, and "laplace". NaN and empty for others.
+        "evidence": log p(y) at the best precisions, in nats and units of y, and "laplace"; "mc", once `evidence` was
+        called: with weights and precisions integrated out, and "sampled". NaN and empty where there is none.
     model_evidence_, model_evidence_se_ : float
-        "mc", once `evidence` was called: log p(y) with weights and precisions integrated out, in nats and units of y,
-        and its standard error. NaN before, and for others.
+        That of "mc" and its standard error; NaN before `evidence` was called, and for others.
     trace_ : xarray.DataTree or None
         "mc": all draws after tuning, as ArviZ reads them, in standardised units; see `bayessel.models.mlp` for names.
         Compare predictions, not weights: hidden units exchange their roles.
     discarded_ : int
         "mc": draws at the beginning of each chain, those of tuning included, that predictions do not use.
     pareto_k_ : (N,) array
-        "mc", once rows were left out: shapes of the tails of their importance weights; above 0.7 they are unsure.
+        "mc": shapes of the tails of their importance weights; above 0.7 they are unsure.
     status_, notes_ : Status, tuple of Status
         How the fit ended, with advice; and all that can be said of it. Chains are compared by their outputs at ten rows
         and by the noise.
@@ -136,38 +131,45 @@ class MLPRegressor(NetworkEstimator, MixturePredictions):
         X, y = self._validate(X, y, reset=True)
         self._check_parameters()
         self._units = Standardisation.of(X, y) if self.standardise else Standardisation.none(X.shape[1])
-        self._several = y.ndim == 2
+        self._single = y.ndim == 1
         self.fingerprint_, self.target_fingerprint_ = fingerprint(X, y), fingerprint(y)
         targets = self._units.targets(y)
-        targets = targets if self._several else targets[:, None]
+        targets = targets[:, None] if self._single else targets
         self._fit_network(self._units.inputs(X), targets, targets.shape[1], "gaussian")
         return self
 
     @override
-    def _log_units(self) -> float:
-        return -len(self._rows[0]) * self._units.log_scale
-
-    @override
-    def _finish(self) -> None:
-        super()._finish()
-        self.__dict__.pop("pareto_k_", None)  # of the draws there were before
-        noise = np.sqrt(self._states.noise.mean(axis=0)) * self._units.target_scale
-        self.noise_std_ = noise if self._several else float(noise[0])
-
-    @override
-    def _without_draws(self) -> NetworkStates:
+    def _without_draws(self) -> tuple[Networks, FloatArray]:
         t = self._rows[1]
-        return NetworkStates.constant(self._architecture, t.mean(axis=0), np.maximum(t.var(axis=0), 1e-12))
+        return self._constant(t.mean(axis=0)), np.maximum(t.var(axis=0), 1e-12)[None]
+
+    @property
+    def noise_std_(self) -> Any:
+        """Standard deviation of the noise in units of y, one number or (K,): of draws the root mean square."""
+        check_is_fitted(self)
+        engine = self.fit_.engine
+        variances = engine.noise.mean(axis=0) if self._samples else engine.noise_std**2
+        noise = np.sqrt(variances) * self._units.target_scale
+        return float(noise[0]) if self._single else noise
+
+    @property
+    def pareto_k_(self) -> FloatArray:
+        """Shapes of the tails of the rows' importance weights, (N,)."""
+        check_is_fitted(self)
+        if not self._samples:
+            raise AttributeError("pareto_k_ is of draws; this fit has none: use inference='mc'")
+        shapes: FloatArray = self.fit_.engine.pareto_k
+        return shapes
 
     # ---- predicting
 
     @override
     def _components(self) -> int:
-        return len(self._states)
+        return len(self._networks())
 
     @override
     def _piece(self) -> int:
-        return max(16, CHUNK // (len(self._states) * self.hidden_))
+        return max(16, CHUNK // (len(self._networks()) * self.hidden_))
 
     @override
     def _operations(self, variance: bool) -> float:
@@ -176,23 +178,20 @@ class MLPRegressor(NetworkEstimator, MixturePredictions):
     @override
     def _mixture(self, X: FloatArray, noise: bool = True, variance: bool = True, tell: Any = None) -> Prediction:
         with few_threads(len(X) * self.hidden_):
-            found = self._states.mixture(self._units.inputs(X), noise)
+            found = self.fit_.predict(X)
         if tell is not None:
-            tell(len(X) * len(self._states), 0)
-        return self._shown(found)
+            tell(len(X) * len(self._networks()), 0)
+        assert isinstance(found, Prediction)
+        return found if noise else found.function
 
-    def _shown(self, mixture: Prediction) -> Prediction:
-        """In units of the data; without the axis of outputs where there is one that is none."""
-        found = mixture.scaled(self._units.target_shift, self._units.target_scale)
-        if self._several:
-            return found
-        log_weights = None if found.log_weights is None else found.log_weights[..., 0]
-        return Prediction(found.means[..., 0], found.variances[..., 0], log_weights)
+    def _networks(self) -> Networks:
+        networks: Networks = self.fit_.engine.networks
+        return networks
 
     @override
     def _log_density(self, mixture: Prediction, y: FloatArray) -> FloatArray:
         """Outputs are independent in each network, so the mixture is over products."""
-        if not self._several:
+        if self._single:
             return mixture.log_density(y)
         joint = log_normal(y - mixture.means, mixture.variances).sum(axis=2)
         return np.asarray(logsumexp(joint, axis=0) - np.log(len(joint)))
@@ -204,43 +203,14 @@ class MLPRegressor(NetworkEstimator, MixturePredictions):
         "early-stopping": by the networks that held the row out; NaN where there is none. "evidence": as if outputs were
         linear in the weights about the best ones, at the precisions of all rows.
         """
-        mixture = self._shown(self._left_out()[0])
-        y = self._units.target_shift + self._units.target_scale * self._rows[1]
-        return (y if self._several else y[:, 0]) - mixture.mean, mixture.variance
+        check_is_fitted(self)
+        out = self.fit_.leave_one_out()
+        return out.errors, out.variances
 
     def log_leave_one_out(self) -> FloatArray:
         """log p(y_n | x_n, all other rows) of each training row, in nats and in units of y."""
-        return self._left_out()[1] - self._units.log_scale
-
-    def _left_out(self) -> tuple[Prediction, FloatArray]:
-        """Predictions of each row from the others and their log densities (N,), standardised units."""
         check_is_fitted(self)
-        X, t = self._rows
-        if not self._samples:
-            mixture = self._left_out_by_the_fit()
-            return mixture, log_normal(t - mixture.means[0], mixture.variances[0]).sum(axis=1)
-        states = self._every() if self._has_draws() else self._states
-        mixture = states.mixture(X)
-        densities = log_normal(t - mixture.means, mixture.variances).sum(axis=2)
-        if len(states) < _left_out.FEW_DRAWS:
-            return mixture, np.asarray(logsumexp(densities, axis=0) - np.log(len(states)))
-        log_weights, self.pareto_k_ = _left_out.weights(densities)
-        if said := _left_out.doubts(self.pareto_k_, len(states)):
-            warnings.warn(said, NumericalWarning, skip_file_prefixes=HERE)
-        every = np.broadcast_to(log_weights[:, :, None], mixture.means.shape)
-        return Prediction(mixture.means, mixture.variances, every), logsumexp(densities + log_weights, axis=0)
-
-    def _left_out_by_the_fit(self) -> Prediction:
-        """The same of an ensemble, or of a most probable network."""
-        X, t = self._rows
-        if isinstance(self._states, AveragedNetworks):
-            mean = self.fit_.held_out
-            return Prediction(mean[None], np.broadcast_to(self._states.noise[0], mean.shape)[None])
-        inside = self._states.mixture(X, noise=False)
-        noise = self._states.noise
-        # t̂ = Ht + constant with H = β J A⁻¹ Jᵀ: a row's error without it is larger by 1/(1 − H_ii)
-        share = np.maximum(1.0 - inside.variances[0] / noise, LEAST_SHARE)
-        return Prediction((t - (t - inside.means[0]) / share)[None], (noise / share)[None])
+        return self.fit_.leave_one_out().log_densities
 
     @override
     def __sklearn_tags__(self) -> Any:
@@ -252,8 +222,8 @@ class MLPRegressor(NetworkEstimator, MixturePredictions):
     def relevance_(self) -> pd.DataFrame:
         """Slopes along the inputs with central 95 % intervals over the networks."""
         check_is_fitted(self)
-        table = self._relevance(classes=False)
-        scale = (1.0 if self._several else self._units.target_scale) / self._units.input_scale
+        table = self._relevance()
+        scale = (self._units.target_scale if self._single else 1.0) / self._units.input_scale
         for name in ("slope", "lower", "upper"):
             table[name] *= scale
         return table

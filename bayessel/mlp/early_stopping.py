@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bayessel._check import FloatArray, as_count, as_generator, as_positive
+from bayessel._check import FloatArray, as_count, as_float_array, as_generator, as_positive
 from bayessel.fit import fingerprint
 from bayessel.mlp.early_stopping_result import EarlyStoppingEnsemble, finish
 from bayessel.mlp.network import Architecture
@@ -132,10 +132,11 @@ def fit_early_stopping(
     >>> x = rng.uniform(-2, 2, (120, 1))
     >>> t = np.sin(2 * x[:, 0]) + 0.1 * rng.standard_normal(120)
     >>> ensemble = fit_early_stopping(x, t, max_evaluations=5_000, random_state=0)
-    >>> bool(np.sqrt(np.mean((ensemble.predict(x)[:, 0] - np.sin(2 * x[:, 0])) ** 2)) < 0.06)
+    >>> bool(np.sqrt(np.mean((ensemble.predict(x).mean - np.sin(2 * x[:, 0])) ** 2)) < 0.06)
     True
     """
     X, T = as_data(X, t, kind)
+    given = as_float_array(t, "t")
     least, most = _bounds(n_networks)
     if time_budget is not None:
         time_budget = as_positive(time_budget, "time_budget")
@@ -153,7 +154,8 @@ def fit_early_stopping(
     warm_up()
     start = perf_counter()
     interrupted = training.run(least, time_budget, max_evaluations, progress)
-    return finish(training.X, training.T, state, training.used(least), least, interrupted, perf_counter() - start)
+    seconds = perf_counter() - start
+    return finish(training.X, training.T, state, training.used(least), least, interrupted, seconds, given)
 
 
 class _Training:

@@ -1,4 +1,4 @@
-"""What an ensemble of early-stopped networks hands back."""
+"""What an ensemble of early-stopped networks returns."""
 
 from __future__ import annotations
 
@@ -7,75 +7,77 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayessel._check import FloatArray, as_matrix
-from bayessel.fit import Status, worst
-from bayessel.mlp.network import Architecture, forward
-from bayessel.mlp.targets import link
+from bayessel._check import FloatArray
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
+from bayessel.mlp.network import Architecture
+from bayessel.mlp.networks import Networks
+from bayessel.prediction import ClassPrediction, Prediction
 
 if TYPE_CHECKING:
     from bayessel.mlp.early_stopping import EarlyStoppingState
 
 
 @dataclass(frozen=True, eq=False)
-class EarlyStoppingEnsemble:
+class EarlyStoppingEnsemble(Fit):
     """Networks trained with early stopping; predictions are their averages.
 
     Attributes
     ----------
-    weights : (m, P) array
-        Packed weights of the networks in use, as `Architecture` packs them.
-    architecture : Architecture
-    kind : str
-        "gaussian", "logistic" or "softmax".
+    networks : Networks
+        The m networks in use, `networks.packed` their weights (m, P).
     held_out : (n, K) array
         For each row the average prediction of the networks that were not trained on it; NaN where there is none.
     noise_std : (K,) array or None
         Root mean square of the residuals of `held_out`: noise and error of the networks. None for classes.
+    left_out : LeaveOneOut
+        What `leave_one_out` returns.
     status, notes
         The most serious remark, and all of them.
     history : tuple of dict
         One entry per finished network: iterations, the best one, evaluations, loss on the rows held out, why it ended.
     state : EarlyStoppingState
         Pass it to `fit_early_stopping` to go on.
+    n_rows : int
+    fingerprint, target_fingerprint : str
+        Names of the data, inputs and target together, and of the target alone.
     seconds : float
         Time of this call, compiling not counted.
+    evidence : None
+        There is no prior.
+    optima : tuple
+        Empty: the networks are no optima of anything.
     """
 
-    weights: FloatArray = field(repr=False)
-    architecture: Architecture
-    kind: str
+    networks: Networks
     held_out: FloatArray = field(repr=False)
     noise_std: FloatArray | None
+    left_out: LeaveOneOut = field(repr=False)
     status: Status
     notes: tuple[Status, ...]
     history: tuple[dict[str, Any], ...] = field(repr=False)
     state: EarlyStoppingState = field(repr=False)
+    n_rows: int
+    fingerprint: str
+    target_fingerprint: str
     seconds: float
+    evidence: Evidence | None = None
+    optima: tuple[Any, ...] = ()
 
-    def members(self, X: Any) -> FloatArray:
-        """Predictions of each network, (m, n, K): outputs, or probabilities of classes."""
-        X = self._inputs(X)
-        return np.array([self._one(weights, X) for weights in self.weights])
+    @property
+    def predicts_labels(self) -> bool:
+        """Whether the targets are classes."""
+        return self.networks.kind != "gaussian"
 
-    def predict(self, X: Any) -> FloatArray:
-        """Their average, (n, K)."""
-        X = self._inputs(X)
-        total = np.zeros((len(X), self.architecture.outputs))
-        for weights in self.weights:
-            total += self._one(weights, X)
-        return total / len(self.weights)
+    def predict(self, rows: Any) -> Prediction | ClassPrediction:
+        """The average of the networks, with one noise for all its errors; for classes probabilities."""
+        mean = self.networks.members(rows).mean(axis=0)
+        if self.noise_std is None:
+            return self.networks.classes(mean)
+        return self.networks.normal(mean[None], self.noise_std**2, 0.0)
 
-    def _one(self, weights: FloatArray, X: FloatArray) -> FloatArray:
-        return link(forward(self.architecture.split(weights), X)[0], self.kind)
-
-    def _inputs(self, X: Any) -> FloatArray:
-        X = as_matrix(X, "X")
-        if X.shape[1] != self.architecture.inputs:
-            raise ValueError(
-                f"the networks have {self.architecture.inputs} inputs, got X with {X.shape[1]} columns; pass the same "
-                "columns as in the fit"
-            )
-        return X
+    def leave_one_out(self) -> LeaveOneOut:
+        """Each row predicted by the networks that were not trained on it; NaN where there is none."""
+        return self.left_out
 
 
 def finish(
@@ -86,22 +88,28 @@ def finish(
     least: int,
     interrupted: bool,
     seconds: float,
+    given: FloatArray,
 ) -> EarlyStoppingEnsemble:
-    """The ensemble of these weights, with what each row is predicted by networks that have not seen it."""
+    """The ensemble of these weights, with what each row is predicted by networks that have not seen it.
+
+    `given` are the targets T in the shape in which they came.
+    """
     from bayessel.mlp.early_stopping import split
 
-    architecture = Architecture(X.shape[1], state.hidden, T.shape[1])
-    total, count = np.zeros_like(T), np.zeros(len(T))
-    for number, one in enumerate(weights):
-        rows = split(state.seed, number, len(X))[0]
-        total[rows] += link(forward(architecture.split(one), X[rows])[0], state.kind)
-        count[rows] += 1.0
-    seen = count > 0
-    held_out = np.full(T.shape, np.nan)
-    held_out[seen] = total[seen] / count[seen, None]
+    networks = Networks(
+        Architecture(X.shape[1], state.hidden, T.shape[1]), np.array(weights), state.kind, given.ndim == 1
+    )
+    members = networks.members(X)
+    unseen = np.zeros((len(weights), len(X), 1), dtype=bool)
+    for number in range(len(weights)):
+        unseen[number, split(state.seed, number, len(X))[0]] = True
+    count = unseen.sum(axis=0)
+    with np.errstate(invalid="ignore"):
+        held_out = np.where(unseen, members, 0.0).sum(axis=0) / count
     noise = None
     if state.kind == "gaussian":
-        residuals = (T - held_out)[seen] if seen.any() else T - _average(architecture, weights, X)
+        seen = count[:, 0] > 0
+        residuals = (T - held_out)[seen] if seen.any() else T - members.mean(axis=0)
         noise = np.sqrt(np.mean(residuals**2, axis=0))
     notes = []
     if interrupted:
@@ -113,18 +121,16 @@ def finish(
     if np.ptp(T, axis=0).max() == 0.0:
         notes.append(Status.CONSTANT_TARGET)
     return EarlyStoppingEnsemble(
-        np.array(weights),
-        architecture,
-        state.kind,
-        held_out,
-        noise,
-        worst(notes),
-        tuple(notes),
-        tuple(dict(record) for _, record in state.finished),
-        state,
-        seconds,
+        networks=networks,
+        held_out=held_out,
+        noise_std=noise,
+        left_out=networks.left_out(T, held_out, None if noise is None else noise**2),
+        status=worst(notes),
+        notes=tuple(notes),
+        history=tuple(dict(record) for _, record in state.finished),
+        state=state,
+        n_rows=len(X),
+        fingerprint=fingerprint(X, given),
+        target_fingerprint=fingerprint(given),
+        seconds=seconds,
     )
-
-
-def _average(architecture: Architecture, weights: list[FloatArray], X: FloatArray) -> FloatArray:
-    return np.asarray(np.mean([forward(architecture.split(one), X)[0] for one in weights], axis=0))

@@ -23,12 +23,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-from bayessel._check import FloatArray, as_count, as_generator, as_positive
-from bayessel.fit import Status, fingerprint, worst
-from bayessel.mlp.evidence_result import NetworkEvidenceFit
+from bayessel._check import FloatArray, as_count, as_float_array, as_generator, as_positive
+from bayessel.fit import Evidence, Status, fingerprint, worst
+from bayessel.mlp.evidence_result import NetworkEvidenceFit, NetworkOptimum, leave_out, output_covariances
 from bayessel.mlp.hessian import Found, Problem, bends, newton, peak
 from bayessel.mlp.network import Architecture, default_hidden
+from bayessel.mlp.networks import Networks, slopes
 from bayessel.mlp.targets import as_data
+from bayessel.policy import NOISE_ROWS_OF_NETWORKS, NOISE_SHARE_OF_EVIDENCES
 
 #: the Hessian has this many rows at most when hidden units are chosen, and at all
 USUAL_WEIGHTS, MOST_WEIGHTS = 1000, 4000
@@ -41,8 +43,6 @@ FIRST_ROUNDS, STEPS, ROUGH = 100, 5, 1e-3
 LAST_ROUNDS, LAST_STEPS, SURE = 30, 60, 1e-5
 #: a search ends when so many rounds in a row have changed the evidence by less, in nats
 CALM, LEAST_GAIN = 3, 0.02
-#: rows that must be left to the noise for a fit to be preferred, and their share of all
-LEAST_LEFT, SHARE_LEFT = 3.0, 0.1
 #: a hidden unit whose mirror image is closer, in standard deviations, is not in use
 MIRRORED = 2.0
 
@@ -167,7 +167,7 @@ def fit_network_evidence(
         if progress is not None:
             progress(number + 1, n_starts)
     late = perf_counter() >= end
-    return _result(problem, groups, starts, interrupted, late, perf_counter() - begin)
+    return _result(problem, groups, as_float_array(t, "t"), starts, interrupted, late, perf_counter() - begin)
 
 
 def search(problem: Problem, groups: Groups, rng: np.random.Generator, end: float, starts: list[Start]) -> None:
@@ -218,7 +218,7 @@ def reestimate(problem: Problem, groups: Groups, found: Found, now: Start) -> tu
     """α_c = γ_c/|w_c|² and β_k = (n − γ_k)/|r_k|², where the evidence is stationary if ŵ stood still."""
     n = len(problem.X)
     squares = groups.sums(found.at.q**2)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # weights or residuals of nil, or nearly
         alpha = np.clip(np.maximum(now.gamma, 1e-12) / squares, *ALPHA_BOUNDS)
     alpha = np.clip(alpha, 0.1 * now.alpha, 10.0 * now.alpha)
     alpha[groups.fixed] = BIAS_PRECISION
@@ -226,7 +226,7 @@ def reestimate(problem: Problem, groups: Groups, found: Found, now: Start) -> tu
         return alpha, now.beta
     residuals = np.sum((problem.T - found.at.f) ** 2, axis=0)
     spent = by_output(problem, found, now)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         beta = np.maximum(n - spent, 0.01) / residuals
     return alpha, np.clip(np.clip(beta, 0.1 * now.beta, 10.0 * now.beta), *BETA_BOUNDS)
 
@@ -309,12 +309,18 @@ def _hidden(value: int | str, n: int, inputs: int, outputs: int) -> int:
 
 
 def _result(
-    problem: Problem, groups: Groups, starts: list[Start], interrupted: bool, late: bool, seconds: float
+    problem: Problem,
+    groups: Groups,
+    given: FloatArray,
+    starts: list[Start],
+    interrupted: bool,
+    late: bool,
+    seconds: float,
 ) -> NetworkEvidenceFit:
-    """The best start that leaves rows to the noise, and what has to be said of it."""
+    """The best start that leaves rows to the noise, and what has to be said of it; `given` is the target as it came."""
     n = len(problem.X)
     gaussian = problem.kind == "gaussian"
-    enough = [not gaussian or s.left(n) >= max(LEAST_LEFT, SHARE_LEFT * n) for s in starts]
+    enough = [not gaussian or s.left(n) >= max(NOISE_ROWS_OF_NETWORKS, NOISE_SHARE_OF_EVIDENCES * n) for s in starts]
     order = sorted(range(len(starts)), key=lambda i: (enough[i], starts[i].log_evidence), reverse=True)
     best = starts[order[0]]
     notes = []
@@ -330,17 +336,26 @@ def _result(
         notes.append(Status.INTERRUPTED)
     elif not best.converged:
         notes.append(Status.TIME_BUDGET if late else Status.STEP_LIMIT)
+    at = best.found.at
+    networks = Networks(problem.architecture, at.q[None], problem.kind, given.ndim == 1)
+    V = output_covariances(best.found.J, best.covariance)
+    each = slopes(problem.architecture.split(at.q), problem.X)
     return NetworkEvidenceFit(
-        weights=best.found.at.q,
-        architecture=problem.architecture,
-        kind_of_output=problem.kind,
-        log_evidence=best.log_evidence,
+        networks=networks,
+        evidence=Evidence(
+            best.log_evidence,
+            "laplace",
+            maximised=("precisions", "noise") if gaussian else ("precisions",),
+            integrated=("weights",),
+        ),
         alpha=dict(zip(groups.names, map(float, best.alpha), strict=True)),
         beta=best.beta if gaussian else None,
         gamma=dict(zip(groups.names, map(float, best.gamma), strict=True)),
         units_in_use=best.in_use,
         covariance=best.covariance,
-        slopes=_slopes(problem, best.found),
+        relevance=np.sqrt(np.mean(each**2, axis=(0, 2))),
+        left_out=leave_out(networks, problem.T, at.f, at.p, V, best.beta),
+        optima=_optima([starts[i] for i in order]),
         status=worst(notes),
         notes=tuple(notes),
         history=tuple(
@@ -354,15 +369,17 @@ def _result(
             }
             for i, s in enumerate(starts)
         ),
-        fingerprint=fingerprint(problem.X, problem.T),
         n_rows=n,
+        fingerprint=fingerprint(problem.X, given),
+        target_fingerprint=fingerprint(given),
         seconds=seconds,
     )
 
 
-def _slopes(problem: Problem, found: Found) -> FloatArray:
-    """Root mean square over rows and outputs of ∂f/∂x_i."""
-    weights = problem.architecture.split(found.at.q)
-    below = (1.0 - found.at.Z**2)[:, :, None] * weights.hidden_output
-    each = np.einsum("ih,nhk->nik", weights.input_hidden, below) + weights.input_output
-    return np.asarray(np.sqrt(np.mean(each**2, axis=(0, 2))))
+def _optima(ends: list[Start]) -> tuple[NetworkOptimum, ...]:
+    """Ends that differ in what they are worth; arrangements of the same units do not."""
+    found: list[NetworkOptimum] = []
+    for end in ends:
+        if all(abs(end.log_evidence - one.log_evidence) > LEAST_GAIN for one in found):
+            found.append(NetworkOptimum(end.log_evidence, end.found.at.q, end.in_use))
+    return tuple(found)

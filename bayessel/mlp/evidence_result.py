@@ -1,33 +1,43 @@
-"""What the evidence framework hands back: the most probable network, error bars, relevance of the inputs."""
+"""What the evidence framework returns: the most probable network, error bars, relevance of the inputs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
 
-from bayessel._check import FloatArray, as_flag, as_matrix
-from bayessel.fit import Status
+from bayessel._check import FloatArray
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
 from bayessel.mlp.hessian import Point, Problem, jacobian
-from bayessel.mlp.network import Architecture, forward
+from bayessel.mlp.network import forward
+from bayessel.mlp.networks import Networks
 from bayessel.mlp.targets import link
+from bayessel.prediction import ClassPrediction, Prediction
+
+#: what of a row's error its own target leaves at least
+LEAST_SHARE = 1e-3
+
+
+class NetworkOptimum(NamedTuple):
+    """Where one search ended: log evidence by Laplace's approximation, packed weights (P,), hidden units in use."""
+
+    log_evidence: float
+    weights: FloatArray
+    units_in_use: int
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkEvidenceFit:
+class NetworkEvidenceFit(Fit):
     """A network at its most probable weights, under precisions of greatest evidence.
 
     Attributes
     ----------
-    weights : (P,) array
-        Packed as by `Architecture`.
-    architecture : Architecture
-    kind_of_output : str
-        "gaussian", "logistic" or "softmax".
-    log_evidence : float
-        log p(t | α, β) by Laplace's approximation, in nats, every constant and the symmetries included.
+    networks : Networks
+        The one network; `weights` (P,) are its packed weights.
+    evidence : Evidence
+        log p(t | α, β) by Laplace's approximation, in nats, every constant and the symmetries included: "laplace".
     alpha : dict
         Precision of each group of weights; that of the output biases ("bias") is given.
     beta : (K,) array or None
@@ -38,37 +48,44 @@ class NetworkEvidenceFit:
         Hidden units that do something.
     covariance : (P, P) array
         Of the weights.
-    slopes : (D,) array
-        Root mean square over the rows of ∂f/∂x_i.
+    relevance : (D,) array
+        Root mean square over rows and outputs of ∂f/∂x_i: how strongly outputs follow each input of equal spread.
+    left_out : LeaveOneOut
+        What `leave_one_out` returns.
+    optima : tuple of NetworkOptimum
+        Ends of the searches, those that leave rows to the noise first, then by their evidence.
     status, notes
         The most serious remark, and all of them.
     history : tuple of dict
         One entry per start.
-    fingerprint : str
-        Name of the data.
     n_rows : int
+    fingerprint, target_fingerprint : str
+        Names of the data, inputs and target together, and of the target alone.
     seconds : float
-    kind : str
-        What sort of evidence it is: "laplace".
     """
 
-    weights: FloatArray = field(repr=False)
-    architecture: Architecture
-    kind_of_output: str
-    log_evidence: float
+    networks: Networks
+    evidence: Evidence
     alpha: dict[str, float] = field(repr=False)
     beta: FloatArray | None
     gamma: dict[str, float] = field(repr=False)
     units_in_use: int
     covariance: FloatArray = field(repr=False)
-    slopes: FloatArray = field(repr=False)
+    relevance: FloatArray = field(repr=False)
+    left_out: LeaveOneOut = field(repr=False)
+    optima: tuple[NetworkOptimum, ...] = field(repr=False)
     status: Status
     notes: tuple[Status, ...]
     history: tuple[dict[str, Any], ...] = field(repr=False)
-    fingerprint: str
     n_rows: int
+    fingerprint: str
+    target_fingerprint: str
     seconds: float
-    kind: str = "laplace"
+
+    @property
+    def weights(self) -> FloatArray:
+        """Packed weights (P,)."""
+        return np.asarray(self.networks.packed[0])
 
     @property
     def noise_std(self) -> FloatArray | None:
@@ -76,42 +93,76 @@ class NetworkEvidenceFit:
         return None if self.beta is None else self.beta**-0.5
 
     @property
-    def relevance(self) -> FloatArray:
-        """How strongly outputs follow each input: the root mean square slope, for inputs of equal spread."""
-        return self.slopes
+    def effective_parameters(self) -> float:
+        """Well-determined parameters of all groups together."""
+        return float(sum(self.gamma.values()))
 
-    def predict(self, X: Any, return_std: bool = False) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Outputs (n, K), with standard deviations that include the noise; probabilities for classes.
+    @property
+    def predicts_labels(self) -> bool:
+        """Whether the targets are classes."""
+        return self.beta is None
 
-        Probabilities are moderated: averages over the Gaussian of the outputs, about (`moderated`).
+    def predict(self, rows: Any) -> Prediction | ClassPrediction:
+        """Normal distributions of new observations, outputs as if they were linear in the weights about the best ones.
+
+        Of classes moderated probabilities: averages over the Gaussian of the outputs, about (`moderated`).
         """
-        X = as_matrix(X, "X")
-        if X.shape[1] != self.architecture.inputs:
-            raise ValueError(
-                f"the network has {self.architecture.inputs} inputs, got X with {X.shape[1]} columns; pass the same "
-                "columns as in the fit"
-            )
-        if as_flag(return_std, "return_std") and self.beta is None:
-            raise ValueError("probabilities of classes have no standard deviation: call predict(X)")
-        f, Z = forward(self.architecture.split(self.weights), X)
+        X = self.networks.checked(rows)
+        f, Z = forward(self.networks.architecture.split(self.weights), X)
+        covariances = self._covariances(X, f, Z)
         if self.beta is None:
-            return moderated(f, self._covariances(X, f, Z), self.kind_of_output)
-        if not return_std:
-            return f
-        variances = np.einsum("nkk->nk", self._covariances(X, f, Z))
-        return f, np.sqrt(np.maximum(variances, 0.0) + 1.0 / self.beta)
+            return self.networks.classes(moderated(f, covariances, self.networks.kind))
+        inside = np.maximum(np.einsum("nkk->nk", covariances), 0.0)
+        return self.networks.normal(f[None], inside + 1.0 / self.beta, inside)
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Each row predicted from all others, at the precisions of all rows, outputs linear in the weights."""
+        return self.left_out
 
     def _covariances(self, X: FloatArray, f: FloatArray, Z: FloatArray) -> FloatArray:
         """Of the outputs, (n, K, K), in blocks of rows."""
+        architecture = self.networks.architecture
         covariances = np.empty((*f.shape, f.shape[1]))
-        size = max(1, 2_000_000 // (self.architecture.size * self.architecture.outputs))
-        problem = Problem(X, f, self.kind_of_output, self.architecture)
+        size = max(1, 2_000_000 // (architecture.size * architecture.outputs))
+        problem = Problem(X, f, self.networks.kind, architecture)
         for begin in range(0, len(X), size):
             rows = slice(begin, begin + size)
             at = Point(self.weights, f[rows], Z[rows], f[rows], f[rows])
-            J = jacobian(problem, at, X[rows])
-            covariances[rows] = np.einsum("knp,lnp->nkl", J @ self.covariance, J)
+            covariances[rows] = output_covariances(jacobian(problem, at, X[rows]), self.covariance)
         return covariances
+
+
+def output_covariances(J: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Covariances (n, K, K) of outputs with derivatives J (K, n, P) by weights of a covariance (P, P)."""
+    return np.asarray(np.einsum("knp,lnp->nkl", J @ covariance, J))
+
+
+def leave_out(
+    networks: Networks, T: FloatArray, f: FloatArray, p: FloatArray, V: FloatArray, beta: FloatArray
+) -> LeaveOneOut:
+    r"""Each row from the others by one Newton step without it, outputs taken for linear in the weights.
+
+    With the outputs' covariances V, curvatures Λ = −∇∇ log p(t|f) and slopes d = −∇ log p(t|f) of the row's own loss,
+    its outputs without it are f + V′d with covariance :math:`V' = (V^{-1} - \Lambda)^{-1}`. Of one output with Gaussian
+    noise errors grow by 1/(1 − βV). What a row leaves is never taken for less than `LEAST_SHARE`.
+    """
+    K = T.shape[1]
+    if networks.kind == "softmax":
+        curvature = p[:, :, None] * (np.eye(K) - p[:, None, :])
+        slope = p - T
+    else:
+        each = np.broadcast_to(beta, p.shape) if networks.kind == "gaussian" else p * (1.0 - p)
+        curvature, slope = each[:, :, None] * np.eye(K), (beta if networks.kind == "gaussian" else 1.0) * (p - T)
+    values, vectors = np.linalg.eigh(curvature)
+    root = np.einsum("nij,nj,nkj->nik", vectors, np.sqrt(np.maximum(values, 0.0)), vectors)
+    values, vectors = np.linalg.eigh(root @ V @ root)
+    grown = 1.0 / np.maximum(1.0 - np.maximum(values, 0.0), LEAST_SHARE)
+    middle = np.einsum("nij,nj,nkj->nik", vectors, grown, vectors)
+    alone = V + V @ root @ middle @ root @ V
+    f = f + np.einsum("nij,nj->ni", alone, slope)
+    if networks.kind == "gaussian":
+        return networks.left_out(T, f, np.einsum("nkk->nk", alone) + 1.0 / beta)
+    return networks.left_out(T, moderated(f, alone, networks.kind))
 
 
 def moderated(f: FloatArray, covariances: FloatArray, kind: str) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Targets of a network at the door: numbers or classes become columns (K, n) for compiled code."""
+"""Targets of a network: numbers or classes are checked and become columns (n, K)."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from bayessel._check import FloatArray
-from bayessel.fit import Status
+from bayessel.fit import Evidence, Status
 
 #: a standard error beyond, in nats, is itself unsure
 LARGEST_ERROR = 0.5
@@ -20,10 +20,9 @@ class AnnealedEvidence:
 
     Attributes
     ----------
-    log_evidence : float
-        log p(t), in nats, every constant included; hyperparameters integrated out, unless they were given.
-    standard_error : float
-        Of it, in nats, from the spread of the runs; NaN for a single run.
+    evidence : Evidence
+        log p(t), in nats, every constant included, "sampled"; hyperparameters integrated out, unless they were given.
+        Its error is from the spread of the runs; NaN for a single run.
     log_weights : (n_runs,) array
         Log of each run's unbiased estimate. Their mean is below the log evidence on average.
     effective_runs : float
@@ -45,12 +44,9 @@ class AnnealedEvidence:
     n_rows : int
     seconds : float
         Compiling not counted.
-    kind : str
-        What sort of evidence it is: "sampled".
     """
 
-    log_evidence: float
-    standard_error: float
+    evidence: Evidence
     log_weights: FloatArray = field(repr=False)
     effective_runs: float
     upper: float
@@ -64,7 +60,16 @@ class AnnealedEvidence:
     fingerprint: str
     n_rows: int
     seconds: float
-    kind: str = "sampled"
+
+    @property
+    def log_evidence(self) -> float:
+        """Value of the evidence in nats."""
+        return self.evidence.value
+
+    @property
+    def standard_error(self) -> float:
+        """Error of the evidence in nats."""
+        return np.nan if self.evidence.error is None else self.evidence.error
 
     @property
     def reliable(self) -> bool:
@@ -75,7 +80,7 @@ class AnnealedEvidence:
         """The same in other units of the targets, whose density is larger by a factor; and the name of those data."""
         return replace(
             self,
-            log_evidence=self.log_evidence + log_factor,
+            evidence=replace(self.evidence, value=self.evidence.value + log_factor),
             log_weights=self.log_weights + log_factor,
             upper=self.upper + log_factor,
             pilots=self.pilots + log_factor,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray, as_count, as_flag, as_generator, as_matrix, as_positive, check_finite, one_of
-from bayessel.fit import Status, fingerprint, worst
+from bayessel.fit import Evidence, Status, fingerprint, worst
 from bayessel.mlp.energy import GAUSSIAN, LOGISTIC, SOFTMAX
 from bayessel.mlp.network import Architecture, hidden_units
 from bayessel.mlp.prior import NetworkPrior, Precisions
@@ -158,9 +158,9 @@ def _result(
     if not error < LARGEST_ERROR:
         notes = [*notes, Status.UNSURE_EVIDENCE]
     w = np.exp(logs - logs.max())
+    integrated = ("weights", "precisions") if path.held is None else ("weights",)
     return AnnealedEvidence(
-        log_evidence=log_mean(logs),
-        standard_error=error,
+        evidence=Evidence(log_mean(logs), "sampled", error, integrated=integrated),
         log_weights=logs,
         effective_runs=float(w.sum() ** 2 / np.sum(w * w)),
         upper=float(np.mean(upper)) if upper else np.nan,

@@ -37,7 +37,7 @@ def test_networks_of_several_sizes_by_evidence(fits):
     assert list(table.index) == sorted(values, key=values.get, reverse=True)
     for name, fit in sizes.items():
         assert table.loc[name, "evidence"] == fit.log_evidence_ and table.loc[name, "kind"] == "laplace"
-        assert table.loc[name, "gamma"] == pytest.approx(sum(fit.fit_.gamma.values()))
+        assert table.loc[name, "gamma"] == pytest.approx(sum(fit.fit_.engine.gamma.values()))
         assert table.loc[name, "noise_std"] == pytest.approx(fit.noise_std_)
         assert table.loc[name, "loo"] == pytest.approx(np.mean(fit.leave_one_out()[0] ** 2))
         assert table.loc[name, "elpd-loo"] == pytest.approx(fit.log_leave_one_out().sum())
@@ -66,7 +66,7 @@ def test_other_data_and_description_lengths_are_refused(fits):
     other = bs.MLPRegressor(**SHORT).fit(X, y + 1.0)
     with pytest.raises(DataMismatchError, match="different targets"):
         compare({"one": fits["sampled"], "other": other}, by="elpd-loo")
-    with pytest.raises(TypeError, match="is a network, which has no functions to count"):
+    with pytest.raises(TypeError, match="which has no functions to count"):
         mdl_w(fits["sampled"])
 
 
@@ -86,9 +86,11 @@ def test_labels_left_out(rng):
     for how in ("mc", "early-stopping", "evidence"):
         model = bs.MLPClassifier(how, **SHORT | {"draws": 30, "tune": 5}, time_budget=20.0).fit(X, y)
         out = model.log_leave_one_out()
-        assert out.shape == (30,) and np.isnan(out).all() == (how == "evidence")
+        assert out.shape == (30,) and np.isfinite(out).mean() > 0.7
+        assert how == "early-stopping" or np.isfinite(out).all()
         if how == "mc":
-            densities = model._every().log_probabilities_of_each(model._rows[0])[:, np.arange(30), model._rows[1]]
+            networks = model.fit_.engine.every[0]
+            densities = networks.log_probabilities(model._rows[0])[:, np.arange(30), model._rows[1]]
             # every draw weighs one over its probability of the label
             plain = -np.log(np.mean(np.exp(-densities), axis=0))
             np.testing.assert_allclose(out, plain, atol=0.5)

@@ -1,5 +1,7 @@
 """MLPClassifier: probabilities from the draws written out, labels of any sort, bad input."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -77,7 +79,8 @@ def test_labels_of_any_sort_and_pieces(rng, monkeypatch):
 
 def test_relevance_is_the_slope_of_the_log_odds():
     model, X, _ = short_classes(2)
-    one = model._states.weights
+    networks = model.fit_.engine.networks
+    one = networks.weights
     z = (X - model._units.input_shift) / model._units.input_scale
     slope = one.input_output[:, None, :, 0] + np.einsum(
         "sh,snh,sih->sni",
@@ -89,10 +92,11 @@ def test_relevance_is_the_slope_of_the_log_odds():
     np.testing.assert_allclose(model.relevance_["slope"], expected, rtol=1e-10)
     # of several classes only differences of outputs matter
     model, X, _ = short_classes(3)
-    shifted = model._states.packed + 0.0
+    networks = model.fit_.engine.networks
+    shifted = networks.packed + 0.0
     shifted[:, model._architecture.slices["input_output"]] += 5.0
-    moved = type(model._states)(model._architecture, shifted, model._states.noise)
-    np.testing.assert_allclose(moved.rms_slopes(z, True), model._states.rms_slopes(z, True))
+    moved = replace(networks, packed=shifted)
+    np.testing.assert_allclose(moved.rms_slopes(z), networks.rms_slopes(z))
 
 
 def test_before_the_first_draw_the_shares_of_the_classes_predict(rng):
@@ -142,8 +146,7 @@ def test_probabilities_are_those_of_the_engines(rng, classes):
     for how, function in (("early-stopping", fit_early_stopping), ("evidence", fit_network_evidence)):
         model = C(how, hidden=2, random_state=0, progressbar=False).fit(X, y)
         fit = function(model._rows[0], codes, kind=kind, hidden=2, random_state=0)
-        expected = fit.predict((NEW - shift) / scale)
-        expected = np.c_[1 - expected, expected] if classes == 2 else expected
+        expected = fit.predict((NEW - shift) / scale).probabilities
         np.testing.assert_allclose(model.predict_proba(NEW), expected, rtol=1e-6)
         if how == "evidence":
             np.testing.assert_allclose(model.log_evidence_, fit.log_evidence, rtol=1e-9)

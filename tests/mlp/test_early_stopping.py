@@ -35,9 +35,11 @@ def same(one: EarlyStoppingState, other: EarlyStoppingState) -> None:
 
 
 def by_hand(ensemble, q, X):
-    a, u, b, v, w = ensemble.architecture.split(q)
+    a, u, b, v, w = ensemble.networks.architecture.split(q)
     f = np.tanh(X @ u + a) @ v + X @ w + b
-    return {"gaussian": lambda x: x, "logistic": expit, "softmax": lambda x: softmax(x, axis=1)}[ensemble.kind](f)
+    return {"gaussian": lambda x: x, "logistic": expit, "softmax": lambda x: softmax(x, axis=1)}[
+        ensemble.networks.kind
+    ](f)
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "logistic", "softmax"])
@@ -45,10 +47,12 @@ def test_predictions_are_averages_and_noise_is_that_of_rows_not_seen(rng, kind):
     X, t, _ = data(rng, K=2)
     T = {"gaussian": t, "logistic": (t > 0).astype(float), "softmax": np.eye(2)[np.argmax(t, axis=1)]}[kind]
     ensemble = fit_early_stopping(X, T, kind=kind, max_evaluations=6000, n_networks=(3, 5), random_state=3)
-    networks = [by_hand(ensemble, q, X) for q in ensemble.weights]
+    networks = [by_hand(ensemble, q, X) for q in ensemble.networks.packed]
     assert len(networks) == len(ensemble.history) >= 4
-    assert_allclose(ensemble.members(X), networks, rtol=1e-12, atol=1e-14)
-    assert_allclose(ensemble.predict(X), np.mean(networks, axis=0), rtol=1e-12, atol=1e-14)
+    assert_allclose(ensemble.networks.members(X), networks, rtol=1e-12, atol=1e-14)
+    found = ensemble.predict(X).mean
+    # of labels that exclude nothing each is one of two classes
+    assert_allclose(found[..., 1] if kind == "logistic" else found, np.mean(networks, axis=0), rtol=1e-12, atol=1e-14)
     unseen = [[] for _ in X]
     for number, network in enumerate(networks):
         held_out, trained, _ = split(ensemble.state.seed, number, len(X))
@@ -78,7 +82,7 @@ def test_each_network_keeps_to_its_share(rng):
     assert ensemble.state.evaluations < budget + cg.MOST_TRIALS
     assert any(record["reason"] == "past its best" for record in ensemble.history)
     scarce = fit_early_stopping(X, t, hidden=8, max_evaluations=300, random_state=0)
-    assert len(scarce.weights) == 3 and scarce.status is Status.CONVERGED
+    assert len(scarce.networks) == 3 and scarce.status is Status.CONVERGED
     assert {record["reason"] for record in scarce.history} == {"budget"}
 
 
@@ -86,9 +90,9 @@ def test_same_seed_same_result(rng):
     X, t, _ = data(rng)
     one, two, other = (fit_early_stopping(X, t, max_evaluations=3000, random_state=seed) for seed in (1, 1, 2))
     same(one.state, two.state)
-    assert not np.array_equal(one.weights[0], other.weights[0])
+    assert not np.array_equal(one.networks.packed[0], other.networks.packed[0])
     # a seed's first network does not depend on how many follow, given the plan
-    assert_array_equal(one.predict(X), two.predict(X))
+    assert_array_equal(one.predict(X).mean, two.predict(X).mean)
 
 
 def test_pieces_are_the_whole(rng):
@@ -108,7 +112,7 @@ def test_pieces_are_the_whole(rng):
         fit_early_stopping(X, t, max_evaluations=ahead - e.state.evaluations, state=e.state) for e in (whole, pieces)
     ]
     same(ends[0].state, ends[1].state)
-    assert_array_equal(ends[0].predict(X), ends[1].predict(X))
+    assert_array_equal(ends[0].predict(X).mean, ends[1].predict(X).mean)
 
 
 def test_the_clock_decides_how_far_and_nothing_else(rng):
@@ -135,7 +139,7 @@ def test_an_interruption_gives_back_what_there_is(rng):
             raise KeyboardInterrupt
 
     stopped = fit_early_stopping(X, t, max_evaluations=4000, random_state=0, progress=impatient)
-    assert stopped.status is Status.INTERRUPTED and np.isfinite(stopped.predict(X)).all()
+    assert stopped.status is Status.INTERRUPTED and np.isfinite(stopped.predict(X).mean).all()
     assert [budget for _, budget in calls] == [4000] * len(calls) and calls[0][0] == 0
     left = 4000 - stopped.state.evaluations
     same(
@@ -175,8 +179,8 @@ def test_it_learns_and_knows_its_noise(rng):
     X_new = rng.standard_normal((2000, 3))
     f_new = np.sin(2 * X_new[:, :1]) + X_new[:, 1:2] ** 2 - 1
     ensemble = fit_early_stopping(X, t, max_evaluations=15_000, random_state=0)
-    error = np.sqrt(np.mean((ensemble.predict(X_new) - f_new) ** 2))
-    one = np.sqrt(np.mean((ensemble.members(X_new) - f_new) ** 2, axis=(1, 2)))
+    error = np.sqrt(np.mean((ensemble.predict(X_new).mean - f_new) ** 2))
+    one = np.sqrt(np.mean((ensemble.networks.members(X_new) - f_new) ** 2, axis=(1, 2)))
     assert error < 0.35 * f_new.std() and error < np.median(one)
     assert 0.1 < ensemble.noise_std[0] < 1.5 * np.hypot(0.1, error)
 
@@ -186,11 +190,14 @@ def test_classes_that_no_line_parts(rng):
     classes = (X[:, 0] * X[:, 1] > 0).astype(int)
     X_new = rng.uniform(-1, 1, (1000, 2))
     truth = X_new[:, 0] * X_new[:, 1] > 0
-    by_sigmoid = fit_early_stopping(X, classes, kind="logistic", max_evaluations=8000, random_state=0).predict(X_new)
-    by_softmax = fit_early_stopping(X, classes, kind="softmax", max_evaluations=8000, random_state=0).predict(X_new)
-    assert by_sigmoid.shape == (1000, 1) and by_softmax.shape == (1000, 2)
+    more = {"max_evaluations": 8000, "random_state": 0}
+    by_sigmoid, by_softmax = (
+        fit_early_stopping(X, classes, kind=kind, **more).predict(X_new).probabilities
+        for kind in ("logistic", "softmax")
+    )
+    assert by_sigmoid.shape == (1000, 2) and by_softmax.shape == (1000, 2)
     assert_allclose(by_softmax.sum(axis=1), 1.0)
-    for p in (by_sigmoid[:, 0], by_softmax[:, 1]):
+    for p in (by_sigmoid[:, 1], by_softmax[:, 1]):
         assert np.mean((p > 0.5) == truth) > 0.95
 
 
@@ -199,20 +206,20 @@ def test_few_rows(rng, n):
     X, t = rng.standard_normal((n, 2)), rng.standard_normal(n)
     ensemble = fit_early_stopping(X, t, max_evaluations=200, random_state=0)
     assert ensemble.status.severity >= Status.TOO_FEW_ROWS.severity
-    assert np.isfinite(ensemble.predict(X)).all() and np.isfinite(ensemble.noise_std).all()
+    assert np.isfinite(ensemble.predict(X).mean).all() and np.isfinite(ensemble.noise_std).all()
 
 
 def test_odd_data(rng):
     X = rng.standard_normal((30, 2))
     constant = fit_early_stopping(X, np.full(30, 2.0), max_evaluations=2000, random_state=0)
     assert Status.CONSTANT_TARGET in constant.notes
-    assert_allclose(constant.predict(X), 2.0, atol=0.05)
+    assert_allclose(constant.predict(X).mean, 2.0, atol=0.05)
     ones = fit_early_stopping(X, np.zeros(30, int), kind="softmax", max_evaluations=500, random_state=0)
-    assert ones.predict(X).shape == (30, 2) and (ones.predict(X)[:, 0] > 0.9).all()
+    assert ones.predict(X).mean.shape == (30, 2) and (ones.predict(X).mean[:, 0] > 0.9).all()
     wide = fit_early_stopping(rng.standard_normal((9, 40)), rng.standard_normal(9), max_evaluations=300)
-    assert np.isfinite(wide.weights).all()
+    assert np.isfinite(wide.networks.packed).all()
     far = fit_early_stopping(1e30 * X, 1e30 * X[:, 0], max_evaluations=300, random_state=0)
-    assert np.isfinite(far.weights).all()
+    assert np.isfinite(far.networks.packed).all()
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,21 @@
 """The evidence framework for networks: exact Hessians, closed forms, quadrature, relevance, symmetries, odd input."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
-from scipy.stats import multivariate_normal
+from scipy.stats import multivariate_normal, norm
 
-from bayessel.fit import Status
+from bayessel.fit import Status, fingerprint
 from bayessel.mlp import Architecture, fit_network_evidence
 from bayessel.mlp import evidence as ev
-from bayessel.mlp.evidence_result import moderated
+from bayessel.mlp.evidence_result import leave_out, moderated, output_covariances
 from bayessel.mlp.hessian import Problem, bends, gauss_newton, gradient, jacobian, look, newton, peak
 from bayessel.mlp.network import permutation_log_count
+from bayessel.mlp.networks import Networks
 from bayessel.mlp.targets import as_data, link
 from tests.oracles.network_quadrature import log_evidence_of_one_unit
 
@@ -171,12 +174,11 @@ def test_the_relevant_inputs_are_found(rng):
     assert fit.relevance[[1, 3]].max() < 0.1 * fit.relevance[[0, 2]].min()
     assert fit.alpha["input_hidden[0]"] < 0.1 * min(fit.alpha["input_hidden[1]"], fit.alpha["input_hidden[3]"])
     assert 0.08 < fit.noise_std[0] < 0.12
-    assert np.sqrt(np.mean((fit.predict(X)[:, 0] - f) ** 2)) < 0.06
-    assert fit.status is Status.CONVERGED and fit.kind == "laplace"
+    assert np.sqrt(np.mean((fit.predict(X).mean - f) ** 2)) < 0.06
+    assert fit.status is Status.CONVERGED and fit.evidence.kind == "laplace"
     step = 1e-5
-    slopes = [
-        np.sqrt(np.mean(((fit.predict(X + step * e) - fit.predict(X - step * e)) / (2 * step)) ** 2)) for e in np.eye(4)
-    ]
+    differences = [fit.predict(X + step * e).mean - fit.predict(X - step * e).mean for e in np.eye(4)]
+    slopes = np.sqrt(np.mean((np.array(differences) / (2 * step)) ** 2, axis=1))
     assert_allclose(fit.relevance, slopes, rtol=1e-5, atol=1e-7)
 
 
@@ -202,20 +204,20 @@ def test_at_the_end_precisions_are_where_the_evidence_is_stationary(rng):
 def test_error_bars(rng):
     X, t, _ = data(rng)
     fit = fit_network_evidence(X, t, hidden=3, n_starts=2, random_state=0)
-    mean, std = fit.predict(X[:9], return_std=True)
-    assert_array_equal(mean, fit.predict(X[:9]))
+    found = fit.predict(X[:9])
+    mean, std = found.mean, found.std
     h = 1e-5 * np.eye(len(fit.weights))
 
     def outputs(q):
-        return look(Problem(X[:9], mean, "gaussian", fit.architecture), q, np.ones(1))[1].f[:, 0]
+        return look(Problem(X[:9], mean[:, None], "gaussian", fit.networks.architecture), q, np.ones(1))[1].f[:, 0]
 
     J = np.array([(outputs(fit.weights + e) - outputs(fit.weights - e)) / 2e-5 for e in h]).T
     expected = np.einsum("np,pq,nq->n", J, fit.covariance, J) + 1.0 / fit.beta[0]
-    assert_allclose(std[:, 0], np.sqrt(expected), rtol=1e-5)
+    assert_allclose(std, np.sqrt(expected), rtol=1e-5)
     X_new, t_new, _ = data(rng, 2000)
-    mean, std = fit.predict(X_new, return_std=True)
-    assert 0.8 < np.mean(((t_new[:, None] - mean) / std) ** 2) < 1.4
-    assert std[np.argmax(np.abs(X_new).sum(axis=1)), 0] > np.median(std)
+    mean, std = fit.predict(X_new).mean, fit.predict(X_new).std
+    assert 0.8 < np.mean(((t_new - mean) / std) ** 2) < 1.4
+    assert std[np.argmax(np.abs(X_new).sum(axis=1))] > np.median(std)
 
 
 @pytest.mark.parametrize("kind", ["logistic", "softmax"])
@@ -224,15 +226,13 @@ def test_classes_that_no_line_parts(rng, kind):
     classes = (X[:, 0] * X[:, 1] > 0).astype(int)
     fit = fit_network_evidence(X, classes, kind=kind, hidden=5, n_starts=3, random_state=0)
     X_new = rng.uniform(-1.5, 1.5, (500, 2))
-    p = fit.predict(X_new)[:, -1]
+    p = fit.predict(X_new).probabilities[:, -1]
     assert np.mean((p > 0.5) == (X_new[:, 0] * X_new[:, 1] > 0)) > 0.95
     assert fit.beta is None and fit.noise_std is None
     # moderated: less sure than the most probable network, most so where nothing was seen
-    far = fit.predict(100.0 * X_new)
+    far = fit.predict(100.0 * X_new).probabilities
     assert ((far >= 0) & (far <= 1)).all()
     assert fit.log_evidence > 200 * np.log(0.5)
-    with pytest.raises(ValueError, match="no standard deviation"):
-        fit.predict(X_new, return_std=True)
 
 
 @pytest.mark.parametrize(("kind", "K"), [("logistic", 1), ("softmax", 2), ("softmax", 4)])
@@ -267,7 +267,7 @@ def test_budget_and_interruption_give_back_what_there_is(rng, monkeypatch):
     X, t, _ = data(rng, 60)
     late = fit_network_evidence(X, t, hidden=2, n_starts=3, time_budget=1e-9, random_state=0)
     assert late.status is Status.TIME_BUDGET and len(late.history) == 1
-    assert np.isfinite(late.log_evidence) and np.isfinite(late.predict(X)).all()
+    assert np.isfinite(late.log_evidence) and np.isfinite(late.predict(X).mean).all()
     calls, true = [], ev.reestimate
 
     def impatient(*arguments):
@@ -278,24 +278,24 @@ def test_budget_and_interruption_give_back_what_there_is(rng, monkeypatch):
 
     monkeypatch.setattr(ev, "reestimate", impatient)
     stopped = fit_network_evidence(X, t, hidden=2, n_starts=3, random_state=0)
-    assert stopped.status is Status.INTERRUPTED and np.isfinite(stopped.predict(X)).all()
+    assert stopped.status is Status.INTERRUPTED and np.isfinite(stopped.predict(X).mean).all()
 
 
 def test_odd_data(rng):
     X = rng.standard_normal((30, 2))
     constant = fit_network_evidence(X, np.zeros(30), hidden=2, n_starts=1, random_state=0)
     assert Status.CONSTANT_TARGET in constant.notes
-    assert_allclose(constant.predict(X), 0.0, atol=1e-2)
+    assert_allclose(constant.predict(X).mean, 0.0, atol=1e-2)
     exact = fit_network_evidence(X, X[:, 0], hidden=2, n_starts=1, random_state=0)
     assert exact.status in (Status.NOISE_AT_FLOOR, Status.STEP_LIMIT, Status.CONVERGED) and exact.noise_std[0] < 1e-3
     few = fit_network_evidence(
         rng.standard_normal((5, 3)), rng.standard_normal(5), hidden=6, n_starts=2, random_state=0
     )
-    assert np.isfinite(few.predict(rng.standard_normal((4, 3)))).all() and np.isfinite(few.log_evidence)
+    assert np.isfinite(few.predict(rng.standard_normal((4, 3))).mean).all() and np.isfinite(few.log_evidence)
     one = fit_network_evidence([[1.0]], [2.0], hidden=1, n_starts=1, random_state=0)
-    assert Status.TOO_FEW_ROWS in one.notes and np.isfinite(one.predict([[1.0]])).all()
+    assert Status.TOO_FEW_ROWS in one.notes and np.isfinite(one.predict([[1.0]]).mean).all()
     noise = fit_network_evidence(X, rng.standard_normal(30), hidden=2, n_starts=2, random_state=0)
-    assert noise.predict(X).std() < 0.9
+    assert noise.predict(X).mean.std() < 0.9
 
 
 def test_hidden_units_are_chosen_so_that_the_hessian_stays_small():
@@ -328,3 +328,91 @@ def test_other_columns_are_refused(rng):
     fit = fit_network_evidence(X, t, hidden=1, n_starts=1, random_state=0)
     with pytest.raises(ValueError, match="4 inputs"):
         fit.predict(X[:, :3])
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "logistic", "softmax"])
+def test_rows_left_out_are_those_of_a_linear_network_without_them(rng, kind):
+    """One Newton step from the peak, written out in weights: A less the row's part, by its K × K curvature."""
+    X, K = rng.standard_normal((12, 2)), 2
+    T = rng.standard_normal((12, K)) if kind == "gaussian" else np.eye(K)[rng.integers(0, K, 12)]
+    network = Architecture(2, 2, K)
+    q, root = rng.standard_normal(network.size), rng.standard_normal((network.size, network.size))
+    covariance = 0.3 * root @ root.T / network.size
+    beta = np.array([0.2, 0.4]) if kind == "gaussian" else np.ones(K)
+    at_hand = Problem(X, T, kind, network)
+    at = look(at_hand, q, beta)[1]
+    J = jacobian(at_hand, at)
+    V = output_covariances(J, covariance)
+    found = leave_out(Networks(network, q[None], kind), T, at.f, at.p, V, beta)
+    A = np.linalg.inv(covariance)
+    for i, p in enumerate(at.p):
+        own = J[:, i]
+        curvature = {
+            "gaussian": np.diag(beta),
+            "logistic": np.diag(p * (1 - p)),
+            "softmax": np.diag(p) - np.outer(p, p),
+        }
+        without = A - own.T @ curvature[kind] @ own
+        if np.linalg.eigvalsh(without)[0] < 0.0 or np.linalg.eigvalsh(own @ np.linalg.inv(without) @ own.T)[-1] > 100.0:
+            continue  # the row holds its prediction alone
+        f = at.f[i] + own @ np.linalg.solve(without, own.T @ at.df[i])
+        spread = own @ np.linalg.solve(without, own.T)
+        if kind == "gaussian":
+            assert_allclose(found.errors[i], T[i] - f, rtol=1e-8)
+            assert_allclose(found.variances[i], np.diag(spread) + 1.0 / beta, rtol=1e-8)
+            expected = norm.logpdf(T[i], f, np.sqrt(np.diag(spread) + 1.0 / beta)).sum()
+        else:
+            p = moderated(f[None], spread[None], kind)[0]
+            assert_allclose(found.errors[i], T[i] - p, rtol=1e-8)
+            expected = np.log(p if kind == "softmax" else np.where(T[i] == 1, p, 1 - p))
+            expected = expected @ T[i] if kind == "softmax" else expected.sum()
+        assert_allclose(found.log_densities[i], expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "logistic"])
+def test_rows_left_out_are_about_those_of_fits_without_them(rng, kind):
+    """The search goes on from the peak without the row, precisions held."""
+    X = rng.uniform(-1.5, 1.5, (60, 1))
+    f = np.sin(2 * X[:, 0])
+    t = f + 0.2 * rng.standard_normal(60) if kind == "gaussian" else (rng.random(60) < expit(3 * f)).astype(float)
+    fit = fit_network_evidence(X, t, kind=kind, hidden=2, n_starts=2, random_state=0)
+    out, inside = fit.leave_one_out(), fit.predict(X).log_density(t)
+    architecture = fit.networks.architecture
+    alpha = np.array(list(fit.alpha.values()))[ev.Groups(architecture).of]
+    beta = np.ones(1) if fit.beta is None else fit.beta
+    gaps = []
+    for i in range(0, 60, 4):
+        rest = np.arange(60) != i
+        found = newton(Problem(X[rest], t[rest, None], kind, architecture), fit.weights, alpha, beta, 50)
+        assert found.converged
+        own = replace(fit, networks=replace(fit.networks, packed=found.at.q[None]), covariance=found.peak.covariance())
+        gaps.append(
+            [out.log_densities[i] - own.predict(X[[i]]).log_density(t[[i]])[0], inside[i] - out.log_densities[i]]
+        )
+    apart, moved = np.abs(gaps).mean(axis=0)
+    assert apart < 0.25 * moved
+
+
+def test_optima_and_names_are_those_of_the_contract(rng):
+    X, t, _ = data(rng, 60)
+    fit = fit_network_evidence(X, t, hidden=2, n_starts=4, random_state=0)
+    assert fit.optima[0].log_evidence == fit.log_evidence == fit.evidence.value
+    assert np.diff([one.log_evidence for one in fit.optima]).max(initial=-1.0) < 0.0
+    assert fit.fingerprint == fingerprint(X, t) and fit.target_fingerprint == fingerprint(t)
+    assert fit.predict(X[:3]).mean.shape == (3,) and fit.leave_one_out().errors.shape == (60,)
+    several = fit_network_evidence(X, np.c_[t, -t], hidden=2, n_starts=1, random_state=0)
+    assert several.predict(X[:3]).mean.shape == (3, 2) and several.leave_one_out().log_densities.shape == (60,)
+
+
+def test_weights_and_residuals_next_to_nil_end_at_the_bounds(rng):
+    """Quotients of their squares overflow."""
+    at_hand = problem(rng, K=1)
+    groups = ev.Groups(at_hand.architecture)
+    q, alpha, beta = ev.first(at_hand, groups, rng)
+    found = newton(at_hand, q, alpha[groups.of], beta, 3)
+    now = ev.value(at_hand, groups, found, alpha, beta, False, 1, False)
+    found = found._replace(at=found.at._replace(q=1e-158 * q, f=at_hand.T + 1e-157))
+    new_alpha, new_beta = ev.reestimate(at_hand, groups, found, now)
+    free = np.arange(len(alpha)) != groups.fixed
+    assert_allclose(new_alpha[free], 10.0 * alpha[free])
+    assert_allclose(new_beta, 10.0 * beta)

@@ -1,5 +1,6 @@
 """Evidences of sampled networks behind the estimators: units, data, tables with other models."""
 
+import copy
 import pickle
 import warnings
 
@@ -60,7 +61,7 @@ def test_sign_and_units_are_those_of_a_linear_model(rng):
     one = np.asarray(1.0)
     held = Precisions(np.array([4.0]), one, np.asarray(1e14), np.ones(2), one, np.array([0.5, 2.0]), one)
     result = anneal_network(Z, t, prior=silent(2, 2), precisions=held, n_runs=30, n_particles=20, random_state=0)
-    result = result.in_units(model._log_units(), model.fingerprint_)
+    result = result.in_units(model.fit_.log_units, model.fingerprint_)
     shift, scale = np.median(y), np.abs(y - np.median(y)).mean()
     truth = linear_log_evidence(Z, (y - shift)[:, None], held.noise / scale**2, held.input_output / scale**2, scale)
     assert abs(z_score(result, truth)) < 4.0 and result.standard_error < 0.2
@@ -71,7 +72,7 @@ def test_networks_and_processes_with_draws_stand_in_one_table():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fits = {
-            "H = 3": sampled,
+            "H = 3": copy.copy(sampled),
             "H = 1": M(**SOME | {"hidden": 1}).fit(X, y),
             "gp": bs.GPRegressor("mc", draws=60, tune=30, chains=2, cores=1, random_state=0).fit(X, y),
         }
@@ -125,6 +126,7 @@ def test_it_lasts_until_the_next_fit(rng):
 @pytest.mark.parametrize("classes", [2, 3])
 def test_labels(classes):
     model, _, y = short_classes(classes)
+    model = copy.copy(model)  # others use it without an evidence
     found = model.evidence(**QUICK)
     # a probability of labels, and one that knows more than the classes' shares
     assert -2.0 * len(y) * np.log(classes) < found.log_evidence < 0.0

@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 import bayessel as bs
-from bayessel.diagnostics import DrawnFit, plot_fit, plot_widths, width_report
-from bayessel.diagnostics._curves import CRITERIA, entry, number
+from bayessel._text import number
+from bayessel.criteria import CRITERIA
 from bayessel.fit import Status
+from bayessel.widths import DrawnFit, entry, plot_fit, plot_widths, width_report
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +181,7 @@ def test_what_it_costs_to_differ(sparse, table, tmp_path):
 
 
 def test_functions_in_use_are_ringed_where_they_are(sparse):
-    from bayessel.diagnostics import plot_deltas
+    from bayessel.widths import plot_deltas
 
     kind, r = sparse.best("mdl-w")
     (ax,) = sparse.plot_fit(kind=kind, width=r).axes
@@ -333,3 +334,10 @@ def test_names_with_dollar_signs_stay_text(tmp_path):
     comparison = bs.compare_widths(x, x**2, [0.3, 1.0], progressbar=False, names=[r"$\bar$"], target=r"$\foo$")
     comparison.to_html(tmp_path / "report.html")
     assert r"$\foo$" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_widths_whose_products_leave_double_precision_are_drawn(table, scale):
+    table.index = pd.Index(table.index.to_numpy() * scale, name="width")
+    figure = plot_widths(table)
+    assert len([ax for ax in figure.axes if ax.axison]) == 3

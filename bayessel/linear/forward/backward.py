@@ -14,16 +14,15 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sl
 
-from bayessel._check import FloatArray
-from bayessel._formulas import from_sums
+from bayessel._check import FloatArray, IntArray
+from bayessel.criteria import OF_SUMS, from_sums
 from bayessel.fit import Status, worst
 from bayessel.linear._criteria import curve
+from bayessel.linear.columns.dictionary import Columns
 from bayessel.linear.forward import stopping
-from bayessel.linear.forward.finish import finish
+from bayessel.linear.forward.assemble import finish
 from bayessel.linear.forward.result import ForwardFit
 from bayessel.linear.ridge import fit_ridge
-from bayessel.linear.rvm.columns import Columns
-from bayessel.linear.rvm.state import IntArray
 from bayessel.linear.spectrum import Spectrum, offsets
 from bayessel.linear.type2 import fit_evidence
 
@@ -45,7 +44,7 @@ DIFFERS = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class Descent:
+class EliminationStep:
     """The columns left, and their ridge fit."""
 
     left: IntArray
@@ -66,12 +65,12 @@ class Descent:
         return len(self.left) - self.lam * float(np.trace(self.G))
 
 
-def descend(H: FloatArray, t: FloatArray, lam: float, gain: str, left: IntArray) -> Iterator[Descent]:
+def descend(H: FloatArray, t: FloatArray, lam: float, gain: str, left: IntArray) -> Iterator[EliminationStep]:
     """All sizes from the columns `left` to none; each time the column goes whose absence costs least."""
     G, w, cost = _solve(H[:, left], t, lam)
     top, since, removed = float(G.diagonal().max(initial=0.0)), 0, -1
     while True:
-        yield Descent(left, G, w, cost, lam, removed)
+        yield EliminationStep(left, G, w, cost, lam, removed)
         if not len(left):
             return
         diagonal = G.diagonal()
@@ -122,6 +121,7 @@ def eliminate(
     largest: int,
     folds: int,
     rng: np.random.Generator,
+    name: str,
 ) -> ForwardFit:
     """Backward elimination with a stopping criterion, or down to `largest` columns."""
     n, p = columns.shape
@@ -137,7 +137,7 @@ def eliminate(
     stopped, interrupted = "candidates", False
     if stop == "cv":
         curve, interrupted = _cross_validated(design, t, centre, lam, gain, offered, folds, rng)
-    watch = stopping.Watch()
+    watch = stopping.BestSize()
     path: list[dict[str, Any]] = []
     lefts: list[IntArray] = []
     try:
@@ -189,6 +189,7 @@ def eliminate(
         models=[tuple(sorted(left.tolist())) for left in lefts],
         stopped=stopped,
         notes=notes,
+        name=name,
     )
     error, expected = float(np.mean(fit.residuals**2)), float(best["error"])
     if abs(error - expected) > DIFFERS * expected + (4.0 * np.finfo(float).eps * float(np.abs(t).max())) ** 2:
@@ -219,11 +220,11 @@ def _independent(s: FloatArray) -> bool:
     return not len(s) or bool(s[-1] > s[0] / INDEPENDENT)
 
 
-def _record(at: Descent, H: FloatArray, t: FloatArray, stop: str | None, n: int, flat: int) -> dict[str, Any]:
+def _record(at: EliminationStep, H: FloatArray, t: FloatArray, stop: str | None, n: int, flat: int) -> dict[str, Any]:
     S, trace = at.sum_squares, n - flat - at.gamma
     out: dict[str, Any] = {"size": len(at.left), "column": at.removed, "error": S / n, "gamma": n - trace}
     out["lam"] = at.lam
-    out |= {name: float(from_sums(name, n, S, trace)) for name in stopping.OF_SUMS}
+    out |= {name: float(from_sums(name, n, S, trace)) for name in OF_SUMS}
     body = H[:, at.left]
     if stop == "loo":
         leverage = np.einsum("ij,ij->i", body @ at.G, body) + flat / n

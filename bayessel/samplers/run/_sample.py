@@ -8,30 +8,30 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pymc as pm
 import xarray as xr
-from pymc.backends.arviz import find_observations
-from pymc.step_methods.compound import BlockedStep, CompoundStep
+from pymc.step_methods import BlockedStep, CompoundStep
 
-from bayessel._check import as_count, as_flag
+from bayessel._check import as_count, as_flag, as_seconds, check_seed, chosen_seed
+from bayessel._pymc import find_observations
 from bayessel.errors import SamplingWarning
 from bayessel.fit import fingerprint
-from bayessel.samplers.run._arguments import as_cores, as_folder, as_model, as_seconds, as_seed, as_steps
+from bayessel.samplers.run._arguments import as_cores, as_folder, as_model, as_steps
 from bayessel.samplers.run.book import Book
+from bayessel.samplers.run.compiling import compiler
 from bayessel.samplers.run.identity import check_same, identity
 from bayessel.samplers.run.kernel import Block, Kernel, Position
-from bayessel.samplers.run.progress import Progress
 from bayessel.samplers.run.result import Finisher, tree
-from bayessel.samplers.run.schedule import Outcome, run
+from bayessel.samplers.run.schedule import SamplingEnd, run
 from bayessel.samplers.run.start import checked_initvals, initial_points
 from bayessel.samplers.run.store import Found, Store
-from bayessel.samplers.run.together import compiler, one_blas_thread
-from bayessel.samplers.run.workers import Inline, Processes, Workers
+from bayessel.samplers.run.workers import ChainProcesses, ChainWorkers, InlineChains
+from bayessel.work import Progress
+from bayessel.work.threads import one_blas_thread
 
 
 def sample(
@@ -93,7 +93,8 @@ def sample(
         Groups ``posterior`` (constrained and deterministic variables), ``unconstrained_posterior``, ``sample_stats``,
         ``log_likelihood``, ``observed_data``, ``constant_data``. Attributes of the root:
 
-        status : "complete", "time budget", "interrupted" or "tuning unfinished"; `advice` says what to do about it.
+        status : "complete", "time budget", "interrupted" or "tuning unfinished"; of a run that is not complete
+            `stopped_by` is "time budget" or "interrupt", and `advice` says what to do about it.
         draws, draws_asked, tuning_steps, tune_asked, chains, cores, random_seed : what was done, and with what.
         sampling_time, compile_time : seconds of this call.
         resumed_draws : draws (tuning included) of all chains that came from the store.
@@ -130,7 +131,7 @@ def sample(
     model = as_model(model)
     draws, tune, chains = as_count(draws, "draws"), as_count(tune, "tune", 0), as_count(chains, "chains")
     cores = as_cores(cores, chains)
-    seed = as_seed(random_seed)
+    seed = check_seed(random_seed, "random_seed")
     budget = as_seconds(time_budget)
     folder = as_folder(store)
     resume, log_likelihood = as_flag(resume, "resume"), as_flag(log_likelihood, "log_likelihood")
@@ -160,27 +161,29 @@ def sample(
                 kernel.rehearse(positions[0])
                 kernel.restore()
         book = Book(past, positions)
-        outcome, compiled = Outcome(positions), perf_counter()
+        outcome, compiled = SamplingEnd(positions), perf_counter()
         if unfinished:
             workers = _workers(kernel, cores, positions[0], kept)
             stack.callback(workers.close)
             compiled = perf_counter()
-            done = [position.done for position in positions]
-            with Progress(progressbar and not quiet, chains, tune, tune + draws, done) as progress:
+            said = _Told(tune, tune + draws, [position.done for position in positions])
+            with Progress(
+                progressbar and not quiet, "sampling", chains * said.total, done=sum(said.done), budget=budget
+            ) as progress:
 
                 def record(block: Block) -> None:
                     if kept is not None:
                         kept.append(block)
                     book.enter(block)
-                    progress.show(block)
+                    progress.update(*said.after(block))
 
                 outcome = run(workers, positions, tune + draws, budget, record)
         made = min(min(one.done for one in outcome.positions), tune + draws)
-        status, advice = _status(outcome, made, tune, draws, budget, folder)
+        status = _status(outcome, made, tune, draws)
         arrays, stats = book.arrays(tune, made)
         attributes = {
             "status": status,
-            "advice": advice,
+            "stopped_by": "" if status == "complete" else "interrupt" if outcome.interrupted else "time budget",
             "draws": max(0, made - tune),
             "draws_asked": draws,
             "tuning_steps": min(made, tune),
@@ -194,12 +197,34 @@ def sample(
             **_counted(book, kernel),
             **_origin(header, model),
         }
+        if status != "complete":
+            cause = "it was interrupted" if outcome.interrupted else f"the time budget of {budget:g} s was over"
+            again = "run it again with the same store" if folder else "give it a store, and run it again with it"
+            attributes["advice"] = advice(attributes, cause, again)
         # netCDF has no empty text
         attributes = {name: value for name, value in attributes.items() if value != ""}
         result = tree(finisher, arrays, stats, kernel.shared_statistics(), attributes)
     if made <= tune:
-        warnings.warn(advice, SamplingWarning, stacklevel=2)
+        warnings.warn(result.attrs["advice"], SamplingWarning, stacklevel=2)
     return result
+
+
+class _Told:
+    """What the progress bar says of all chains: draws made, divergences seen."""
+
+    def __init__(self, tune: int, total: int, done: list[int]) -> None:
+        self.tune, self.total, self.done, self._diverging = tune, total, done, 0
+
+    def after(self, block: Block) -> tuple[int, str]:
+        """Draws of all chains after a block, and where they stand."""
+        self.done[block.chain] = block.after.done
+        late = max(0, self.tune - block.start)
+        if "diverging" in block.stats:
+            self._diverging += int(block.stats["diverging"][late:].sum())
+        least = min(self.done)
+        what = "tuning" if least < self.tune else "sampling"
+        text = f"{what} {len(self.done)} chains, {least} of {self.total} draws"
+        return sum(self.done), text + (f", {self._diverging} divergences" if self._diverging else "")
 
 
 def _beginning(
@@ -223,7 +248,7 @@ def _beginning(
         seed = stored["seed"] if seed is None else seed
         kernel.draws = int(stored["draws"])  # steps are told the same as at the beginning
     if seed is None:
-        seed = int(np.random.default_rng().integers(2**62))
+        seed = chosen_seed(None)
     checked_initvals(model, initvals, chains)
     pattern = {name: np.asarray(value) for name, value in model.initial_point(0).items()}
     header = identity(model, kernel, pattern, seed=seed, chains=chains, draws=draws, initvals=initvals)
@@ -255,27 +280,34 @@ def _beginning(
     return header, [one.blocks for one in whole], [one.position for one in whole]
 
 
-def _workers(kernel: Kernel, cores: int, start: Position, store: Store | None) -> Workers:
+def _workers(kernel: Kernel, cores: int, start: Position, store: Store | None) -> ChainWorkers:
     if cores == 1:
-        return Inline(kernel)
-    return Processes(kernel, cores, start, not_theirs=store.descriptors if store is not None else ())
+        return InlineChains(kernel)
+    return ChainProcesses(kernel, cores, start, not_theirs=store.descriptors if store is not None else ())
 
 
-def _status(
-    outcome: Outcome, made: int, tune: int, draws: int, budget: float | None, folder: Path | None
-) -> tuple[str, str]:
-    """Return how the run ended, and what to do about it."""
+def _status(outcome: SamplingEnd, made: int, tune: int, draws: int) -> str:
+    """Return how the run ended."""
     if made == tune + draws:
-        return "complete", ""
-    cause = "it was interrupted" if outcome.interrupted else f"the time budget of {budget:g} s was over"
-    go_on = "run it again with the same store" if folder is not None else "give it a store, and run it again with it"
+        return "complete"
     if made < tune:
-        return "tuning unfinished", (
+        return "tuning unfinished"
+    return "interrupted" if outcome.interrupted else "time budget"
+
+
+def advice(attributes: Mapping[Any, Any], cause: str, go_on: str) -> str:
+    """Return what to do about a run that was stopped, from the attributes of its result.
+
+    `cause` is a clause that says what stopped it, `go_on` an imperative that says how to have the other draws.
+    """
+    made, tune = int(attributes["tuning_steps"]), int(attributes["tune_asked"])
+    if made < tune:
+        return (
             f"{cause} after {made} of {tune} draws of tuning: there are no draws of the posterior yet; "
             f"allow about {tune / max(made, 1):.0f} times as long for the tuning alone, pass a smaller tune, or {go_on}"
         )
-    advice = f"{cause} after {made - tune} of {draws} draws per chain; to have the others {go_on}"
-    return ("interrupted" if outcome.interrupted else "time budget"), advice
+    draws, asked = attributes["draws"], attributes["draws_asked"]
+    return f"{cause} after {draws} of {asked} draws per chain; to have the others {go_on}"
 
 
 def _counted(book: Book, kernel: Kernel) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def test_a_network_of_direct_connections_is_a_linear_model(rng):
     truth = linear_log_evidence(X, T, held.noise, held.input_output, 0.7)
     result = anneal_network(X, T, prior=prior, precisions=held, random_state=1, **QUICK)
     assert agrees(result, truth)
-    assert result.kind == "sampled" and result.reliable and result.status is Status.CONVERGED
+    assert result.evidence.kind == "sampled" and result.reliable and result.status is Status.CONVERGED
     assert abs(z_score(result, truth + 0.5)) > 4.0  # half a nat would be seen
 
 

@@ -1,0 +1,103 @@
+"""A fit to standardised data, shown in the units of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bayessel.estimators.standardise import Standardisation
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
+from bayessel.prediction import ClassPrediction, Prediction
+
+
+@dataclass(frozen=True, eq=False)
+class FitInDataUnits(Fit):
+    """What an engine fitted to standardised inputs and targets, in the units of the user.
+
+    A density of y is one of t = (y − shift)/scale over the scale, so the evidence of N rows falls by N log scale.
+
+    Attributes
+    ----------
+    engine : Fit
+        The fit in standardised units, with all that is its own.
+    units : Standardisation
+    fingerprint, target_fingerprint : str
+        Names of the user's data.
+    classes : array or None
+        Labels, where the engine predicts their numbers.
+    """
+
+    engine: Any
+    units: Standardisation
+    fingerprint: str
+    target_fingerprint: str
+    classes: Any = None
+
+    @property
+    def status(self) -> Status:
+        """That of the engine."""
+        return self.engine.status
+
+    @property
+    def notes(self) -> tuple[Status, ...]:
+        """Those of the engine."""
+        return self.engine.notes
+
+    @property
+    def n_rows(self) -> int:
+        """Rows fitted to."""
+        return int(self.engine.n_rows)
+
+    @property
+    def optima(self) -> tuple[Any, ...]:
+        """Those of the engine, in standardised units."""
+        return tuple(self.engine.optima)
+
+    @property
+    def history(self) -> tuple[Mapping[str, Any], ...]:
+        """That of the engine."""
+        return tuple(self.engine.history)
+
+    @property
+    def seconds(self) -> float:
+        """Time by the clock."""
+        return float(self.engine.seconds)
+
+    @property
+    def log_units(self) -> float:
+        """What the units add to the log density of all targets."""
+        return 0.0 if self.classes is not None else -self.n_rows * self.units.log_scale
+
+    @property
+    def predicts_labels(self) -> bool:
+        """Whether the targets are labels."""
+        return self.classes is not None
+
+    @property
+    def effective_parameters(self) -> float:
+        """Well-determined parameters of the engine; NaN where it does not count them."""
+        return float(getattr(self.engine, "effective_parameters", np.nan))
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """That of the engine, of the targets in units of the data."""
+        found = self.engine.evidence
+        return None if found is None else replace(found, value=float(found.value) + self.log_units)
+
+    def predict(self, rows: Any) -> Prediction | ClassPrediction:
+        """Predictive distributions at inputs (N, D) in the units of the data."""
+        found = self.engine.predict(self.units.inputs(rows))
+        if isinstance(found, ClassPrediction):
+            return replace(found, classes=self.classes)
+        return found.scaled(self.units.target_shift, self.units.target_scale)
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Each row predicted from all others, in units of the data."""
+        found: LeaveOneOut = self.engine.leave_one_out()
+        if self.classes is not None:
+            return found
+        scale = self.units.target_scale
+        return LeaveOneOut(scale * found.errors, scale**2 * found.variances, found.log_densities - self.units.log_scale)
