@@ -22,7 +22,8 @@ HERE = (str(Path(__file__).parent),)
 def validated(estimator: Any, *data: Any, **options: Any) -> Any:
     """scikit-learn's validation; where it lets a bare conversion error through, the remedy is added."""
     try:
-        return validate_data(estimator, *data, dtype=np.float64, **options)
+        with np.errstate(over="ignore", invalid="ignore"):  # sums of large numbers of single precision
+            return validate_data(estimator, *data, dtype=np.float64, **options)
     except ValueError as error:
         text = str(error)
         if "could not convert" in text:
