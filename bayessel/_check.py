@@ -117,8 +117,6 @@ def as_positive(value: Any, name: str) -> float:
         raise ValueError(f"{name} must be positive and finite, got an integer beyond 1e308") from error
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be a positive number, got {value!r}") from error
-    except OverflowError:  # an integer beyond the largest double
-        number = np.inf
     if not (np.isfinite(number) and number > 0.0):
         raise ValueError(f"{name} must be positive and finite, got {number!r}")
     return number

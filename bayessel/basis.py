@@ -24,8 +24,6 @@ from scipy.spatial.distance import cdist
 
 from bayessel._check import FloatArray, as_flag, as_matrix, as_positive, as_positive_vector, check_magnitude, one_of
 
-#: widths from a centre beyond which squared distances are no numbers
-_FURTHEST = 1e150
 _BLOCK = 250_000  # entries of a design that are made at a time
 _LARGEST = 1e200  # inputs, so that their quotients with widths above 1e-100 stay finite
 KINDS = ("gaussian", "multiquadric", "inverse_multiquadric", "cauchy")
@@ -118,12 +116,12 @@ def _middle(points: FloatArray) -> FloatArray:
 
 
 def _in_widths(points: FloatArray, origin: FloatArray, r: FloatArray) -> FloatArray:
-    """Points from an origin in units of the widths, near enough for squares to be numbers."""
+    """Points from an origin in units of the widths; where these are no numbers, neither are distances."""
     with np.errstate(over="ignore", invalid="ignore"):
         found = (points - origin) / r
-    if not (np.abs(found) < _FURTHEST).all():
+    if not np.isfinite(found).all():
         raise ValueError(
-            f"inputs and centers must lie within {_FURTHEST:g} widths of each other; the narrowest width is "
+            "inputs and centers must lie less than 1e308 widths from each other; the narrowest width is "
             f"{np.min(r):g}: give it in units of the inputs, or rescale them"
         )
     return np.asarray(found)

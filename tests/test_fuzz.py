@@ -115,7 +115,7 @@ def run(name: str, calls: int, seed: int) -> dict[tuple[str, str], tuple[int, in
     for k in range(calls):
         draw = Draw(np.random.default_rng([seed, list(FAMILIES).index(name), k]))
         for one in set(violations(FAMILIES[name], draw)):
-            key = (one[0], re.sub(r"[-\d.e+]+", "#", one[1]))
+            key = (one[0], re.sub(r"-?\d[\d.]*(e[-+]?\d+)?", "#", one[1]))
             times, first, said = found.get(key, (0, k, {"what": one[1], **draw.said}))
             found[key] = (times + 1, first, said)
     return found
