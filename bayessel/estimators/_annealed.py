@@ -74,7 +74,7 @@ class Annealed:
 
         Returns
         -------
-        bayessel.samplers.annealed_evidence.AnnealedEvidence
+        bayessel.samplers.annealing.AnnealedEvidence
             In nats and in units of y. Stopped with Ctrl-C it is of the runs there are.
 
         Notes
@@ -87,7 +87,7 @@ class Annealed:
         ----------
         Neal (2001), Statistics and Computing 11, 125; Del Moral, Doucet and Jasra (2006), JRSS B 68, 411.
         """
-        from bayessel.samplers.network_annealing import anneal_network
+        from bayessel.samplers.network.annealing import anneal_network
 
         check_is_fitted(self)
         if not self._samples:

@@ -16,7 +16,7 @@ from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, dis
 from bayessel.samplers.conjugacy.scale import ScaleConditional
 from bayessel.samplers.differences_step import DifferencesGibbs, differences_of
 from bayessel.samplers.gibbs import GammaPrecisionGibbs, GaussianWeightsGibbs
-from bayessel.samplers.network_step import NetworkSampler, network_of
+from bayessel.samplers.network.step import NetworkSampler, network_of
 from bayessel.samplers.persistent_hmc import PersistentHMC
 
 

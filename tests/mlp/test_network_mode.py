@@ -7,7 +7,7 @@ import bayessel as bs
 from bayessel.diagnostics.delve import families
 from bayessel.estimators.standardise import Standardisation
 from bayessel.mlp import Architecture, default_hidden
-from bayessel.samplers.network_step import NetworkSampler
+from bayessel.samplers.network.step import NetworkSampler
 from bayessel.samplers.run.start import initial_points
 
 CASES = 64

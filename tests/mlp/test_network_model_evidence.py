@@ -13,8 +13,8 @@ from bayessel.diagnostics import compare
 from bayessel.errors import DataMismatchError, SamplingWarning
 from bayessel.fit import Status
 from bayessel.mlp import Precisions
-from bayessel.samplers import network_annealing
-from bayessel.samplers.network_annealing import anneal_network
+from bayessel.samplers.network import annealing as network_annealing
+from bayessel.samplers.network.annealing import anneal_network
 from tests.oracles.annealing import linear_log_evidence
 from tests.problems.mlp import SHORT, M, short_classes, short_run, wave
 from tests.samplers.network.test_network_annealing import silent, z_score

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from bayessel._check import FloatArray
 from bayessel.samplers.arrow import Arrow
-from bayessel.samplers.conditionals import Likelihood, Spectrum, gaussian
+from bayessel.samplers.conditionals import GaussianSpectrum, Likelihood, gaussian
 from bayessel.samplers.conjugacy.affine import MAX_ENTRIES, Affine, affine, check_line, check_moved, design
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, precision
 
@@ -106,7 +106,7 @@ class GaussianBlock:
         self._m[place].reshape(shape)[...] = values[3 * k + 1]
         self._d[place].reshape(shape)[...] = values[3 * k + 2]
 
-    def _find_spectrum(self, values: list[Any], static: list[bool]) -> Spectrum | None:
+    def _find_spectrum(self, values: list[Any], static: list[bool]) -> GaussianSpectrum | None:
         """One constant design of one precision, and prior precisions in constant ratios: diagonal for good."""
         if len(self.factors) != 1 or not all(self.own):
             return None
@@ -125,7 +125,7 @@ class GaussianBlock:
             return None
         if not np.all(np.isfinite(c) & (c > 0.0)):
             return None
-        spectrum = Spectrum(factor.A.A, c)
+        spectrum = GaussianSpectrum(factor.A.A, c)
         means = [np.broadcast_to(values[3 * k + 1], shape).ravel() for k, shape in enumerate(self.shapes)]
         m = np.concatenate(means)
         self._centre = None if self._centre_moves or not m.any() else spectrum.forth @ m
