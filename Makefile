@@ -8,8 +8,11 @@ MAKEFLAGS += --no-print-directory
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
 READY := $(VENV)/.ready
-# Where the type checker sees models/ and diagnostics/ under the names they are imported by.
-TYPE_TREE := .cache/types
+# Dependencies installed; names of all source files.
+INSTALLED := $(VENV)/.installed
+SOURCES := $(VENV)/.sources
+# What the interpreter and the type checkers see: models/ and diagnostics/ under the names they are imported by.
+LINKS := build/__editable__.*
 
 # Pytest workers (0: none) and further arguments: make test ARGS="tests/test_basis.py -k bias"
 WORKERS ?= 2
@@ -47,9 +50,7 @@ format: $(READY) ## let ruff fix and format what it can
 	$(BIN)/ruff format .
 
 types: $(READY) ## mypy, on the packages as they are imported
-	@rm -rf $(TYPE_TREE) && mkdir -p $(TYPE_TREE)/bayessel
-	@ln -s $(CURDIR)/bayessel/* $(CURDIR)/models $(CURDIR)/diagnostics $(TYPE_TREE)/bayessel/
-	cd $(TYPE_TREE) && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml --cache-dir $(CURDIR)/.cache/mypy -p bayessel
+	@cd $(LINKS) && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml --cache-dir $(CURDIR)/.cache/mypy -p bayessel
 
 bench: $(READY) ## time the engines beside their peers
 	$(BIN)/python -m benchmarks $(ARGS)
@@ -66,13 +67,14 @@ lock: ## renew constraints.txt: the newest versions that fit, from a scratch env
 	@{ sed '/^[^#]/,$$d' constraints.txt; .cache/lock/bin/python -m pip freeze --all --exclude-editable --exclude pip; } > .cache/constraints.txt
 	@mv .cache/constraints.txt constraints.txt && rm -rf .cache/lock
 
-clean: ## remove caches and everything built or reported (.venv stays)
-	rm -rf .cache .pytest_cache .hypothesis build dist report examples/output
+clean: ## remove caches and everything built or reported (.venv stays, and the links it imports)
+	rm -rf .cache .pytest_cache .hypothesis dist report examples/output
+	find . -path './build/*' -prune -not -path './$(LINKS)' -exec rm -rf {} +
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 # uv when it is there, else the standard library's venv and pip; either way the versions of constraints.txt.
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 12))
-$(READY): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml constraints.txt
 	@command -v uv > /dev/null && uv=yes || uv=no; \
 	if [ ! -x $(BIN)/python ]; then \
 		python=; \
@@ -100,3 +102,18 @@ $(READY): pyproject.toml constraints.txt
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'; \
 	fi
 	@touch $@
+
+# Rewritten only when a source file came or went, or the links are gone, so that they are renewed only then.
+$(SOURCES): $(INSTALLED) FORCE
+	@find bayessel models diagnostics -name '*.py' -o -name py.typed | LC_ALL=C sort > $@.now
+	@if ls -d $(LINKS) > /dev/null 2>&1 && cmp -s $@.now $@; then rm $@.now; else mv $@.now $@; fi
+
+$(READY): $(SOURCES)
+	@if command -v uv > /dev/null; then \
+		uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --reinstall-package bayessel --editable .; \
+	else \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .; \
+	fi
+	@touch $@
+
+FORCE:

@@ -6,10 +6,14 @@ The names below are loaded on first use, so that ``import bayessel`` and the pur
 
 from importlib import import_module
 from importlib.metadata import version
+from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bayessel import baselines, basis, covariance, diagnostics, errors, gp, linear, mlp, models
+    # not `from bayessel import`: a type checker in the checkout looks for that in this folder alone
+    import bayessel.diagnostics as diagnostics
+    import bayessel.models as models
+    from bayessel import baselines, basis, covariance, errors, gp, linear, mlp
     from bayessel.basis import RBFDictionary, width
     from bayessel.estimators import (
         BasisSearchRegressor,
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
     from bayessel.widths import compare_widths
 
 __version__ = version("bayessel")
+# Where Python starts in a checkout it finds this folder first; models/ and diagnostics/ are then those installed.
+__path__ = extend_path(__path__, __name__)
 
 # Public name -> module that defines it; a module is its own value.
 _DEFINED_IN = {

@@ -250,6 +250,12 @@ class LazyDesign:
             )
         self.shape: tuple[int, int] = (len(self.X), dictionary.n_columns)
 
+    @property
+    def ingredients(self) -> tuple[FloatArray, ...]:
+        """Numbers that determine the design: inputs, centres, widths, kind of function and bias."""
+        d = self.dictionary
+        return self.X, d.centers, d._r, np.array([ord(letter) for letter in d.kind], float), np.array(float(d.bias))
+
     def columns(self, indices: Any) -> FloatArray:
         """Columns of the design at these numbers, (N, k)."""
         return self.rows(slice(None), indices)

@@ -19,3 +19,7 @@ class StoreWarning(UserWarning):
 
 class DataMismatchError(ValueError):
     """Two results were fitted to different data and may not be compared."""
+
+
+class DamagedFileError(ValueError):
+    """A file is not what was written: cut short, changed, or of another kind."""

@@ -20,6 +20,9 @@ from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
 from bayessel.prediction import ClassPrediction, Prediction
 
+#: numbers of a large array that are named at a time
+_HASHED = 1 << 16
+
 
 class Status(Enum):
     """How a fit ended; the value is the advice. Ordered from harmless to serious."""
@@ -34,6 +37,10 @@ class Status(Enum):
         "of the third-level evidence would be poor, so it was integrated exactly over a range of lambda"
     )
     MULTIPLE_OPTIMA = "several optima of similar worth were found; look at `optima` before trusting one of them"
+    CANDIDATES_USED_UP = (
+        "all candidates together do not come as close as was asked for; offer other functions, or raise tol"
+    )
+    AT_BOUND = "the optimum lies on the edge of the search range; the data do not determine this parameter"
     INTERPOLATION = (
         "a better value of the criterion was found at a fit that leaves too few rows to the noise; it is not preferred "
         "(look at the end of `optima`, or at `starts`), because there the criterion says nothing about new data"
@@ -42,6 +49,10 @@ class Status(Enum):
         "with the precisions integrated out, a model without functions (or with the constant alone) is more probable "
         "than this one: what was found may be noise"
     )
+    NO_BETTER_THAN_CONSTANT = (
+        "rows held out of folds fitted anew are not predicted clearly better (by a standard error of the mean log "
+        "density) than by a constant with normal noise: do not rely on these predictions; try other inputs or more rows"
+    )
     PURE_NOISE = (
         "the evidence prefers a model without signal: the weights are shrunk to zero; try another width or inputs"
     )
@@ -49,10 +60,6 @@ class Status(Enum):
         "leave-one-out labels say nothing of the true ones, or are worse than chance: this is no classifier; try "
         "another width, other inputs, or more rows"
     )
-    CANDIDATES_USED_UP = (
-        "all candidates together do not come as close as was asked for; offer other functions, or raise tol"
-    )
-    AT_BOUND = "the optimum lies on the edge of the search range; the data do not determine this parameter"
     ILL_CONDITIONED = (
         "the ratio beta/alpha is so large that digits are lost (relative error up to 10 eps sqrt(beta/alpha)); look "
         "for duplicate basis functions, wide kernels or noise-free targets"
@@ -90,6 +97,29 @@ class Status(Enum):
         """Position in the list above; larger is more serious."""
         return list(Status).index(self)
 
+    @property
+    def distrusted(self) -> bool:
+        """Whether numbers of such a fit deserve a second look; estimators warn of these.
+
+        The others are remarks on the way the fit was found, or tell the user what the user asked for: a time budget, an
+        interruption.
+        """
+        return self not in _REMARKS
+
+
+_REMARKS = frozenset(
+    {
+        Status.CONVERGED,
+        Status.COLLINEAR_SKIPPED,
+        Status.FEW_WELL_DETERMINED,
+        Status.MULTIPLE_OPTIMA,
+        Status.CANDIDATES_USED_UP,
+        Status.AT_BOUND,
+        Status.TIME_BUDGET,
+        Status.INTERRUPTED,
+    }
+)
+
 
 def worst(notes: Iterable[Status]) -> Status:
     """Return the most serious of several statuses, CONVERGED if there are none."""
@@ -100,9 +130,13 @@ def fingerprint(*arrays: Any) -> str:
     """Return 16 hexadecimal digits that name the data: shapes and float64 values, in order."""
     digest = hashlib.sha256()
     for array in arrays:
-        values = np.ascontiguousarray(np.asarray(array, dtype=np.float64))
-        digest.update(repr(values.shape).encode())
-        digest.update((values + 0.0).astype("<f8", copy=False).data)  # + 0.0 makes -0.0 and 0.0 one number
+        array = np.asarray(array)
+        digest.update(repr(array.shape).encode())
+        rows = np.atleast_1d(array)
+        height = max(1, _HASHED * len(rows) // max(rows.size, 1))
+        for start in range(0, len(rows), height):
+            values = np.ascontiguousarray(rows[start : start + height], dtype=np.float64)
+            digest.update((values + 0.0).astype("<f8", copy=False).data)  # + 0.0 makes -0.0 and 0.0 one number
     return digest.hexdigest()[:16]
 
 

@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """SysIdentPy's FROLS on a dictionary of gaussians: run by the interpreter that has it, talks in JSON.
 
     python frols_worker.py data.npz

@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """A peer's regression splines: run by the interpreter that has it (Python 3.6 or later), talks in JSON.
 
     python mars_worker.py data.npz

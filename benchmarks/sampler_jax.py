@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """Contestants on JAX: NumPyro's and BlackJAX's NUTS. Imported where they are installed.
 
 Both run as one compiled loop over tuning and draws, compiled ahead of time, one chain after the other on one core.

@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """Contestants on PyTensor: PyMC's NUTS and nutpie. Imported where they are installed."""
 
 from __future__ import annotations

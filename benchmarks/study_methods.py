@@ -85,7 +85,8 @@ class OnCommonWidths(RegressorMixin, BaseEstimator):
 
     def predict(self, X: Array, return_std: bool = False) -> Any:
         """Mean, and standard deviation of a new observation, in units of y."""
-        mean, std = self.fit_.predict(self.dictionary_.design(self._inputs(X)), return_std=True)
+        there = self.fit_.predict(self.dictionary_.design(self._inputs(X)))
+        mean, std = there.mean, there.std
         mean = self.mean_ + self.scale_ * mean
         return (mean, self.scale_ * std) if return_std else mean
 

@@ -19,12 +19,11 @@ from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
 from bayessel._check import FloatArray, as_count, as_float_array
+from bayessel.policy import LARGEST_EVIDENCE_ERROR
 
 #: the iteration ends when the answer moves less, in nats
 _CLOSE = 1e-10
 _MOST_STEPS = 1000
-#: an error beyond, in nats, comes from a g that misses the posterior: it is then itself unsure
-LARGEST_ERROR = 0.5
 #: names this module's stream of random numbers
 _STREAM = 1996
 #: draws per parameter, below which their covariance means little
@@ -55,7 +54,7 @@ class Bridge:
     @property
     def reliable(self) -> bool:
         """Whether the error is so small that it can be believed."""
-        return bool(self.error < LARGEST_ERROR)
+        return bool(self.error < LARGEST_EVIDENCE_ERROR)
 
 
 def bridge_sampling(

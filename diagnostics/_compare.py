@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 
 from bayessel._check import FloatArray, as_flag, as_positive, one_of
-from bayessel._formulas import from_sums, log_normal
-from bayessel.diagnostics._criteria import CRITERIA
-from bayessel.diagnostics._mdl import FLAGS, precision_code_length, weight_code_length
+from bayessel._formulas import FLAGS, flag_code_length, log_normal, precision_code_length, weight_code_length
+from bayessel.criteria import CRITERIA, from_sums
 from bayessel.diagnostics._network import NetworkReading, is_network, read_network
 from bayessel.diagnostics._process import ProcessReading, is_process, read_process
 from bayessel.diagnostics._reading import Reading, read, unwrap
@@ -144,7 +143,7 @@ def _read(fit: Any, name: str) -> Reading | ProcessReading | NetworkReading:
 
 def _row(at: Reading, fitted: Any, delta_w: float, delta_alpha: float, flags: str) -> dict[str, Any]:
     """Every number of one fit."""
-    k, k0 = len(at.weights), at.n_candidates
+    which = flag_code_length(len(at.weights), at.n_candidates, flags)
     left_out = _leave_one_out(at, fitted)
     residuals, variances = left_out if left_out is not None else (np.full(1, np.nan), np.ones(1))
     misfit = at.sum_squares
@@ -154,8 +153,8 @@ def _row(at: Reading, fitted: Any, delta_w: float, delta_alpha: float, flags: st
         "evidence": at.log_evidence,
         "kind": at.kind,
         "model-evidence": third if np.isfinite(third) else np.nan,
-        "mdl-w": weight_code_length(misfit, at.beta, at.weights, at.n_rows, k0, delta_w, flags),
-        "mdl-alpha": precision_code_length(at.log_evidence, at.n_rows, at.n_precisions, k, k0, delta_alpha, flags),
+        "mdl-w": weight_code_length(misfit, at.beta, at.weights, at.n_rows, delta_w, which),
+        "mdl-alpha": precision_code_length(at.log_evidence, at.n_rows, at.n_precisions, delta_alpha, which),
         "loo": float(np.mean(residuals**2)),
         "elpd-loo": float(log_normal(residuals, variances).sum()),
         "gcv": float(from_sums("gcv", at.n_rows, misfit, trace_p)),

@@ -21,16 +21,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from scipy.special import xlogy
-
-from bayessel._check import FloatArray, as_count, as_positive, one_of
+from bayessel._check import as_count, as_positive, one_of
+from bayessel._formulas import FLAGS, flag_code_length, precision_code_length, target_code_length, weight_code_length
+from bayessel.criteria import PRECISION_DELTA, WEIGHT_DELTA
 from bayessel.diagnostics._reading import read
 
-FLAGS = ("index", "bernoulli")
 
-
-def flag_length(k: int, n_candidates: int, code: str = "index") -> float:
+def flag_length(k: int, n_candidates: int, code: str = FLAGS[0]) -> float:
     r"""Nats that say which k of :math:`k_0` candidates are in use.
 
     Parameters
@@ -52,47 +49,12 @@ def flag_length(k: int, n_candidates: int, code: str = "index") -> float:
     as_count(n_candidates, "n_candidates")
     if as_count(k, "k", 0) > n_candidates:
         raise ValueError(f"k must be at most n_candidates, got {k} of {n_candidates}")
-    if code == "index":
-        return float((k + 1) * np.log(n_candidates))
-    rest = n_candidates - k
-    return float(np.log(n_candidates) - xlogy(k, k / n_candidates) - xlogy(rest, rest / n_candidates))
+    return flag_code_length(k, n_candidates, code)
 
 
-def weight_code_length(
-    sum_squares: float,
-    beta: float,
-    weights: FloatArray,
-    n_rows: int,
-    n_candidates: int,
-    delta: float = 0.1,
-    flags: str = "index",
+def mdl_w(
+    fitted: Any, delta: float = WEIGHT_DELTA, flags: str = FLAGS[0], target_precision: float | None = None
 ) -> float:
-    r"""MDL-w from its parts: :math:`\|t-\Phi w\|^2`, the noise precision, the weights sent, n and :math:`k_0`."""
-    k = len(weights)
-    data = 0.5 * (beta * sum_squares - n_rows * np.log(beta))
-    return float(data + np.log(np.abs(weights)).sum() - k * np.log(delta) + flag_length(k, n_candidates, flags))
-
-
-def precision_code_length(
-    log_evidence: float,
-    n_rows: int,
-    n_precisions: int,
-    k: int,
-    n_candidates: int,
-    delta: float = 1.0,
-    flags: str = "index",
-) -> float:
-    r"""MDL-alpha from its parts: the log evidence, n, precisions sent, columns in use and :math:`k_0`."""
-    data = -log_evidence - 0.5 * n_rows * np.log(2.0 * np.pi)
-    return float(data - n_precisions * np.log(delta) + flag_length(k, n_candidates, flags))
-
-
-def target_code_length(n_rows: int, precision: float) -> float:
-    r"""What turns the two criteria into whole lengths: :math:`\tfrac n2\log2\pi - n\log\delta_t`."""
-    return float(n_rows * (0.5 * np.log(2.0 * np.pi) - np.log(precision)))
-
-
-def mdl_w(fitted: Any, delta: float = 0.1, flags: str = "index", target_precision: float | None = None) -> float:
     r"""Description length of the data when the weights are sent, in nats: smaller is better.
 
     Distrust it where the noise is at its floor (the first term falls without end) and where the choice of `delta`
@@ -114,8 +76,7 @@ def mdl_w(fitted: Any, delta: float = 0.1, flags: str = "index", target_precisio
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from bayessel.linear import fit_evidence
+    >>>     >>> from bayessel.linear import fit_evidence
     >>> x = np.linspace(-1, 1, 40)[:, None]
     >>> t = x[:, 0] - 2 * x[:, 0] ** 3 + 0.1 * np.random.default_rng(0).normal(size=40)
     >>> lengths = [mdl_w(fit_evidence(x ** np.arange(degree + 1), t)) for degree in (1, 3, 7)]
@@ -125,11 +86,14 @@ def mdl_w(fitted: Any, delta: float = 0.1, flags: str = "index", target_precisio
     delta = as_positive(delta, "delta")
     one_of(flags, "flags", FLAGS)
     at = read(fitted)
-    value = weight_code_length(at.sum_squares, at.beta, at.weights, at.n_rows, at.n_candidates, delta, flags)
+    which = flag_code_length(len(at.weights), at.n_candidates, flags)
+    value = weight_code_length(at.sum_squares, at.beta, at.weights, at.n_rows, delta, which)
     return value + _whole(at.n_rows, target_precision)
 
 
-def mdl_alpha(fitted: Any, delta: float = 1.0, flags: str = "index", target_precision: float | None = None) -> float:
+def mdl_alpha(
+    fitted: Any, delta: float = PRECISION_DELTA, flags: str = FLAGS[0], target_precision: float | None = None
+) -> float:
     r"""Description length of the data when the weight precisions are sent, in nats: smaller is better.
 
     It is minus the log evidence (the constant apart) plus a price per precision and the flags, so that sparse models
@@ -147,9 +111,8 @@ def mdl_alpha(fitted: Any, delta: float = 1.0, flags: str = "index", target_prec
     delta = as_positive(delta, "delta")
     one_of(flags, "flags", FLAGS)
     at = read(fitted)
-    value = precision_code_length(
-        at.log_evidence, at.n_rows, at.n_precisions, len(at.weights), at.n_candidates, delta, flags
-    )
+    which = flag_code_length(len(at.weights), at.n_candidates, flags)
+    value = precision_code_length(at.log_evidence, at.n_rows, at.n_precisions, delta, which)
     return value + _whole(at.n_rows, target_precision)
 
 

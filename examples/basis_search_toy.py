@@ -67,12 +67,12 @@ def fits(seed, quick=False):
         fit = bs.linear.search(F, t, short, within=0.0)  # the strategy's own; `smallest` looks for what is near it
         columns = list(fit.path[smallest(fit)].basis)
         near = error(bs.linear.fit_evidence(F[:, columns], t).predict(new[:, columns]).mean)
-        note(name, fit.n_basis, fit.model_evidence, fit.predict(new), fit, near)
+        note(name, fit.n_basis, fit.model_evidence, fit.mean(new), fit, near)
     rvm = bs.linear.fit_rvm(F, t)
-    note("RVM", rvm.n_basis, np.nan, rvm.predict(new), rvm)
+    note("RVM", rvm.n_basis, np.nan, rvm.mean(new), rvm)
     for name, method in (("OLS, stopped by GCV", "ols"), ("RFS, stopped by GCV", "rfs")):
         forward = bs.linear.forward_select(F, t, method)
-        note(name, len(forward.basis), np.nan, forward.predict(new), forward)
+        note(name, len(forward.basis), np.nan, forward.mean(new), forward)
     full = bs.linear.fit_evidence(F, t)
     note("all functions", N, full.model_evidence, new @ full.coef, full)
     ridge = full.alpha / full.beta
@@ -80,7 +80,7 @@ def fits(seed, quick=False):
     covariance = (covariance + covariance.T) / 2
     for name, size in (("projection to 1 nat", None), ("projection, size of SFFS", found["SFFS"][0])):
         few = bs.linear.project(F, F @ full.coef, full.beta**-0.5, covariance, size=size)
-        note(name, few.n_basis, np.nan, few.predict(new), few)
+        note(name, few.n_basis, np.nan, few.predict(new).mean, few)
     return found
 
 

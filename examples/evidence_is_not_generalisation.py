@@ -87,8 +87,8 @@ def fits(task, seed, kinds, widths, starts):
             rows.append(place | entry("dense", "", dense, loo, mean - f[N:], N))
             for start in starts:
                 sparse = bs.linear.fit_rvm(Phi, y, init=start)
-                loo = np.mean(sparse.loo_residuals**2)
-                rows.append(place | entry("sparse", start, sparse, loo, sparse.predict(new) - f[N:], sparse.n_basis))
+                loo = np.mean(sparse.leave_one_out().errors ** 2)
+                rows.append(place | entry("sparse", start, sparse, loo, sparse.mean(new) - f[N:], sparse.n_basis))
     return pd.DataFrame(rows)
 
 

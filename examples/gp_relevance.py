@@ -40,11 +40,11 @@ def load(rows=None):
 
 def price(X, y, full):
     """What leaving each input out costs, in nats per car, with standard errors of the paired differences."""
-    at = full.log_leave_one_out()
+    at = full.leave_one_out().log_densities
     found = []
     for i in range(X.shape[1]):
         without = bs.GPRegressor(random_state=0, progressbar=False).fit(np.delete(X, i, axis=1), y)
-        lost = at - without.log_leave_one_out()
+        lost = at - without.leave_one_out().log_densities
         found.append((lost.mean(), lost.std(ddof=1) / np.sqrt(len(lost))))
     return np.array(found)
 
@@ -66,8 +66,8 @@ def report(names, models, prices):
     for i in order:
         cells = "".join(f"{a:.1f} ({b:.1f} to {c:.1f})".rjust(30) for a, b, c in (lengths[k][i] for k in kinds))
         print(f"{names[i]:14}{cells}{prices[i, 0]:>14.3f} ± {prices[i, 1]:.3f}")
-    errors, _ = models["gp-map"].leave_one_out()
-    print(f"left out, each car is predicted with an error of {np.sqrt(np.mean(errors**2)):.2f} l/100 km (gp-map)")
+    error = np.sqrt(models["gp-map"].leave_one_out().mean_square)
+    print(f"left out, each car is predicted with an error of {error:.2f} l/100 km (gp-map)")
 
 
 def picture(names, models, prices, path):

@@ -15,10 +15,10 @@ FOLDERS = {
 
 # Layer -> the layers it may import, besides itself. The first component after "bayessel." names the layer; where the
 # engines of a package are a layer of their own, the first two do.
-GROUND = {"errors", "_check", "_compiled", "_formulas", "_journal", "_memory", "_numerics"}
+GROUND = {"errors", "_check", "_compiled", "_files", "_formulas", "_journal", "_memory", "_numerics", "_text"}
 TABLES = GROUND | {"_tables"}
 BASIS = TABLES | {"basis"}
-RESULT = BASIS | {"fit", "prediction"}
+RESULT = BASIS | {"fit", "prediction", "policy", "criteria"}
 LINEAR = RESULT | {"linear"}
 PROCESS = RESULT | {"covariance", "gp"}
 ENGINES = LINEAR | PROCESS | {"mlp"}
@@ -28,18 +28,21 @@ MAY_IMPORT = {
     "basis": TABLES,
     "prediction": GROUND,
     "fit": BASIS | {"prediction"},
+    "policy": GROUND | {"fit"},
+    "criteria": GROUND | {"fit", "policy"},
+    "pages": GROUND,
     "covariance": TABLES,
     "linear": RESULT,
     "gp": PROCESS - {"gp"},
     "mlp": RESULT,
     "models": {"errors", "_check", "basis", "covariance", "gp", "mlp"},
     "samplers": RESULT | {"mlp"},
-    "estimators": ENGINES | {"models", "samplers"},
+    "estimators": ENGINES | {"models", "samplers", "diagnostics"},
     "baselines.engines": RESULT,
     "baselines": RESULT | {"baselines.engines", "estimators"},
-    "diagnostics": RESULT,
-    "widths": ENGINES | {"estimators", "models", "samplers", "diagnostics"},
-    "cli": ENGINES | {"estimators", "models", "samplers", "diagnostics", "widths"},
+    "diagnostics": RESULT | {"pages"},
+    "widths": ENGINES | {"estimators", "models", "samplers", "diagnostics", "pages"},
+    "cli": ENGINES | {"estimators", "models", "samplers", "diagnostics", "pages", "widths"},
     "__main__": {"cli"},
 }
 # Layers that load, and are tested, without the big frameworks: this is all they may use, even inside a function.

@@ -44,9 +44,9 @@ def missing(wheel: Path) -> set[str]:
         f"{package.replace('.', '/')}/{path.relative_to(folder).as_posix()}"
         for package, folder in FOLDERS.items()
         for path in folder.rglob("*")
-        if path.suffix == ".py" or path.name == "py.typed"
+        if path.suffix in (".py", ".html", ".css") or path.name == "py.typed"
     }
-    assert {"bayessel/py.typed", "bayessel/linear/__init__.py", "bayessel/models/__init__.py"} <= wanted
+    assert {"bayessel/py.typed", "bayessel/pages/templates/page.html", "bayessel/models/__init__.py"} <= wanted
     with zipfile.ZipFile(wheel) as archive:
         return wanted - set(archive.namelist())
 

@@ -13,6 +13,7 @@ from bayessel._check import FloatArray
 from bayessel.cli import _fit_models as models
 from bayessel.cli import _words as words
 from bayessel.cli._fit_models import COVARIANCES
+from bayessel.fit import LeaveOneOut
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -80,15 +81,15 @@ def _fit(arguments: argparse.Namespace) -> int:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         estimator.fit(pd.DataFrame(X, columns=list(names)), y)
-        errors, variances = _left_out(estimator)
-        numbers = _numbers(estimator, y, errors, variances)
+        out = _left_out(estimator)
+        numbers = _numbers(estimator, y, out)
     facts = models.facts(arguments, estimator, X, names)
     sentences = _sentences(estimator, caught)
     if not arguments.quiet:
         _show(console, facts, numbers, _relevance(estimator))
     for sentence in sentences:
         console.print(sentence, style="bold" if sentence is sentences[0] else None)
-    _write(folder, arguments, estimator, facts, sentences, numbers, y, errors, variances)
+    _write(folder, arguments, estimator, facts, sentences, numbers, y, out)
     if new is not None:
         _predict(estimator, new, names).to_csv(folder / "predictions.csv", index=False)
         console.print(f"\nPredictions: {folder / 'predictions.csv'}", soft_wrap=True)
@@ -110,9 +111,14 @@ def _relevance(estimator: Any) -> Any:
     return getattr(estimator, "relevance_", None)
 
 
-def _left_out(estimator: Any) -> tuple[FloatArray, FloatArray]:
-    errors, variances = (estimator if hasattr(estimator, "leave_one_out") else estimator.fit_).leave_one_out()
-    return errors, variances
+def _left_out(estimator: Any) -> LeaveOneOut:
+    found = (estimator if hasattr(estimator, "leave_one_out") else estimator.fit_).leave_one_out()
+    if isinstance(found, LeaveOneOut):
+        return found
+    errors, variances = found
+    if hasattr(estimator, "log_leave_one_out"):
+        return LeaveOneOut(errors, variances, estimator.log_leave_one_out())
+    return LeaveOneOut.normal(errors, variances)
 
 
 def _sentences(estimator: Any, caught: list[warnings.WarningMessage]) -> list[str]:
@@ -127,10 +133,9 @@ def _sentences(estimator: Any, caught: list[warnings.WarningMessage]) -> list[st
     return said + [f"Note: {text}." for text in texts if not text.startswith(f"{status.name}:")]
 
 
-def _numbers(estimator: Any, y: FloatArray, errors: FloatArray, variances: FloatArray) -> dict[str, str]:
+def _numbers(estimator: Any, y: FloatArray, out: LeaveOneOut) -> dict[str, str]:
     """What is said of every fit; losses of rows that were left out, one at a time."""
-    from bayessel._formulas import log_normal
-    from bayessel.diagnostics._curves import number
+    from bayessel._text import number
 
     found = {}
     if kind := getattr(estimator, "kind_", "type2"):
@@ -145,9 +150,8 @@ def _numbers(estimator: Any, y: FloatArray, errors: FloatArray, variances: Float
     if hasattr(estimator, "n_basis_"):
         found["functions in use"] = str(estimator.n_basis_)
     spread = float(((y - y.mean()) ** 2).mean())
-    density = estimator.log_leave_one_out() if hasattr(estimator, "trace_") else log_normal(errors, variances)
-    seen = np.isfinite(errors)  # of few networks none may have held a row out
-    errors, variances, density = errors[seen], variances[seen], density[seen]
+    seen = np.isfinite(out.errors)  # of few networks none may have held a row out
+    errors, variances, density = out.errors[seen], out.variances[seen], out.log_densities[seen]
     if not seen.all():
         found["left out: rows"] = f"{seen.sum()} of {len(seen)}"
     if spread > 0.0:
@@ -162,7 +166,7 @@ def _show(console: Console, facts: str, numbers: dict[str, str], relevance: Any)
     from rich import box
     from rich.table import Table
 
-    from bayessel.diagnostics._curves import number
+    from bayessel._text import number
 
     console.print(f"{facts}.\n")
     table = Table(box=box.SIMPLE_HEAD, show_header=False, padding=(0, 1), show_edge=False)
@@ -195,30 +199,31 @@ def _write(
     sentences: list[str],
     numbers: dict[str, str],
     y: FloatArray,
-    errors: FloatArray,
-    variances: FloatArray,
+    out: LeaveOneOut,
 ) -> None:
     import joblib
     import xarray as xr
 
-    from bayessel.diagnostics._fit_report import fit_report, plot_left_out, plot_relevance
+    from bayessel.pages import fit_report, plot_left_out, plot_relevance
 
     relevance = _relevance(estimator)
-    figures = [(plot_left_out(y, errors, variances, arguments.target), "rows over their predictions from the others")]
+    figures = [
+        (plot_left_out(y, out.errors, out.variances, arguments.target), "rows over their predictions from the others")
+    ]
     if relevance is not None:
         figures.append((plot_relevance(relevance), "relevance of the inputs"))
     foot = {"Data": estimator.fingerprint_, "bayessel": estimator.version_, "Table": Path(arguments.file).name}
     page = fit_report(arguments.target, facts, sentences, numbers, relevance, figures, foot)
     (folder / "report.html").write_text(page, encoding="utf-8")
     joblib.dump(estimator, folder / "model.joblib")
-    left_out = xr.Dataset({"error": ("row", errors), "variance": ("row", variances)})
+    left_out = xr.Dataset({"error": ("row", out.errors), "variance": ("row", out.variances)})
     trace = getattr(estimator, "trace_", None)
     tree = xr.DataTree() if trace is None else trace.copy()
     tree["leave_one_out"] = xr.DataTree(left_out)
     if relevance is not None:
         tree["relevance"] = xr.DataTree(xr.Dataset.from_dataframe(relevance))
     if hasattr(estimator, "theta_") and trace is None:
-        names = list(estimator.fit_.names)
+        names = list(estimator.fit_.mode.names)
         theta = xr.Dataset({"theta": ("parameter", estimator.theta_)}, coords={"parameter": names})
         tree["mode"] = xr.DataTree(theta)
     tree.attrs |= {"facts": facts, "status_of_fit": estimator.status_.name, "data": estimator.fingerprint_}

@@ -109,7 +109,8 @@ def facts(arguments: argparse.Namespace, estimator: Any, X: FloatArray, names: t
     if arguments.model == "gp" and trace is not None and trace["posterior"].sizes["draw"]:
         what = f"Gaussian process, a mixture over {len(estimator.theta_)} states of the hyperparameters"
     if arguments.inducing is not None:
-        what = f"Gaussian process through {len(estimator.fit_.inducing)} inducing inputs, hyperparameters at their mode"
+        many = len(estimator.fit_.mode.inducing)
+        what = f"Gaussian process through {many} inducing inputs, hyperparameters at their mode"
     if arguments.covariance is not None and not estimator.covariance.noisy:
         what += "; noise was added to the covariance"
     few = ", ".join(names) if len(names) <= 6 else f"{names[0]} … {names[-1]}"

@@ -181,7 +181,7 @@ def _scaled(
 
 
 def _suggested(X: FloatArray, console: Console) -> FloatArray:
-    from bayessel.diagnostics._curves import number
+    from bayessel._text import number
     from bayessel.widths import suggest_widths
 
     grid = suggest_widths(X)
@@ -215,8 +215,8 @@ def _terminal_table(comparison: WidthComparison, width: int) -> tuple[Table, lis
     from rich import box
     from rich.table import Table
 
-    from bayessel.diagnostics._criteria import GOOD_STATUS
-    from bayessel.diagnostics._curves import entry, number, scales, width_of
+    from bayessel._text import number
+    from bayessel.widths import entry, needs_attention, scales, width_of
 
     frame = comparison.table
     order = [name for name in _TELLING if name in comparison.criteria]
@@ -235,9 +235,9 @@ def _terminal_table(comparison: WidthComparison, width: int) -> tuple[Table, lis
     first = list(columns)
     columns |= {name: [text(r, name, v) for r, v in zip(frame.index, frame[name], strict=True)] for name in wanted}
     statuses = [str(status) for status in frame["status"]]
-    warned = any(status not in GOOD_STATUS for status in statuses)
+    warned = any(needs_attention(status) for status in statuses)
     if warned:
-        columns["status"] = ["" if status in GOOD_STATUS else status for status in statuses]
+        columns["status"] = [status if needs_attention(status) else "" for status in statuses]
     size = {name: max(map(len, (name, *cells))) + 3 for name, cells in columns.items()}
     kept, room = first, width - sum(size[name] for name in first) - (size["status"] if warned else 0)
     for name in wanted:

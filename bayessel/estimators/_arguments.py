@@ -17,8 +17,6 @@ from bayessel.fit import Status
 
 #: warnings are about the first line outside these files
 HERE = (str(Path(__file__).parent),)
-#: numbers that deserve a second look come with a warning, not only with a status
-WARN_ABOUT = (Status.ILL_CONDITIONED, Status.NOISE_AT_FLOOR, Status.STEP_LIMIT, Status.CHAINS_DISAGREE)
 
 
 def validated(estimator: Any, *data: Any, **options: Any) -> Any:
@@ -34,6 +32,20 @@ def validated(estimator: Any, *data: Any, **options: Any) -> Any:
         raise
 
 
+def validated_regression(
+    estimator: Any, X: Any, y: Any, *, reset: bool, several_outputs: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Inputs (N, D) and a target (N,) or (N, K) of a regressor, checked; a column counts as (N,), with a warning."""
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    X, y = validated(estimator, X, y, multi_output=several_outputs, y_numeric=True, reset=reset)
+    y = as_float_array(y, "y")
+    check_magnitude(y, "y")
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = column_or_1d(y, warn=True)
+    return np.asarray(X, dtype=np.float64), y
+
+
 class Versioned(BaseEstimator):
     """Base of every estimator: pickles know which version fitted them, and a status that matters is said aloud."""
 
@@ -41,7 +53,7 @@ class Versioned(BaseEstimator):
 
     def _warn(self) -> None:
         """Warn where the status deserves it; the last thing that a fit does."""
-        if self.status_ in WARN_ABOUT:
+        if self.status_.distrusted:
             said = f"{self.status_.name}: {self.status_.value}"
             warnings.warn(said, NumericalWarning, skip_file_prefixes=HERE)
 
@@ -68,14 +80,7 @@ class Regressor(RegressorMixin, Versioned):
     _several_outputs = True
 
     def _validate(self, X: Any, y: Any, *, reset: bool) -> tuple[FloatArray, FloatArray]:
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        X, y = validated(self, X, y, multi_output=self._several_outputs, y_numeric=True, reset=reset)
-        y = as_float_array(y, "y")
-        check_magnitude(y, "y")
-        if y.ndim == 2 and y.shape[1] == 1:
-            y = column_or_1d(y, warn=True)
-        return np.asarray(X, dtype=np.float64), y
+        return validated_regression(self, X, y, reset=reset, several_outputs=self._several_outputs)
 
     def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
         """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""

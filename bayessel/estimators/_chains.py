@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import tarfile
 import warnings
 from pathlib import Path
@@ -31,7 +30,7 @@ FEW_ROWS = 100
 
 def run(archive: bytes | None, model: Any, **options: Any) -> tuple[Any, bytes]:
     """`bayessel.sample` in a store that is packed into bytes at the end; the run in `archive` is gone on with."""
-    from bayessel.samplers.run._sample import sample
+    from bayessel.samplers.run._sample import advice, sample
 
     with TemporaryDirectory(prefix="bayessel-") as name:
         folder = Path(name) / "run"
@@ -45,11 +44,48 @@ def run(archive: bytes | None, model: Any, **options: Any) -> tuple[Any, bytes]:
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as tar:
             tar.add(folder, arcname=".")
-    if "advice" in trace.attrs:
+    if stopped := trace.attrs.get("stopped_by"):
         # the folder was ours; the user goes on with continue_fit, and gave the mode a share of the time
-        advice = trace.attrs["advice"].replace("run it again with the same store", "call continue_fit()")
-        trace.attrs["advice"] = re.sub(r"the time budget of \S+ s was", "the time budget was", advice)
+        cause = "it was interrupted" if stopped == "interrupt" else "the time budget was over"
+        trace.attrs["advice"] = advice(trace.attrs, cause, "call continue_fit()")
     return trace, packed.getvalue()
+
+
+class Chains:
+    """Chains of one fit: their draws so far, and how they go on."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.settings = settings  # parameters of the estimator that chains which go on cannot change
+        self.trace: Any = None
+        self.archive: bytes | None = None
+
+    @property
+    def n_draws(self) -> int:
+        """Draws per chain so far."""
+        return 0 if self.trace is None else int(self.trace["posterior"].sizes["draw"])
+
+    def refuse_other(self, settings: dict[str, Any], draws: int) -> None:
+        """Raise where settings have changed, or fewer draws are asked for than there are."""
+        for name, then in self.settings.items():
+            if (now := settings[name]) != then:
+                raise ValueError(
+                    f"continue_fit goes on with the settings of fit: {name} was {then!r}, is now {now!r}; set it back, "
+                    "or fit again"
+                )
+        if draws < self.n_draws:
+            raise ValueError(
+                f"there are {self.n_draws} draws per chain, and draws={draws} counts them in: pass at least "
+                f"{self.n_draws}, more to go on"
+            )
+
+    def run(self, model: Any, **options: Any) -> None:
+        """Draw, from the beginning or from where the chains stand."""
+        self.trace, self.archive = run(self.archive, model, **options)
+
+    def notes(self) -> list[Status]:
+        """What is to be said of a run that is not complete."""
+        cause = self.trace.attrs.get("stopped_by")
+        return [Status.INTERRUPTED if cause == "interrupt" else Status.TIME_BUDGET] if cause else []
 
 
 def step(model: Any, n: int, sampler: str) -> Any:

@@ -12,20 +12,11 @@ import numpy as np
 from scipy.special import logsumexp
 
 from bayessel._check import FloatArray
-from bayessel._formulas import log_normal
-from bayessel.prediction import Prediction
 
 #: weights are not looked at with fewer draws
 FEW_DRAWS = 20
 #: shapes of Pareto tails up to which weighted means can be relied on, with many draws
 LARGEST_SHAPE = 0.7
-
-
-def weighted(mixture: Prediction, t: FloatArray) -> tuple[Prediction, FloatArray, FloatArray]:
-    """The mixture with its weights; log p(t_i|t_{−i}, θ) of every draw and row, (S, n); shapes of the tails, (n,)."""
-    densities = log_normal(t - mixture.means, mixture.variances)
-    log_weights, shapes = weights(densities)
-    return Prediction(mixture.means, mixture.variances, log_weights), densities, shapes
 
 
 def weights(log_densities: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -59,7 +50,9 @@ def doubts(shapes: FloatArray, draws: int) -> str:
 
 
 def tell_arviz(trace: Any, densities: FloatArray) -> None:
-    """Put the log densities (S, n) into the trace, where `arviz.loo` looks for them."""
+    """Put the log densities (S, n) into the trace, where `arviz.loo` looks for them; once."""
+    if "log_likelihood" in trace:
+        return
     import arviz_base
     import xarray as xr
 

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, override
+from typing import Any
 
 import numpy as np
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_flag, as_float_array
-from bayessel.estimators._arguments import Regressor, validated
+from bayessel.estimators._arguments import Versioned, validated, validated_regression
 from bayessel.estimators._bar import progress
 from bayessel.prediction import Prediction
 
 
-class MixturePredictions(Regressor):
+class MixturePredictions(RegressorMixin, Versioned):
     """Base of regressors that say how a mixture at new inputs is found (`_mixture`); not for direct use.
 
     A mixture has N columns, or N rows and K columns for K outputs.
     """
 
     progressbar: bool
+    _several_outputs = True
+
+    def _validate(self, X: Any, y: Any, *, reset: bool) -> tuple[FloatArray, FloatArray]:
+        return validated_regression(self, X, y, reset=reset, several_outputs=self._several_outputs)
 
     def _mixture(self, X: FloatArray, noise: bool = True, variance: bool = True, tell: Any = None) -> Prediction:
         """Predictive distributions at new inputs, in units of the data."""
@@ -80,7 +85,6 @@ class MixturePredictions(Regressor):
         noise = as_flag(noise, "noise")
         return self._mixture(X, noise=noise)
 
-    @override
     def log_predictive_density(self, X: Any, y: Any, widen: bool = False) -> FloatArray:
         """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need.
 

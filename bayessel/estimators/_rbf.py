@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from bayessel._check import FloatArray, as_matrix, as_positive_vector, one_of
 from bayessel.basis import KINDS, RBFDictionary
 from bayessel.estimators._arguments import Regressor, validated
-from bayessel.fit import LeaveOneOut, fingerprint
+from bayessel.estimators.found_width import Engine, FoundWidth, find_width
+from bayessel.fit import LeaveOneOut, Status, fingerprint, worst
 from bayessel.linear import LinearFit, RidgeFit, RidgeState, Spectrum
 from bayessel.linear.posterior import from_complement
 
@@ -48,6 +49,28 @@ class Radial:
 class RadialRegressor(Radial, Regressor):
     """Base of every regressor on a radial dictionary."""
 
+    #: the search for the width, where it was left to the estimator
+    found_width_: FoundWidth | None
+
+    def _find_width(
+        self, X: FloatArray, y: FloatArray, screen: Engine, judge: Engine | None = None, per_input: bool = False
+    ) -> FloatArray:
+        """Widths that `width=None` stands for, one per input."""
+        self.found_width_ = find_width(
+            X,
+            y if y.ndim == 2 else y[:, None],
+            screen,
+            centers=None if self.centers is None else self._centres_for(X),
+            kind=self.kind,
+            bias=bool(self.bias),
+            judge=judge,
+            per_input=per_input,
+        )
+        return self.found_width_.widths
+
+    def _notes_of_width(self) -> tuple[Status, ...]:
+        return () if self.found_width_ is None else self.found_width_.notes
+
 
 class RBFRegressor(RadialRegressor):
     """Base of the regressors on a radial dictionary with one penalty; not for direct use."""
@@ -75,6 +98,7 @@ class RBFRegressor(RadialRegressor):
                 f"a design of {8e-9 * len(X) ** 2:.0f} GB; "
                 "pass centers=... (for instance a few hundred rows, or k-means centres)"
             )
+        self.found_width_ = None
         self._set_dictionary(self._choose_width(X, y, centers), centers)
         body = self._body(X)
         outputs = y if y.ndim == 2 else y[:, None]
@@ -116,7 +140,7 @@ class RBFRegressor(RadialRegressor):
         self.beta_ = collect([f.beta for f in fits])
         self.noise_std_ = collect([f.noise_std for f in fits])
         self.gamma_ = collect([f.gamma for f in fits])
-        self.status_ = max((f.status for f in fits), key=lambda s: s.severity)
+        self.status_ = worst([*(f.status for f in fits), *self._notes_of_width()])
         self.history_ = [dict(step) for step in first.history]
         self.n_rows_ = first.n_rows
 

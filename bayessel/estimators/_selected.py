@@ -13,7 +13,7 @@ from bayessel.basis import RBFDictionary
 from bayessel.estimators._arguments import validated
 from bayessel.estimators._some_functions import SomeFunctionsRegressor, design_of
 from bayessel.fit import Status
-from bayessel.linear import fit_abf
+from bayessel.linear import fit_abf, fit_evidence
 
 #: dictionaries with more entries (0.8 GB) are made column by column
 STORED = 100_000_000
@@ -56,6 +56,17 @@ class SelectingRegressor(SomeFunctionsRegressor):
     def _widths(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         """Widths as given, or those that all functions together prefer, on some of the rows where there are many."""
         self._width_notes: tuple[Status, ...] = ()
+        self.found_width_ = None
+        if self.width is None:
+            chosen = self._find_width(
+                X,
+                y,
+                lambda Phi, t: fit_evidence(Phi, t, centre=bool(self.bias)),
+                judge=self._select,
+                per_input=True,
+            )
+            self._width_notes = self._notes_of_width()
+            return chosen
         if not isinstance(self.width, str):
             return self.width
         one_of(self.width, "width", ("abf",))
@@ -74,12 +85,13 @@ class SelectingRegressor(SomeFunctionsRegressor):
         """Mean at new inputs; with `return_std` also the standard deviation of a new observation there."""
         check_is_fitted(self)
         X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
-        return self.fit_.predict(self._in_use(X), return_std)
+        return self._predicted(X, return_std)
 
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
         """Errors of each training row predicted from all others with the selected functions, and their variances."""
         check_is_fitted(self)
-        return self.fit_.leave_one_out()
+        found = self.fit_.leave_one_out()
+        return found.errors, found.variances
 
     def to_pymc(self) -> Any:
         """Declare the selected functions as a `pymc.Model` with hyperpriors on both precisions."""
@@ -136,7 +148,7 @@ class SelectingRegressor(SomeFunctionsRegressor):
         if X.shape[1] == 1:
             x = X[:, 0]
             grid = np.linspace(x.min(), x.max(), 400)
-            mean, std = self.fit_.predict(self._in_use(grid[:, None]), return_std=True)
+            mean, std = self._predicted(grid[:, None], return_std=True)
             ax.plot(x, t, ".", ms=4, color="0.6", zorder=1)
             ax.fill_between(grid, mean - 2 * std, mean + 2 * std, color="#0072B2", alpha=0.15, lw=0)
             ax.plot(grid, mean, color="#0072B2", lw=1.8)

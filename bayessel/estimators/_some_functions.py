@@ -31,6 +31,14 @@ class SomeFunctionsRegressor(RadialRegressor):
         self._remember_version()
         self._inputs = X
 
+    def _predicted(self, X: FloatArray, return_std: bool) -> Any:
+        """Mean at inputs X, and the standard deviation of an observation."""
+        design = self._in_use(X)
+        if not return_std:
+            return self.fit_.mean(design)
+        there = self.fit_.predict(design)
+        return there.mean, there.std
+
     def _in_use(self, X: FloatArray) -> FloatArray:
         """The functions in use at inputs X; a bias that the engine adds itself is left out."""
         basis = self.fit_.basis

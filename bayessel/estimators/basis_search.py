@@ -24,9 +24,10 @@ class BasisSearchRegressor(SelectingRegressor):
 
     Parameters
     ----------
-    width : float, (D,) array or 'abf'
-        r of exp(-d^2/r^2); 'abf' takes the widths, one per input, that a model of all functions prefers (of at most
-        500 rows).
+    width : None, float, (D,) array or 'abf'
+        r of exp(-d^2/r^2). None takes one width in units of each input's robust spread, or those of 'abf', whichever
+        predicts rows held out of refitted folds best. 'abf' takes the widths, one per input, that a model of all
+        functions prefers (of at most 500 rows).
     centers : None or (M, D) array
         Centres of the functions on offer; None puts one at each training input.
     kind : str
@@ -50,7 +51,9 @@ class BasisSearchRegressor(SelectingRegressor):
     Attributes
     ----------
     width_ : float or (D,) array
-        Width in use.
+        Width in use, in the units of X; one per input where it was found.
+    found_width_ : FoundWidth or None
+        With None: the widths compared, and the nats per held-out row that the fit is worth over a constant.
     log_evidence_, model_evidence_ : float
         log p(y | alpha_, beta_) in nats and in the units of y; the same with the precisions integrated out.
     basis_, coef_, n_basis_
@@ -81,7 +84,7 @@ class BasisSearchRegressor(SelectingRegressor):
 
     def __init__(
         self,
-        width: Any = "abf",
+        width: Any = None,
         centers: Any = None,
         kind: str = "gaussian",
         bias: bool = True,

@@ -31,9 +31,10 @@ class ForwardSelectionRegressor(SelectingRegressor):
 
     Parameters
     ----------
-    width : float, (D,) array or 'abf'
-        r of exp(-d^2/r^2); 'abf' takes the widths, one per input, that a model of all functions prefers (of at most
-        500 rows).
+    width : None, float, (D,) array or 'abf'
+        r of exp(-d^2/r^2). None takes one width in units of each input's robust spread, or those of 'abf', whichever
+        predicts rows held out of refitted folds best. 'abf' takes the widths, one per input, that a model of all
+        functions prefers (of at most 500 rows).
     centers : None or (M, D) array
         Centres of the functions on offer; None puts one at each training input.
     kind : str
@@ -54,7 +55,9 @@ class ForwardSelectionRegressor(SelectingRegressor):
     Attributes
     ----------
     width_ : float or (D,) array
-        Width in use.
+        Width in use, in the units of X; one per input where it was found.
+    found_width_ : FoundWidth or None
+        With None: the widths compared, and the nats per held-out row that the fit is worth over a constant.
     log_evidence_, model_evidence_ : float
         Of the chosen functions with one weight precision, in nats and in the units of y: both precisions at their best,
         or integrated out.
@@ -84,7 +87,7 @@ class ForwardSelectionRegressor(SelectingRegressor):
 
     def __init__(
         self,
-        width: Any = "abf",
+        width: Any = None,
         centers: Any = None,
         kind: str = "gaussian",
         bias: bool = True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self, override
 
@@ -13,25 +14,31 @@ from bayessel._check import FloatArray, as_count, as_flag, one_of
 from bayessel._numerics import few_threads
 from bayessel.covariance import Covariance
 from bayessel.errors import SamplingWarning
-from bayessel.estimators import _chains
-from bayessel.estimators._process import ProcessPredictions
-from bayessel.estimators._relevance import in_units, of_draws
-from bayessel.estimators._sampled import Sampled
-from bayessel.estimators._sparse_predictor import SparsePredictor
+from bayessel.estimators import _chains, _left_out
+from bayessel.estimators._arguments import HERE
+from bayessel.estimators._bar import progress
+from bayessel.estimators._mixture_predictions import MixturePredictions
+from bayessel.estimators._relevance import in_units
+from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
 from bayessel.estimators.standardise import Standardisation
-from bayessel.fit import Status, fingerprint, worst
-from bayessel.gp import InducingFit, Predictor, fit_inducing, fit_map
+from bayessel.fit import LeaveOneOut, Status, fingerprint, worst
+from bayessel.gp import GPFit, fit_inducing, fit_map
+from bayessel.prediction import Prediction
 
 if TYPE_CHECKING:
     import pandas as pd
 
 #: an exact fit holds 24 n² bytes: 10 GB here
 MOST_ROWS = 20_000
+#: test points worked on at a time; what is kept of all of them is what was asked for
+CHUNK = 4096
+#: parameters that chains which go on cannot change
+OF_CHAINS = ("tune", "chains", "sampler")
 #: seconds that sampling gets when finding the mode has taken all
 _AT_LEAST = 1e-3
 
 
-class GPRegressor(Sampled, ProcessPredictions):
+class GPRegressor(MixturePredictions):
     r"""Gaussian-process regression: gp-map and gp-mc of Rasmussen (1996).
 
     The function has the covariance :math:`C(x,x') = a_0 + a_1 x\cdot x' + v_0 \exp(-\frac12 \sum_i w_i (x_i-x_i')^2)`,
@@ -70,8 +77,9 @@ class GPRegressor(Sampled, ProcessPredictions):
 
     Attributes
     ----------
-    fit_ : bayessel.gp.GPFit, or with inducing inputs bayessel.gp.InducingFit
-        The mode, in standardised units: ``theta``, ``hessian``, ``optima`` and the rest.
+    fit_ : bayessel.fit.Fit
+        The fit in units of the data. ``fit_.mode`` is the mode in standardised units (`bayessel.gp.GPFit`, with
+        inducing inputs `bayessel.gp.InducingFit`): ``theta``, ``hessian``, ``optima`` and the rest.
     covariance_ : Covariance
         In use, with its noise term.
     theta_ : (k,) or (S, k) array
@@ -85,10 +93,11 @@ class GPRegressor(Sampled, ProcessPredictions):
     noise_std_ : float
         Standard deviation of the noise, in units of y.
     log_evidence_, model_evidence_ : float
-        log p(y | mode), and with the hyperparameters integrated out by Laplace's approximation; in nats, in units of y.
+        log p(y | mode), and with the hyperparameters integrated out by Laplace's approximation at the mode; in nats, in
+        units of y.
     kind_ : str
-        What ``log_evidence_`` is: "type2" (exact), or "bound" with inducing inputs (then ``fit_.upper`` minus
-        ``fit_.log_evidence``, in standardised units, says how loose it can be).
+        What ``log_evidence_`` is: "type2" (exact), or "bound" with inducing inputs (then ``fit_.mode.upper`` minus
+        ``fit_.mode.log_evidence`` says how loose it can be).
     trace_ : xarray.DataTree
         "mc": all draws, as ArviZ reads them. None for "map".
     pareto_k_ : (N,) array
@@ -120,7 +129,11 @@ class GPRegressor(Sampled, ProcessPredictions):
     (True, True)
     """
 
-    _of_chains = ("tune", "chains", "sampler")
+    _several_outputs = False
+    _units: Standardisation
+    _rows: tuple[FloatArray, FloatArray]
+    _run: _chains.Chains | None
+    fit_: ProcessInDataUnits
 
     def __init__(
         self,
@@ -166,22 +179,18 @@ class GPRegressor(Sampled, ProcessPredictions):
         began = perf_counter()
         with few_threads(len(X) ** 2):
             if self.inducing is None:
-                self.fit_ = fit_map(*self._rows, self.covariance, random_state=self._seed)
+                self._mode: GPFit = fit_map(*self._rows, self.covariance, random_state=self._seed)
             else:
-                self.fit_ = fit_inducing(
+                self._mode = fit_inducing(
                     *self._rows, self.covariance, n_inducing=self.inducing, random_state=self._seed
                 )
-        self.covariance_ = self.fit_.covariance
-        self.history_ = [dict(step) for step in self.fit_.history]
-        self.kind_ = self.fit_.evidence.kind
-        self.log_evidence_ = float(self.fit_.log_evidence) - len(y) * self._units.log_scale
-        self._no_chains_yet(self.inference == "mc")
+        self._run = _chains.Chains(self._settings()) if self.inference == "mc" else None
         # who interrupts the search for the mode does not want the chains after it
-        if self._samples and self.fit_.status is not Status.INTERRUPTED:
+        if self._run is not None and self._mode.status is not Status.INTERRUPTED:
             seconds = None
             if self.time_budget is not None:
                 seconds = max(_chains.as_seconds(self.time_budget) - (perf_counter() - began), _AT_LEAST)
-            self._sample(self.draws, seconds)
+            self._sample(self._run, self.draws, seconds)
         self._finish()
         return self
 
@@ -212,12 +221,39 @@ class GPRegressor(Sampled, ProcessPredictions):
                 f"sample of at most {MOST_ROWS} rows"
             )
 
-    @override
-    def _sample(self, draws: int, seconds: float | None) -> None:
+    def _settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in OF_CHAINS}
+
+    def continue_fit(self, draws: int | None = None, time_budget: float | str | None = None) -> Self:
+        """Go on with the chains of a fit with ``inference="mc"``, also one that was pickled.
+
+        Parameters
+        ----------
+        draws
+            Draws per chain in the end, those there are included; never fewer than these. None: as many as the
+            estimator was made for.
+        time_budget
+            For this call. None: until all are drawn.
+
+        Notes
+        -----
+        However often it was stopped, a run has the draws of one that never was. So the settings of the chains must be
+        those of the fit.
+        """
+        check_is_fitted(self)
+        if self._run is None:
+            raise ValueError("continue_fit goes on with chains; this fit has none: use inference='mc'")
+        seconds = None if time_budget is None else _chains.as_seconds(time_budget)
+        draws = as_count(self.draws if draws is None else draws, "draws")
+        self._run.refuse_other(self._settings(), draws)
+        self._sample(self._run, draws, seconds)
+        self._finish()
+        return self
+
+    def _sample(self, run: _chains.Chains, draws: int, seconds: float | None) -> None:
         """Run the chains, or go on with them."""
         model = self.to_pymc()
-        self.trace_, self._archive = _chains.run(
-            self._archive,
+        run.run(
             model,
             step=_chains.step(model, len(self._rows[1]), self.sampler),
             draws=draws,
@@ -226,53 +262,107 @@ class GPRegressor(Sampled, ProcessPredictions):
             cores=self.cores,
             random_seed=self._seed,
             time_budget=seconds,
-            initvals=_chains.starts(self.fit_, self.chains),
+            initvals=_chains.starts(self._mode, self.chains),
             log_likelihood=False,
             progressbar=self.progressbar,
         )
 
-    @override
     def _finish(self) -> None:
         """Choose the states that predict, and say how it went."""
-        thetas, notes = self.fit_.theta[None], list(self.fit_.notes)
-        if self.trace_ is not None:
-            theta = self.trace_["posterior"]["theta"].values
-            notes += self._how_it_ended()
-            if theta.shape[1]:
+        self.trace_ = None if self._run is None else self._run.trace
+        engine: GPFit | SampledProcess = self._mode
+        self.theta_ = self._mode.theta
+        if self._run is not None and self.trace_ is not None:
+            notes = [*self._mode.notes, *self._run.notes()]
+            draws = self._run.n_draws
+            if draws:
+                theta = self.trace_["posterior"]["theta"].values
                 notes += _chains.disagreement(theta)
-                kept = _chains.kept_draws(theta.shape[1], theta.shape[0], self.n_states)
-                thetas = theta[:, kept].reshape(-1, theta.shape[2])
+                kept = _chains.kept_draws(draws, len(theta), self.n_states)
+                self.theta_ = theta[:, kept].reshape(-1, theta.shape[2])
+                how = worst(_chains.without_what_is_no_news(notes)), tuple(notes)
+                seconds = self._mode.seconds + self.trace_.attrs["sampling_time"]
+                engine = SampledProcess(self._mode, theta, self.theta_, *how, seconds)
             else:
+                self.theta_ = self._mode.theta[None]
+                engine = replace(self._mode, status=worst(notes), notes=tuple(notes))
                 said = f"{self.trace_.attrs['advice']}; until then predictions are those of the mode"
-                warnings.warn(said, SamplingWarning, stacklevel=3)
-        self.theta_ = thetas[0] if self.trace_ is None else thetas
-        self._predictor: Any = Predictor(*self._rows, self.covariance_, thetas)
-        if isinstance(self.fit_, InducingFit):
-            self._predictor = SparsePredictor(self.fit_)
-        self._every: Any = None
-        self.__dict__.pop("pareto_k_", None)  # of the draws there were before
-        m = self._rows[0].shape[1]
-        noise = np.mean([self.covariance_.noise(theta, m) for theta in thetas])
-        self.noise_std_ = float(np.sqrt(noise)) * self._units.target_scale
-        weights = self.covariance_.relevance(self._middle(), m)
+                warnings.warn(said, SamplingWarning, skip_file_prefixes=HERE)
+        self.fit_ = ProcessInDataUnits(engine, self._units, self.fingerprint_, self.target_fingerprint_)
+        self.covariance_ = self._mode.covariance
+        self.history_ = [dict(step) for step in self.fit_.history]
+        self.status_, self.notes_ = self.fit_.status, self.fit_.notes
+        self.noise_std_ = self.fit_.noise_std
+        weights = self.covariance_.relevance(engine.theta, self._rows[0].shape[1])
         with np.errstate(divide="ignore"):
             self.width_ = None if weights is None else np.sqrt(2.0 / weights) * self._units.input_scale
-        self.notes_ = tuple(notes)
-        self.status_ = worst(_chains.without_what_is_no_news(notes))
         self._warn()
 
-    def _middle(self) -> FloatArray:
-        """One state to stand for all: the mode, or the medians of the draws."""
-        draws = self._draws()
-        return self.fit_.theta if draws is None else np.median(draws, axis=0)
+    # ---- predicting
+
+    @override
+    def _components(self) -> int:
+        return self.fit_.n_states
+
+    @override
+    def _piece(self) -> int:
+        # the factors of a large problem are computed once per piece
+        return max(CHUNK, 4 * len(self._rows[1]))
+
+    @override
+    def _operations(self, variance: bool) -> float:
+        n = len(self._rows[1])
+        return float(n) * (n if variance else 1)
+
+    @override
+    def _mixture(self, X: FloatArray, noise: bool = True, variance: bool = True, tell: Any = None) -> Prediction:
+        with few_threads(len(self._rows[1]) ** 2):
+            found = self.fit_.predict(X, variance, tell)
+        return found if noise else found.function
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Each training row predicted from all others, in units of y.
+
+        Exact for the mode (its hyperparameters stay). "mc": the hyperparameters too are those without the row, by
+        importance weights, Pareto-smoothed; `trace_` gets the log likelihood of each row, from which `arviz.loo` finds
+        the same.
+        """
+        check_is_fitted(self)
+        engine, n = self.fit_.engine, len(self._rows[1])
+        states = engine.every.shape[0] if isinstance(engine, SampledProcess) else 1
+        with few_threads(n**2), progress(self.progressbar, states, float(states) * n**3, "leaving out") as tell:
+            found = self.fit_.leave_one_out(tell)
+        if isinstance(engine, SampledProcess) and states >= _left_out.FEW_DRAWS:
+            _left_out.tell_arviz(self.trace_, engine.log_likelihood() - self._units.log_scale)
+        return found
+
+    # ---- looking at it
+
+    @property
+    def log_evidence_(self) -> float:
+        """log p(y | mode), in nats."""
+        check_is_fitted(self)
+        return self.fit_.log_evidence
+
+    @property
+    def kind_(self) -> str:
+        """What `log_evidence_` is."""
+        check_is_fitted(self)
+        return self._mode.evidence.kind
 
     @property
     def model_evidence_(self) -> float:
         """log p(y), the hyperparameters integrated out by Laplace's approximation; computed when first asked for."""
         check_is_fitted(self)
-        found = self.fit_.model_evidence
-        assert found is not None  # the priors are always those of the covariance
-        return found.value - len(self._rows[1]) * self._units.log_scale
+        return self._mode.model_evidence.value + self.fit_.log_units
+
+    @property
+    def pareto_k_(self) -> FloatArray:
+        """Shapes of the tails of the rows' importance weights, (N,)."""
+        check_is_fitted(self)
+        if not isinstance(self.fit_.engine, SampledProcess):
+            raise AttributeError("pareto_k_ is of draws, and this fit has none")
+        return self.fit_.engine.pareto_k
 
     @property
     def relevance_(self) -> pd.DataFrame | None:
@@ -280,16 +370,11 @@ class GPRegressor(Sampled, ProcessPredictions):
         check_is_fitted(self)
         if self.width_ is None:
             return None
-        m, draws = self._rows[0].shape[1], self._draws()
-        if draws is None:
-            table = self.fit_.relevance.copy()
-        else:
-            table = of_draws(np.array([self.covariance_.relevance(theta, m) for theta in draws]))
-        return in_units(table, self._units.input_scale, getattr(self, "feature_names_in_", None))
+        return in_units(self.fit_.engine.relevance, self._units.input_scale, getattr(self, "feature_names_in_", None))
 
     def to_pymc(self) -> Any:
         """The model in standardised units as a `pymc.Model`, RV ``theta``, for samplers of your own."""
         from bayessel.models import gp
 
-        check_is_fitted(self, "covariance_")
-        return gp(*self._rows, self.covariance_)
+        check_is_fitted(self, "_mode")
+        return gp(*self._rows, self._mode.covariance)

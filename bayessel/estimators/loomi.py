@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -15,11 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_count, check_magnitude, one_of
 from bayessel.basis import LazyDesign
-from bayessel.errors import NumericalWarning
-from bayessel.estimators._arguments import WARN_ABOUT, Versioned, validated
+from bayessel.estimators._arguments import Versioned, validated
 from bayessel.estimators._rbf import MAX_OWN_CENTRES, Radial
+from bayessel.estimators.found_width import robust_spread
 from bayessel.fit import Status, fingerprint, worst
-from bayessel.linear.class_probability import ClassProbability
 from bayessel.linear.loomi import LOOMIFit, fit_loomi
 
 #: widths that 'auto' compares
@@ -44,11 +42,12 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
 
     Parameters
     ----------
-    width : float, (D,) array or 'auto'
-        r of exp(-d^2/r^2). 'auto' compares 20 widths between the distances of neighbours and four times the diameter
-        of the data: of those whose leave-one-out squared error is within a tenth of a standard error of the smallest,
-        the one of the largest mutual information is used. (Mutual information alone prefers narrow functions, by which
-        labels are counted right one at a time: on diabetes data a test error of 25.8 % instead of 23.8.)
+    width : None, float, (D,) array or 'auto'
+        r of exp(-d^2/r^2). None is 'auto' on inputs in units of their robust spreads; 'auto' compares 20 widths between
+        the distances of neighbours and four times the diameter of the data: of those whose leave-one-out squared error
+        is within a tenth of a standard error of the smallest, the one of the largest mutual information is used.
+        (Mutual information alone prefers narrow functions, by which labels are counted right one at a time: on diabetes
+        data a test error of 25.8 % instead of 23.8.)
     patience : int
         Stages without a rise of the mutual information after which the selection ends. 1 gives the smallest models,
         the paper's, but now and then ends before the boundary is found; 3 costs two or three functions more.
@@ -84,7 +83,8 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
     fits_ : list of LOOMIFit
         What the engine returned, one for two classes, else one per class.
     width_path_ : list of dict
-        With 'auto': width, mutual_information, loo_mse, n_basis of every width compared.
+        With None or 'auto': width (with None in units of the spread), mutual_information, loo_mse, n_basis of every
+        width compared.
     status_, history_, fingerprint_, version_
         How the fit ended, with advice; the stages (of the first model); names of data and version.
 
@@ -103,7 +103,7 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
 
     def __init__(
         self,
-        width: Any = 1.0,
+        width: Any = None,
         patience: int = 1,
         min_size: int = 1,
         max_size: int | None = None,
@@ -147,15 +147,18 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
             np.where(codes == k, 1.0, -1.0) for k in ([1] if len(self.classes_) == 2 else range(len(self.classes_)))
         ]
         self.width_path_: list[dict[str, Any]] = []
-        if isinstance(self.width, str):
-            one_of(self.width, "width", ("auto",))
-            fits, notes = self._choose_width(X, centers, targets, weights)
+        if self.width is None or isinstance(self.width, str):
+            spread = None
+            if self.width is None:
+                spread = robust_spread(X)
+            else:
+                one_of(self.width, "width", ("auto",))
+            fits, notes = self._choose_width(X, centers, targets, weights, spread)
         else:
             self._set_dictionary(self.width, centers)
             fits, notes = self._fit_all(X, targets, weights), ()
         self._store(X, codes, fits, notes)
-        if self.status_ in WARN_ABOUT:
-            warnings.warn(f"{self.status_.name}: {self.status_.value}", NumericalWarning, stacklevel=2)
+        self._warn()
         return self
 
     def _validate(self, X: Any, y: Any) -> tuple[FloatArray, npt.NDArray[Any]]:
@@ -189,14 +192,22 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
         ]
 
     def _choose_width(
-        self, X: FloatArray, centers: FloatArray, targets: list[FloatArray], weights: FloatArray | None
+        self,
+        X: FloatArray,
+        centers: FloatArray,
+        targets: list[FloatArray],
+        weights: FloatArray | None,
+        spread: FloatArray | None,
     ) -> tuple[list[LOOMIFit], tuple[Status, ...]]:
-        """Fit at every width of a grid; keep the best and set the dictionary to it. Ctrl-C ends the grid."""
+        """Fit at every width of a grid, in units of `spread`; keep the best and set the dictionary to it.
+
+        Ctrl-C ends the grid.
+        """
         found: list[tuple[float, list[LOOMIFit], FloatArray, float]] = []
         notes: tuple[Status, ...] = ()
         trouble: ValueError
-        for width in width_grid(X):
-            self._set_dictionary(float(width), centers)
+        for width in width_grid(X if spread is None else X / spread):
+            self._set_dictionary(float(width) if spread is None else width * spread, centers)
             try:
                 fits = self._fit_all(X, targets, weights)
             except KeyboardInterrupt:
@@ -226,7 +237,7 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
         best = min((squares for _, _, squares, _ in found), key=np.mean)
         limit = best.mean() + WITHIN * best.std() / np.sqrt(len(best))
         width, fits, _, _ = max((one for one in found if one[2].mean() <= limit), key=lambda one: one[3])
-        self._set_dictionary(width, centers)
+        self._set_dictionary(width if spread is None else width * spread, centers)
         return fits, notes
 
     def _store(
@@ -239,7 +250,7 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
         for row, fit in zip(coef, fits, strict=True):
             row[np.searchsorted(self.basis_, fit.basis)] = fit.coef
         self.coef_ = coef[0] if len(fits) == 1 else coef
-        self.calibration_ = [ClassProbability(fit.design, fit.loo_output, fit.target, fit.weights) for fit in fits]
+        self.calibration_ = [fit.calibration for fit in fits]
         self.mutual_information_ = float(sum(fit.mutual_information for fit in fits))
         if len(fits) == 1:
             self.loo_error_ = fits[0].loo_error

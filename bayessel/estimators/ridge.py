@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray, one_of
+from bayessel.criteria import OF_RIDGE
 from bayessel.estimators._rbf import RBFRegressor
 from bayessel.linear import RidgeFit, Spectrum, fit_ridge, log_evidence
-from bayessel.linear._criteria import CRITERIA
 
 
 class RidgeRBFRegressor(RBFRegressor):
@@ -20,8 +20,9 @@ class RidgeRBFRegressor(RBFRegressor):
 
     Parameters
     ----------
-    width : float or (D,) array
-        r of exp(-d^2/r^2).
+    width : None, float or (D,) array
+        r of exp(-d^2/r^2). None finds it: one width in units of each input's robust spread, at which rows held out of
+        refitted folds are predicted best.
     centers : None or (M, D) array
         Centres of the functions; None puts one at each training input.
     kind : str
@@ -42,7 +43,7 @@ class RidgeRBFRegressor(RBFRegressor):
     log_evidence_ : float
         Log evidence of the equivalent Gaussian prior, precision ``alpha_ = lam_ * beta_``, in nats; minus infinity when
         a local penalty is zero.
-    width_, alpha_, beta_, noise_std_, gamma_, basis_, coef_, n_basis_, status_, history_
+    width_, found_width_, alpha_, beta_, noise_std_, gamma_, basis_, coef_, n_basis_, status_, history_
         As in `EvidenceRegressor`; the noise level is the unbiased estimate S/(N - gamma).
 
     Examples
@@ -59,7 +60,7 @@ class RidgeRBFRegressor(RBFRegressor):
 
     def __init__(
         self,
-        width: Any = 1.0,
+        width: Any = None,
         centers: Any = None,
         kind: str = "gaussian",
         bias: bool = True,
@@ -75,9 +76,13 @@ class RidgeRBFRegressor(RBFRegressor):
 
     def _choose_width(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         one_of(self.penalty, "penalty", ("global", "local"))
-        one_of(self.criterion, "criterion", CRITERIA)
+        one_of(self.criterion, "criterion", OF_RIDGE)
         if isinstance(self.width, str):
-            raise TypeError(f"width must be a positive number or one per input, got {self.width!r}")
+            raise TypeError(f"width must be None, a positive number or one per input, got {self.width!r}")
+        if self.width is None:
+            return self._find_width(
+                X, y, lambda Phi, t: fit_ridge(Phi, t, criterion=self.criterion, centre=bool(self.bias))
+            )
         return self.width
 
     def _needs_rows(self) -> bool:

@@ -14,6 +14,7 @@ from bayessel.estimators._some_functions import SomeFunctionsRegressor, design_o
 from bayessel.fit import Status
 from bayessel.linear import fit_evidence, fit_rvm
 from bayessel.linear.healing import Healing, KernelFeatures
+from bayessel.linear.rvm import SparseFit
 from bayessel.linear.rvm_width import STORED, fit_rvm_width
 
 AUGMENTS = ("function", "process")
@@ -32,8 +33,10 @@ class RVMRegressor(SomeFunctionsRegressor):
 
     Parameters
     ----------
-    width : float, (D,) array, 'fit' or 'ard'
-        r of exp(-d^2/r^2); 'fit' chooses one width under the evidence, 'ard' one per input.
+    width : None, float, (D,) array, 'fit' or 'ard'
+        r of exp(-d^2/r^2). None finds it: one width in units of each input's robust spread, at which all functions
+        together predict rows held out of refitted folds best. 'fit' chooses one width under the evidence, 'ard' one
+        per input.
     centers : None or (M, D) array
         Centres of the functions; None puts one at each training input.
     kind : str
@@ -56,7 +59,9 @@ class RVMRegressor(SomeFunctionsRegressor):
     Attributes
     ----------
     width_ : float or (D,) array
-        Width in use.
+        Width in use, in the units of X; one per input where it was found.
+    found_width_ : FoundWidth or None
+        With None: the widths compared, and the nats per held-out row that the fit is worth over a constant.
     log_evidence_, model_evidence_ : float
         log p(y | alpha_, beta_) in nats and in the units of y; the same with the precisions integrated out.
     basis_, coef_, alpha_, n_basis_
@@ -67,7 +72,7 @@ class RVMRegressor(SomeFunctionsRegressor):
         How the fit ended, with advice.
     history_ : list of dict
         The steps of the winning start.
-    fit_ : SparseFit
+    fit_ : RVMFit
         Everything the engine returned; `fit_.leave_one_out()` and `fit_.covariance` among it.
     optima_ : tuple
         With 'fit' or 'ard': the widths that competed.
@@ -91,7 +96,7 @@ class RVMRegressor(SomeFunctionsRegressor):
 
     def __init__(
         self,
-        width: Any = 1.0,
+        width: Any = None,
         centers: Any = None,
         kind: str = "gaussian",
         bias: bool = True,
@@ -117,6 +122,7 @@ class RVMRegressor(SomeFunctionsRegressor):
         self._check_precision()
         self.optima_: tuple[Any, ...] = ()
         notes: tuple[Status, ...] = ()
+        self.found_width_ = None
         if isinstance(self.width, str):
             one_of(self.width, "width", ("fit", "ard"))
             found = fit_rvm_width(
@@ -125,13 +131,24 @@ class RVMRegressor(SomeFunctionsRegressor):
             self.optima_, notes, fit = found.optima, found.notes, found.fit
             self._set_dictionary(float(found.widths[0]) if self.width == "fit" else found.widths, centers)
         else:
-            self._set_dictionary(self.width, centers)
+            chosen = self.width
+            if chosen is None:
+                chosen = self._find_width(
+                    X, y, lambda Phi, t: fit_evidence(Phi, t, centre=bool(self.bias)), judge=self._fit_fold
+                )
+                notes = self._notes_of_width()
+            self._set_dictionary(chosen, centers)
             fit = fit_rvm(design_of(self.dictionary_, X, STORED), y, init=self.init)
         self._remember(fit, X, y, notes)
         kind = self._augment(self.augment)
         self._healing = None if kind is None else (kind, self._healed(kind))
         self._warn()
         return self
+
+    def _fit_fold(self, Phi: FloatArray, t: FloatArray) -> Any:
+        """A fit to some of the rows, from one start."""
+        offered = np.hstack([Phi, np.ones((len(Phi), 1))]) if self.bias else Phi
+        return _WithConstant(fit_rvm(offered, t, init="full" if self.init == "auto" else self.init), bool(self.bias))
 
     # ---- predicting
 
@@ -143,12 +160,11 @@ class RVMRegressor(SomeFunctionsRegressor):
         """
         check_is_fitted(self)
         X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
-        design = self._in_use(X)
         kind = self._augment(self.augment if augment is None else augment)
         if kind is None:
-            return self.fit_.predict(design, return_std) if self.n_basis_ else self._nothing(len(X), return_std)
+            return self._predicted(X, return_std)
         ready = self._healing if self._healing is not None and self._healing[0] == kind else (kind, self._healed(kind))
-        mean, variance = ready[1].predict(X, design)
+        mean, variance = ready[1].predict(X, self._in_use(X))
         return (mean, np.sqrt(variance + 1.0 / self.beta_)) if return_std else mean
 
     def to_pymc(self, columns: str = "used", prior: str = "gamma", collapsed: bool = False) -> Any:
@@ -171,10 +187,6 @@ class RVMRegressor(SomeFunctionsRegressor):
         if columns == "all":
             return rvm(self.dictionary_.design(self._inputs), self.fit_.target, prior, collapsed, names=names)
         return rvm(self.fit_.design, self.fit_.target, prior, collapsed, names=[names[i] for i in self.basis_])
-
-    def _nothing(self, n: int, return_std: bool) -> Any:
-        """Prediction of a fit that kept no function."""
-        return (np.zeros(n), np.full(n, self.noise_std_)) if return_std else np.zeros(n)
 
     # ---- healing
 
@@ -238,3 +250,14 @@ class RVMRegressor(SomeFunctionsRegressor):
         else:
             variance = float(t.var())
         return 1.0 / variance if variance > 0.0 else np.inf
+
+
+class _WithConstant:
+    """A sparse fit whose constant is a column of its design, asked at rows of the kernels alone."""
+
+    def __init__(self, fit: SparseFit, bias: bool) -> None:
+        self.fit, self.bias = fit, bias
+
+    def predict(self, Phi: FloatArray, return_std: bool) -> Any:
+        """Mean and standard deviation of new observations."""
+        return self.fit.predict(np.hstack([Phi, np.ones((len(Phi), 1))]) if self.bias else Phi, return_std)

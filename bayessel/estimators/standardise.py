@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel.fit import LeaveOneOut
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,11 @@ class Standardisation:
     def targets(self, y: FloatArray) -> FloatArray:
         """Targets in the units of the model."""
         return (y - self.target_shift) / self.target_scale
+
+    def left_out(self, found: LeaveOneOut) -> LeaveOneOut:
+        """Predictions of the rows left out, from the units of the model in those of the user."""
+        scale = self.target_scale
+        return LeaveOneOut(scale * found.errors, scale**2 * found.variances, found.log_densities - self.log_scale)
 
     @property
     def log_scale(self) -> float:

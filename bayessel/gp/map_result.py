@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import compress
@@ -140,16 +141,14 @@ class GPFit(Fit):
         return std
 
     @property
-    def model_evidence(self) -> Evidence | None:
-        """log p(t), the fitted parameters integrated out by Laplace's approximation; None without a prior.
+    def model_evidence(self) -> Evidence:
+        """log p(t), the fitted parameters integrated out by Laplace's approximation.
 
-        Conditional on the parameters that were given. NaN where the fit is not at a peak. Of a bound the kind is
-        "laplace-bound".
+        Conditional on the parameters that were given. NaN without a prior, or where the fit is not at a peak. Of a
+        bound the kind is "laplace-bound".
         """
-        if self.prior is None:
-            return None
         kind = "laplace-bound" if self.evidence.kind == "bound" else "laplace"
-        value = self.log_posterior + log_volume(self._hessian_free)
+        value = np.nan if self.prior is None else self.log_posterior + log_volume(self._hessian_free)
         return Evidence(value, kind, integrated=tuple(compress(self.names, self.free)))
 
     @property
@@ -179,16 +178,45 @@ class GPFit(Fit):
         columns = {"weight": weights, "length": length, "lower": low, "upper": high, "std": std}
         return pd.DataFrame(columns, index=pd.RangeIndex(m, name="input"))
 
+    @property
+    def n_states(self) -> int:
+        """States of the hyperparameters that predict: one."""
+        return 1
+
     @cached_property
     def _predictor(self) -> Predictor:
         return Predictor(self.X, self.t, self.covariance, self.theta)
 
     @override
-    def predict(self, rows: Any) -> Prediction:
-        """Normal distributions of new observations at new inputs (N, m)."""
-        return self._predictor(rows)
+    def predict(
+        self, rows: Any, variance: bool = True, progress: Callable[[int, int], None] | None = None
+    ) -> Prediction:
+        """Normal distributions of new observations at new inputs (N, m); the options are those of `Predictor`."""
+        return self._predictor(rows, variance, progress)
+
+    @cached_property
+    def _left_out(self) -> LeaveOneOut:
+        return LeaveOneOut.normal(*leave_one_out(self._predictor.factor(0)))
 
     @override
-    def leave_one_out(self) -> LeaveOneOut:
+    def leave_one_out(self, progress: Callable[[int, int], None] | None = None) -> LeaveOneOut:
         """Each row predicted from all others; exact, without refitting: the hyperparameters stay those of all rows."""
-        return LeaveOneOut.normal(*leave_one_out(self._predictor.factor(0)))
+        return self._left_out
+
+    @property
+    def _off(self) -> tuple[FloatArray, FloatArray]:
+        """The residuals Pt and the diagonal of P = r²Q⁻¹, by which the fitted mean is (I − P)t."""
+        # the diagonal of Q⁻¹ is one over the variances, and Q⁻¹t the errors over them
+        share = self.noise_std**2 / self._left_out.variances
+        return share * self._left_out.errors, share
+
+    @property
+    def gamma(self) -> float:
+        r"""Well-determined parameters :math:`n - \operatorname{tr} P`; the fitted mean is :math:`(I - P)t`."""
+        return self.n_rows - float(self._off[1].sum())
+
+    @property
+    def sum_squares(self) -> float:
+        """Squared residuals of the fitted mean."""
+        residuals = self._off[0]
+        return float(residuals @ residuals)

@@ -8,7 +8,7 @@ from bayessel.linear.posterior import Posterior, log_evidence, posterior
 from bayessel.linear.projection import Projection, project
 from bayessel.linear.refinement import loo_residuals
 from bayessel.linear.ridge import RidgeFit, criteria, fit_ridge, reestimate_lambda
-from bayessel.linear.rvm import SparseFit, fit_rvm
+from bayessel.linear.rvm import RVMFit, fit_rvm
 from bayessel.linear.selection import SearchFit, search
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.streaming import fit_evidence_stream
@@ -22,10 +22,10 @@ __all__ = [
     "Maximum",
     "Posterior",
     "Projection",
+    "RVMFit",
     "RidgeFit",
     "RidgeState",
     "SearchFit",
-    "SparseFit",
     "Spectrum",
     "WidthFit",
     "WidthOptimum",

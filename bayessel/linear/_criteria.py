@@ -10,21 +10,19 @@ from __future__ import annotations
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel._formulas import from_sums as from_sums
+from bayessel.criteria import LOO, from_sums
 from bayessel.linear.spectrum import Spectrum
-
-CRITERIA = ("loo", "gcv", "uev", "fpe", "bic")
 
 
 def curve(spectrum: Spectrum, name: str, lam: FloatArray) -> FloatArray:
     """Evaluate a criterion at each of many ridges."""
     lam = np.atleast_1d(np.asarray(lam, dtype=np.float64))
     out = np.empty(len(lam))
-    width = max(len(spectrum.s), spectrum.n_rows if name == "loo" else 1, 1)
+    width = max(len(spectrum.s), spectrum.n_rows if name == LOO.name else 1, 1)
     step = max(1, 4_000_000 // width)  # bounds the working arrays to 32 MB each
     for start in range(0, len(lam), step):
         part = lam[start : start + step]
-        if name == "loo":
+        if name == LOO.name:
             complement = spectrum.leverage_complement(part)
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = spectrum.residuals(part) / complement

@@ -26,13 +26,12 @@ from bayessel.basis import KINDS, RBFDictionary, radial, radial_slope, scaled_di
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import LinearFit, fit_evidence
+from bayessel.policy import RIVAL_NATS
 from bayessel.prediction import Prediction
 
 _EPS = float(np.finfo(float).eps)
 #: widths are searched between these multiples of each input's spread
 WIDTH_RANGE = (1e-2, 1e3)
-#: optima whose evidence differs by more than this many nats are not rivals
-RIVAL = 10.0
 
 
 @dataclass(frozen=True)
@@ -332,7 +331,7 @@ class _Problem:
             near = [
                 np.abs(key - np.minimum(o[1:], np.log(30.0))).max() < 0.2 and abs(value - v) < 1e-2 for v, o in distinct
             ]
-            if not any(near) and (not distinct or distinct[0][0] - value <= RIVAL):
+            if not any(near) and (not distinct or distinct[0][0] - value <= RIVAL_NATS):
                 distinct.append((value, theta))
         found: list[tuple[WidthOptimum, LinearFit]] = []
         for _, theta in distinct:

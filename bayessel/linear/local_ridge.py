@@ -19,6 +19,7 @@ from bayessel._numerics import few_threads
 from bayessel.fit import Status
 from bayessel.linear import ridge
 from bayessel.linear.posterior import weigh
+from bayessel.policy import RIVAL_SHARE
 
 #: ratio of the diagonal of R below which every visit takes a QR of its own ...
 FRAGILE = 1e-6
@@ -168,7 +169,9 @@ def fit_local(
         with few_threads(Phi.size):
             return _descend(Phi, t, penalty, centre, max_sweeps, tol)
     # of minima that GCV can hardly tell apart the smoothest is the safer start: rough fits have nothing left to prune
-    smoothest = sorted((pair for pair in overall.optima if pair.value <= 1.05 * overall.value), reverse=True)
+    smoothest = sorted(
+        (pair for pair in overall.optima if pair.value <= (1.0 + RIVAL_SHARE) * overall.value), reverse=True
+    )
     others = sorted((pair for pair in overall.optima if pair not in smoothest), reverse=True)
     fits: list[ridge.RidgeFit] = []
     for lam, _ in [*smoothest[:1], *others, *smoothest[1:]]:

@@ -16,7 +16,9 @@ orthogonal least squares for several targets at once. It never looks at the nois
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,10 +26,11 @@ import scipy.linalg as sl
 
 from bayessel._check import FloatArray, as_count, as_flag, as_matrix, as_positive, as_target, check_magnitude
 from bayessel._numerics import few_threads
-from bayessel.fit import Status
-from bayessel.linear._columns_fit import in_use
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint
+from bayessel.linear._columns_fit import ColumnChoice, in_use
 from bayessel.linear.rvm.columns import BLOCK, Columns, as_columns
 from bayessel.linear.rvm.state import IntArray
+from bayessel.prediction import Prediction
 
 _EPS = float(np.finfo(float).eps)
 #: entries of a dictionary from which a pass over it may use several BLAS threads
@@ -38,8 +41,8 @@ SPANNED = 1e-20
 WORN = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
-class Projection:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Projection(Fit):
     r"""A large model's predictions by a few functions.
 
     Attributes
@@ -54,11 +57,20 @@ class Projection:
         :math:`\sigma_\perp`: the noise, and what the functions do not follow of the full model.
     divergence : (k + 1,) array
         Smallest divergence in nats of N rows at 0 … k functions.
-    status : Status
+    status, notes : Status, tuple of Status
         COLLINEAR_SKIPPED where no candidate was left outside the span before the end was reached, CANDIDATES_USED_UP
         where all of them do not come within `tol`, INTERRUPTED with the functions that had come before Ctrl-C.
+    evidence : None
+        A projection sees no observations.
+    optima : tuple of ColumnChoice
+        The functions that are returned, and their divergence.
+    history : tuple of dict
+        Size, column that came, divergence and noise at 0 … k functions.
+    target_fingerprint : str
+        Name of the full model's mean, which is the target of a projection.
     """
 
+    evidence: Evidence | None = None
     order: IntArray
     coef: FloatArray
     coef_cov: FloatArray = field(repr=False)
@@ -66,10 +78,18 @@ class Projection:
     noise_std: float
     divergence: FloatArray
     status: Status
+    notes: tuple[Status, ...]
     n_rows: int
     n_candidates: int
+    seconds: float
+    fingerprint: str = field(repr=False)
+    target_fingerprint: str = field(repr=False)
+    optima: tuple[ColumnChoice, ...] = field(repr=False)
+    history: tuple[Mapping[str, Any], ...] = field(repr=False)
     centre: bool = field(repr=False)
     sigma: float = field(repr=False)
+    targets: FloatArray = field(repr=False)
+    directions: FloatArray = field(repr=False)
     triangle: FloatArray = field(repr=False)
     coordinates: FloatArray = field(repr=False)
 
@@ -81,7 +101,7 @@ class Projection:
     @property
     def noise_path(self) -> FloatArray:
         r""":math:`\sigma_\perp` at 0 … k functions."""
-        return np.asarray(self.sigma * np.exp(self.divergence / self.n_rows))
+        return _noise(self.divergence, self.n_rows, self.sigma)
 
     def at(self, size: int) -> Projection:
         """Return the projection on the first `size` functions."""
@@ -89,32 +109,45 @@ class Projection:
         if size > self.n_basis:
             raise ValueError(f"size must be at most {self.n_basis}, the functions that were chosen; got {size}")
         k = size + self.centre
-        return _projection(
-            self.order[:size],
-            self.triangle[:k, :k],
-            self.coordinates[:k],
-            self.divergence[: size + 1],
-            Status.CONVERGED,
-            (self.n_rows, self.n_candidates),
-            self.centre,
-            self.sigma,
+        return replace(
+            self,
+            status=Status.CONVERGED,
+            notes=(),
+            **_solved(
+                self.order[:size],
+                self.divergence[: size + 1],
+                self.directions[:, :k],
+                self.triangle[:k, :k],
+                self.coordinates[:k],
+                self.centre,
+                self.sigma,
+            ),
         )
 
-    def predict(self, Phi: Any, return_std: bool = False) -> Any:
-        """Mean at new rows of the dictionary, and the standard deviation of a new observation (noise included).
+    def predict(self, rows: Any) -> Prediction:
+        """Predictive distributions at new rows of the dictionary: all its columns, or those of `order`, in that order.
 
-        `Phi` holds all columns of the dictionary, or those of `order` alone, in that order. Where all columns are in
-        use, rows are those of the dictionary.
+        Where all columns are in use, rows are those of the dictionary.
         """
-        rows = in_use(Phi, self.order, self.n_candidates)
-        mean = rows @ self.coef + self.intercept
-        if not return_std:
-            return mean
+        inside = in_use(rows, self.order, self.n_candidates)
+        mean = inside @ self.coef + self.intercept
         if self.centre:
-            rows = np.hstack([np.ones((len(rows), 1)), rows])
+            inside = np.hstack([np.ones((len(inside), 1)), inside])
         root = sl.solve_triangular(self.triangle, self.coordinates[:, 1:]) if self.triangle.size else np.zeros((0, 1))
-        variance = ((rows @ root) ** 2).sum(axis=1) if root.size else np.zeros(len(rows))
-        return mean, np.sqrt(variance + self.noise_std**2)
+        variance = ((inside @ root) ** 2).sum(axis=1) if root.size else np.zeros(len(inside))
+        return Prediction.normal(mean, variance + self.noise_std**2, variance)
+
+    def leave_one_out(self) -> LeaveOneOut:
+        r"""The full model's mean at each row predicted by the projection on these functions from all other rows.
+
+        With h the leverages, :math:`[\mu, A]_i - ((1-P)[\mu, A])_i/(1-h_i)` are the mean and the root of the variance.
+        """
+        outside = self.targets - self.directions @ self.coordinates
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rest = 1.0 - np.einsum("ij,ij->i", self.directions, self.directions)
+            change = np.where(rest[:, None] > 0.0, outside / rest[:, None], np.inf)
+            variances = ((self.targets[:, 1:] - change[:, 1:]) ** 2).sum(axis=1) + self.noise_std**2
+        return LeaveOneOut.normal(change[:, 0], variances)
 
 
 def project(
@@ -157,6 +190,7 @@ def project(
     >>> small.order.tolist(), bool(small.noise_std > full.beta**-0.5)
     ([3, 20], True)
     """
+    start = time.perf_counter()
     columns = as_columns(F, "F")
     n, p = columns.shape
     mu = as_target(mean, n, "mean")
@@ -169,7 +203,7 @@ def project(
     tol = 0.0 if number and tol == 0 else as_positive(tol, "tol")
     targets = mu[:, None] if cov is None else np.hstack([mu[:, None], _root(cov, n)])
     with few_threads(n * p if n * p > SEVERAL_THREADS else 0):
-        chosen, R, Z, left, whole = _forward(columns, targets, sigma, largest, tol if size is None else -1.0, centre)
+        chosen, Q, R, Z, left, whole = _forward(columns, targets, sigma, largest, tol if size is None else -1.0, centre)
     divergence = np.array([_divergence(rest, n, sigma) for rest in left])
     wanted = largest if size is None else min(size, p)
     status = Status.CONVERGED
@@ -179,7 +213,19 @@ def project(
         status = Status.COLLINEAR_SKIPPED
     elif size is None and divergence[-1] > tol:
         status = Status.CANDIDATES_USED_UP
-    return _projection(np.array(chosen, dtype=np.intp), R, Z, divergence, status, (n, p), centre, sigma)
+    return Projection(
+        **_solved(np.array(chosen, dtype=np.intp), divergence, Q, R, Z, centre, sigma),
+        status=status,
+        notes=() if status is Status.CONVERGED else (status,),
+        n_rows=n,
+        n_candidates=p,
+        seconds=time.perf_counter() - start,
+        fingerprint=columns.fingerprint(targets),
+        target_fingerprint=fingerprint(mu),
+        centre=centre,
+        sigma=sigma,
+        targets=targets,
+    )
 
 
 def _divergence(left: float, n: int, sigma: float) -> float:
@@ -205,8 +251,8 @@ def _root(cov: Any, n: int) -> FloatArray:
 
 def _forward(
     columns: Columns, targets: FloatArray, sigma: float, largest: int, tol: float, centre: bool
-) -> tuple[list[int], FloatArray, FloatArray, list[float], bool]:
-    """Orthogonal forward selection for several targets: (columns, R, Q^T targets, sums of squares left, not cut)."""
+) -> tuple[list[int], FloatArray, FloatArray, FloatArray, list[float], bool]:
+    """Orthogonal forward selection for several targets: (columns, Q, R, Q^T targets, sums of squares left, not cut)."""
     n = len(targets)
     T = targets.copy()  # the targets outside the span
     most = largest + centre
@@ -259,33 +305,33 @@ def _forward(
         del chosen[len(left) - 1 :]  # the function that was entering
     k = len(chosen) + centre
     lengths = np.append(np.ones(int(centre)), columns.lengths[chosen])
-    return chosen, R[:k, :k] * lengths, Z[:k], left, whole
+    return chosen, Q[:, :k], R[:k, :k] * lengths, Z[:k], left, whole
 
 
-def _projection(
-    order: IntArray,
-    R: FloatArray,
-    Z: FloatArray,
-    divergence: FloatArray,
-    status: Status,
-    shape: tuple[int, int],
-    centre: bool,
-    sigma: float,
-) -> Projection:
+def _noise(divergence: FloatArray, n: int, sigma: float) -> FloatArray:
+    """Noise of a projection from its divergence."""
+    return np.asarray(sigma * np.exp(divergence / n))
+
+
+def _solved(
+    order: IntArray, divergence: FloatArray, Q: FloatArray, R: FloatArray, Z: FloatArray, centre: bool, sigma: float
+) -> dict[str, Any]:
+    """Fields of a `Projection` that follow from the columns and their orthogonal form."""
     W = sl.solve_triangular(R, Z) if len(R) else np.zeros((0, Z.shape[1]))
-    body = W[int(centre) :]
-    return Projection(
-        order=order,
-        coef=body[:, 0].copy(),
-        coef_cov=body[:, 1:] @ body[:, 1:].T,
-        intercept=float(W[0, 0]) if centre else 0.0,
-        noise_std=float(sigma * np.exp(divergence[-1] / shape[0])),
-        divergence=divergence,
-        status=status,
-        n_rows=shape[0],
-        n_candidates=shape[1],
-        centre=centre,
-        sigma=sigma,
-        triangle=R,
-        coordinates=Z,
-    )
+    body, noise = W[int(centre) :], _noise(divergence, len(Q), sigma)
+    steps = zip([-1, *order.tolist()], divergence.tolist(), noise.tolist(), strict=True)
+    return {
+        "order": order,
+        "coef": body[:, 0].copy(),
+        "coef_cov": body[:, 1:] @ body[:, 1:].T,
+        "intercept": float(W[0, 0]) if centre else 0.0,
+        "noise_std": float(noise[-1]),
+        "divergence": divergence,
+        "optima": (ColumnChoice(float(divergence[-1]), tuple(order.tolist())),),
+        "history": tuple(
+            {"size": k, "column": j, "divergence": nats, "noise_std": std} for k, (j, nats, std) in enumerate(steps)
+        ),
+        "directions": Q,
+        "triangle": R,
+        "coordinates": Z,
+    }

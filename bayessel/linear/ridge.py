@@ -10,17 +10,16 @@ import numpy as np
 
 from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_positive_vector, as_target, one_of
 from bayessel._numerics import local_minima
+from bayessel.criteria import CRITERIA, LOO, OF_RIDGE, OF_SUMS, from_sums
 from bayessel.fit import Evidence, Status, worst
-from bayessel.linear._criteria import CRITERIA, curve, from_sums
+from bayessel.linear._criteria import curve
 from bayessel.linear.design_fit import DesignFit
 from bayessel.linear.posterior import Posterior, check_ratio, weigh
 from bayessel.linear.refinement import Sums, sums
 from bayessel.linear.spectrum import Spectrum, as_spectrum
+from bayessel.policy import RIVAL_SHARE
 
 _EPS = float(np.finfo(float).eps)
-#: A minimum is preferred only if tr P is at least this share of the rows. Where the fit passes through all of them,
-#: every criterion is a ratio of two vanishing numbers; UEV, FPE and BIC, expansions for gamma << N, fall long before.
-NOISE_SHARE = {"loo": 0.1, "gcv": 0.1, "uev": 0.25, "fpe": 0.25, "bic": 0.25}
 
 
 class PenaltyOptimum(NamedTuple):
@@ -86,7 +85,7 @@ class RidgeFit(DesignFit):
     @property
     def leaves_noise(self) -> bool:
         """Whether the minimum leaves the noise as many rows as its criterion needs to mean something."""
-        return self.n_rows - self.gamma >= NOISE_SHARE[self.criterion] * self.n_rows
+        return CRITERIA[self.criterion].heard(self.n_rows, self.gamma)
 
     @property
     def n_basis(self) -> int:
@@ -135,10 +134,8 @@ def evaluate(spectrum: Spectrum, lam: float) -> dict[str, float]:
 
 def evaluate_sums(spectrum: Spectrum, at: Sums) -> dict[str, float]:
     """Every criterion from the sums at one penalty; LOO only where they have the rows."""
-    out = {} if at.diag_p is None else {"loo": float(np.mean(at.loo_residuals**2))}
-    out |= {
-        name: float(from_sums(name, spectrum.n_rows, at.sum_squares, at.trace_p)) for name in CRITERIA if name != "loo"
-    }
+    out = {} if at.diag_p is None else {LOO.name: float(np.mean(at.loo_residuals**2))}
+    out |= {name: float(from_sums(name, spectrum.n_rows, at.sum_squares, at.trace_p)) for name in OF_SUMS}
     return out | {"gamma": at.gamma + spectrum.n_flat}
 
 
@@ -191,7 +188,7 @@ def fit_ridge(
     >>> fit.value == fit.criteria["gcv"] == min(value for _, value in fit.optima)
     True
     """
-    one_of(criterion, "criterion", CRITERIA)
+    one_of(criterion, "criterion", OF_RIDGE)
     one_of(penalty, "penalty", ("global", "local"))
     as_count(max_sweeps, "max_sweeps")
     as_positive(tol, "tol")
@@ -219,15 +216,18 @@ def fit_ridge(
     notes: list[Status] = []
     if not found:  # every value is infinite: as many unpenalised directions as rows
         found, notes = [(hi, np.inf)], [Status.TOO_FEW_ROWS]
-    needed = NOISE_SHARE[criterion] * spectrum.n_rows
+    needed = CRITERIA[criterion].noise_share * spectrum.n_rows
+    if all(float(spectrum.trace_p(np.exp(u))) < needed for u, _ in found):
+        # the criterion falls all the way to interpolation, where it is a ratio of roundings: the constant is left
+        found.append((hi, float(curve(spectrum, criterion, np.exp(hi))[0])))
     found.sort(key=lambda pair: (float(spectrum.trace_p(np.exp(pair[0]))) < needed, pair[1]))
     optima = tuple(PenaltyOptimum(float(np.exp(u)), float(value)) for u, value in found)
-    if len(optima) > 1 and optima[0].value <= optima[1].value < 1.05 * optima[0].value:
+    if len(optima) > 1 and optima[0].value <= optima[1].value < (1.0 + RIVAL_SHARE) * optima[0].value:
         notes.append(Status.MULTIPLE_OPTIMA)
     if any(value < found[0][1] for _, value in found[1:]):
         notes.append(Status.INTERPOLATION)
     if found[0][0] >= hi - 0.1:
-        notes.append(Status.PURE_NOISE)
+        notes += [Status.PURE_NOISE] if Status.INTERPOLATION not in notes else []
     elif found[0][0] <= lo + 0.1:
         notes.append(Status.AT_BOUND)
     fit = assemble(spectrum, optima[0].lam, optima[0].lam, criterion, optima, notes, ())
@@ -311,7 +311,7 @@ def reestimate_lambda(
     -------
     lam, status, history
     """
-    one_of(criterion, "criterion", ("gcv", "uev", "fpe", "bic"))
+    one_of(criterion, "criterion", OF_SUMS)
     lam = as_positive(start, "start")
     spectrum = as_spectrum(Phi, t, centre, "reestimate_lambda")
     n, s2 = spectrum.n_rows, spectrum.s**2

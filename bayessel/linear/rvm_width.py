@@ -27,11 +27,10 @@ from bayessel._check import FloatArray, as_count, as_flag, as_matrix, as_target,
 from bayessel._numerics import few_threads
 from bayessel.basis import KINDS, LazyDesign, RBFDictionary, radial, radial_slope, scaled_distances
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
-from bayessel.linear.rvm import SparseFit, fit_rvm
+from bayessel.linear.rvm import RVMFit, fit_rvm
+from bayessel.policy import NOISE_SHARE_OF_EVIDENCES, RIVAL_NATS, leaves_noise
 from bayessel.prediction import Prediction
 
-#: optima whose evidence differs by more than this many nats are not rivals
-RIVAL = 10.0
 #: widths that differ by less than this factor are one optimum
 SAME = 1.3
 #: widths of an input are searched up to this multiple of its range; there it has dropped out
@@ -41,8 +40,6 @@ STORED = 30_000_000
 #: rounds of moving widths and renewing columns
 _ROUNDS = 30
 _GAIN = 1e-5
-#: share of the rows that must be left to the noise
-NOISE_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ class RVMWidthFit(Fit):
     ----------
     widths : (1,) or (D,) array
         r of all inputs, or of each; far larger than the range of an input means that it is irrelevant.
-    fit : SparseFit
+    fit : RVMFit
         The fit at these widths.
     dictionary : RBFDictionary
         The functions at these widths.
@@ -75,7 +72,7 @@ class RVMWidthFit(Fit):
     """
 
     widths: FloatArray
-    fit: SparseFit = field(repr=False)
+    fit: RVMFit = field(repr=False)
     dictionary: RBFDictionary = field(repr=False)
     optima: tuple[RVMOptimum, ...]
     history: tuple[dict[str, float], ...] = field(repr=False)
@@ -89,13 +86,11 @@ class RVMWidthFit(Fit):
 
     def predict(self, rows: Any) -> Prediction:
         """Predictive distributions at new inputs (N, D), widths taken as known."""
-        design = self.dictionary.design(rows)
-        mean, std = self.fit.predict(design, return_std=True)
-        return Prediction.normal(mean, std**2, std**2 - 1.0 / self.fit.beta)
+        return self.fit.predict(self.dictionary.design(rows))
 
     def leave_one_out(self) -> LeaveOneOut:
         """Each row predicted from all others at these widths, columns and precisions."""
-        return self.fit.posterior.leave_one_out()
+        return self.fit.leave_one_out()
 
 
 def width_gradient(
@@ -229,7 +224,7 @@ def _search(problem: _Problem, n_scan: int, n_starts: int) -> RVMWidthFit:
     rivals = found[:1]
     for one in found[1:]:
         apart = all(np.abs(problem.seen(one.u) - problem.seen(o.u)).max() > np.log(SAME) for o in rivals)
-        if ends and apart and one.sound == found[0].sound and found[0].value - one.value <= RIVAL:
+        if ends and apart and one.sound == found[0].sound and found[0].value - one.value <= RIVAL_NATS:
             rivals.append(one)
     if len(rivals) > 1:
         notes.append(Status.MULTIPLE_OPTIMA)
@@ -258,10 +253,10 @@ def _search(problem: _Problem, n_scan: int, n_starts: int) -> RVMWidthFit:
 class _End:
     """A place in the search and the fit there."""
 
-    def __init__(self, u: FloatArray, fit: SparseFit) -> None:
+    def __init__(self, u: FloatArray, fit: RVMFit) -> None:
         self.u, self.fit, self.value = u, fit, fit.log_evidence
         # a function for almost every row explains anything, and its evidence is that of the rows one by one
-        self.sound = fit.n_rows - fit.gamma >= NOISE_SHARE * fit.n_rows
+        self.sound = leaves_noise(fit.n_rows, fit.gamma, NOISE_SHARE_OF_EVIDENCES)
 
     def rank(self) -> tuple[bool, float]:
         """Interpolation comes last, whatever its evidence."""
@@ -272,7 +267,7 @@ def _peaks(scan: list[_End]) -> list[_End]:
     """Local maxima of the scan first, then the rest, each group by height: a narrow peak may hide beside a point."""
     v = np.array([-np.inf, *(one.value if one.sound else -np.inf for one in scan), -np.inf])
     peak = [v[i + 1] >= v[i] and v[i + 1] >= v[i + 2] for i in range(len(scan))]
-    near = v.max() - 5.0 * RIVAL
+    near = v.max() - 5.0 * RIVAL_NATS
     order = sorted(range(len(scan)), key=lambda i: (not (peak[i] and v[i + 1] >= near), -v[i + 1], -scan[i].value))
     return [scan[i] for i in order]
 
@@ -360,7 +355,7 @@ class _Problem:
                 break
         return _End(u, fit)
 
-    def _ascend(self, u: FloatArray, fit: SparseFit) -> tuple[FloatArray | None, FloatArray, float]:
+    def _ascend(self, u: FloatArray, fit: RVMFit) -> tuple[FloatArray | None, FloatArray, float]:
         """Quasi-Newton ascent with the columns of `fit` held; None when there is no kernel to widen."""
         kernels = fit.basis[fit.basis < len(self.centers)]
         if not len(kernels):

@@ -30,6 +30,7 @@ from bayessel.mlp.hessian import NetworkProblem, NewtonEnd, bends, newton, peak
 from bayessel.mlp.network import Architecture, default_hidden
 from bayessel.mlp.networks import Networks, slopes
 from bayessel.mlp.targets import as_data
+from bayessel.policy import NOISE_ROWS_OF_NETWORKS, NOISE_SHARE_OF_EVIDENCES
 
 #: the Hessian has this many rows at most when hidden units are chosen, and at all
 USUAL_WEIGHTS, MOST_WEIGHTS = 1000, 4000
@@ -42,8 +43,6 @@ FIRST_ROUNDS, STEPS, ROUGH = 100, 5, 1e-3
 LAST_ROUNDS, LAST_STEPS, SURE = 30, 60, 1e-5
 #: a search ends when so many rounds in a row have changed the evidence by less, in nats
 CALM, LEAST_GAIN = 3, 0.02
-#: rows that must be left to the noise for a fit to be preferred, and their share of all
-LEAST_LEFT, SHARE_LEFT = 3.0, 0.1
 #: a hidden unit whose mirror image is closer, in standard deviations, is not in use
 MIRRORED = 2.0
 
@@ -323,7 +322,7 @@ def _result(
     """The best start that leaves rows to the noise, and what has to be said of it; `given` is the target as it came."""
     n = len(problem.X)
     gaussian = problem.kind == "gaussian"
-    enough = [not gaussian or s.left(n) >= max(LEAST_LEFT, SHARE_LEFT * n) for s in starts]
+    enough = [not gaussian or s.left(n) >= max(NOISE_ROWS_OF_NETWORKS, NOISE_SHARE_OF_EVIDENCES * n) for s in starts]
     order = sorted(range(len(starts)), key=lambda i: (enough[i], starts[i].log_evidence), reverse=True)
     best = starts[order[0]]
     notes = []

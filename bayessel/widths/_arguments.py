@@ -9,38 +9,27 @@ import numpy as np
 
 from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_target, check_magnitude, one_of
 from bayessel.basis import KINDS
-from bayessel.diagnostics._criteria import CRITERIA
+from bayessel.criteria import CRITERIA, HOLDOUT
 from bayessel.widths import _evidence, _gp, _rvm, _selection
 from bayessel.widths._grids import spread_rows
-from bayessel.widths._problem import Model
+from bayessel.widths._problem import WidthModel
 
-MODELS: dict[str, Model] = {
+MODELS: dict[str, WidthModel] = {
     "evidence": _evidence.MODEL,
     "rvm": _rvm.MODEL,
     "gp": _gp.MODEL,
     "search": _selection.MODEL,
 }
-#: why a criterion that another model has is not offered
-_NOT_HERE = {
-    ("evidence", "mdl-w"): "it counts the functions a sparse model keeps, and this one keeps all",
-    ("evidence", "mdl-alpha"): "it counts the functions a sparse model keeps, and this one keeps all",
-    ("gp", "mdl-w"): "a Gaussian process has no functions to count",
-    ("gp", "mdl-alpha"): "a Gaussian process has no functions to count",
-    ("rvm", "uev"): "it is the square of the column noise_std",
-    ("rvm", "fpe"): "GCV asks the same question",
-    ("search", "uev"): "it is the square of the column noise_std, nearly",
-    ("search", "fpe"): "GCV asks the same question",
-}
 
 
-def check_model(model: str) -> Model:
+def check_model(model: str) -> WidthModel:
     """Return the model of that name."""
     return MODELS[one_of(model, "model", tuple(MODELS))]
 
 
 def check_criteria(model: str, criteria: Sequence[str] | None, held: bool) -> tuple[str, ...]:
     """Return the criteria to compute, in their usual order; the held-out error comes with the held-out rows."""
-    known = (*MODELS[model].criteria, "holdout")
+    known = (*MODELS[model].criteria, HOLDOUT.name)
     if criteria is None:
         wanted: tuple[str, ...] = MODELS[model].default
     elif not isinstance(criteria, Iterable):
@@ -51,15 +40,16 @@ def check_criteria(model: str, criteria: Sequence[str] | None, held: bool) -> tu
             raise ValueError(f"criteria is empty: choose from {', '.join(known)}, or leave it out for the usual ones")
     for name in wanted:
         if one_of(name, "criterion", tuple(CRITERIA)) not in known:
-            why = f": {_NOT_HERE[model, name]}" if (model, name) in _NOT_HERE else ""
+            reason = MODELS[model].refused.get(name)
+            why = f": {reason}" if reason else ""
             others = [other for other in MODELS if name in MODELS[other].criteria]
             raise ValueError(
                 f"criterion {name!r} is not for model={model!r}{why}; take one of {', '.join(known)}"
                 + (f", or model={others[0]!r}" if others else "")
             )
-    if "holdout" in wanted and not held:
-        raise ValueError("criterion 'holdout' needs rows to hold out: holdout=0.2, or holdout=(X_new, y_new)")
-    return tuple(name for name in CRITERIA if name in wanted or (held and name == "holdout"))
+    if HOLDOUT.name in wanted and not held:
+        raise ValueError(f"criterion {HOLDOUT.name!r} needs rows to hold out: holdout=0.2, or holdout=(X_new, y_new)")
+    return tuple(name for name in CRITERIA if name in wanted or (held and name == HOLDOUT.name))
 
 
 def check_kinds(kind: Any) -> tuple[str, ...]:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import as_count, as_flag, as_positive
-from bayessel.diagnostics._comparison import WidthComparison
-from bayessel.diagnostics._curves import number
+from bayessel._text import number
 from bayessel.fit import fingerprint
 from bayessel.widths import _arguments
+from bayessel.widths._comparison import WidthComparison
 from bayessel.widths._grids import check_widths, coarse_to_fine
 from bayessel.widths._ledger import Ledger
-from bayessel.widths._problem import Model, Place, Problem
+from bayessel.widths._problem import Candidate, WidthModel, WidthProblem
 from bayessel.widths._run import results
 from bayessel.widths._search import FIRST_SCAN, finer, unsettled
 
@@ -124,7 +124,7 @@ def compare_widths(
     inputs, t, names, target = _arguments.check_data(X, y, names, target)
     inputs, t, held = _arguments.check_holdout(holdout, inputs, t, rng)
     centres = _arguments.check_centers(centers, inputs)
-    problem = Problem(inputs, t, centres, as_flag(bias, "bias"), chosen, held, seed=int(rng.integers(2**31)))
+    problem = WidthProblem(inputs, t, centres, as_flag(bias, "bias"), chosen, held, seed=int(rng.integers(2**31)))
     if searched:
         if len(grid) < 2:
             raise ValueError("a search needs two widths to search between, such as widths=(0.05, 5)")
@@ -158,7 +158,7 @@ class _Work:
     """A run: which places are next, and what has been finished of them."""
 
     def __init__(
-        self, problem: Problem, model: Model, kinds: Sequence[str], jobs: int | None, progressbar: bool
+        self, problem: WidthProblem, model: WidthModel, kinds: Sequence[str], jobs: int | None, progressbar: bool
     ) -> None:
         self.problem, self.model, self.kinds, self.jobs = problem, model, tuple(kinds), jobs
         self.ledger = Ledger(problem, kinds)
@@ -169,7 +169,7 @@ class _Work:
         """Visit the grid, coarse to fine, and go on from there; Ctrl-C ends it with what is done."""
         with self._progress:
             try:
-                fresh = [Place(kind, r) for r in coarse_to_fine(grid) for kind in self.kinds]
+                fresh = [Candidate(kind, r) for r in coarse_to_fine(grid) for kind in self.kinds]
                 self._visit(fresh, "comparing widths")
                 while searched:
                     fresh = finer(self.ledger, searched, budget, tol)
@@ -181,7 +181,7 @@ class _Work:
                     raise
                 self.interrupted = True
 
-    def _visit(self, fresh: Sequence[Place], what: str) -> None:
+    def _visit(self, fresh: Sequence[Candidate], what: str) -> None:
         """Fit every place on its own, then those that look too poor from their neighbours' fits, until none gains.
 
         A round reads what the round before it left and nothing else: the order of work cannot change the numbers.
@@ -197,7 +197,7 @@ class _Work:
                     calls.append((place, tuple(ledger.starts[one] for one in near), ledger.evidences[place]))
             changed, first = set(self._fit(calls, "starting from neighbours")) if calls else set(), False
 
-    def _fit(self, calls: Sequence[tuple[Place, tuple[Any, ...], float]], what: str) -> list[Place]:
+    def _fit(self, calls: Sequence[tuple[Candidate, tuple[Any, ...], float]], what: str) -> list[Candidate]:
         """Run calls, enter what comes back; return the places that got something new, in the order of the calls."""
         task = self._progress.add_task(what, total=len(calls))
         entered = set()

@@ -12,21 +12,25 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.diagnostics._criteria import INTERPOLATION, QUADRATURE, UNDETERMINED
-from bayessel.diagnostics._curves import DrawnFit
+from bayessel.criteria import CRITERIA, EVIDENCE, GCV, HOLDOUT, LOO, MDL_ALPHA, MDL_W, MODEL_EVIDENCE, OF_RIDGE
 from bayessel.errors import NumericalWarning
 from bayessel.fit import Status
 from bayessel.linear import LinearFit, Spectrum, fit_evidence, fit_ridge, loo_residuals, model_evidence_quadrature
-from bayessel.widths._problem import Model, Outcome, Place, Problem, join_notes, put_error
+from bayessel.widths._curves import DrawnFit
+from bayessel.widths._notes import INTERPOLATION, QUADRATURE, UNDETERMINED, join_notes
+from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem, put_error
 
-_RIDGE = ("gcv", "loo", "uev", "fpe", "bic")
+#: minimised over the ridge parameter without a bound that the fit through every row would set
+_WITHOUT_END = (GCV.name, LOO.name)
 
 
-def evaluate(problem: Problem, place: Place, starts: Sequence[Any] = (), beaten: float = -np.inf) -> Outcome | None:
+def evaluate(
+    problem: WidthProblem, place: Candidate, starts: Sequence[Any] = (), beaten: float = -np.inf
+) -> WidthOutcome | None:
     """Decompose the design at one width and read every criterion off it. There is nothing to start from."""
     criteria = problem.criteria
     dictionary = problem.dictionary(place, bias=False)
-    spectrum = Spectrum.of(dictionary.design(problem.X), problem.t, centre=problem.bias, rows="loo" in criteria)
+    spectrum = Spectrum.of(dictionary.design(problem.X), problem.t, centre=problem.bias, rows=LOO.name in criteria)
     values: dict[str, float] = {}
     lams: dict[str, float] = {}
     losses: dict[str, FloatArray] = {}
@@ -36,29 +40,29 @@ def evaluate(problem: Problem, place: Place, starts: Sequence[Any] = (), beaten:
         warnings.simplefilter("ignore", NumericalWarning)
         fit = fit_evidence(spectrum)
         for status in set(fit.notes) - {fit.status}:
-            beside.setdefault(status.name, []).append("evidence")
-        for name in (name for name in criteria if name in _RIDGE):
+            beside.setdefault(status.name, []).append(EVIDENCE.name)
+        for name in (name for name in criteria if name in OF_RIDGE):
             values[name], lams[f"lam_{name}"], notes = _ridge_minimum(spectrum, name)
             for note in notes:
                 beside.setdefault(note, []).append(name)
-        if "loo" in criteria and np.isfinite(lams["lam_loo"]):
-            losses["loo"] = loo_residuals(spectrum, lams["lam_loo"]) ** 2
-        if "model-evidence" in criteria:
-            values["model-evidence"], notes = _third_level(spectrum, fit)
+        if LOO.name in criteria and np.isfinite(lam := lams[f"lam_{LOO.name}"]):
+            losses[LOO.name] = loo_residuals(spectrum, lam) ** 2
+        if MODEL_EVIDENCE.name in criteria:
+            values[MODEL_EVIDENCE.name], notes = _third_level(spectrum, fit)
             for note in notes:
-                beside.setdefault(note, []).append("model-evidence")
+                beside.setdefault(note, []).append(MODEL_EVIDENCE.name)
         if problem.held is not None:
             X, t = problem.held
-            put_error(values, losses, "holdout", (t - fit.predict(dictionary.design(X)).mean) ** 2)
+            put_error(values, losses, HOLDOUT.name, (t - fit.predict(dictionary.design(X)).mean) ** 2)
         prediction = _predict(problem, place, fit)
-    values["evidence"] = float(fit.log_evidence)
+    values[EVIDENCE.name] = float(fit.log_evidence)
     row: dict[str, Any] = {name: values[name] for name in criteria}
     row |= {"gamma": float(fit.gamma), "noise_std": float(fit.noise_std), "lam": float(fit.lam), **lams}
     row |= {"n_basis": int(fit.n_basis), "status": fit.status.name, "notes": join_notes(beside)}
-    return Outcome(row, prediction, losses)
+    return WidthOutcome(row, prediction, losses)
 
 
-def _predict(problem: Problem, place: Place, fit: LinearFit) -> DrawnFit:
+def _predict(problem: WidthProblem, place: Candidate, fit: LinearFit) -> DrawnFit:
     dictionary = problem.dictionary(place, bias=False)
     at_rows = fit.predict(dictionary.design(problem.X))
     grid = grid_mean = grid_std = problem.grid()
@@ -91,15 +95,19 @@ def _ridge_minimum(spectrum: Spectrum, name: str) -> tuple[float, float, set[str
     have no such end.
     """
     ridge = fit_ridge(spectrum, criterion=name)
-    if name not in ("gcv", "loo") and not ridge.leaves_noise:
+    if name not in _WITHOUT_END and not ridge.leaves_noise:
         return float("nan"), float("nan"), {INTERPOLATION}
     notes = {ridge.status, *ridge.notes} - {Status.CONVERGED}
     return float(ridge.value), float(np.max(ridge.lam)), {note.name for note in notes}
 
 
-MODEL = Model(
+_CRITERIA = tuple(name for name in CRITERIA if name in (EVIDENCE.name, MODEL_EVIDENCE.name, *OF_RIDGE))
+_KEEPS_ALL = "it counts the functions a sparse model keeps, and this one keeps all"
+
+MODEL = WidthModel(
     evaluate,
-    criteria=("evidence", "model-evidence", "gcv", "loo", "uev", "fpe", "bic"),
-    default=("evidence", "model-evidence", "gcv", "loo", "uev", "fpe", "bic"),
+    criteria=_CRITERIA,
+    default=_CRITERIA,
     warm=False,
+    refused={MDL_W.name: _KEEPS_ALL, MDL_ALPHA.name: _KEEPS_ALL},
 )

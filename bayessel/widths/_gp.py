@@ -15,21 +15,20 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel._formulas import from_sums
+from bayessel._formulas import generalised_cross_validation
 from bayessel.covariance import Bias, Covariance, Noise, SquaredExponential
-from bayessel.diagnostics._criteria import NO_SIGNAL
-from bayessel.diagnostics._curves import DrawnFit
+from bayessel.criteria import ELPD_LOO, EVIDENCE, GCV, HOLDOUT, LOO, MDL_ALPHA, MDL_W, MODEL_EVIDENCE
 from bayessel.errors import NumericalWarning
 from bayessel.gp import GPFit, fit_map
-from bayessel.widths._problem import Model, Outcome, Place, Problem, join_notes, put_error
-
-#: model evidences that differ by less, in nats, are equal
-_TIE = 1e-3
-#: a posterior density higher by less, in nats, is no improvement
-_SAME = 0.01
+from bayessel.policy import IMPROVEMENT_NATS, TIE_LAPLACE_NATS
+from bayessel.widths._curves import DrawnFit
+from bayessel.widths._notes import NO_SIGNAL, join_notes
+from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem, put_error
 
 
-def evaluate(problem: Problem, place: Place, starts: Sequence[Any] = (), beaten: float = -np.inf) -> Outcome | None:
+def evaluate(
+    problem: WidthProblem, place: Candidate, starts: Sequence[Any] = (), beaten: float = -np.inf
+) -> WidthOutcome | None:
     """Fit at one width, from the engine's own starts or from those given, and judge the fit."""
     shift, scale = _units(problem)
     t = (problem.t - shift) / scale
@@ -44,62 +43,55 @@ def evaluate(problem: Problem, place: Place, starts: Sequence[Any] = (), beaten:
         warnings.simplefilter("ignore", NumericalWarning)
         how: dict[str, Any] = {"starts": np.array(given)} if given else {}
         fit = fit_map(problem.X, t, covariance, fixed={"log w": log_w}, random_state=problem.seed, **how)
-        if not fit.log_posterior > beaten + _SAME:
+        if not fit.log_posterior > beaten + IMPROVEMENT_NATS:
             return None
         row, losses = _judge(problem, fit, shift, scale)
-    return Outcome(row, _predict(problem, fit, shift, scale), losses, fit.theta, fit.log_posterior)
+    return WidthOutcome(row, _predict(problem, fit, shift, scale), losses, fit.theta, fit.log_posterior)
 
 
-def _units(problem: Problem) -> tuple[float, float]:
+def _units(problem: WidthProblem) -> tuple[float, float]:
     """Shift and scale of the targets, for which the priors are made; without a bias nothing is shifted."""
     shift = float(np.median(problem.t)) if problem.bias else 0.0
     scale = float(np.mean(np.abs(problem.t - shift)))
     return shift, scale if scale > 0.0 else 1.0
 
 
-def _judge(problem: Problem, fit: GPFit, shift: float, scale: float) -> tuple[dict[str, Any], dict[str, FloatArray]]:
+def _judge(
+    problem: WidthProblem, fit: GPFit, shift: float, scale: float
+) -> tuple[dict[str, Any], dict[str, FloatArray]]:
     """Every criterion asked for, and what describes the fit, in units of the target."""
     n = fit.n_rows
     density = -n * np.log(scale)
-    values: dict[str, float] = {"evidence": fit.log_evidence + density}
+    values: dict[str, float] = {EVIDENCE.name: fit.log_evidence + density}
     losses: dict[str, FloatArray] = {}
     beside: dict[str, list[str]] = {note.name: ["fit"] for note in fit.notes if note is not fit.status}
     out = fit.leave_one_out()
-    r2 = fit.noise_std**2
-    # the fit is linear in the targets: what it leaves is r²Q⁻¹t, and the diagonal of Q⁻¹ is one over the variances
-    residuals, trace_p = r2 * out.errors / out.variances, float(r2 * (1.0 / out.variances).sum())
-    values["gcv"] = scale**2 * float(from_sums("gcv", n, float(residuals @ residuals), trace_p))
-    put_error(values, losses, "loo", (scale * out.errors) ** 2)
-    put_error(values, losses, "elpd-loo", out.log_densities - np.log(scale))
-    if "model-evidence" in problem.criteria:
-        third = _third_level(fit)
-        values["model-evidence"] = third + density
-        if third <= _without_function(problem, shift, scale) + _TIE:
-            beside[NO_SIGNAL] = ["model-evidence"]
+    values[GCV.name] = scale**2 * float(generalised_cross_validation(n, fit.sum_squares, n - fit.gamma))
+    put_error(values, losses, LOO.name, (scale * out.errors) ** 2)
+    put_error(values, losses, ELPD_LOO.name, out.log_densities - np.log(scale))
+    if MODEL_EVIDENCE.name in problem.criteria:
+        third = float(fit.model_evidence)
+        values[MODEL_EVIDENCE.name] = third + density
+        if third <= _without_function(problem, shift, scale) + TIE_LAPLACE_NATS:
+            beside[NO_SIGNAL] = [MODEL_EVIDENCE.name]
     if problem.held is not None:
         X, t = problem.held
-        put_error(values, losses, "holdout", (t - shift - scale * fit.predict(X).mean) ** 2)
+        put_error(values, losses, HOLDOUT.name, (t - shift - scale * fit.predict(X).mean) ** 2)
     row: dict[str, Any] = {name: values[name] for name in problem.criteria}
-    row |= {"gamma": n - trace_p, "noise_std": scale * fit.noise_std}
+    row |= {"gamma": fit.gamma, "noise_std": scale * fit.noise_std}
     row |= {"signal_std": float(scale * np.exp(0.5 * fit.theta[fit.names.index("log v0")])), "status": fit.status.name}
     kept = {name: terms for name, terms in losses.items() if name in problem.criteria}
     return row | {"notes": join_notes(beside)}, kept
 
 
 @lru_cache(maxsize=1)
-def _without_function(problem: Problem, shift: float, scale: float) -> float:
+def _without_function(problem: WidthProblem, shift: float, scale: float) -> float:
     """Model evidence of a constant and noise, or of noise alone without a bias: the same at every width."""
     covariance = Bias() + Noise() if problem.bias else Noise()
-    return _third_level(fit_map(problem.X, (problem.t - shift) / scale, covariance, starts=1))
+    return float(fit_map(problem.X, (problem.t - shift) / scale, covariance, starts=1).model_evidence)
 
 
-def _third_level(fit: GPFit) -> float:
-    found = fit.model_evidence
-    assert found is not None  # there are priors
-    return float(found)
-
-
-def _predict(problem: Problem, fit: GPFit, shift: float, scale: float) -> DrawnFit:
+def _predict(problem: WidthProblem, fit: GPFit, shift: float, scale: float) -> DrawnFit:
     def at(X: FloatArray) -> tuple[FloatArray, FloatArray]:
         found = fit.predict(X).scaled(shift, scale)
         return found.mean, found.std
@@ -110,9 +102,12 @@ def _predict(problem: Problem, fit: GPFit, shift: float, scale: float) -> DrawnF
     return DrawnFit(*at(problem.X), grid, grid_mean, grid_std)
 
 
-MODEL = Model(
+_NONE_TO_COUNT = "a Gaussian process has no functions to count"
+
+MODEL = WidthModel(
     evaluate,
-    criteria=("evidence", "model-evidence", "loo", "elpd-loo", "gcv"),
-    default=("evidence", "model-evidence", "loo"),
+    criteria=(EVIDENCE.name, MODEL_EVIDENCE.name, LOO.name, ELPD_LOO.name, GCV.name),
+    default=(EVIDENCE.name, MODEL_EVIDENCE.name, LOO.name),
     warm=True,
+    refused={MDL_W.name: _NONE_TO_COUNT, MDL_ALPHA.name: _NONE_TO_COUNT},
 )

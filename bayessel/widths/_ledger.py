@@ -10,29 +10,29 @@ import numpy as np
 import pandas as pd
 
 from bayessel._check import FloatArray
-from bayessel.diagnostics._criteria import CRITERIA
-from bayessel.diagnostics._curves import DrawnFit, Label, preferences, scales, turning_points
-from bayessel.widths._problem import Outcome, Place, Problem
+from bayessel.criteria import CRITERIA, EVIDENCE, MDL_ALPHA, MDL_W
+from bayessel.widths._curves import DrawnFit, Label, preferences, scales, turning_points
+from bayessel.widths._problem import Candidate, WidthOutcome, WidthProblem
 
 #: Numbers kept beside the table at most (40 MB of them): beyond, only the leaders' fits, and no further terms.
 KEPT = 5_000_000
 #: The criterion whose separate optima are drawn, by the first of these that was asked for.
-_SCALES_BY = ("mdl-w", "mdl-alpha", "evidence")
+_SCALES_BY = (MDL_W.name, MDL_ALPHA.name, EVIDENCE.name)
 
 
 class Ledger:
     """Finished places. What it gives back does not depend on the order in which they were entered."""
 
-    def __init__(self, problem: Problem, kinds: Sequence[str]) -> None:
+    def __init__(self, problem: WidthProblem, kinds: Sequence[str]) -> None:
         self.problem, self.kinds = problem, tuple(kinds)
-        self.rows: dict[Place, dict[str, Any]] = {}
+        self.rows: dict[Candidate, dict[str, Any]] = {}
         self._grids: dict[str, list[float]] = {kind: [] for kind in kinds}
-        self.starts: dict[Place, Any] = {}
-        self.evidences: dict[Place, float] = {}
-        self._predictions: dict[Place, DrawnFit] = {}
-        self._losses: dict[Place, dict[str, FloatArray]] = {}
+        self.starts: dict[Candidate, Any] = {}
+        self.evidences: dict[Candidate, float] = {}
+        self._predictions: dict[Candidate, DrawnFit] = {}
+        self._losses: dict[Candidate, dict[str, FloatArray]] = {}
 
-    def enter(self, place: Place, outcome: Outcome) -> None:
+    def enter(self, place: Candidate, outcome: WidthOutcome) -> None:
         """Enter a finished place, or what replaces it."""
         if place not in self.rows:
             insort(self._grids[place.kind], place.width)
@@ -47,11 +47,11 @@ class Ledger:
         if len(self.problem.t) * sum(map(len, self._losses.values())) > KEPT:
             self._losses[place] = {}
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[Candidate]:
         """Finished places: by kind in the order asked for, then by width."""
-        return [Place(kind, r) for kind in self.kinds for r in self._grids[kind]]
+        return [Candidate(kind, r) for kind in self.kinds for r in self._grids[kind]]
 
-    def dented(self, place: Place) -> bool:
+    def dented(self, place: Candidate) -> bool:
         """Whether the evidence lies below the line through its neighbours on the logarithm of the width.
 
         At the optimum of every width it is a smooth curve, and bends down around its peaks: a local optimum that a
@@ -64,15 +64,15 @@ class Ledger:
         if len(near) < 2:
             return True
         (u, v), here = np.log([grid[k] for k in near]), np.log(place.width)
-        low, high = (self.evidences[Place(place.kind, grid[k])] for k in near)
+        low, high = (self.evidences[Candidate(place.kind, grid[k])] for k in near)
         return bool(self.evidences[place] < low + (high - low) * (here - u) / (v - u))
 
-    def neighbours(self, place: Place) -> list[Place]:
+    def neighbours(self, place: Candidate) -> list[Candidate]:
         """Return the finished places on both sides, the narrower first."""
         grid, at = self._grids[place.kind], self._position(place)
-        return [Place(place.kind, r) for r in grid[max(at - 1, 0) : at + 2] if r != place.width]
+        return [Candidate(place.kind, r) for r in grid[max(at - 1, 0) : at + 2] if r != place.width]
 
-    def _position(self, place: Place) -> int:
+    def _position(self, place: Candidate) -> int:
         return bisect_left(self._grids[place.kind], place.width)
 
     def table(self) -> pd.DataFrame:
@@ -94,21 +94,21 @@ class Ledger:
         by_label = {self._label(place): kept for place, kept in self._predictions.items()}
         return {label: by_label[label] for label in table.index if label in wanted and label in by_label}
 
-    def _label(self, place: Place) -> Label:
+    def _label(self, place: Candidate) -> Label:
         return tuple(place) if len(self.kinds) > 1 else place.width
 
-    def _leading(self) -> set[Place]:
+    def _leading(self) -> set[Candidate]:
         """Places that are the best so far by some criterion; of equals the narrowest."""
         leading = set()
         for name in self.problem.criteria:
-            sign = 1.0 if CRITERIA[name].higher_is_better else -1.0
+            sign = CRITERIA[name].sign
             known = [(sign * row[name], -place.width, place) for place, row in self.rows.items()]
             known = [one for one in known if np.isfinite(one[0])]
             if known:
                 leading.add(max(known)[2])
         return leading
 
-    def _with_errors(self, table: pd.DataFrame, places: Sequence[Place]) -> pd.DataFrame:
+    def _with_errors(self, table: pd.DataFrame, places: Sequence[Candidate]) -> pd.DataFrame:
         """Append standard errors: of criteria that are means or sums over rows, and of their difference to the best.
 
         The rows are the same everywhere, so most of their scatter cancels in the difference.
@@ -135,4 +135,4 @@ def _standard_error(name: str, terms: FloatArray | None) -> float:
     if terms is None or len(terms) < 2:
         return float("nan")
     spread = float(terms.std(ddof=1))
-    return spread * len(terms) ** 0.5 if name.startswith("elpd") else spread / len(terms) ** 0.5
+    return spread * len(terms) ** 0.5 if CRITERIA[name].summed else spread / len(terms) ** 0.5

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.basis import RBFDictionary
-from bayessel.diagnostics._curves import DrawnFit
+from bayessel.criteria import CRITERIA
+from bayessel.widths._curves import DrawnFit
 
 #: points along a single input at which fits are drawn
 GRID_POINTS = 400
 
 
-class Place(NamedTuple):
+class Candidate(NamedTuple):
     """One candidate: a kind of function and its width."""
 
     kind: str
@@ -24,7 +26,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class WidthProblem:
     """The data and everything that is the same at every width.
 
     ``held`` is a pair (X, y) of rows that were kept from the fit, or None; ``seed`` starts the random orders of the
@@ -39,7 +41,7 @@ class Problem:
     held: tuple[FloatArray, FloatArray] | None = None
     seed: int = 0
 
-    def dictionary(self, place: Place, bias: bool | None = None) -> RBFDictionary:
+    def dictionary(self, place: Candidate, bias: bool | None = None) -> RBFDictionary:
         """Return the functions at one place."""
         return RBFDictionary(self.centres, place.width, kind=place.kind, bias=self.bias if bias is None else bias)
 
@@ -52,7 +54,7 @@ class Problem:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class WidthOutcome:
     """One width, finished.
 
     Attributes
@@ -76,25 +78,22 @@ class Outcome:
     log_evidence: float = -np.inf
 
 
-class Model(NamedTuple):
+class WidthModel(NamedTuple):
     """A kind of model that widths can be compared for.
 
     ``evaluate(problem, place, starts, beaten)`` fits at one place. With ``starts`` (of neighbouring widths) it returns
     None unless one of them leads to a log evidence above ``beaten``; ``warm`` tells whether it can use them.
+    ``refused`` says why it lacks a criterion that others have.
     """
 
-    evaluate: Callable[..., Outcome | None]
+    evaluate: Callable[..., WidthOutcome | None]
     criteria: tuple[str, ...]
     default: tuple[str, ...]
     warm: bool
+    refused: Mapping[str, str] = MappingProxyType({})
 
 
 def put_error(row: dict[str, Any], losses: dict[str, FloatArray], name: str, terms: FloatArray) -> None:
     """Enter a mean over rows (a sum where it is in nats) and keep its terms."""
-    row[name] = float(terms.sum() if name.startswith("elpd") else terms.mean())
+    row[name] = float(terms.sum() if CRITERIA[name].summed else terms.mean())
     losses[name] = terms
-
-
-def join_notes(beside: dict[str, list[str]]) -> str:
-    """Write statuses with what they concern, such as 'MULTIPLE_OPTIMA(gcv,loo) AT_BOUND(uev)'."""
-    return " ".join(f"{note}({','.join(names)})" for note, names in sorted(beside.items()))

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bayessel.diagnostics._criteria import CRITERIA
-from bayessel.diagnostics._curves import APART, Optimum, curves, optima
+from bayessel.criteria import CRITERIA
+from bayessel.policy import SEPARATE_WIDTHS
+from bayessel.widths._curves import CurveOptimum, curves, optima
 from bayessel.widths._ledger import Ledger
-from bayessel.widths._problem import Place
+from bayessel.widths._problem import Candidate
 
 #: widths of the first look at an interval
 FIRST_SCAN = 13
@@ -17,12 +18,12 @@ FIRST_SCAN = 13
 _FOLLOWED = 4
 
 
-def finer(ledger: Ledger, criteria: Sequence[str], budget: int, tol: float) -> list[Place]:
+def finer(ledger: Ledger, criteria: Sequence[str], budget: int, tol: float) -> list[Candidate]:
     """Return the widths to visit next; none when every optimum is known to ``tol`` or the budget is spent.
 
     Halving needs no smoothness: the curves of a sparse model have steps where functions come and go.
     """
-    wanted: list[Place] = []
+    wanted: list[Candidate] = []
     table = ledger.table()
     for kind, frame in curves(table).items():
         name_of_kind = kind or ledger.kinds[0]
@@ -35,7 +36,7 @@ def finer(ledger: Ledger, criteria: Sequence[str], budget: int, tol: float) -> l
                 for lo, hi in ((at - 1, at), (at, at + 1)):
                     if lo >= 0 and hi < len(widths) and widths[hi] > widths[lo] * (1.0 + tol):
                         gaps[float(np.sqrt(widths[lo] * widths[hi]))] = None
-        wanted += [Place(name_of_kind, r) for r in list(gaps)[: max(room, 0)]]
+        wanted += [Candidate(name_of_kind, r) for r in list(gaps)[: max(room, 0)]]
     return wanted
 
 
@@ -45,13 +46,13 @@ def unsettled(ledger: Ledger, criteria: Sequence[str], tol: float) -> tuple[str,
     return tuple(name for name in criteria if finer(ledger, [name], boundless, tol))
 
 
-def _followed(found: Sequence[Optimum]) -> list[Optimum]:
+def _followed(found: Sequence[CurveOptimum]) -> list[CurveOptimum]:
     """Return the best optima that lie apart from each other.
 
     How deep one is does not matter yet: between widths far from each other a deep one may show as a scratch.
     """
-    kept: list[Optimum] = []
+    kept: list[CurveOptimum] = []
     for one in found:
-        if all(abs(np.log(one.width / other.width)) > np.log(APART) for other in kept):
+        if all(abs(np.log(one.width / other.width)) > np.log(SEPARATE_WIDTHS) for other in kept):
             kept.append(one)
     return kept[:_FOLLOWED]

@@ -16,31 +16,45 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel._formulas import from_sums
 from bayessel.basis import LazyDesign, RBFDictionary
-from bayessel.diagnostics._criteria import CRITERIA, INTERPOLATION, NO_SIGNAL
-from bayessel.diagnostics._curves import DrawnFit
-from bayessel.diagnostics._mdl import mdl_alpha, mdl_w
-from bayessel.diagnostics._prequential import prequential
+from bayessel.criteria import (
+    BIC,
+    CRITERIA,
+    ELPD_LOO,
+    EVIDENCE,
+    FPE,
+    GCV,
+    HOLDOUT,
+    LOO,
+    MDL_ALPHA,
+    MDL_W,
+    MODEL_EVIDENCE,
+    PREQUENTIAL,
+    UEV,
+    from_sums,
+)
+from bayessel.diagnostics import mdl_alpha, mdl_w, prequential
 from bayessel.errors import NumericalWarning
 from bayessel.fit import Status, worst
 from bayessel.linear import SearchFit, search
+from bayessel.linear.selection import ColumnChoice
 from bayessel.linear.selection.finish import settle
+from bayessel.policy import FLAT_NATS, TIE_NATS
 from bayessel.widths import _rvm
-from bayessel.widths._problem import Model, Outcome, Place, Problem, join_notes, put_error
+from bayessel.widths._curves import DrawnFit
+from bayessel.widths._notes import INTERPOLATION, NO_SIGNAL, join_notes
+from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem, put_error
 
 STRATEGIES = ("pta(2,1)", "sffs")
 #: designs with more entries are made column by column (240 MB)
 _STORED = 30_000_000
-#: criteria that differ by less, in nats, are equal
-_TIE = 1e-6
-#: nats of evidence given for fewer functions
-_FLAT = 1.0
 #: random orders of the rows behind a prequential code length
 _ORDERS = 5
 
 
-def evaluate(problem: Problem, place: Place, starts: Sequence[Any] = (), beaten: float = -np.inf) -> Outcome | None:
+def evaluate(
+    problem: WidthProblem, place: Candidate, starts: Sequence[Any] = (), beaten: float = -np.inf
+) -> WidthOutcome | None:
     """Search at one width and judge what was found. There is nothing to start from."""
     dictionary = problem.dictionary(place, bias=False)
     large = len(problem.X) * len(problem.centres) > _STORED
@@ -50,7 +64,7 @@ def evaluate(problem: Problem, place: Place, starts: Sequence[Any] = (), beaten:
         warnings.simplefilter("ignore", NumericalWarning)
         fit = _best(design, problem.t, problem.bias)
         row, losses = _judge(problem, place, design, fit)
-    return Outcome(row, _predict(problem, place, fit), losses)
+    return WidthOutcome(row, _predict(problem, place, fit), losses)
 
 
 def _searched(design: Any, t: FloatArray, **options: Any) -> SearchFit:
@@ -67,7 +81,7 @@ def _best(design: Any, t: FloatArray, centre: bool) -> SearchFit:
     first = max(fits, key=lambda fit: fit.model_evidence if np.isfinite(fit.model_evidence) else -np.inf)
     seen = [(size, -point.value, point.basis) for fit in fits for size, point in fit.path.items()]
     small = min(
-        (one for one in seen if one[0] < len(first.basis) and -one[1] >= first.model_evidence - _FLAT), default=None
+        (one for one in seen if one[0] < len(first.basis) and -one[1] >= first.model_evidence - FLAT_NATS), default=None
     )
     if small is None or not small[0]:
         return first
@@ -77,18 +91,22 @@ def _best(design: Any, t: FloatArray, centre: bool) -> SearchFit:
     kept = tuple(note for note in first.notes if note is Status.COLLINEAR_SKIPPED)
     notes = (*kept, *numbers.pop("notes"))
     order = np.array(small[2], dtype=np.intp)
-    return replace(first, **numbers, basis=basis, order=order, design=columns, notes=notes, status=worst(notes))
+    optima = (ColumnChoice(-small[1], small[2]),)
+    changed = numbers | {"basis": basis, "order": order, "design": columns, "optima": optima, "notes": notes}
+    return replace(first, **changed, status=worst(notes))
 
 
-def _judge(problem: Problem, place: Place, design: Any, fit: SearchFit) -> tuple[dict[str, Any], dict[str, FloatArray]]:
+def _judge(
+    problem: WidthProblem, place: Candidate, design: Any, fit: SearchFit
+) -> tuple[dict[str, Any], dict[str, FloatArray]]:
     """Every criterion asked for, and what describes the fit."""
     n, gamma = fit.n_rows, fit.gamma + fit.spectrum.n_flat
-    values = {"evidence": float(fit.log_evidence), "model-evidence": float(fit.model_evidence), **_paid(fit)}
-    silent = {name for name, share in _rvm._NOISE_SHARE.items() if n - gamma < share * n}
+    values = {EVIDENCE.name: float(fit.log_evidence), MODEL_EVIDENCE.name: float(fit.model_evidence), **_paid(fit)}
+    silent = _rvm.silent_criteria(n, gamma)
     misfit = float(fit.residuals @ fit.residuals)
-    values |= {name: float(from_sums(name, n, misfit, n - gamma)) for name in {"gcv", "bic"} - silent}
+    values |= {name: float(from_sums(name, n, misfit, n - gamma)) for name in {GCV.name, BIC.name} - silent}
     losses: dict[str, FloatArray] = {}
-    for name in ("loo", "elpd-loo"):
+    for name in (LOO.name, ELPD_LOO.name):
         if name in problem.criteria and name not in silent:
             terms = _rvm._left_out(name, fit)
             if np.isfinite(terms).all():
@@ -100,17 +118,17 @@ def _judge(problem: Problem, place: Place, design: Any, fit: SearchFit) -> tuple
     if heard := [name for name in problem.criteria if name in silent]:
         beside[INTERPOLATION] = [*beside.get(INTERPOLATION, []), *heard]
     without = _paid(_without_functions(problem, fit))
-    gains = {name: (values[name] - without[name]) * (1 if CRITERIA[name].higher_is_better else -1) for name in without}
-    if none := [name for name, gain in gains.items() if gain <= _TIE]:
+    gains = {name: (values[name] - without[name]) * CRITERIA[name].sign for name in without}
+    if none := [name for name, gain in gains.items() if gain <= TIE_NATS]:
         beside[NO_SIGNAL] = none
     if problem.held is not None:
         X, t = problem.held
-        put_error(values, losses, "holdout", (t - fit.predict(_columns(problem, place, fit, X))) ** 2)
-    if "prequential" in problem.criteria:
+        put_error(values, losses, HOLDOUT.name, (t - fit.mean(_columns(problem, place, fit, X))) ** 2)
+    if PREQUENTIAL.name in problem.criteria:
         # the same orders at every width, so that differences are not blurred by them
         one = partial(_searched, strategy=STRATEGIES[0], centre=problem.bias)
         coded = prequential(design, problem.t, one, orders=_ORDERS, random_state=problem.seed)
-        put_error(values, losses, "prequential", coded.per_order)
+        put_error(values, losses, PREQUENTIAL.name, coded.per_order)
     row: dict[str, Any] = {name: values[name] for name in problem.criteria}
     row |= {"gamma": float(gamma), "noise_std": float(fit.noise_std), "n_basis": len(fit.basis) + int(problem.bias)}
     return row | {"status": fit.status.name, "notes": join_notes(beside)}, losses
@@ -118,34 +136,36 @@ def _judge(problem: Problem, place: Place, design: Any, fit: SearchFit) -> tuple
 
 def _paid(fit: SearchFit) -> dict[str, float]:
     """Return the criteria that charge a fit for its functions and know a model without any."""
-    return {"mdl-w": float(mdl_w(fit)), "mdl-alpha": float(mdl_alpha(fit))}
+    return {MDL_W.name: float(mdl_w(fit)), MDL_ALPHA.name: float(mdl_alpha(fit))}
 
 
-def _without_functions(problem: Problem, fit: SearchFit) -> SearchFit:
+def _without_functions(problem: WidthProblem, fit: SearchFit) -> SearchFit:
     """Fit the constant alone, or nothing where there is no bias, chosen among as many candidates as `fit` had."""
     nothing = np.zeros((len(problem.t), 1))
     return replace(search(nothing, problem.t, centre=problem.bias), n_candidates=fit.n_candidates)
 
 
-def _columns(problem: Problem, place: Place, fit: SearchFit, X: FloatArray) -> FloatArray:
+def _columns(problem: WidthProblem, place: Candidate, fit: SearchFit, X: FloatArray) -> FloatArray:
     """Functions in use at inputs X, (n, k)."""
     if not len(fit.basis):
         return np.zeros((len(X), 0))
     return RBFDictionary(problem.centres[fit.basis], place.width, kind=place.kind, bias=False).design(X)
 
 
-def _predict(problem: Problem, place: Place, fit: SearchFit) -> DrawnFit:
-    mean, std = fit.predict(fit.design, return_std=True)
+def _predict(problem: WidthProblem, place: Candidate, fit: SearchFit) -> DrawnFit:
+    seen = fit.predict(fit.design)
     grid = grid_mean = grid_std = problem.grid()
     if len(grid):
-        grid_mean, grid_std = fit.predict(_columns(problem, place, fit, grid[:, None]), return_std=True)
+        there = fit.predict(_columns(problem, place, fit, grid[:, None]))
+        grid_mean, grid_std = there.mean, there.std
     alpha = np.full(len(fit.basis), fit.alpha)
-    return DrawnFit(mean, std, grid, grid_mean, grid_std, np.asarray(fit.basis), fit.coef, alpha)
+    return DrawnFit(seen.mean, seen.std, grid, grid_mean, grid_std, np.asarray(fit.basis), fit.coef, alpha)
 
 
-MODEL = Model(
+MODEL = WidthModel(
     evaluate,
-    criteria=("mdl-w", "mdl-alpha", "evidence", "model-evidence", "loo", "elpd-loo", "gcv", "bic", "prequential"),
-    default=("mdl-w", "evidence", "model-evidence", "loo"),
+    criteria=_rvm.SPARSE,
+    default=(MDL_W.name, EVIDENCE.name, MODEL_EVIDENCE.name, LOO.name),
     warm=False,
+    refused={UEV.name: "it is the square of the column noise_std, nearly", FPE.name: "GCV asks the same question"},
 )

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from bayessel._check import FloatArray, as_fraction, one_of
+from bayessel._files import write_whole
 from bayessel.diagnostics.delve._hierarchical import Hierarchical, hierarchical
 from bayessel.diagnostics.delve._losses import LOSSES
 from bayessel.diagnostics.delve._store import Asked, Store, TaskFacts, read
@@ -366,9 +367,7 @@ class Study:
         """Write everything as one page that needs no other file; return its path."""
         from bayessel.diagnostics.delve._html import page
 
-        where = Path(path)
-        where.write_text(page(self, title), encoding="utf-8")
-        return where
+        return write_whole(Path(path), page(self, title).encode())
 
     # --- names --------------------------------------------------------------------------------------------------------
 

@@ -76,6 +76,7 @@ def test_weights_are_in_the_units_of_the_data(rng):
     np.testing.assert_allclose(two.predict(X)[:, 1], -model.predict(X), rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:TOO_FEW_ROWS:bayessel.errors.NumericalWarning")
 def test_few_rows_leave_the_noise_to_the_targets(rng):
     X, y = wave(rng, n=4, d=6)
     model = Lin().fit(X, y)
@@ -183,6 +184,7 @@ def test_an_interruption_leaves_what_there_is(rng, monkeypatch):
 
 
 @pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.filterwarnings("ignore:TOO_FEW_ROWS:bayessel.errors.NumericalWarning")
 def test_one_and_two_rows_are_answered(rng, n):
     X, y = wave(rng, n=n)
     model = KNN().fit(X, y)
@@ -190,6 +192,7 @@ def test_one_and_two_rows_are_answered(rng, n):
     assert np.isfinite(model.predict(X, return_std=True)).all()
 
 
+@pytest.mark.filterwarnings("ignore:CONSTANT_TARGET:bayessel.errors.NumericalWarning")
 def test_a_constant_target_is_said(rng):
     X = rng.normal(size=(20, 2))
     for make in (Lin, KNN):

@@ -117,6 +117,7 @@ def test_an_interrupted_bag_predicts_with_what_it_has(rng, monkeypatch):
 
 @BOTH
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
+@pytest.mark.filterwarnings("ignore:(TOO_FEW_ROWS|CONSTANT_TARGET):bayessel.errors.NumericalWarning")
 def test_few_rows_are_answered(rng, make, n):
     X, y, _ = friedman(rng, n=n)
     model = make(**({"random_state": 0} if make is Bagged else {})).fit(X, y)
@@ -126,6 +127,7 @@ def test_few_rows_are_answered(rng, make, n):
 
 
 @BOTH
+@pytest.mark.filterwarnings("ignore:(CONSTANT_TARGET|TOO_FEW_ROWS):bayessel.errors.NumericalWarning")
 def test_odd_data_are_answered(rng, make):
     X, y, _ = friedman(rng, n=40, d=5)
     constant = make().fit(X, np.full(40, 2.0))

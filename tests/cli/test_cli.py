@@ -13,10 +13,9 @@ import pandas as pd
 import pytest
 
 import bayessel as bs
+from bayessel._text import number
 from bayessel.cli import main, parse_grid
-from bayessel.diagnostics import WidthComparison
-from bayessel.diagnostics._curves import entry, number
-from bayessel.widths import _evidence, suggest_widths
+from bayessel.widths import WidthComparison, _evidence, entry, suggest_widths
 from tests.paths import ROOT
 
 

@@ -10,7 +10,7 @@ import bayessel as bs
 from bayessel import covariance
 from bayessel._tables import read_inputs, read_table
 from bayessel.cli import _fit_models, main
-from bayessel.diagnostics._fit_report import plot_left_out, plot_relevance
+from bayessel.pages import plot_left_out, plot_relevance
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_it_writes_what_python_computes(table, tmp_path, capsys):
     result = xr.open_datatree(folder / "result.nc")
     assert result.attrs["log_evidence"] == pytest.approx(expected.log_evidence_)
     assert result.attrs["data"] == expected.fingerprint_ and result.attrs["status_of_fit"] == "CONVERGED"
-    np.testing.assert_allclose(result["leave_one_out"]["error"], expected.leave_one_out()[0])
+    np.testing.assert_allclose(result["leave_one_out"]["error"], expected.leave_one_out().errors)
     np.testing.assert_allclose(result["mode"]["theta"], expected.theta_)
     assert list(result["relevance"]["input"].values) == ["x", "junk"]
     result.close()
@@ -90,9 +90,11 @@ def test_before_the_first_draw_it_is_the_mode_that_is_told_of(table, capsys):
 def test_many_rows_through_inducing_inputs(table, tmp_path, capsys):
     assert run("--inducing", "6", "--inputs", "x", "--seed", "1") == 0
     model = joblib.load(tmp_path / "report" / "model.joblib")
-    assert model.kind_ == "bound" and len(model.fit_.inducing) <= 6
+    assert model.kind_ == "bound" and len(model.fit_.mode.inducing) <= 6
     said = " ".join(capsys.readouterr().out.split())
-    assert f"Gaussian process through {len(model.fit_.inducing)} inducing inputs" in said and "(lower bound)" in said
+    assert (
+        f"Gaussian process through {len(model.fit_.mode.inducing)} inducing inputs" in said and "(lower bound)" in said
+    )
 
 
 @pytest.mark.parametrize(("model", "make"), [("rvm", bs.RVMRegressor), ("evidence", bs.EvidenceRegressor)])

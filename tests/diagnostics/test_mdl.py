@@ -7,8 +7,8 @@ import pytest
 from scipy import integrate, special, stats
 
 import bayessel as bs
+from bayessel._formulas import flag_code_length, weight_code_length
 from bayessel.diagnostics import flag_length, mdl_alpha, mdl_w, nml, nml_code_length, prequential
-from bayessel.diagnostics._mdl import weight_code_length
 from bayessel.diagnostics._prequential import predictive_log_densities
 from bayessel.linear import fit_evidence, fit_ridge, fit_rvm
 from tests.oracles import linear as oracles
@@ -144,14 +144,17 @@ def test_the_precision_of_the_target_makes_it_a_length(sparse):
         integrate.quad(stats.norm(mean, sigma).pdf, value - precision / 2, value + precision / 2)[0]
         for value, mean in zip(t, fit.fitted, strict=True)
     ]
-    parameters = mdl_w(fit) - weight_code_length(fit.residuals @ fit.residuals, fit.beta, np.zeros(0), len(t), 1)
+    parameters = mdl_w(fit) - weight_code_length(
+        fit.residuals @ fit.residuals, fit.beta, np.zeros(0), len(t), 0.1, flag_code_length(0, 1, "index")
+    )
     assert mdl_w(fit, target_precision=precision) == pytest.approx(-np.log(mass).sum() + parameters, rel=1e-5)
     extra = mdl_w(fit, target_precision=precision) - mdl_w(fit)
     assert mdl_alpha(fit, target_precision=precision) - mdl_alpha(fit) == pytest.approx(extra)
 
 
 def test_no_weight_and_zero_weights():
-    assert weight_code_length(8.0, 0.5, np.zeros(0), 4, 7) == pytest.approx(2.0 + 2.0 * np.log(2.0) + np.log(7.0))
+    whole = weight_code_length(8.0, 0.5, np.zeros(0), 4, 0.1, flag_code_length(0, 7, "index"))
+    assert whole == pytest.approx(2.0 + 2.0 * np.log(2.0) + np.log(7.0))
     empty = SimpleNamespace(
         log_evidence=-5.0, coef=np.zeros(0), basis=np.zeros(0, int), alpha=np.zeros(0), beta=2.0, n_rows=4,
         n_candidates=7, status=bs.Status.PURE_NOISE, sum_squares=3.0, gamma=0.0,
@@ -201,6 +204,7 @@ def test_noise_free_targets_give_finite_lengths():
         assert np.isfinite([mdl_w(fit), mdl_alpha(fit)]).all()
 
 
+@pytest.mark.filterwarnings("ignore:(PURE_NOISE|NO_BETTER_THAN_CONSTANT):bayessel.errors.NumericalWarning")
 @pytest.mark.parametrize("of", [mdl_w, mdl_alpha])
 def test_two_part_codes_refuse(sparse, of):
     fit = sparse[2]

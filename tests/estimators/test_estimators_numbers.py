@@ -45,6 +45,7 @@ def test_evidence_is_that_of_the_design_and_precisions_read_off(rng, name):
     assert checked or name == "ridge, local, no bias"
 
 
+@pytest.mark.filterwarnings("ignore:INTERPOLATION:bayessel.errors.NumericalWarning")
 @BOTH
 def test_evidence_with_bias_is_an_integral_over_the_bias(rng, make):
     """Flat prior of density 1 / (sqrt(2 pi) s), s the standard deviation of y, by numerical integration."""
@@ -65,6 +66,7 @@ def test_evidence_with_bias_is_an_integral_over_the_bias(rng, make):
     assert model.log_evidence_ == pytest.approx(top + np.log(value), rel=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:(PURE_NOISE|INTERPOLATION):bayessel.errors.NumericalWarning")
 @pytest.mark.parametrize("bias", [True, False])
 def test_evidence_of_several_outputs_is_their_sum(rng, bias):
     # a penalty is found to about the root of the rounding: the same factorisation twice agrees to 1e-7, not to 1e-15
@@ -148,6 +150,7 @@ def test_local_prediction_is_the_dense_posterior_of_the_columns_kept(rng):
     np.testing.assert_allclose(std, expected_std, rtol=1e-7)
 
 
+@pytest.mark.filterwarnings("ignore:PURE_NOISE:bayessel.errors.NumericalWarning")
 def test_error_bars_cover_what_the_model_draws(rng):
     """68.3 % within one standard deviation, 95.4 % within two, on data drawn from the model itself."""
     inside, outside, total = np.zeros(2), np.zeros(2), 0

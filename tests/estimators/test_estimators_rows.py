@@ -103,6 +103,7 @@ def test_duplicate_rows_are_forgotten_one_at_a_time(rng, make):
 # --- protocol --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:PURE_NOISE:bayessel.errors.NumericalWarning")
 def test_an_interrupted_partial_fit_leaves_what_was_fitted(rng, monkeypatch):
     X, y = rng.uniform(-1, 1, size=(30, 2)), rng.normal(size=30)
     model = bs.EvidenceRegressor(0.8, centers=X[:8]).fit(X[:20], y[:20])

@@ -32,7 +32,8 @@ def sampled():
 def test_leave_one_out_at_the_mode_leaves_a_row_out(rng):
     X, y = wave(rng, 15)
     model = G(random_state=0).fit(X, y)
-    errors, variances = model.leave_one_out()
+    out = model.leave_one_out()
+    errors, variances = out.errors, out.variances
     Z, t = model._rows
     for i in range(15):
         others = np.arange(15) != i
@@ -40,13 +41,14 @@ def test_leave_one_out_at_the_mode_leaves_a_row_out(rng):
         assert y[i] - errors[i] == pytest.approx(alone.mean[0], rel=1e-9)
         assert variances[i] == pytest.approx(alone.variance[0], rel=1e-9)
     expected = scipy.stats.norm.logpdf(errors, 0.0, np.sqrt(variances))
-    np.testing.assert_allclose(model.log_leave_one_out(), expected, rtol=1e-9)
+    np.testing.assert_allclose(out.log_densities, expected, rtol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::bayessel.errors.NumericalWarning", "ignore:Estimated shape parameter:UserWarning")
 def test_leave_one_out_of_a_run_weights_the_draws_and_is_what_arviz_finds(sampled):
     model, _, y = sampled
-    total = model.log_leave_one_out()
+    out = model.leave_one_out()
+    total, errors, variances = out.log_densities, out.errors, out.variances
     Z, t = model._rows
     draws = model.trace_.posterior["theta"].values.reshape(-1, 6)
     stored = model.trace_["log_likelihood"]["t"].values.reshape(-1, len(t))
@@ -58,10 +60,9 @@ def test_leave_one_out_of_a_run_weights_the_draws_and_is_what_arviz_finds(sample
     np.testing.assert_allclose(total, harmonic, atol=0.3)
     assert not np.allclose(total, scipy.special.logsumexp(stored, axis=0) - np.log(len(stored)), atol=1e-3)
     np.testing.assert_allclose(total, az.loo(model.trace_, pointwise=True).elpd_i.values, atol=1e-10)
-    errors, variances = model.leave_one_out()
     assert errors.shape == variances.shape == (24,) and (variances > 0).all()
     # the mean of a weighted mixture: between the extremes of its components
-    low, high = (np.sort(model._every.leave_one_out().means, axis=0)[k] for k in (0, -1))
+    low, high = (np.sort(model.fit_.engine._predictor_of_all.leave_one_out().means, axis=0)[k] for k in (0, -1))
     means = model._units.targets(y - errors)
     assert (low <= means).all() and (means <= high).all()
 
@@ -94,7 +95,7 @@ def test_leave_one_out_of_a_run_agrees_with_runs_without_the_row(rng):
     with_all, without, naive = [], [], []
     for seed in range(4):
         model = G(**long, random_state=seed).fit(X, y)
-        with_all.append(model.log_leave_one_out()[list(rows)])
+        with_all.append(model.leave_one_out().log_densities[list(rows)])
         stored = model.trace_["log_likelihood"]["t"].values.reshape(-1, 16)[:, list(rows)]
         naive.append(scipy.special.logsumexp(stored, axis=0) - np.log(len(stored)))
         found = []
@@ -169,7 +170,9 @@ def test_before_the_first_draw_the_mode_predicts(sampled):
     assert model.trace_.attrs["advice"].startswith("the time budget was over after")  # not what the mode left of it
     mode = G(random_state=3).fit(X, y)
     np.testing.assert_allclose(model.predict(NEW, return_std=True), mode.predict(NEW, return_std=True), rtol=1e-12)
-    np.testing.assert_allclose(model.leave_one_out(), mode.leave_one_out(), rtol=1e-12)
+    for name in ("errors", "variances", "log_densities"):
+        found, expected = (getattr(fit.leave_one_out(), name) for fit in (model, mode))
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
     pd.testing.assert_frame_equal(model.relevance_, mode.relevance_)
     with pytest.raises(ValueError, match="use inference='mc'"):
         mode.continue_fit()
@@ -199,7 +202,7 @@ def test_a_run_begins_at_the_mode_and_steps_as_many_rows_ask_for(sampled, monkey
 
     monkeypatch.setattr(_chains, "run", run)
     model = clone(whole).fit(X, y)
-    assert [one["theta"].tolist() for one in given["initvals"]] == [model.fit_.theta.tolist()] * 2
+    assert [one["theta"].tolist() for one in given["initvals"]] == [model.fit_.mode.theta.tolist()] * 2
     few, many = given["step"], _chains.step(model.to_pymc(), 101, "tuned")
     assert (few.mass, few.jumps, few.updates_per_draw) == ("dense", False, 20)
     assert (many.mass, many.jumps, many.updates_per_draw) == ("dense", True, "auto")
@@ -207,14 +210,35 @@ def test_a_run_begins_at_the_mode_and_steps_as_many_rows_ask_for(sampled, monkey
 
 def test_an_interrupted_search_for_the_mode_is_not_followed_by_chains(sampled, monkeypatch):
     whole, X, y = sampled
-    stopped = replace(whole.fit_, status=bs.Status.INTERRUPTED, notes=(bs.Status.INTERRUPTED,))
+    stopped = replace(whole.fit_.mode, status=bs.Status.INTERRUPTED, notes=(bs.Status.INTERRUPTED,))
     monkeypatch.setattr(module, "fit_map", lambda *_, **__: stopped)
     monkeypatch.setattr(_chains, "run", lambda *_, **__: pytest.fail("sampled"))
     model = clone(whole).fit(X, y)
     assert model.status_ is bs.Status.INTERRUPTED and model.trace_ is None
-    np.testing.assert_allclose(model.predict(NEW), dense(model, X, y, whole.fit_.theta)[1](NEW)[0], rtol=1e-8)
+    np.testing.assert_allclose(model.predict(NEW), dense(model, X, y, whole.fit_.mode.theta)[1](NEW)[0], rtol=1e-8)
     monkeypatch.undo()
     assert np.array_equal(model.continue_fit().theta_, whole.theta_)
+
+
+@pytest.mark.parametrize(("cause", "expected"), [("interrupt", "INTERRUPTED"), ("time budget", "TIME_BUDGET")])
+def test_what_stopped_a_run_in_its_tuning_is_told_from_facts(sampled, monkeypatch, cause, expected):
+    """Of a run without draws the status says that tuning is not finished, not why."""
+    from bayessel.samplers.run import _sample
+
+    facts = {"status": "tuning unfinished", "stopped_by": cause, "tuning_steps": 3, "tune_asked": 60, "draws": 0}
+    told = SimpleNamespace(attrs=facts | {"draws_asked": 60, "advice": "for users of bayessel.sample"})
+
+    def sample(model, store, **options):
+        store.mkdir()
+        return told
+
+    monkeypatch.setattr(_sample, "sample", sample)
+    chains = _chains.Chains({})
+    chains.run(None)
+    assert [note.name for note in chains.notes()] == [expected]
+    cause = "it was interrupted" if cause == "interrupt" else "the time budget was over"
+    assert told.attrs["advice"].startswith(f"{cause} after 3 of 60 draws of tuning")
+    assert told.attrs["advice"].endswith("or call continue_fit()") and "20 times as long" in told.attrs["advice"]
 
 
 def test_disagreement_of_chains_is_measured(rng):

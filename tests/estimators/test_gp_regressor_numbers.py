@@ -10,9 +10,10 @@ from sklearn.base import clone
 
 import bayessel as bs
 from bayessel.covariance import Bias, Linear, Noise, SquaredExponential, Standard
-from bayessel.diagnostics._fit_report import plot_relevance
-from bayessel.estimators import _bar, _process
+from bayessel.estimators import _bar
+from bayessel.estimators import gp as module
 from bayessel.fit import fingerprint
+from bayessel.pages import plot_relevance
 from bayessel.prediction import Prediction
 from tests.problems.gp import NEW, G, dense, robust, short_run, wave
 
@@ -31,7 +32,7 @@ def test_attributes_are_those_of_the_model_they_describe(rng):
     evidence, predict = dense(model, X, y, model.theta_)
     assert model.log_evidence_ == pytest.approx(evidence, rel=1e-9)
     scale, spread = np.array([robust(c)[1] for c in X.T]), robust(y)[1]
-    assert model.model_evidence_ == pytest.approx(model.fit_.model_evidence.value - 30 * np.log(spread), rel=1e-12)
+    assert model.model_evidence_ == pytest.approx(model.fit_.mode.model_evidence.value - 30 * np.log(spread), rel=1e-12)
     assert model.noise_std_ == pytest.approx(spread * np.exp(0.5 * model.theta_[1]), rel=1e-12)
     lengths = np.exp(-0.5 * model.theta_[2:4])
     table = model.relevance_
@@ -39,7 +40,7 @@ def test_attributes_are_those_of_the_model_they_describe(rng):
     np.testing.assert_allclose(table["length"], lengths * scale, rtol=1e-12)
     np.testing.assert_allclose(table["standardised"], lengths, rtol=1e-12)
     np.testing.assert_allclose(table["weight"], lengths**-2, rtol=1e-12)
-    sd = np.sqrt(np.diag(np.linalg.inv(model.fit_.hessian)))[2:4] / 2
+    sd = np.sqrt(np.diag(np.linalg.inv(model.fit_.mode.hessian)))[2:4] / 2
     np.testing.assert_allclose(table["std"], sd, rtol=1e-4)
     np.testing.assert_allclose(table["upper"], lengths * scale * np.exp(1.96 * sd), rtol=1e-3)
     np.testing.assert_allclose(model.width_, np.sqrt(2) * lengths * scale, rtol=1e-12)
@@ -137,7 +138,7 @@ def test_predictions_come_in_pieces_that_do_not_show(sampled, monkeypatch, rng):
     many, values = rng.uniform(0, 1, (250, 2)), rng.normal(30, 5, 250)
     asked = {"return_std": True, "return_quantiles": [0.1, 0.5, 0.9]}
     whole, density = model.predict(many, **asked), model.log_predictive_density(many, values)
-    monkeypatch.setattr(_process, "CHUNK", 1)  # the pieces are then four times the number of rows
+    monkeypatch.setattr(module, "CHUNK", 1)  # the pieces are then four times the number of rows
     for found, expected in zip(model.predict(many, **asked), whole, strict=True):
         assert found.shape == expected.shape
         np.testing.assert_allclose(found, expected, rtol=1e-9)
@@ -163,7 +164,7 @@ def test_a_long_prediction_shows_a_bar_on_a_terminal_only(sampled, monkeypatch):
     model.predict(NEW, return_std=True)
     assert not seen
     monkeypatch.setattr(_bar, "LONG", 0.0)
-    monkeypatch.setattr(_process, "CHUNK", 1)  # the pieces are then four times the number of rows, 96
+    monkeypatch.setattr(module, "CHUNK", 1)  # the pieces are then four times the number of rows, 96
     model.predict(np.tile(NEW, (40, 1)), return_std=True)
     assert seen[0] is True and seen[1:] == sorted(seen[1:]) and seen[-1] == 26 * 200
     seen.clear()
@@ -180,7 +181,7 @@ def test_many_rows_through_inducing_inputs(rng):
     X, y = wave(rng, 150, d=1)
     exact = G(random_state=0).fit(X, y)
     model = G(inducing=25, random_state=0).fit(X, y)
-    assert (model.kind_, exact.kind_) == ("bound", "type2") and len(model.fit_.inducing) <= 25
+    assert (model.kind_, exact.kind_) == ("bound", "type2") and len(model.fit_.mode.inducing) <= 25
     # a bound at its own hyperparameters, and a close one
     there, _ = dense(model, X, y, model.theta_)
     assert there - 0.5 < model.log_evidence_ <= there + 1e-6
@@ -197,9 +198,9 @@ def test_many_rows_through_inducing_inputs(rng):
     np.testing.assert_allclose(model.log_predictive_density(new, values), expected, rtol=1e-9)
     function = model.predictive(new, noise=False)
     np.testing.assert_allclose(std**2 - function.variance, model.noise_std_**2, rtol=1e-9)
-    errors, variances = model.leave_one_out()
-    np.testing.assert_allclose(errors, exact.leave_one_out()[0], atol=0.05 * y.std())
-    np.testing.assert_allclose(variances, exact.leave_one_out()[1], rtol=0.1)
+    out, expected = model.leave_one_out(), exact.leave_one_out()
+    np.testing.assert_allclose(out.errors, expected.errors, atol=0.05 * y.std())
+    np.testing.assert_allclose(out.variances, expected.variances, rtol=0.1)
     back = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(back.predict(new, return_std=True), (mean, std))
     scaled = clone(model).fit(X, 4.0 * y)

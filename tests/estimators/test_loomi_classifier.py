@@ -389,6 +389,7 @@ def test_the_picture_shows_rows_centres_and_boundary(rng):
         model.plot_boundary(resolution=0)
 
 
+@pytest.mark.filterwarnings("ignore:NO_INFORMATION:bayessel.errors.NumericalWarning")
 def test_rows_of_one_place_and_few_rows():
     model = L().fit([[1.0], [1.0], [1.0]], [0, 1, 1])
     assert model.predict([[1.0]]).tolist() == [1] and np.isfinite(model.predict_proba([[1.0]])).all()

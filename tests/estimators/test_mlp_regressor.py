@@ -386,6 +386,7 @@ def test_bad_calls_after_the_fit():
         (np.arange(12.0)[:, None], np.full(12, 1.3), "CONSTANT_TARGET"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:(CONSTANT_TARGET|TOO_FEW_ROWS):bayessel.errors.NumericalWarning")
 def test_data_that_tell_little_get_a_sensible_answer(X, y, status):
     model = M(**SHORT).fit(X, y)
     mean, std = model.predict(X, return_std=True)

@@ -313,7 +313,7 @@ def test_a_pickle_is_of_the_size_of_the_data(rng):
         ({"width": 0.0}, ValueError, "width must be positive"),
         ({"width": [1.0, 2.0]}, ValueError, "width must be one number or 1 numbers"),
         ({"width": "auto"}, ValueError, "width must be one of 'fit', 'ard'"),
-        ({"width": None}, TypeError, "width must be a number"),
+        ({"width": {}}, TypeError, "width must be numeric, got dict"),
         ({"kind": "sinc"}, ValueError, "kind must be one of"),
         ({"bias": "no"}, TypeError, "bias must be True or False"),
         ({"init": "warm"}, ValueError, "init must be one of"),
@@ -427,6 +427,7 @@ def test_numerical_trouble_is_a_status_and_a_warning():
     np.testing.assert_allclose(model.predict(X), np.exp(-((X[:, 0] - X[10, 0]) ** 2) / 0.25), atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:(PURE_NOISE|DOUBTFUL_SIGNAL):bayessel.errors.NumericalWarning")
 def test_pure_noise_gives_an_honest_answer(rng):
     X, y = rng.uniform(0, 1, (60, 1)), rng.normal(size=60)
     model = V(width=0.2, augment=True).fit(X, y)

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import bayessel as bs
+from bayessel.errors import NumericalWarning
 from bayessel.estimators import _search_bar, _selected
 from bayessel.fit import Status, fingerprint
 from bayessel.linear import fit_abf, forward_select, search
@@ -240,7 +241,8 @@ def test_a_picture_is_never_empty(rng):
     line = without.plot_path().lines[0]
     assert_allclose(line.get_ydata(), [entry["error"] for entry in without.history_])
     assert without.plot_path().get_ylabel() == "squared error of the training rows"
-    nothing = S(width=0.5).fit(X, np.ones(60)).plot_path()
+    with pytest.warns(NumericalWarning, match="CONSTANT_TARGET"):
+        nothing = S(width=0.5).fit(X, np.ones(60)).plot_path()
     assert "CONSTANT_TARGET" in nothing.texts[0].get_text()
 
 
@@ -260,9 +262,10 @@ def test_widths_that_were_interrupted_are_said_to_be(rng, monkeypatch):
         return replace(found, status=Status.INTERRUPTED, notes=(*found.notes, Status.INTERRUPTED))
 
     monkeypatch.setattr(_selected, "fit_abf", cut)
-    assert S().fit(X, y).status_ is Status.INTERRUPTED
+    assert S(width="abf").fit(X, y).status_ is Status.INTERRUPTED
 
 
+@pytest.mark.filterwarnings("ignore:(CONSTANT_TARGET|PURE_NOISE|DOUBTFUL_SIGNAL):bayessel.errors.NumericalWarning")
 def test_noise_and_constants_have_an_answer(rng):
     X, y = rng.uniform(0, 1, (40, 1)), rng.normal(size=40)
     for model in (S(width=0.2), F(width=0.2, stop="bic"), S(width=0.2, bias=False), F(width=0.2, bias=False)):

@@ -296,7 +296,7 @@ BAD = {
     "stream: opens nothing": (lambda: L.fit_evidence_stream(lambda: None), Y, "must return an iterable.*NoneType"),
     # estimators: settings
     "EvidenceRegressor: width zero": (lambda: E(width=0).fit(X, T), V, "width must be positive and finite, got 0.0"),
-    "EvidenceRegressor: width None": (lambda: E(width=None).fit(X, T), Y, "width must be a number or 2 numbers"),
+    "EvidenceRegressor: width a dict": (lambda: E(width={}).fit(X, T), Y, "width must be numeric, got dict"),
     "EvidenceRegressor: width word": (lambda: E(width="auto").fit(X, T), V, "width must be one of 'fit', 'ard'"),
     "EvidenceRegressor: three widths": (lambda: E(width=[1, 2, 3]).fit(X, T), V, "width must be one number or 2"),
     "EvidenceRegressor: kind": (lambda: E(kind="box").fit(X, T), V, KIND + " 'box'"),
@@ -306,7 +306,11 @@ BAD = {
     "EvidenceRegressor: centres counted": (lambda: E(centers=3).fit(X, T), V, "centers must be 2-D .*single number, 3"),
     "EvidenceRegressor: unknown setting": (lambda: E().set_params(wdth=1), V, "Invalid parameter 'wdth'"),
     "EvidenceRegressor: widths of two targets": (lambda: E(width="fit").fit(X, TWO), V, "works with one output"),
-    "RidgeRBFRegressor: width word": (lambda: R(width="fit").fit(X, T), Y, "width must be a positive number.*'fit'"),
+    "RidgeRBFRegressor: width word": (
+        lambda: R(width="fit").fit(X, T),
+        Y,
+        "width must be None, a positive number.*'fit'",
+    ),
     "RidgeRBFRegressor: criterion": (lambda: R(criterion=None).fit(X, T), V, CRITERION + " None"),
     "RidgeRBFRegressor: penalty": (lambda: R(penalty="l1").fit(X, T), V, "penalty must be one of 'global', 'local'"),
     "RidgeRBFRegressor: local by LOO": (lambda: R(penalty="local", criterion="loo").fit(X, T), V, "'gcv' only"),
@@ -372,6 +376,7 @@ BAD = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:(PURE_NOISE|NO_BETTER_THAN_CONSTANT|TOO_FEW_ROWS):bayessel.errors.NumericalWarning")
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_refused_with_advice(case):
     call, error, message = BAD[case]
@@ -418,6 +423,7 @@ ACCEPTED = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:TOO_FEW_ROWS:bayessel.errors.NumericalWarning")
 @pytest.mark.parametrize("case", ACCEPTED)
 def test_unusual_but_good_input_is_taken(case):
     ACCEPTED[case]()

@@ -59,10 +59,11 @@ def test_every_step_is_the_best_of_all(rng, centre, rank):
         np.testing.assert_allclose(
             fit.coef_cov, cov[int(centre) :, int(centre) :], atol=1e-9 * np.abs(cov).max(initial=1.0)
         )
-        mean, std = fit.predict(F, return_std=True)
+        there = fit.predict(F)
+        mean, std = there.mean, there.std
         np.testing.assert_allclose(mean, H @ weights, rtol=1e-9)
         np.testing.assert_allclose(std**2, np.diag(H @ cov @ H.T) + fit.noise_std**2, rtol=1e-9)
-        np.testing.assert_array_equal(fit.predict(F[:, fit.order]), mean)
+        np.testing.assert_array_equal(fit.predict(F[:, fit.order]).mean, mean)
 
 
 def test_weights_and_noise_minimise_the_divergence_together(rng):
@@ -83,10 +84,11 @@ def test_a_prefix_is_the_smaller_projection(rng):
     part = fit.at(3)
     for name in ("order", "coef", "coef_cov", "intercept", "noise_std", "divergence"):
         np.testing.assert_allclose(getattr(part, name), getattr(small, name), rtol=1e-12)
-    np.testing.assert_allclose(part.predict(F, return_std=True), small.predict(F, return_std=True))
+    for name in ("mean", "std"):
+        np.testing.assert_allclose(getattr(part.predict(F), name), getattr(small.predict(F), name))
     empty = fit.at(0)
     assert empty.n_basis == 0
-    mean, std = empty.predict(F, return_std=True)
+    mean, std = empty.predict(F).mean, empty.predict(F).std
     np.testing.assert_allclose(mean, mu.mean())
     assert (std > empty.noise_std).all()  # the bias is not known exactly
     with pytest.raises(ValueError, match="at most 6"):
@@ -140,7 +142,7 @@ def test_wide_functions(width, bend):
                 [v - a * w for v, w in zip(f, q, strict=True)] for f, a in zip([*outside, left], along, strict=True)
             )
     assert (np.diff(fit.divergence) <= 0.0).all()
-    np.testing.assert_allclose(fit.predict(F), F[:, fit.order] @ fit.coef)
+    np.testing.assert_allclose(fit.predict(F).mean, F[:, fit.order] @ fit.coef)
     assert (fit.n_basis == 15) == (fit.status is Status.CONVERGED)
 
 
@@ -170,9 +172,11 @@ def test_noise_of_any_size_is_taken(rng, sigma):
     plain, scaled = project(F, y, 1.0, size=3), project(F, sigma * y, sigma, size=3)
     np.testing.assert_array_equal(plain.order, scaled.order)
     np.testing.assert_allclose(scaled.divergence, plain.divergence, rtol=1e-10)
-    np.testing.assert_allclose(scaled.predict(F), sigma * plain.predict(F), rtol=1e-10)
+    np.testing.assert_allclose(scaled.predict(F).mean, sigma * plain.predict(F).mean, rtol=1e-10)
     small = project(F, y, 1e-90, size=2).divergence  # n/2 log(left/(n sigma^2)), from logarithms
-    rest = np.array([1.0, *(np.sum((y - project(F, y, 1.0, size=k).predict(F)) ** 2) / np.sum(y**2) for k in (1, 2))])
+    rest = np.array(
+        [1.0, *(np.sum((y - project(F, y, 1.0, size=k).predict(F).mean) ** 2) / np.sum(y**2) for k in (1, 2))]
+    )
     np.testing.assert_allclose(small, 15 * (np.log(rest * np.sum(y**2) / 30) + 180 * np.log(10)), rtol=1e-9)
 
 
@@ -184,7 +188,7 @@ def test_it_ends_where_nobody_could_tell(rng):
     V = F @ np.linalg.solve(F.T @ F + full.alpha / full.beta * np.eye(60), F.T) / full.beta
     fit = project(F, F @ full.coef, full.beta**-0.5, V, size=2)
     assert set(fit.order) == {7, 30}
-    error = np.sqrt(np.mean((fit.predict(new) - new[:, [7, 30]] @ [2.0, -1.5]) ** 2))
+    error = np.sqrt(np.mean((fit.predict(new).mean - new[:, [7, 30]] @ [2.0, -1.5]) ** 2))
     assert error < 0.7 * np.sqrt(np.mean((new @ full.coef - new[:, [7, 30]] @ [2.0, -1.5]) ** 2))
     whole = project(F, F @ full.coef, full.beta**-0.5, V)
     assert whole.divergence[-1] <= 1.0 < whole.divergence[-2]
@@ -201,7 +205,7 @@ def test_a_gaussian_process_by_a_few_functions(rng):
     F = bs.RBFDictionary(x[:, None], bs.width(lengthscale=0.8), bias=False).design(x[:, None])
     fit = project(F, full, 0.2, (V + V.T) / 2, centre=True)
     assert fit.n_basis < 20
-    mean, std = fit.predict(F, return_std=True)
+    mean, std = fit.predict(F).mean, fit.predict(F).std
     assert np.sqrt(np.mean((mean - full) ** 2)) < 0.02
     np.testing.assert_allclose(std, np.sqrt(np.diag(V) + 0.04), rtol=0.05)
 
@@ -222,8 +226,9 @@ def test_an_interrupt_leaves_the_functions_before_it(rng, monkeypatch):
     cut = project(F, mu, sigma, cov=cov, size=5)
     assert cut.status is Status.INTERRUPTED and whole.status is Status.CONVERGED
     assert cut.order.tolist() == whole.order[:3].tolist()
-    for one, other in zip(cut.predict(F, return_std=True), whole.at(3).predict(F, return_std=True), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-10)
+    part = whole.at(3)
+    for name in ("mean", "std"):
+        np.testing.assert_allclose(getattr(cut.predict(F), name), getattr(part.predict(F), name), rtol=1e-10)
 
 
 def test_bad_input(rng):

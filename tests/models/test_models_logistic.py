@@ -55,6 +55,7 @@ def test_the_default_prior_knows_no_units(rng):
     assert_allclose(values, values[0], rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:NO_INFORMATION:bayessel.errors.NumericalWarning")
 def test_the_classifier_declares_its_functions(rng):
     X = rng.normal(size=(60, 2))
     y = np.where((X**2).sum(axis=1) < 1.2, "in", "out")

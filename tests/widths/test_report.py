@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 import bayessel as bs
-from bayessel.diagnostics import DrawnFit, plot_fit, plot_widths, width_report
-from bayessel.diagnostics._curves import CRITERIA, entry, number
+from bayessel._text import number
+from bayessel.criteria import CRITERIA
 from bayessel.fit import Status
+from bayessel.widths import DrawnFit, entry, plot_fit, plot_widths, width_report
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +181,7 @@ def test_what_it_costs_to_differ(sparse, table, tmp_path):
 
 
 def test_functions_in_use_are_ringed_where_they_are(sparse):
-    from bayessel.diagnostics import plot_deltas
+    from bayessel.widths import plot_deltas
 
     kind, r = sparse.best("mdl-w")
     (ax,) = sparse.plot_fit(kind=kind, width=r).axes

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bayessel as bs
-from bayessel.diagnostics import WidthComparison
+from bayessel.widths import WidthComparison
 from tests.problems.widths import noisy_sine
 
 

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
 import bayessel as bs
+from bayessel.widths import WidthComparison
 
 EVERY = ("evidence", "model-evidence", "loo", "elpd-loo", "gcv")
 WIDTHS = np.geomspace(0.3, 5.0, 6)
@@ -126,7 +127,7 @@ def test_searches_reports_files_and_several_inputs(rng, tmp_path):
     text = (tmp_path / "report.html").read_text()
     assert "at their mode" in text and "one sparse model is fitted" not in text
     found.to_netcdf(tmp_path / "result.nc")
-    again = bs.diagnostics.WidthComparison.from_netcdf(tmp_path / "result.nc")
+    again = WidthComparison.from_netcdf(tmp_path / "result.nc")
     assert_allclose(again.table["evidence"], found.table["evidence"])
 
 

@@ -12,9 +12,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import bayessel as bs
-from bayessel.diagnostics import WidthComparison
 from bayessel.linear import fit_rvm
-from bayessel.widths import _arguments, _rvm
+from bayessel.widths import WidthComparison, _arguments, _rvm
 from tests.oracles import linear as oracles
 from tests.paths import SHARED_DATA
 
@@ -131,7 +130,7 @@ def test_other_delta_needs_no_fit(data, comparison):
     rows = comparison.deltas("mdl-w", [0.01, 0.1, 1.0])
     r = comparison.best("evidence")
     fit = fit_rvm(np.column_stack([oracles.radial("gaussian", x[:, None], x[:, None], r), np.ones(40)]), y)
-    from bayessel.diagnostics._curves import at_delta
+    from bayessel.widths._curves import at_delta
 
     assert_allclose(
         at_delta(comparison.table, "mdl-w", 0.01).loc[r, "mdl-w"], bs.diagnostics.mdl_w(fit, delta=0.01), rtol=1e-6

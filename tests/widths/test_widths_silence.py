@@ -7,9 +7,9 @@ from numpy.testing import assert_array_equal
 from scipy.optimize import minimize
 
 import bayessel as bs
-from bayessel.diagnostics import WidthComparison
-from bayessel.diagnostics._curves import notes_of
-from bayessel.diagnostics._verdict import verdict, verdict_sentences
+from bayessel.widths import WidthComparison
+from bayessel.widths._notes import notes_of
+from bayessel.widths._verdict import verdict, verdict_sentences
 
 JUDGES = ("mdl-w", "gcv", "loo", "elpd-loo", "bic")
 

@@ -1,12 +1,17 @@
 """A comparison of widths and its file: the same again."""
 
+import errno
+import os
+
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
 import bayessel as bs
-from bayessel.diagnostics import WidthComparison
+from bayessel._files import netcdf, sealed, write_whole
+from bayessel.errors import DamagedFileError
 from bayessel.fit import fingerprint
+from bayessel.widths import WidthComparison
 from tests.problems.widths import many_widths
 
 
@@ -71,3 +76,45 @@ def test_other_files_are_refused(tmp_path):
     )
     with pytest.raises(ValueError, match="no width comparison"):
         WidthComparison.from_netcdf(tmp_path / "o.nc")
+
+
+def test_every_kind_of_damage_is_refused(wide, tmp_path, rng):
+    """One bit turned at many places, and files cut short at many lengths: none is believed, none stops the process."""
+    whole = wide.to_netcdf(tmp_path / "result.nc").read_bytes()
+    path = tmp_path / "damaged.nc"
+    for bit in rng.integers(8 * len(whole), size=300):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << int(bit) % 8
+        path.write_bytes(damaged)
+        with pytest.raises(DamagedFileError):
+            WidthComparison.from_netcdf(path)
+    for length in rng.integers(len(whole), size=60):
+        path.write_bytes(whole[:length])
+        with pytest.raises(DamagedFileError):
+            WidthComparison.from_netcdf(path)
+
+
+def test_other_data_under_the_old_fingerprint_are_refused(wide, tmp_path):
+    """Rewritten by another program, with a seal that fits: the fingerprint is computed again."""
+    tree = wide.to_datatree()
+    tree["observed_data"]["y"] = tree["observed_data"]["y"] + 1.0
+    path = write_whole(tmp_path / "other.nc", sealed(netcdf(tree)))
+    with pytest.raises(DamagedFileError, match="fingerprint"):
+        WidthComparison.from_netcdf(path)
+    del tree["observed_data"]["y"]
+    write_whole(path, sealed(netcdf(tree)))
+    with pytest.raises(DamagedFileError, match="another release, or is damaged"):
+        WidthComparison.from_netcdf(path)
+
+
+@pytest.mark.parametrize("write", ["to_netcdf", "to_html"])
+def test_a_full_disk_keeps_the_file_before(wide, tmp_path, monkeypatch, write):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path = getattr(wide, write)(tmp_path / "artefact")
+    before = path.read_bytes()
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        getattr(wide, write)(path)
+    assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import bayessel as bs
-from bayessel.diagnostics import credible_widths, optima, verdict
+from bayessel.widths import credible_widths, optima, verdict
 
 
 def short(found):

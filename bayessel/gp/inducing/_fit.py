@@ -85,17 +85,17 @@ class InducingFit(GPFit):
         return H if self.prior is None else H - np.diag(self.prior.hessian_diagonal(self.theta)[self.free])
 
     @override
-    def predict(self, rows: Any) -> Prediction:
+    def predict(
+        self, rows: Any, variance: bool = True, progress: Callable[[int, int], None] | None = None
+    ) -> Prediction:
         """Normal distributions of new observations at new inputs (N, m), O(M²) each."""
-        mean, variance = self._bound.predict(self.theta, self.inducing, self._factor, rows)
-        return Prediction.normal(mean, variance + self.noise_std**2, variance)
+        mean, inside = self._bound.predict(self.theta, self.inducing, self._factor, rows)
+        return Prediction.normal(mean, inside + self.noise_std**2, inside)
 
+    @cached_property
     @override
-    def leave_one_out(self) -> LeaveOneOut:
-        """Each row predicted from all others.
-
-        Exact for the approximate process, whose inducing inputs and hyperparameters stay those of all rows.
-        """
+    def _left_out(self) -> LeaveOneOut:
+        """Exact for the approximate process, whose inducing inputs and hyperparameters stay those of all rows."""
         return LeaveOneOut.normal(*self._bound.leave_one_out(self.theta, self.inducing, self._factor))
 
 

@@ -21,6 +21,7 @@ from bayessel._check import (
     one_of,
 )
 from bayessel._numerics import few_threads
+from bayessel.criteria import OF_SUMS
 from bayessel.fit import Status
 from bayessel.linear.forward import stopping
 from bayessel.linear.forward.backward import eliminate
@@ -123,6 +124,7 @@ def forward_select(
         columns = columns.store()
     columns.check_scale("Phi")
     target = as_target(t, n).copy()
+    name = columns.fingerprint(target)
     check_magnitude(target, "t", FOURTH_POWERS)
     largest = p if max_size is None else min(as_count(max_size, "max_size", 0), p)
     if stop is None and max_size is None:
@@ -138,13 +140,13 @@ def forward_select(
     rng = as_generator(random_state)
     with few_threads(n * p if n * p > SEVERAL_THREADS else 0), np.errstate(all="ignore"):
         if method == "backward":
-            fit = eliminate(columns, target, stop, centre, lam, gain, largest, folds, rng)
+            fit = eliminate(columns, target, stop, centre, lam, gain, largest, folds, rng, name)
             return replace(fit, seconds=time.perf_counter() - start)
         settings = _Settings(method, stop, centre, gain, lam, reestimate, largest, max_condition)
         known = None
         if stop == "cv":
             known = _cross_validated(columns, target, settings, folds, rng)
-        fit = _forward(columns, target, settings, known)
+        fit = _forward(columns, target, settings, known, name)
     return replace(fit, seconds=time.perf_counter() - start)
 
 
@@ -161,7 +163,7 @@ class _Settings:
         max_condition: float | None,
     ) -> None:
         self.method, self.stop, self.centre, self.gain, self.lam = method, stop, centre, gain, lam
-        self.reestimate = None if not reestimate else stop if stop in stopping.OF_SUMS else "gcv"
+        self.reestimate = None if not reestimate else stop if stop in OF_SUMS else "gcv"
         self.max_size = max_size
         self.max_condition = MAX_CONDITION if max_condition is None else max_condition
         self.singular = SINGULAR if max_condition is None else np.inf
@@ -247,7 +249,7 @@ def _step(models: list[Plain], settings: _Settings) -> list[str | None]:
     return ends
 
 
-def _forward(columns: Columns, t: FloatArray, settings: _Settings, known: Any) -> ForwardFit:
+def _forward(columns: Columns, t: FloatArray, settings: _Settings, known: Any, name: str) -> ForwardFit:
     model = settings.start(columns, t)
     g = model.growth
     watch = stopping.Watch()
@@ -303,6 +305,7 @@ def _forward(columns: Columns, t: FloatArray, settings: _Settings, known: Any) -
         models=[tuple(g.chosen[: entry["size"]]) for entry in path],
         stopped=stopped,
         notes=notes,
+        name=name,
         triangle=g.R[f : f + best, f : f + best] * g.lengths[g.chosen[:best]],
         coordinates=g.z[f : f + best],
     )

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.linalg as sl
 
 from bayessel._check import FloatArray
-from bayessel._formulas import from_sums
+from bayessel.criteria import OF_SUMS, from_sums
 from bayessel.fit import Status, worst
 from bayessel.linear._criteria import curve
 from bayessel.linear.forward import stopping
@@ -122,6 +122,7 @@ def eliminate(
     largest: int,
     folds: int,
     rng: np.random.Generator,
+    name: str,
 ) -> ForwardFit:
     """Backward elimination with a stopping criterion, or down to `largest` columns."""
     n, p = columns.shape
@@ -189,6 +190,7 @@ def eliminate(
         models=[tuple(sorted(left.tolist())) for left in lefts],
         stopped=stopped,
         notes=notes,
+        name=name,
     )
     error, expected = float(np.mean(fit.residuals**2)), float(best["error"])
     if abs(error - expected) > DIFFERS * expected + (4.0 * np.finfo(float).eps * float(np.abs(t).max())) ** 2:
@@ -223,7 +225,7 @@ def _record(at: Descent, H: FloatArray, t: FloatArray, stop: str | None, n: int,
     S, trace = at.sum_squares, n - flat - at.gamma
     out: dict[str, Any] = {"size": len(at.left), "column": at.removed, "error": S / n, "gamma": n - trace}
     out["lam"] = at.lam
-    out |= {name: float(from_sums(name, n, S, trace)) for name in stopping.OF_SUMS}
+    out |= {name: float(from_sums(name, n, S, trace)) for name in OF_SUMS}
     body = H[:, at.left]
     if stop == "loo":
         leverage = np.einsum("ij,ij->i", body @ at.G, body) + flat / n

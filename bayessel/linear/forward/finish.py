@@ -8,12 +8,13 @@ import numpy as np
 import scipy.linalg as sl
 
 from bayessel._check import FloatArray
-from bayessel.fit import Status, worst
+from bayessel.fit import Status, fingerprint, worst
+from bayessel.linear._columns_fit import ColumnChoice
 from bayessel.linear.forward.result import ForwardFit
 from bayessel.linear.posterior import Posterior
 from bayessel.linear.rvm.columns import Columns
 from bayessel.linear.rvm.state import IntArray
-from bayessel.linear.selection.driver import PathPoint
+from bayessel.linear.selection.finish import type2_evidence
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import fit_evidence
 
@@ -32,7 +33,7 @@ def finish(
     models: list[tuple[int, ...]],
     stopped: str,
     notes: list[Status],
-    seconds: float = np.nan,
+    name: str,
     triangle: FloatArray | None = None,
     coordinates: FloatArray | None = None,
 ) -> ForwardFit:
@@ -57,9 +58,13 @@ def finish(
             spectrum = Spectrum.of(design @ turn, t, centre=centre, rows=True)
     posterior = Posterior.of(spectrum, lam, evidence_fit.beta)
     coef = posterior.coef if turn is None else turn @ posterior.coef
+    path = {
+        entry["size"]: ColumnChoice(sign * float(entry["value"]), model)
+        for entry, model in zip(history, models, strict=True)
+    }
     notes = [*notes, *(note for note in evidence_fit.notes if note in _PASSED_ON and note not in notes)]
     return ForwardFit(
-        log_evidence=evidence_fit.log_evidence,
+        evidence=type2_evidence(evidence_fit.log_evidence, centre),
         basis=basis,
         coef=coef[:k],
         intercept=posterior.intercept,
@@ -71,17 +76,17 @@ def finish(
         method=method,
         stop=stop,
         value=sign * value,
-        path={
-            entry["size"]: PathPoint(sign * float(entry["value"]), model)
-            for entry, model in zip(history, models, strict=True)
-        },
+        path=path,
+        optima=(path[k],) if k in path else (),
         history=history,
         stopped=stopped,
         status=worst(notes),
         notes=tuple(notes),
         n_rows=n,
         n_candidates=columns.shape[1],
-        seconds=seconds,
+        seconds=np.nan,
+        fingerprint=name,
+        target_fingerprint=fingerprint(t),
         evidence_fit=evidence_fit,
         spectrum=spectrum,
         posterior=posterior,

@@ -17,9 +17,10 @@ import numpy as np
 import scipy.linalg as sl
 
 from bayessel._check import FloatArray
+from bayessel.criteria import CRITERIA
 from bayessel.linear._criteria import curve
 from bayessel.linear.forward.growth import Growth
-from bayessel.linear.ridge import NOISE_SHARE, reestimate_lambda, search_range
+from bayessel.linear.ridge import reestimate_lambda, search_range
 from bayessel.linear.spectrum import Spectrum
 
 #: the penalty starts at this share of a typical squared length of a column
@@ -129,7 +130,7 @@ class Penalised(Plain):
         lo, hi = search_range(spectrum)
         tried = np.append(np.clip(self.lam, np.exp(lo), np.exp(hi)), np.exp(np.arange(lo, hi, APART)))
         values = curve(spectrum, self.reestimate, tried)
-        values[1:][spectrum.trace_p(tried[1:]) < NOISE_SHARE[self.reestimate] * spectrum.n_rows] = np.inf
+        values[1:][spectrum.trace_p(tried[1:]) < CRITERIA[self.reestimate].noise_share * spectrum.n_rows] = np.inf
         best = int(np.argmin(values))
         start = float(tried[best if values[best] < (1.0 - CLEARLY) * values[0] else 0])
         new, *_ = reestimate_lambda(spectrum, criterion=self.reestimate, start=start, max_steps=1)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, override
+from typing import override
 
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.fit import Status
-from bayessel.linear._columns_fit import ColumnsFit
-from bayessel.linear.posterior import Posterior
+from bayessel.linear._columns_fit import ColumnChoice, ColumnsFit
 from bayessel.linear.rvm.state import IntArray
-from bayessel.linear.selection.driver import PathPoint
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import LinearFit
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ForwardFit(ColumnsFit):
     r"""Columns chosen one by one, and the model on them.
 
@@ -27,20 +24,18 @@ class ForwardFit(ColumnsFit):
 
     Attributes
     ----------
-    basis, coef : (k,) arrays
-        Columns in use, ascending, and their weights.
-    intercept : float
-        The bias of a centred fit.
     order : (k,) array
         The same columns in the order of selection.
     lam : float
         Penalty of the weights.
-    log_evidence, model_evidence, alpha, beta : float
+    evidence, model_evidence, alpha, beta : Evidence, float
         Of the chosen columns; see above.
     stop, value
         The criterion and its value at this size.
     path : dict
-        Size -> `PathPoint`: the criterion, and the columns in the order of selection.
+        Size -> `ColumnChoice`: the criterion, and the columns in the order of selection.
+    optima : tuple of ColumnChoice
+        The model that is returned.
     history : tuple of dict
         One record per size, from 0 (no function): size, column, error (mean squared residual), gamma, lam, gcv, uev,
         fpe, bic; condition, of the chosen columns at unit length (an estimate of it in the 1-norm where it is small or
@@ -50,41 +45,22 @@ class ForwardFit(ColumnsFit):
     U, orthogonal_coef : (k, k), (k,) arrays
         :math:`H = \tilde HU` in the order of selection, and the weights :math:`\tilde w = U w` of the orthogonalised
         columns; None for backward elimination.
-    seconds : float
-        Time by the clock.
-    status, notes
-        The most serious remark, and all of them.
     """
 
-    log_evidence: float
-    basis: IntArray
-    coef: FloatArray
-    intercept: float
     order: IntArray
     alpha: float
-    beta: float
     lam: float
     gamma: float
     method: str
     stop: str | None
     value: float
-    path: dict[int, PathPoint] = field(repr=False)
-    history: tuple[dict[str, Any], ...] = field(repr=False)
+    path: dict[int, ColumnChoice] = field(repr=False)
     stopped: str
-    status: Status
-    notes: tuple[Status, ...]
-    n_rows: int
-    n_candidates: int
-    seconds: float
     evidence_fit: LinearFit = field(repr=False)
     spectrum: Spectrum = field(repr=False)
-    posterior: Posterior = field(repr=False)
     turn: FloatArray | None = field(repr=False)
-    design: FloatArray = field(repr=False)
-    target: FloatArray = field(repr=False)
     U: FloatArray | None = field(default=None, repr=False)
     orthogonal_coef: FloatArray | None = field(default=None, repr=False)
-    kind: str = "type2"
 
     @property
     def model_evidence(self) -> float:

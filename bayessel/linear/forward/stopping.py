@@ -12,14 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from bayessel._formulas import from_sums
+from bayessel.criteria import CRITERIA, OF_SUMS, from_sums
 from bayessel.fit import Status
 from bayessel.linear.forward.methods import Plain
-from bayessel.linear.ridge import NOISE_SHARE
 from bayessel.linear.type2 import fit_evidence
 
-#: criteria that follow from two sums, and are in every record of a path
-OF_SUMS = ("gcv", "uev", "fpe", "bic")
 STOPS = ("gcv", "loo", "fpe", "uev", "bic", "evidence", "cv")
 
 
@@ -63,7 +60,7 @@ def judged(at: dict[str, Any], stop: str | None, n_rows: int) -> float:
         return np.nan
     if stop == "evidence":
         return -float(at["evidence"])
-    return float(at[stop]) if n_rows - at["gamma"] >= NOISE_SHARE[stop] * n_rows else np.inf
+    return float(at[stop]) if CRITERIA[stop].heard(n_rows, at["gamma"]) else np.inf
 
 
 def leave_one_out(residual: Any, complement: Any) -> float:

@@ -18,13 +18,15 @@ is positive for the first time: one or two wide functions often give every row t
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_positive_vector, as_target, one_of
-from bayessel.fit import Status, worst
+from bayessel.fit import Status, fingerprint, worst
+from bayessel.linear._columns_fit import ColumnChoice
 from bayessel.linear.loomi.result import LOOMIFit
 from bayessel.linear.loomi.terms import SAME, Terms
 from bayessel.linear.rvm.columns import Columns, as_columns
@@ -94,6 +96,7 @@ def fit_loomi(
     >>> fit.n_basis, round(fit.mutual_information, 2), round(fit.loo_error, 3)
     (3, 0.85, 0.025)
     """
+    begun = time.perf_counter()
     penalty = as_positive(penalty, "penalty")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be called with the entry of every stage, got {callback!r}")
@@ -143,6 +146,7 @@ def fit_loomi(
     if entry["mutual_information"] <= SAME:
         notes.append(Status.NO_INFORMATION)
     return LOOMIFit(
+        n_rows=n,
         n_candidates=p,
         basis=basis,
         coef=coef,
@@ -155,7 +159,11 @@ def fit_loomi(
         weights=omega * (n / omega.sum()),
         design=design,
         A=A,
-        history=selection.history,
+        optima=(ColumnChoice(entry["mutual_information"], tuple(selection.chosen[:size])),),
+        history=tuple(selection.history),
+        seconds=time.perf_counter() - begun,
+        fingerprint=columns.fingerprint(labels),
+        target_fingerprint=fingerprint(labels),
         status=worst(notes),
         notes=tuple(dict.fromkeys(notes)),
     )

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray
-from bayessel.fit import Status, fingerprint
-from bayessel.linear._columns_fit import in_use
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
+from bayessel.linear._columns_fit import ColumnChoice, in_use
+from bayessel.linear.class_probability import ClassProbability
+from bayessel.prediction import ClassPrediction
 
 
-@dataclass(frozen=True, eq=False)
-class LOOMIFit:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LOOMIFit(Fit):
     """A two-class model f = Φθ and what leaving rows out says of it.
 
     Attributes
     ----------
+    evidence : None
+        Least squares on labels has no likelihood of labels.
     n_candidates : int
         Number of columns on offer P.
     basis : (M,) int array
@@ -33,13 +39,17 @@ class LOOMIFit:
         Weighted share of wrong leave-one-out labels; weighted mean of (y - f^(-k))².
     loo_output : (N,) array
         f^(-k)(x_k): output for each row of the model fitted without it.
-    history : list of dict
+    target, weights : (N,) arrays
+        Labels -1 and 1; weights of the rows, of mean 1.
+    optima : tuple of ColumnChoice
+        The model that is returned and its J.
+    history : tuple of dict
         One entry per stage: column, mutual_information, loo_error, loo_mse, penalty, ties (how many candidates shared
         the largest J).
-    status : Status
-        How the selection ended.
     """
 
+    evidence: Evidence | None = None
+    n_rows: int
     n_candidates: int
     basis: npt.NDArray[np.intp]
     coef: FloatArray
@@ -47,19 +57,18 @@ class LOOMIFit:
     mutual_information: float
     loo_error: float
     loo_mse: float
-    loo_output: FloatArray
-    target: FloatArray
-    weights: FloatArray
-    design: FloatArray
+    loo_output: FloatArray = field(repr=False)
+    target: FloatArray = field(repr=False)
+    weights: FloatArray = field(repr=False)
+    design: FloatArray = field(repr=False)
     A: FloatArray = field(repr=False)
-    history: list[dict[str, Any]] = field(repr=False)
     status: Status
     notes: tuple[Status, ...]
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows N."""
-        return len(self.target)
+    optima: tuple[ColumnChoice, ...] = field(repr=False)
+    history: tuple[Mapping[str, Any], ...] = field(repr=False)
+    seconds: float
+    fingerprint: str = field(repr=False)
+    target_fingerprint: str = field(repr=False)
 
     @property
     def n_basis(self) -> int:
@@ -76,11 +85,27 @@ class LOOMIFit:
         """Label, -1 or 1, that each row gets from the model fitted without it; an output of exactly 0 counts as -1."""
         return np.where(self.loo_output * self.target > 0.0, self.target, -self.target)
 
-    @property
-    def fingerprint(self) -> str:
-        """Name of the data, columns in use and labels."""
-        return fingerprint(self.design, self.target)
+    @cached_property
+    def calibration(self) -> ClassProbability:
+        """From outputs and columns in use to probabilities."""
+        return ClassProbability(self.design, self.loo_output, self.target, self.weights)
 
-    def decision(self, columns: Any) -> FloatArray:
+    def decision(self, rows: Any) -> FloatArray:
         """Output f at new rows, from all columns, (n, P), or, if fewer, from those in use as in `basis`, (n, M)."""
-        return np.asarray(in_use(columns, self.basis, self.n_candidates) @ self.coef)
+        return np.asarray(in_use(rows, self.basis, self.n_candidates) @ self.coef)
+
+    def predict(self, rows: Any) -> ClassPrediction:
+        """Probabilities of the labels -1 and 1 at new rows, which are given as for `decision`."""
+        inside = in_use(rows, self.basis, self.n_candidates)
+        p = self.calibration.probability(inside @ self.coef, inside)
+        return ClassPrediction(np.array([-1.0, 1.0]), np.column_stack([1.0 - p, p]))
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Each label y = ±1 predicted from the other rows, with the probability p of the label 1.
+
+        The errors are y - (2p - 1), the variances those of the label, 4p(1 - p), the log densities log p(y).
+        """
+        p = self.calibration.loo_probability
+        with np.errstate(divide="ignore"):
+            log_densities = np.log(np.where(self.target > 0.0, p, 1.0 - p))
+        return LeaveOneOut(self.target - (2.0 * p - 1.0), 4.0 * p * (1.0 - p), log_densities)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from bayessel.linear.rvm.columns import as_columns
 from bayessel.linear.rvm.finish import finish, polish
 from bayessel.linear.rvm.portfolio import search, search_from
 from bayessel.linear.rvm.problem import Problem
-from bayessel.linear.rvm.result import SparseFit
+from bayessel.linear.rvm.result import RVMFit
 
 #: entries of a dictionary from which the products with it may use several BLAS threads
 SEVERAL_THREADS = 100_000_000
@@ -28,7 +30,7 @@ def fit_rvm(
     max_steps: int = 1000,
     tol: float = 1e-4,
     restarts: int | None = None,
-) -> SparseFit:
+) -> RVMFit:
     r"""Fit a relevance vector machine by type-II maximum likelihood.
 
     Parameters
@@ -39,7 +41,7 @@ def fit_rvm(
     t
         Target (N,).
     init
-        'auto' tries several starts and keeps the best evidence; 'full', 'greedy', 'backward' name one; a `SparseFit`,
+        'auto' tries several starts and keeps the best evidence; 'full', 'greedy', 'backward' name one; a `RVMFit`,
         or (basis, alpha, beta), is a warm start.
     beta
         Noise precision when it is known; learned otherwise.
@@ -61,6 +63,7 @@ def fit_rvm(
     >>> fit.status.name, {3, 50} <= set(fit.basis.tolist()), fit.n_basis < 30
     ('CONVERGED', True, True)
     """
+    begun = time.perf_counter()
     columns = as_columns(Phi)
     target = as_target(t, columns.shape[0]).copy()
     check_magnitude(target, "t")
@@ -82,26 +85,27 @@ def fit_rvm(
             else:
                 name, start = "warm", problem.state(*warm)
                 state, history = search_from(problem, start, max_steps, tol)
-                reached = {name: state.log_evidence}
+                reached = {name: state}
                 # a fragile start may be better than the search can see: polished too, and the better one counts
                 ends = [polish(problem, candidate, history) for candidate in (state, start)]
                 basis, own = max(ends, key=lambda end: end[1].log_evidence)
-        return finish(problem, basis, own, history, name, reached)
+        fit = finish(problem, basis, own, history, name, reached, columns.fingerprint(target))
+    return replace(fit, seconds=time.perf_counter() - begun)
 
 
 def _warm(init: Any, n_columns: int) -> tuple[Any, FloatArray, float] | None:
     if isinstance(init, str):
         if init not in INITS:
             raise ValueError(
-                f"init must be one of {', '.join(map(repr, INITS))}, a SparseFit, or (basis, alpha, beta); got {init!r}"
+                f"init must be one of {', '.join(map(repr, INITS))}, a RVMFit, or (basis, alpha, beta); got {init!r}"
             )
         return None
-    if isinstance(init, SparseFit):
+    if isinstance(init, RVMFit):
         basis, alpha, beta = init.basis, init.alpha, init.beta
     elif isinstance(init, tuple) and len(init) == 3:
         basis, alpha, beta = init
     else:
-        raise TypeError(f"init must be a name, a SparseFit, or (basis, alpha, beta); got {type(init).__name__}")
+        raise TypeError(f"init must be a name, a RVMFit, or (basis, alpha, beta); got {type(init).__name__}")
     basis = np.asarray(basis)
     if basis.size == 0:
         basis = basis.astype(np.intp)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FOURTH_POWERS, FloatArray, as_matrix, check_finite, check_magnitude
+from bayessel.fit import fingerprint
 from bayessel.linear.rvm.state import IntArray
 
 #: entries of a block that is worked on at a time
@@ -97,6 +98,20 @@ class Columns:
     def check_scale(self, name: str) -> None:
         """Refuse columns whose fourth powers leave double precision."""
         check_magnitude(np.array([float(self.lengths.max()) / np.sqrt(self.shape[0])]), name, FOURTH_POWERS)
+
+    def fingerprint(self, t: FloatArray) -> str:
+        """Name of the dictionary and the target, as `bayessel.fit.fingerprint` gives it where the columns are stored.
+
+        A dictionary whose columns are made when they are looked at is named by its ``ingredients``, a tuple of arrays,
+        or else by its shape and 16 of its columns.
+        """
+        source = self.source if self.made_from is None else self.made_from
+        if isinstance(source, np.ndarray):
+            return fingerprint(source, t)
+        if hasattr(source, "ingredients"):
+            return fingerprint(*source.ingredients, t)
+        some = np.unique(np.linspace(0, self.shape[1] - 1, 16).astype(np.intp))
+        return fingerprint(np.array(self.shape), np.asarray(source.columns(some)), t)
 
     def release(self) -> None:
         """Forget what `store` has stored; columns are made again when they are looked at."""

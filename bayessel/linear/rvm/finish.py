@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.fit import Status, worst
+from bayessel.fit import Evidence, Status, fingerprint, worst
+from bayessel.linear._columns_fit import ColumnChoice
 from bayessel.linear.posterior import Posterior, weigh
 from bayessel.linear.rvm.copies import merged
 from bayessel.linear.rvm.exact import evaluate
@@ -14,7 +17,7 @@ from bayessel.linear.rvm.local import Search
 from bayessel.linear.rvm.newton import ascend
 from bayessel.linear.rvm.occam import interpolates, model_evidence
 from bayessel.linear.rvm.problem import Problem
-from bayessel.linear.rvm.result import SparseFit
+from bayessel.linear.rvm.result import RVMFit
 from bayessel.linear.rvm.state import IntArray, State
 
 #: how far the cosine of two columns that are called the same may be from one: rounding
@@ -51,9 +54,15 @@ def polish(problem: Problem, state: State, search: Search) -> tuple[IntArray, St
 
 
 def finish(
-    problem: Problem, basis: IntArray, own: State, search: Search, start: str, reached: dict[str, float]
-) -> SparseFit:
-    """Back to the user's units."""
+    problem: Problem,
+    basis: IntArray,
+    own: State,
+    search: Search,
+    start: str,
+    reached: Mapping[str, State],
+    name: str,
+) -> RVMFit:
+    """Back to the user's units; `reached` says where each start led, `name` names the data."""
     n, p = problem.columns.shape
     alpha = np.exp(own.a) * (problem.columns.lengths[basis] / problem.spread) ** 2
     beta = float(np.exp(own.b) / problem.spread**2) if problem.beta is None else problem.beta
@@ -78,8 +87,10 @@ def finish(
         for step in steps:
             step["log_evidence"] = min(step["log_evidence"], value)
     last = {"start": start, "action": "polish", "log_evidence": value, "n_basis": len(basis)}
-    return SparseFit(
-        log_evidence=value,
+    return RVMFit(
+        evidence=Evidence(
+            value, "type2", maximised=("alpha", "beta")[: 1 + problem.learn_noise], integrated=("weights",)
+        ),
         model_evidence=model_evidence(own, n, value),
         basis=basis,
         alpha=alpha,
@@ -90,11 +101,24 @@ def finish(
         status=worst(notes),
         notes=tuple(notes),
         history=(*steps, {**last, "noise_std": beta**-0.5}),
-        starts={name: height + problem.shift for name, height in reached.items()},
+        optima=_optima(problem, ColumnChoice(value, tuple(basis.tolist())), reached),
+        starts={start: end.log_evidence + problem.shift for start, end in reached.items()},
+        seconds=np.nan,
+        fingerprint=name,
+        target_fingerprint=fingerprint(problem.t),
         design=design,
         target=problem.t,
         posterior=posterior,
     )
+
+
+def _optima(problem: Problem, best: ColumnChoice, reached: Mapping[str, State]) -> tuple[ColumnChoice, ...]:
+    """The model that is returned, then the other models that starts led to, highest evidence first."""
+    found = {frozenset(best.basis): best}
+    for end in sorted(reached.values(), key=lambda end: -end.log_evidence):
+        choice = ColumnChoice(end.log_evidence + problem.shift, tuple(np.sort(end.active).tolist()))
+        found.setdefault(frozenset(choice.basis), choice)
+    return tuple(found.values())
 
 
 def _remarks(problem: Problem, own: State, search: Search) -> list[Status]:

@@ -12,12 +12,13 @@ import numpy as np
 
 from bayessel.linear.rvm.newton import curvature
 from bayessel.linear.rvm.state import LOG_2PI, State
+from bayessel.policy import NOISE_SHARE_OF_EVIDENCES
 
 #: log of the range of each precision: twelve decades
 RANGE = float(np.log(1e12))
 
 
-def interpolates(state: State, n_rows: int, share: float = 0.1) -> bool:
+def interpolates(state: State, n_rows: int, share: float = NOISE_SHARE_OF_EVIDENCES) -> bool:
     """Whether less than a share of the rows is left to the noise, so that its level says little."""
     return n_rows - state.size + float(np.trace(state.V)) < share * n_rows
 

@@ -17,13 +17,12 @@ from bayessel.linear.rvm.perturb import kick
 from bayessel.linear.rvm.problem import Problem
 from bayessel.linear.rvm.reestimation import Contest
 from bayessel.linear.rvm.state import State
+from bayessel.policy import NOISE_SHARE_OF_CERTAINTY
 
 #: work of a contest (rows x rows x columns) up to which many starts are tried
 MANY_STARTS = 1e8
 #: entries up to which it is tried whether the data want to be interpolated
 QUIET_START = 5_000
-#: share of the rows left to the noise from which the evidence alone decides
-LEFT_TO_NOISE = 0.3
 #: noise levels of greedy starts for data that seem to want to be interpolated
 LOUD = (0.3, 0.1, 0.03, 0.01)
 #: gain in nats, for a parameter's cost in log(rows) and choice among many, from which a function is beyond doubt
@@ -49,8 +48,8 @@ Found = dict[str, tuple[State, Search]]
 
 def search(
     problem: Problem, init: str, max_steps: int, tol: float, restarts: int | None
-) -> tuple[str, State, Search, dict[str, float]]:
-    """Return the name of the best start, where it led, how, and the log evidence that each start reached."""
+) -> tuple[str, State, Search, dict[str, State]]:
+    """Return the name of the best start, where it led, how, and where each start led."""
     found: Found = {}
     for name, start in _promising(problem, init):
         end = search_from(problem, start, 40, max(tol, 0.05))
@@ -64,7 +63,7 @@ def search(
         # stop while the noise is held high are offered beside it; the evidence one level up decides.
         for noise in LOUD:
             found[f"loud({noise:g})"] = _loud(problem, noise)
-    reached = {name: state.log_evidence for name, (state, _) in found.items()}
+    reached = {name: state for name, (state, _) in found.items()}
     if restarts is None and init == "auto" and _small(problem):
         _shake(problem, found, tol, None)
     elif restarts:
@@ -172,7 +171,7 @@ def _loud(problem: Problem, noise: float) -> tuple[State, Search]:
 
 
 def _sound(problem: Problem, state: State) -> bool:
-    return state.size > 0 and not interpolates(state, problem.n_rows, LEFT_TO_NOISE)
+    return state.size > 0 and not interpolates(state, problem.n_rows, NOISE_SHARE_OF_CERTAINTY)
 
 
 def _ranked(problem: Problem, found: Found) -> tuple[list[str], bool]:

@@ -10,7 +10,8 @@ import numpy as np
 
 from bayessel._check import FOURTH_POWERS, as_count, as_flag, as_target, check_magnitude
 from bayessel._numerics import few_threads
-from bayessel.fit import Status, worst
+from bayessel.fit import Status, fingerprint, worst
+from bayessel.linear._columns_fit import ColumnChoice
 from bayessel.linear.rvm.columns import as_columns
 from bayessel.linear.selection.driver import Place, Search
 from bayessel.linear.selection.finish import settle
@@ -93,6 +94,7 @@ def search(
     start = time.perf_counter()
     columns = as_columns(F, "F")
     target = as_target(t, columns.shape[0]).copy()
+    data = columns.fingerprint(target)
     check_magnitude(target, "t", FOURTH_POWERS)
     as_flag(centre, "centre")
     as_count(top, "top", 0)
@@ -117,18 +119,19 @@ def search(
             model, objective, top=top, max_size=max_size, max_steps=max_steps, tol=float(tol), callback=callback
         )
         chosen: tuple[int, ...] | None = None
+        value = np.nan
         if model.worth_searching:
             try:
                 place = drive(work)
                 if not work.history and not work.exhausted:  # an empty model would be taken for a finding
                     raise ValueError("strategy ended before it had added a function; let it call search.add()")
                 if isinstance(place, Place) and (within == 0.0 or not isinstance(drive, Oscil)):
-                    chosen = place.model.active
+                    chosen, value = place.model.active, place.value
             except KeyboardInterrupt:
                 notes.append(Status.INTERRUPTED)
         if chosen is None:
             size = work.smallest(float(within)) if within > 0.0 else work.best_size
-            chosen = work.path[size].basis if size else ()
+            chosen, value = (work.path[size].basis, work.path[size].value) if size else ((), np.nan)
         order = np.array(chosen, dtype=np.intp)
         held = max_size is not None and work.best_size == max_size < min(columns.shape[1], model.most)
         if work.steps_left < 1 or held:
@@ -151,6 +154,7 @@ def search(
         status=worst(notes),
         notes=tuple(notes),
         history=tuple(work.history),
+        optima=(ColumnChoice(value, tuple(order.tolist())),),
         path=dict(sorted(work.path.items())),
         n_added=work.n_added,
         n_removed=work.n_removed,
@@ -158,5 +162,7 @@ def search(
         score=score,
         design=design,
         target=target,
+        fingerprint=data,
+        target_fingerprint=fingerprint(target),
         strategy=str(drive) if isinstance(strategy, str) else getattr(strategy, "__name__", str(strategy)),
     )

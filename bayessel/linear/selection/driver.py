@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel.linear._columns_fit import ColumnChoice
 from bayessel.linear.selection.level import Level, Small, best_level, level_at, settled
 from bayessel.linear.selection.objectives import Objective, Trial
 from bayessel.linear.selection.scores import (
@@ -25,22 +26,6 @@ from bayessel.linear.selection.state import Snapshot, WorkingModel
 MOST_UPDATES, SAFE_LAMBDA = 10, 1e-6
 #: relative difference of two values that counts
 DIFFERENT = 1e-10
-
-
-@dataclass(frozen=True)
-class PathPoint:
-    """The best model seen of one size.
-
-    Attributes
-    ----------
-    value : float
-        The objective: model evidence, or what `score` asked for.
-    basis : tuple of int
-        Columns in the order they came.
-    """
-
-    value: float
-    basis: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +54,7 @@ class Search:
     best_size, best_value
         Of the best model so far.
     path : dict
-        Size -> `PathPoint`.
+        Size -> `ColumnChoice`.
     """
 
     def __init__(
@@ -90,7 +75,7 @@ class Search:
         self.steps_left = max_steps
         self.tol = tol
         self.callback = callback
-        self.path: dict[int, PathPoint] = {}
+        self.path: dict[int, ColumnChoice] = {}
         self.history: list[dict[str, Any]] = []
         self.best_size, self.best_value = 0, -np.inf
         self.value = -np.inf
@@ -171,7 +156,7 @@ class Search:
             self._sums = updated
         self._note("remove", j)
         if if_best and self.path[self.size].value < worth:  # rounding must not let the same removal happen again
-            self.path[self.size] = PathPoint(worth, self.path[self.size].basis)
+            self.path[self.size] = ColumnChoice(worth, self.path[self.size].basis)
         return True
 
     def smallest(self, within: float) -> int:
@@ -316,7 +301,7 @@ class Search:
         self.steps_left -= 1
         size = self.size
         if size not in self.path or self.better(self.path[size].value):
-            self.path[size] = PathPoint(self.value, tuple(self.model.active))
+            self.path[size] = ColumnChoice(self.value, tuple(self.model.active))
         allowed = self.max_size is None or size <= self.max_size
         if allowed and self.better(self.best_value):
             self.best_size, self.best_value = size, self.value

@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -93,7 +92,8 @@ def sample(
         Groups ``posterior`` (constrained and deterministic variables), ``unconstrained_posterior``, ``sample_stats``,
         ``log_likelihood``, ``observed_data``, ``constant_data``. Attributes of the root:
 
-        status : "complete", "time budget", "interrupted" or "tuning unfinished"; `advice` says what to do about it.
+        status : "complete", "time budget", "interrupted" or "tuning unfinished"; of a run that is not complete
+            `stopped_by` is "time budget" or "interrupt", and `advice` says what to do about it.
         draws, draws_asked, tuning_steps, tune_asked, chains, cores, random_seed : what was done, and with what.
         sampling_time, compile_time : seconds of this call.
         resumed_draws : draws (tuning included) of all chains that came from the store.
@@ -176,11 +176,11 @@ def sample(
 
                 outcome = run(workers, positions, tune + draws, budget, record)
         made = min(min(one.done for one in outcome.positions), tune + draws)
-        status, advice = _status(outcome, made, tune, draws, budget, folder)
+        status = _status(outcome, made, tune, draws)
         arrays, stats = book.arrays(tune, made)
         attributes = {
             "status": status,
-            "advice": advice,
+            "stopped_by": "" if status == "complete" else "interrupt" if outcome.interrupted else "time budget",
             "draws": max(0, made - tune),
             "draws_asked": draws,
             "tuning_steps": min(made, tune),
@@ -194,11 +194,15 @@ def sample(
             **_counted(book, kernel),
             **_origin(header, model),
         }
+        if status != "complete":
+            cause = "it was interrupted" if outcome.interrupted else f"the time budget of {budget:g} s was over"
+            again = "run it again with the same store" if folder else "give it a store, and run it again with it"
+            attributes["advice"] = advice(attributes, cause, again)
         # netCDF has no empty text
         attributes = {name: value for name, value in attributes.items() if value != ""}
         result = tree(finisher, arrays, stats, kernel.shared_statistics(), attributes)
     if made <= tune:
-        warnings.warn(advice, SamplingWarning, stacklevel=2)
+        warnings.warn(result.attrs["advice"], SamplingWarning, stacklevel=2)
     return result
 
 
@@ -261,21 +265,28 @@ def _workers(kernel: Kernel, cores: int, start: Position, store: Store | None) -
     return Processes(kernel, cores, start, not_theirs=store.descriptors if store is not None else ())
 
 
-def _status(
-    outcome: Outcome, made: int, tune: int, draws: int, budget: float | None, folder: Path | None
-) -> tuple[str, str]:
-    """Return how the run ended, and what to do about it."""
+def _status(outcome: Outcome, made: int, tune: int, draws: int) -> str:
+    """Return how the run ended."""
     if made == tune + draws:
-        return "complete", ""
-    cause = "it was interrupted" if outcome.interrupted else f"the time budget of {budget:g} s was over"
-    go_on = "run it again with the same store" if folder is not None else "give it a store, and run it again with it"
+        return "complete"
     if made < tune:
-        return "tuning unfinished", (
+        return "tuning unfinished"
+    return "interrupted" if outcome.interrupted else "time budget"
+
+
+def advice(attributes: Mapping[Any, Any], cause: str, go_on: str) -> str:
+    """Return what to do about a run that was stopped, from the attributes of its result.
+
+    `cause` is a clause that says what stopped it, `go_on` an imperative that says how to have the other draws.
+    """
+    made, tune = int(attributes["tuning_steps"]), int(attributes["tune_asked"])
+    if made < tune:
+        return (
             f"{cause} after {made} of {tune} draws of tuning: there are no draws of the posterior yet; "
             f"allow about {tune / max(made, 1):.0f} times as long for the tuning alone, pass a smaller tune, or {go_on}"
         )
-    advice = f"{cause} after {made - tune} of {draws} draws per chain; to have the others {go_on}"
-    return ("interrupted" if outcome.interrupted else "time budget"), advice
+    draws, asked = attributes["draws"], attributes["draws_asked"]
+    return f"{cause} after {draws} of {asked} draws per chain; to have the others {go_on}"
 
 
 def _counted(book: Book, kernel: Kernel) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def test_evidence_is_exact_for_a_thousand_rows(rng):
 def test_the_parts_of_a_result_fit_together(fits, problem):
     fit, F, t = fits[problem.name], problem.dense, np.asarray(problem.t, float)
     k = fit.n_basis
-    assert fit.kind == "type2"
+    assert fit.evidence.kind == "type2"
     assert (fit.n_rows, fit.n_candidates) == F.shape
     assert fit.basis.shape == fit.alpha.shape == fit.coef.shape == (k,)
     assert np.all(np.diff(fit.basis) > 0)
@@ -164,12 +164,13 @@ def test_posterior_is_the_dense_one(rng):
     np.testing.assert_allclose(fit.covariance, Sigma, rtol=1e-9, atol=1e-14)
     np.testing.assert_allclose(fit.gamma, np.sum(1 - fit.alpha * np.diag(Sigma)), rtol=1e-10)
     new = rng.normal(size=(7, F.shape[1]))
-    mean, std = fit.predict(new, return_std=True)
+    there = fit.predict(new)
+    mean, std = there.mean, there.std
     part = new[:, fit.basis]
     np.testing.assert_allclose(mean, part @ mu, rtol=1e-10)
     np.testing.assert_allclose(std, np.sqrt(1 / fit.beta + np.sum(part @ Sigma * part, axis=1)), rtol=1e-10)
-    np.testing.assert_array_equal(fit.predict(new), mean)
-    np.testing.assert_allclose(fit.predict(part), mean, rtol=1e-12)
+    np.testing.assert_array_equal(fit.mean(new), mean)
+    np.testing.assert_allclose(fit.predict(part).mean, mean, rtol=1e-12)
     np.testing.assert_allclose(fit.fitted, F[:, fit.basis] @ mu, rtol=1e-10)
 
 
@@ -187,8 +188,8 @@ def test_leave_one_out_is_honest_retraining(rng, wide):
         mu, Sigma = oracles.posterior(fit.design[rest], t[rest], fit.alpha, fit.beta)
         errors.append(t[i] - fit.design[i] @ mu)
         variances.append(1 / fit.beta + fit.design[i] @ Sigma @ fit.design[i])
-    np.testing.assert_allclose(fit.loo_residuals, errors, rtol=1e-5 if wide else 1e-9)
-    np.testing.assert_allclose(fit.loo_variances, variances, rtol=1e-5 if wide else 1e-9)
+    np.testing.assert_allclose(fit.leave_one_out().errors, errors, rtol=1e-5 if wide else 1e-9)
+    np.testing.assert_allclose(fit.leave_one_out().variances, variances, rtol=1e-5 if wide else 1e-9)
 
 
 # --- optima that are known ----------------------------------------------------------------------------------------
@@ -240,8 +241,8 @@ def test_a_target_without_signal_has_the_evidence_of_noise(rng):
     assert (fit.n_basis, fit.status) == (0, Status.PURE_NOISE)
     np.testing.assert_allclose(fit.noise_std**2, np.mean(t**2), rtol=1e-6)
     np.testing.assert_allclose(fit.log_evidence, -20 * (np.log(2 * np.pi * np.mean(t**2)) + 1), rtol=1e-10)
-    np.testing.assert_array_equal(fit.predict(F[:, 1:]), 0)
-    np.testing.assert_allclose(fit.predict(F[:3, 1:], return_std=True)[1], fit.noise_std)
+    np.testing.assert_array_equal(fit.predict(F[:, 1:]).mean, 0)
+    np.testing.assert_allclose(fit.predict(F[:3, 1:]).std, fit.noise_std)
 
 
 def best_of_all_subsets(F, t):

@@ -200,7 +200,7 @@ def test_nats_of_a_mean_squared_error(rng):
     lowest = min(-point.value for point in fit.path.values())
     near = [size for size, point in fit.path.items() if -point.value <= lowest * np.exp(2 * 0.5 / 100)]
     assert fit.n_basis == min(near) < len(search(F, t, score="loo", within=0.0).basis)
-    assert np.mean(fit.loo_residuals**2) == pytest.approx(-fit.path[fit.n_basis].value, rel=1e-6)
+    assert np.mean(fit.leave_one_out().errors ** 2) == pytest.approx(-fit.path[fit.n_basis].value, rel=1e-6)
     exact = Objective("loo")
     assert exact.behind(0.0, 0.0, 100) == 0.0  # targets met exactly
     assert exact.behind(-1e-9, 0.0, 100) == np.inf
@@ -392,9 +392,10 @@ def test_predictions_and_the_comparison(rng):
     table = bs.diagnostics.compare({**fits, "all": bs.linear.fit_evidence(F, t)}, by="model-evidence")
     assert len(table) == 5
     fit = fits["sffs"]
-    mean, std = fit.predict(F, return_std=True)
+    there = fit.predict(F)
+    mean, std = there.mean, there.std
     np.testing.assert_allclose(mean, fit.fitted)
-    np.testing.assert_allclose(fit.predict(F[:, fit.basis]), mean)
+    np.testing.assert_allclose(fit.mean(F[:, fit.basis]), mean)
     mu, Sigma = oracles.posterior(F[:, fit.basis], t, fit.alpha, fit.beta)
     np.testing.assert_allclose(fit.coef, mu, rtol=1e-6)
     Phi = F[:, fit.basis]
@@ -420,13 +421,13 @@ def test_hardly_any_data(strategy, centre, rng):
         fit = search(F, t, strategy, centre=centre)
         assert np.isfinite(fit.log_evidence)
         assert fit.n_basis <= max(n - 1, 0)
-        assert fit.predict(F).shape == (n,)
+        assert fit.mean(F).shape == (n,)
         assert isinstance(fit.status, Status)
     for t in (np.zeros(6), np.ones(6), np.full(6, 1e-30), np.full(6, 3e20)):
         for F in (rng.normal(size=(6, 4)), np.ones((6, 3)), np.zeros((6, 2)), np.full((6, 2), 1e30)):
             fit = search(F, t, strategy, centre=centre)
             assert np.isfinite(fit.log_evidence)
-            assert np.isfinite(fit.predict(F)).all()
+            assert np.isfinite(fit.mean(F)).all()
 
 
 def test_noise_alone_is_not_explained(rng):
@@ -522,7 +523,7 @@ def test_the_toy_problem_of_the_paper():
             sizes[k].append(fit.n_basis)
             worth[k].append(fit.model_evidence)
             error[k].append(np.mean((fit.fitted - truth) ** 2))
-        relevance.append(np.mean((bs.linear.fit_rvm(F, t).predict(F) - truth) ** 2))
+        relevance.append(np.mean((bs.linear.fit_rvm(F, t).mean(F) - truth) ** 2))
     for a, b in ((0, 1), (1, 2)):
         for values, sign in ((sizes, 1.0), (worth, -1.0)):
             gap = sign * (np.array(values[a]) - np.array(values[b]))

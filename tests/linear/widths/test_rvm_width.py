@@ -7,7 +7,8 @@ import pytest
 
 import bayessel as bs
 from bayessel.linear import fit_rvm, rvm_width
-from bayessel.linear.rvm_width import NOISE_SHARE, fit_rvm_width, width_gradient
+from bayessel.linear.rvm_width import fit_rvm_width, width_gradient
+from bayessel.policy import NOISE_SHARE_OF_EVIDENCES, leaves_noise
 from tests.oracles import linear as oracles
 
 KINDS = ("gaussian", "multiquadric", "inverse_multiquadric", "cauchy")
@@ -80,7 +81,7 @@ def assert_best_of_a_grid(X, t, points):
     best = -np.inf
     for r in np.geomspace(*ends, points):
         fit = fit_rvm(bs.RBFDictionary(X, r).design(X), t)
-        if fit.n_rows - fit.gamma >= NOISE_SHARE * fit.n_rows:  # the others interpolate
+        if leaves_noise(fit.n_rows, fit.gamma, NOISE_SHARE_OF_EVIDENCES):  # the others interpolate
             best = max(best, fit.log_evidence)
     assert found.log_evidence >= best - 1e-3
     assert ends[0] <= found.widths[0] <= ends[1]

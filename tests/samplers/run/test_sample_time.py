@@ -75,7 +75,7 @@ def test_tuning_that_does_not_finish(made, tmp_path, with_store):
     where = {"store": tmp_path / "run"} if with_store else {}
     with pytest.warns(SamplingWarning, match=r"the time budget of 0.1 s was over after \d+ of 3000 draws of tuning"):
         trace = sample(made, walk(made, seconds=0.001), tune=3000, time_budget=0.1, log_likelihood=True, **where)
-    assert trace.attrs["status"] == "tuning unfinished"
+    assert (trace.attrs["status"], trace.attrs["stopped_by"]) == ("tuning unfinished", "time budget")
     assert ("with the same store" if with_store else "give it a store") in trace.attrs["advice"]
     assert trace.posterior.x.shape == (3, 0, 3) and trace.posterior.total.shape == (3, 0)
     assert trace.sample_stats.n_steps.shape == (3, 0) and trace.log_likelihood.y.shape == (3, 0, 4)

@@ -7,34 +7,34 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from bayessel.diagnostics._criteria import CRITERIA, GOOD_STATUS, NO_SIGNAL, PAYING
-from bayessel.diagnostics._curves import (
+from bayessel._text import capital, listing, number
+from bayessel.criteria import BIC, CRITERIA, ELPD_LOO, EVIDENCE, GCV, LOO, MDL_W, MODEL_EVIDENCE, PAYING, PREQUENTIAL
+from bayessel.fit import Status
+from bayessel.policy import CLOSE_WIDTHS
+from bayessel.widths._curves import (
     Label,
     at_delta,
     credible_widths,
     curves,
     cut_off,
-    listing,
-    notes_of,
-    number,
+    needs_attention,
     preferences,
     say,
     scales,
     turning_points,
     width_of,
 )
+from bayessel.widths._notes import NO_SIGNAL, notes_of
 
 # Why families of criteria may prefer different widths, and who belongs to them.
 _FAMILY_WHY = {
-    "evidence": "how probable these data are under the prior of a width",
-    "mdl": "how short a message is that sends the functions in use and then the residuals",
-    "prediction": "how large the error (or the noise) of predictions is",
-    "sequence": "how well each row is foretold from those before it",
-    "parsimony": "how large the error is at a higher price per parameter",
+    EVIDENCE.family: "how probable these data are under the prior of a width",
+    MDL_W.family: "how short a message is that sends the functions in use and then the residuals",
+    GCV.family: "how large the error (or the noise) of predictions is",
+    PREQUENTIAL.family: "how well each row is foretold from those before it",
+    BIC.family: "how large the error is at a higher price per parameter",
 }
 
-#: preferred widths closer than this are one choice, however fine the grid
-_CLOSE = 0.1
 #: per cents beyond which the number itself says nothing
 _ABSURD = 1000
 
@@ -64,7 +64,7 @@ def verdict_sentences(
     ``offered`` is the number of functions a sparse model could choose from; ``unsettled`` are the criteria a search had
     to leave before their optima were known well enough.
     """
-    if len(table) and (table["status"] == "CONSTANT_TARGET").all():
+    if len(table) and (table["status"] == Status.CONSTANT_TARGET.name).all():
         return ["The target does not vary: there is nothing to compare, and what the columns differ by is rounding."]
     silent = cut_off(table, criteria)
     heard = [name for name in criteria if name not in silent] or list(criteria)
@@ -89,7 +89,7 @@ def _no_signal(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
     The model evidence is asked in the place of others where none of them was.
     """
     noted = [notes_of(str(text)).get(NO_SIGNAL, []) for text in table.get("notes", ())]
-    asked = [name for name in PAYING if name in criteria] or ["model-evidence"]
+    asked = [name for name in PAYING if name in criteria] or [MODEL_EVIDENCE.name]
 
     def sees_none(name: str) -> bool:
         known = np.isfinite(table[name].to_numpy(dtype=float)) if name in table else np.ones(len(table), dtype=bool)
@@ -108,18 +108,12 @@ def _no_signal(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
 
 def who(names: Sequence[str]) -> str:
     """Write criteria as in a sentence: the evidence, GCV and LOO."""
-    words = {"evidence": "the evidence", "model-evidence": "the model evidence", "holdout": "the held-out error"}
-    words |= {"prequential": "the prequential code length", "elpd-loo": "the LOO log density"}
-    return listing([words.get(name, CRITERIA[name].label) for name in names])
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return listing([CRITERIA[name].phrase for name in names])
 
 
 def _reference(chosen: Mapping[Label, tuple[str, ...]]) -> tuple[str, Label]:
     """Who speaks first, and its choice: the evidence if it was asked for, else the first in the usual order."""
-    order = ["evidence", "model-evidence", *CRITERIA]
+    order = [EVIDENCE.name, MODEL_EVIDENCE.name, *CRITERIA]
     return next((name, label) for name in order for label in chosen if name in chosen[label])
 
 
@@ -131,7 +125,7 @@ def _preference(table: pd.DataFrame, chosen: Mapping[Label, tuple[str, ...]], of
         return [f"Only one width was tried, {say(labels[0])}: there is nothing to compare."]
     if len(labels) == 1:
         those = f"all {count} criteria prefer" if count > 1 else f"{who(chosen[labels[0]])} prefers"
-        return [f"{_capital(those)} {say(labels[0])}."]
+        return [f"{capital(those)} {say(labels[0])}."]
     _, reference = _reference(chosen)
     order = sorted(labels, key=lambda label: (label != reference, -len(chosen[label]), labels.index(label)))
     groups = "; ".join(f"{say(label)} by {who(chosen[label])}" for label in order)
@@ -154,7 +148,7 @@ def _preference(table: pd.DataFrame, chosen: Mapping[Label, tuple[str, ...]], of
     many = len(order) > 3
     headline = f"{by_name[0]}; the {count} criteria name {len(order)} widths" if many else ", ".join(by_name)
     return [
-        f"{_capital(headline)}{' and disagree' if many else ': the criteria disagree'}.",
+        f"{capital(headline)}{' and disagree' if many else ': the criteria disagree'}.",
         (f"Best are {groups}. " if many else "") + f"It matters: at {say(reference)} {who([worst])} {cost}.",
         _why(table, chosen, offered),
     ]
@@ -170,7 +164,7 @@ def _near(table: pd.DataFrame, labels: Sequence[Label]) -> str:
     if np.ptp(np.searchsorted(grid, widths)) <= 1:
         return "one step of the grid"
     apart = float(widths.max() / widths.min() - 1.0)
-    return f"{100 * apart:.0f} %" if apart < _CLOSE else ""
+    return f"{100 * apart:.0f} %" if apart < CLOSE_WIDTHS else ""
 
 
 def _allowed(table: pd.DataFrame, name: str, label: Label) -> float:
@@ -224,16 +218,18 @@ def _why(table: pd.DataFrame, chosen: Mapping[Label, tuple[str, ...]], offered: 
         if family in by_family
     ]
     said = f"They answer different questions: {'; '.join(asked)}."
-    if "mdl" in by_family and offered:
+    if MDL_W.family in by_family and offered:
         names = {name: label for label in chosen for name in chosen[label]}
-        mdl = by_family["mdl"][0]
+        mdl = by_family[MDL_W.family][0]
         size = {name: _functions(table, label) for name, label in names.items()}
-        rival = next((name for name in ("loo", "elpd-loo", "gcv", "evidence") if size.get(name, 0) > size[mdl]), None)
+        rival = next(
+            (name for name in (LOO.name, ELPD_LOO.name, GCV.name, EVIDENCE.name) if size.get(name, 0) > size[mdl]), None
+        )
         said += (
             f" MDL pays {np.log(offered):.1f} nats (ln {offered}) to name each function"
-            f"{', and more to send its weight' if mdl == 'mdl-w' else ''}, and stops at {size[mdl]} of them"
+            f"{', and more to send its weight' if mdl == MDL_W.name else ''}, and stops at {size[mdl]} of them"
         )
-        if rival == "evidence":
+        if rival == EVIDENCE.name:
             said += f"; the evidence pays less and takes {size[rival]}."
         elif rival:
             said += (
@@ -268,7 +264,7 @@ def _kinds(table: pd.DataFrame, chosen: Mapping[Label, tuple[str, ...]]) -> list
 def _scales(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
     """Name further optima that a good margin parts from the best: other scales in the same data."""
     said = []
-    for name in (name for name in criteria if CRITERIA[name].family in ("mdl", "evidence")):
+    for name in (name for name in criteria if CRITERIA[name].family in (MDL_W.family, EVIDENCE.family)):
         found = scales(table, name)
         if len(found) < 2:
             continue
@@ -279,7 +275,7 @@ def _scales(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
         ]
         best = say(found[0].label)
         said.append(
-            f"{_capital(who([name]))} has separate optima: besides {best} also {listing(others)}. The data may hold "
+            f"{capital(who([name]))} has separate optima: besides {best} also {listing(others)}. The data may hold "
             "structure on more than one scale; look at each fit."
         )
         break
@@ -299,9 +295,9 @@ def _functions(table: pd.DataFrame, label: Label) -> int:
 
 def _deltas(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
     """Say whether the choice of MDL-w hangs on the precision its weights are sent with."""
-    if "mdl-w" not in criteria:
+    if MDL_W.name not in criteria:
         return []
-    found = {delta: turning_points(at_delta(table, "mdl-w", delta), "mdl-w") for delta in (0.01, 0.1, 1.0)}
+    found = {delta: turning_points(at_delta(table, MDL_W.name, delta), MDL_W.name) for delta in (0.01, 0.1, 1.0)}
     best = {delta: each[0].label for delta, each in found.items() if each}
     if len(set(best.values())) <= 1 or _near(table, list(dict.fromkeys(best.values()))):
         return ["MDL-w hardly depends on the precision delta of its weights: 0.01 and 1 lead to the same width."]
@@ -314,7 +310,7 @@ def _deltas(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
 
 def _spread(table: pd.DataFrame, criteria: Sequence[str], chosen: Mapping[Label, tuple[str, ...]]) -> list[str]:
     """Say how many widths the evidence cannot tell from its best."""
-    if "evidence" not in criteria:
+    if EVIDENCE.name not in criteria:
         return []
     near = credible_widths(table)
     if len(near) < 2:
@@ -326,7 +322,7 @@ def _spread(table: pd.DataFrame, criteria: Sequence[str], chosen: Mapping[Label,
     if near != tuple(between):
         said = f"{what} between {number(widths[0])} and {number(widths[-1])} have a log evidence within 3 nats"
     said += " (odds below 20 to 1) of the best"
-    rivals = [one.label for one in turning_points(table, "evidence")[1:] if one.label in near]
+    rivals = [one.label for one in turning_points(table, EVIDENCE.name)[1:] if one.label in near]
     if rivals:
         said += f", with a second peak at {say(rivals[0])}"
     if len(chosen) > 1 and set(chosen) <= set(near):
@@ -354,7 +350,7 @@ def _ends(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
 
 def _statuses(table: pd.DataFrame, chosen: Mapping[Label, tuple[str, ...]]) -> list[str]:
     """Name the warnings that bear on a preferred width; count the rest."""
-    warned = {label: str(s) for label, s in table["status"].items() if s not in GOOD_STATUS}
+    warned = {label: str(s) for label, s in table["status"].items() if needs_attention(str(s))}
     said = []
     for status in dict.fromkeys(warned[label] for label in chosen if label in warned):
         at = [f"{say(label)} ({who(chosen[label])})" for label in chosen if warned.get(label) == status]
@@ -375,7 +371,7 @@ def _interpolation(silent: Sequence[str], others: bool) -> list[str]:
     verb, they, them = ("has", "it rewards", "it") if one else ("have", "they reward", "them")
     words = f"{verb} no say" if others else f"{verb} little to say"
     return [
-        f"{_capital(who(silent))} {words} here: with this many functions {they} a fit that passes through every row, "
+        f"{capital(who(silent))} {words} here: with this many functions {they} a fit that passes through every row, "
         f"whatever the data. Fewer centres, or wider functions, would give {them} a voice."
     ]
 

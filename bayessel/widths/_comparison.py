@@ -14,21 +14,21 @@ import numpy as np
 import pandas as pd
 
 from bayessel._check import FloatArray, as_positive, one_of
-from bayessel.diagnostics._curves import (
-    DELTAS,
+from bayessel._files import netcdf, sealed, write_whole
+from bayessel._text import listing, number
+from bayessel.criteria import DELTAS, EVIDENCE, MDL_W
+from bayessel.widths._curves import (
+    CurveOptimum,
     DrawnFit,
     Label,
-    Optimum,
     at_delta,
-    listing,
-    number,
     preferences,
     say,
     scales,
     turning_points,
     width_of,
 )
-from bayessel.diagnostics._verdict import verdict_sentences
+from bayessel.widths._verdict import verdict_sentences
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -116,17 +116,17 @@ class WidthComparison:
             raise ValueError(f"{name} has no finite value at any width: look at the column status of .table")
         return found[0].label
 
-    def optima(self, criterion: str | None = None) -> tuple[Optimum, ...]:
+    def optima(self, criterion: str | None = None) -> tuple[CurveOptimum, ...]:
         """Return every local optimum over the widths as (width, value, at_end, depth, kind), best first."""
         name = self._default() if criterion is None else one_of(criterion, "criterion", self.criteria)
         return turning_points(self.table, name)
 
-    def scales(self, criterion: str | None = None) -> tuple[Optimum, ...]:
+    def scales(self, criterion: str | None = None) -> tuple[CurveOptimum, ...]:
         """Return the optima that a good margin parts from each other: two of them in a series are two time scales."""
         name = self._default() if criterion is None else one_of(criterion, "criterion", self.criteria)
         return scales(self.table, name)
 
-    def deltas(self, criterion: str = "mdl-w", deltas: Sequence[float] = (0.01, 0.1, 1.0)) -> pd.DataFrame:
+    def deltas(self, criterion: str = MDL_W.name, deltas: Sequence[float] = (0.01, 0.1, 1.0)) -> pd.DataFrame:
         """Return what a description length prefers when weights (or precisions) are sent to other precisions delta.
 
         One row per delta: the preferred width (and kind), the number of functions there, and by how much the length
@@ -145,7 +145,7 @@ class WidthComparison:
         return pd.DataFrame(rows).set_index("delta")
 
     def _default(self) -> str:
-        return "evidence" if "evidence" in self.criteria else self.criteria[0]
+        return EVIDENCE.name if EVIDENCE.name in self.criteria else self.criteria[0]
 
     def verdict(self) -> str:
         """Say which width each criterion prefers, whether they agree, and what to be wary of."""
@@ -180,7 +180,7 @@ class WidthComparison:
 
     def plot(self, criteria: Sequence[str] | None = None) -> Figure:
         """Draw the criteria over the width, one panel each; returns a matplotlib Figure."""
-        from bayessel.diagnostics._plots import plot_widths
+        from bayessel.widths._plots import plot_widths
 
         for name in criteria or ():
             one_of(name, "criterion", self.criteria)
@@ -188,7 +188,7 @@ class WidthComparison:
 
     def plot_fit(self, width: float | None = None, kind: str | None = None) -> Figure:
         """Draw the stored fits, or those at ``width``, over the data; returns a matplotlib Figure."""
-        from bayessel.diagnostics._plots import plot_fit
+        from bayessel.widths._plots import plot_fit
 
         def asked(label: Label) -> bool:
             there = width is None or bool(np.isclose(width_of(label), width, rtol=1e-9))
@@ -204,7 +204,7 @@ class WidthComparison:
 
     def to_html(self, path: str | Path) -> Path:
         """Write a report that is complete in one file; returns its path."""
-        from bayessel.diagnostics._report import width_report
+        from bayessel.widths._report import width_report
 
         page = width_report(
             self.table,
@@ -223,25 +223,21 @@ class WidthComparison:
                 "versions": ", ".join(f"{name} {given}" for name, given in self.versions.items()),
             },
         )
-        file = Path(path)
-        file.write_text(page, encoding="utf-8")
-        return file
+        return write_whole(path, page.encode())
 
     def to_datatree(self) -> DataTree:
         """Return the comparison as an xarray DataTree, the container ArviZ works with."""
-        from bayessel.diagnostics._store import to_datatree
+        from bayessel.widths._store import to_datatree
 
         return to_datatree(self)
 
     def to_netcdf(self, path: str | Path) -> Path:
         """Write everything to a NetCDF file; returns its path."""
-        file = Path(path)
-        self.to_datatree().to_netcdf(file, engine="h5netcdf")
-        return file
+        return write_whole(path, sealed(netcdf(self.to_datatree())))
 
     @classmethod
     def from_netcdf(cls, path: str | Path) -> WidthComparison:
-        """Read back what :meth:`to_netcdf` wrote."""
-        from bayessel.diagnostics._store import from_netcdf
+        """Read back what :meth:`to_netcdf` wrote; a file that is not as it was written is a `DamagedFileError`."""
+        from bayessel.widths._store import from_netcdf
 
         return cls(**from_netcdf(path))

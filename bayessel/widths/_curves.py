@@ -6,7 +6,7 @@ compared; a row's *label* is its entry in that index: a float, or a pair.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -14,15 +14,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from bayessel.diagnostics._criteria import CRITERIA, INTERPOLATION, STRONG_NATS
+from bayessel._text import number
+from bayessel.criteria import CRITERIA, DELTAS, EVIDENCE
+from bayessel.policy import HARMLESS, SEPARATE_WIDTHS, STRONG_NATS
+from bayessel.widths._notes import INTERPOLATION, notes_of
 
 #: a width, or a kind of function and its width
 Label = Any
-#: widths that differ by less than this factor are one scale
-APART = 1.5
 
 
-class Optimum(NamedTuple):
+class CurveOptimum(NamedTuple):
     """A local optimum of a criterion over the widths of one kind.
 
     ``depth`` is by how much the criterion gets worse on the way to anything better (infinite for the best of all):
@@ -59,7 +60,7 @@ class DrawnFit:
     alpha: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
 
-def optima(widths: ArrayLike, values: ArrayLike, higher_is_better: bool, kind: str = "") -> tuple[Optimum, ...]:
+def optima(widths: ArrayLike, values: ArrayLike, higher_is_better: bool, kind: str = "") -> tuple[CurveOptimum, ...]:
     """Every local optimum of a curve given at sorted widths, best first.
 
     A stretch that is flat to one part in 1e9, or to rounding, counts as one optimum, or as none. Rounding is 1e-9 nats
@@ -87,7 +88,7 @@ def optima(widths: ArrayLike, values: ArrayLike, higher_is_better: bool, kind: s
         if rises and falls:
             at_end = float(r[start]) in ends or float(r[stop - 1]) in ends
             depth = _depth(height, start, stop, float(height[peak]))
-            found.append((height[peak], Optimum(float(r[peak]), float(v[peak]), at_end, depth, kind)))
+            found.append((height[peak], CurveOptimum(float(r[peak]), float(v[peak]), at_end, depth, kind)))
     return tuple(optimum for _, optimum in sorted(found, key=lambda pair: -pair[0]))
 
 
@@ -109,7 +110,7 @@ def curves(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {str(kind): table[kinds == kind].droplevel(0) for kind in dict.fromkeys(kinds)}
 
 
-def turning_points(table: pd.DataFrame, name: str) -> tuple[Optimum, ...]:
+def turning_points(table: pd.DataFrame, name: str) -> tuple[CurveOptimum, ...]:
     """Every local optimum of a criterion, over all kinds, best first; depths of errors as a share of the error."""
     criterion = CRITERIA[name]
     found = [
@@ -122,16 +123,16 @@ def turning_points(table: pd.DataFrame, name: str) -> tuple[Optimum, ...]:
     return tuple(sorted(found, key=lambda one: -one.value if criterion.higher_is_better else one.value))
 
 
-def scales(table: pd.DataFrame, name: str, most: int = 3) -> tuple[Optimum, ...]:
+def scales(table: pd.DataFrame, name: str, most: int = 3) -> tuple[CurveOptimum, ...]:
     """Optima that a good margin parts from each other: the best one, and others as deep as a reader may rely on.
 
     Between them the criterion is worse by more than 3 nats, or 5 % of the error, and their widths differ by a factor of
     1.5 at least. Two of them in a series usually are two time scales.
     """
     found = turning_points(table, name)
-    kept: list[Optimum] = []
+    kept: list[CurveOptimum] = []
     for one in found:
-        apart = all(abs(np.log(one.width / other.width)) > np.log(APART) for other in kept)
+        apart = all(abs(np.log(one.width / other.width)) > np.log(SEPARATE_WIDTHS) for other in kept)
         sure = not kept or (one.depth > CRITERIA[name].shrugged and not one.at_end)
         if one.kind == found[0].kind and sure and apart:
             kept.append(one)
@@ -148,7 +149,9 @@ def preferences(table: pd.DataFrame, criteria: Sequence[str]) -> dict[Label, tup
     return {label: chosen[label] for label in table.index if label in chosen}
 
 
-def credible_widths(table: pd.DataFrame, criterion: str = "evidence", nats: float = STRONG_NATS) -> tuple[Label, ...]:
+def credible_widths(
+    table: pd.DataFrame, criterion: str = EVIDENCE.name, nats: float = STRONG_NATS
+) -> tuple[Label, ...]:
     """Candidates whose log evidence is within ``nats`` of the best one (default: odds below 20 to 1)."""
     values = table[criterion].to_numpy(dtype=float)
     if not np.isfinite(values).any():
@@ -167,8 +170,9 @@ def at_delta(table: pd.DataFrame, name: str, delta: float) -> pd.DataFrame:
     return table.assign(**{name: table[name].to_numpy(dtype=float) - shift})
 
 
-#: The precision the description lengths in a table are computed with.
-DELTAS: Mapping[str, float] = {"mdl-w": 0.1, "mdl-alpha": 1.0}
+def needs_attention(status: str) -> bool:
+    """Whether the name of a status in a table is one that warns."""
+    return status not in {one.name for one in HARMLESS}
 
 
 def width_of(label: Label) -> float:
@@ -182,17 +186,6 @@ def say(label: Label) -> str:
     return f"{kind}r = {number(width_of(label))}"
 
 
-def number(value: float, strip: bool = True) -> str:
-    """Four significant digits, the way a person writes them; ``strip`` drops trailing zeros after the point."""
-    if not np.isfinite(value):
-        return str(value)
-    if value != 0 and not 1e-4 <= abs(value) < 1e6:
-        return f"{value:.3e}"
-    digits = 3 - int(np.floor(np.log10(abs(value)))) if value else 0
-    text = f"{value:.{max(digits, 0)}f}"
-    return text.rstrip("0").rstrip(".") if strip and "." in text else text
-
-
 def entry(name: str, value: float) -> str:
     """Text of a number in a column of the table: hundredths of nats, else four significant digits."""
     if np.isnan(value):
@@ -201,17 +194,6 @@ def entry(name: str, value: float) -> str:
         return str(int(value))
     base = name.removesuffix("_se").removesuffix("_diff")
     return f"{value:.2f}" if base in CRITERIA and CRITERIA[base].in_nats else number(value, strip=False)
-
-
-def listing(words: Sequence[str]) -> str:
-    """Join words as in a sentence: a, b and c."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-def notes_of(text: str) -> dict[str, list[str]]:
-    """Read a cell of the column notes, such as 'MULTIPLE_OPTIMA(gcv,loo) AT_BOUND(uev)': criteria by status."""
-    pairs = (word.removesuffix(")").split("(") for word in text.split())
-    return {status: names.split(",") for status, names in pairs}
 
 
 def cut_off(table: pd.DataFrame, criteria: Sequence[str]) -> tuple[str, ...]:

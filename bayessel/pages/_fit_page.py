@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from bayessel._check import FloatArray
-from bayessel.diagnostics._curves import number
-from bayessel.diagnostics._plots import INK, LINE, SOFT
-from bayessel.diagnostics._report import _STYLE, _embed
+from bayessel._text import number
+from bayessel.pages._page import INK, LINE, SOFT, Cell, PageTable, embedded, render
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -111,46 +109,40 @@ def fit_report(
     foot
         Fingerprint, versions and the like.
     """
-    rows = "".join(f"<tr><th class=word>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in numbers.items())
-    parts = [
-        f"<h1>A model of {escape(target)}</h1>",
-        f'<p class="facts">{escape(facts)}</p>',
-        '<div class="verdict">' + "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences) + "</div>",
-        '<div class="panels wide">' + "\n".join(_embed(*figure) for figure in figures) + "</div>",
-        "<h2>The numbers</h2>",
-        f'<div class="scroll"><table><tbody>{rows}</tbody></table></div>',
-        "" if relevance is None else _relevance(relevance),
-        "<footer>" + "".join(f"<p>{escape(k)}: {escape(v)}</p>" for k, v in foot.items()) + "</footer>",
-    ]
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>A model of {escape(target)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        + "\n".join(part for part in parts if part)
-        + "\n</body>\n</html>\n"
+    steep = relevance is not None and "slope" in relevance
+    return render(
+        "fit.html",
+        title=f"A model of {target}",
+        facts=facts,
+        sentences=sentences,
+        pictures=[embedded(*figure) for figure in figures],
+        numbers=PageTable([], [[Cell(name, "word"), Cell(value)] for name, value in numbers.items()]),
+        relevance=None if relevance is None else _relevance(relevance),
+        relevance_said="" if relevance is None else (_SLOPES if steep else _LENGTHS).format(_interval(relevance)),
+        foot=[f"{name}: {value}" for name, value in foot.items()],
     )
 
 
-def _relevance(table: pd.DataFrame) -> str:
+_SLOPES = (
+    "The slope is how fast the function changes along an input, root mean square over the rows{}, in units of the "
+    "target over units of the input; standardised, in units in which all vary alike. Steep ones first."
+)
+_LENGTHS = (
+    "The length is how far an input has to move before the function changes much{}, in the units of the input; "
+    "standardised, in units in which all inputs vary alike. Short lengths first."
+)
+
+
+def _interval(table: pd.DataFrame) -> str:
+    return ", with a 95 % interval" if table["lower"].notna().any() else ""
+
+
+def _relevance(table: pd.DataFrame) -> PageTable:
     steep = "slope" in table
     possible = ("slope" if steep else "length", "lower", "upper", "standardised")
     columns = tuple(name for name in possible if table[name].notna().any())
-    head = "".join(f"<th>{name}</th>" for name in ("input", *columns))
-    rows = "".join(
-        f"<tr><th class=word>{escape(str(name))}</th>"
-        + "".join(f"<td>{escape(number(float(row[column])))}</td>" for column in columns)
-        + "</tr>"
+    rows = [
+        [Cell(str(name), "word"), *(Cell(number(float(row[column]))) for column in columns)]
         for name, row in table.sort_values("standardised", ascending=not steep).iterrows()
-    )
-    interval = ", with a 95 % interval" if "lower" in columns else ""
-    said = (
-        f"The slope is how fast the function changes along an input, root mean square over the rows{interval}, in "
-        "units of the target over units of the input; standardised, in units in which all vary alike. Steep ones first."
-        if steep
-        else f"The length is how far an input has to move before the function changes much{interval}, in the units of "
-        "the input; standardised, in units in which all inputs vary alike. Short lengths first."
-    )
-    return (
-        f"<h2>Relevance of the inputs</h2><p>{said}</p>"
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
-    )
+    ]
+    return PageTable([Cell(name) for name in ("input", *columns)], rows)

@@ -9,18 +9,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from bayessel.diagnostics._criteria import CRITERIA
-from bayessel.diagnostics._curves import (
-    APART,
-    DELTAS,
+from bayessel._text import listing, number
+from bayessel.criteria import CRITERIA, DELTAS, EVIDENCE, MDL_W
+from bayessel.pages import BEST, INK, LINE, SOFT
+from bayessel.policy import SEPARATE_WIDTHS
+from bayessel.widths._curves import (
+    CurveOptimum,
     DrawnFit,
     Label,
-    Optimum,
     at_delta,
     credible_widths,
     curves,
-    listing,
-    number,
     say,
     turning_points,
     width_of,
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, LINE, BEST, SOFT = "#222222", "#2f6690", "#c8553d", "#9fb8c9"
 #: one colour and dash per kind of function
 KIND_LINES = ((LINE, "-"), ("#3a7d44", "--"), ("#8e6bb0", "-."), ("#8a6d3b", ":"))
 
@@ -84,7 +82,7 @@ def draw_criterion(ax: Axes, table: pd.DataFrame, name: str) -> None:
         # errors at unfit widths are many times the best one; on a linear axis the optimum would be squeezed flat
         ax.set_yscale("log")
     frames = curves(table)
-    if name == "evidence" and len(frames) == 1 and (near := credible_widths(table)):
+    if name == EVIDENCE.name and len(frames) == 1 and (near := credible_widths(table)):
         lo, hi = _between(np.array(widths), [width_of(label) for label in near])
         ax.axvspan(lo, hi, color=SOFT, alpha=0.3, lw=0)
     for (kind, frame), (color, dashes) in zip(frames.items(), KIND_LINES, strict=False):
@@ -99,7 +97,7 @@ def draw_criterion(ax: Axes, table: pd.DataFrame, name: str) -> None:
     named: list[float] = []  # numbers beside each other would be unreadable
     for rank, optimum in enumerate(found):
         _mark(ax, widths, optimum, rank == 0, optimum.depth > criterion.shrugged)
-        apart = all(abs(np.log(optimum.width / other)) > np.log(APART) for other in named)
+        apart = all(abs(np.log(optimum.width / other)) > np.log(SEPARATE_WIDTHS) for other in named)
         if rank == 0 or (optimum.depth > criterion.shrugged and apart and not optimum.at_end):
             _name(ax, widths, optimum, rank == 0, criterion.higher_is_better)
             named.append(optimum.width)
@@ -113,12 +111,11 @@ def draw_criterion(ax: Axes, table: pd.DataFrame, name: str) -> None:
     _ticks(ax)
     if len(frames) > 1:
         ax.legend(fontsize=7.5, frameon=False, loc="best")
-    better = "higher is better" if criterion.higher_is_better else "lower is better"
-    ax.set_title(f"{criterion.label}  ({better})", fontsize=9.5, loc="left", color=INK)
+    ax.set_title(f"{criterion.label}  ({criterion.better})", fontsize=9.5, loc="left", color=INK)
     ax.set_ylabel("nats" if criterion.in_nats else "target units²", fontsize=8)
 
 
-def plot_deltas(table: pd.DataFrame, name: str = "mdl-w", deltas: Sequence[float] = (0.01, 0.1, 1.0)) -> Figure:
+def plot_deltas(table: pd.DataFrame, name: str = MDL_W.name, deltas: Sequence[float] = (0.01, 0.1, 1.0)) -> Figure:
     """Draw a description length for several precisions delta of what is sent, each above its own minimum."""
     figure = _figure(4.2, 2.9)
     ax = figure.subplots()
@@ -257,7 +254,7 @@ def _figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _mark(ax: Axes, widths: Sequence[float], optimum: Optimum, best: bool, deep: bool) -> None:
+def _mark(ax: Axes, widths: Sequence[float], optimum: CurveOptimum, best: bool, deep: bool) -> None:
     shape = "o"
     if optimum.at_end and len(widths) > 1:
         shape = "<" if optimum.width < np.sqrt(widths[0] * widths[-1]) else ">"
@@ -266,7 +263,7 @@ def _mark(ax: Axes, widths: Sequence[float], optimum: Optimum, best: bool, deep:
     ax.plot(optimum.width, optimum.value, shape, zorder=6 if best else 5, clip_on=not best, **mark)
 
 
-def _name(ax: Axes, widths: Sequence[float], optimum: Optimum, best: bool, higher: bool) -> None:
+def _name(ax: Axes, widths: Sequence[float], optimum: CurveOptimum, best: bool, higher: bool) -> None:
     """Write the width of an optimum: of the best beside a line through the panel, of others at their mark."""
     if not best:
         side: dict[str, Any] = {"xytext": (0, 7 if higher else -7), "va": "bottom" if higher else "top"}
@@ -298,7 +295,7 @@ def _legend(ax: Axes, table: pd.DataFrame, names: Sequence[str]) -> None:
         marks.append((">", BEST, "optimum at the end of the grid"))
     for shape, fill, label in marks:
         ax.plot([], [], shape, color=BEST, mfc=fill, mec=BEST, label=label)
-    if "evidence" in names and table.index.nlevels == 1:
+    if EVIDENCE.name in names and table.index.nlevels == 1:
         ax.fill_between([], [], color=SOFT, alpha=0.3, label="within 3 nats of the best evidence")
     if any(f"{name}_diff_se" in table for name in names):
         ax.fill_between([], [], color=LINE, alpha=0.18, label="± 1 standard error of the difference to the best")
@@ -307,7 +304,7 @@ def _legend(ax: Axes, table: pd.DataFrame, names: Sequence[str]) -> None:
 
 def _trim(ax: Axes, frames: Mapping[str, pd.DataFrame], name: str, deep: Sequence[float]) -> None:
     """Leave room around the curves; keep a hopeless end from squeezing the rest flat, and deep optima in."""
-    sign = 1.0 if CRITERIA[name].higher_is_better else -1.0
+    sign = CRITERIA[name].sign
     parts = []
     for frame in frames.values():
         # evenly along the axis: where a search was dense, a median over the table would see nothing else

@@ -9,6 +9,7 @@ the bias: NaN where a function is not in use). Everything else is attributes of 
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,12 +18,16 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from bayessel.diagnostics._curves import DrawnFit, Label, width_of
+from bayessel._files import unsealed
+from bayessel.errors import DamagedFileError
+from bayessel.fit import fingerprint
+from bayessel.widths._curves import DrawnFit, Label, width_of
 
 if TYPE_CHECKING:
-    from bayessel.diagnostics._comparison import WidthComparison
+    from bayessel.widths._comparison import WidthComparison
 
 _FORM = "bayessel width comparison"
+_HDF5 = b"\x89HDF\r\n\x1a\n"
 _ROOT = tuple(
     "criteria names target model kinds bias planned searched unsettled interrupted fingerprint created versions".split()
 )
@@ -58,20 +63,35 @@ def to_datatree(comparison: WidthComparison) -> xr.DataTree:
 
 
 def from_netcdf(path: str | Path) -> dict[str, Any]:
-    """Read the fields of a comparison."""
+    """Read the fields of a comparison; whatever is not as it was written is a `DamagedFileError`."""
     file = Path(path)
     if not file.is_file():
         raise ValueError(f"there is no file {file}")
+    with open(file, "rb") as opened:
+        if opened.read(len(_HDF5)) != _HDF5:
+            raise DamagedFileError(f"{file} cannot be read as NetCDF: it does not begin like an HDF5 file")
+    content = unsealed(file, "width comparison")
     try:
-        with xr.open_datatree(file, engine="h5netcdf") as opened:
-            tree = opened.load()
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{file} cannot be read as NetCDF: {error}") from error
+        with xr.open_datatree(io.BytesIO(content), engine="h5netcdf") as opened_tree:
+            fields = _fields(opened_tree.load())
+    except DamagedFileError as error:
+        raise DamagedFileError(f"{file} {error}") from None
+    except (KeyError, OSError, TypeError, ValueError) as error:
+        raise DamagedFileError(f"{file} was written by another release, or is damaged: {error}") from error
+    found = fingerprint(fields["X"], fields["y"])
+    if found != fields["fingerprint"]:
+        raise DamagedFileError(
+            f"{file} is damaged: its data have the fingerprint {found}, not {fields['fingerprint']} as it says"
+        )
+    return fields
+
+
+def _fields(tree: xr.DataTree) -> dict[str, Any]:
     if tree.attrs.get("form") != _FORM:
-        raise ValueError(f"{file} holds no width comparison (its groups are {', '.join(tree.groups)})")
+        raise DamagedFileError(f"holds no width comparison (its groups are {', '.join(tree.groups)})")
     missing = [name for name in _ROOT if name not in tree.attrs]
     if missing:
-        raise ValueError(f"{file} was written by another release: it does not say {', '.join(missing)}")
+        raise DamagedFileError(f"was written by another release: it does not say {', '.join(missing)}")
     data = tree["comparison"].to_dataset()
     columns = {name: _column(data[name].to_numpy()) for name in json.loads(tree.attrs["columns"])}
     observed = tree["observed_data"].to_dataset()

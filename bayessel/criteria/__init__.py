@@ -1,0 +1,81 @@
+"""Criteria that fits are judged by: one registry of their names, directions, units, formulas, and what each asks.
+
+Tables, verdicts, reports, the command line and the estimators' options read this registry, so a criterion is spelled in
+one place: the file that defines it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bayessel.criteria._capabilities import IntegratedEvidence, Message, Sendable, Smoother, matters
+from bayessel.criteria._criterion import Criterion
+from bayessel.criteria.description_length import (
+    DELTAS,
+    MDL_ALPHA,
+    MDL_W,
+    PRECISION_DELTA,
+    WEIGHT_DELTA,
+    precisions_sent,
+    weights_sent,
+)
+from bayessel.criteria.error_estimates import BIC, FPE, GCV, UEV
+from bayessel.criteria.evidence import EVIDENCE, MODEL_EVIDENCE
+from bayessel.criteria.holdout import HOLDOUT
+from bayessel.criteria.leave_one_out import ELPD_LOO, LOO
+from bayessel.criteria.prequential import PREQUENTIAL
+
+#: every criterion by name, in the order of tables and reports
+CRITERIA: Mapping[str, Criterion] = {
+    one.name: one
+    for one in (
+        MDL_W, MDL_ALPHA, EVIDENCE, MODEL_EVIDENCE, GCV, LOO, ELPD_LOO, UEV, FPE, BIC, PREQUENTIAL, HOLDOUT,
+    )
+}  # fmt: skip
+#: those that N, S and tr P decide
+OF_SUMS = tuple(name for name, one in CRITERIA.items() if one.of_sums is not None)
+#: those that the penalty of a ridge regression may be chosen by
+OF_RIDGE = (LOO.name, *OF_SUMS)
+#: those in which functions have to pay for themselves, so that they can tell that there is no signal
+PAYING = tuple(name for name, one in CRITERIA.items() if one.pays)
+
+
+def from_sums(name: str, n_rows: int, sum_squares: Any, trace_p: Any) -> Any:
+    """Return the criterion of that name from N, S and tr P; infinite where nothing is left for the noise."""
+    formula = CRITERIA[name].of_sums
+    if formula is None:
+        raise ValueError(f"{name} does not follow from N, S and tr P; {', '.join(OF_SUMS)} do")
+    return formula(n_rows, sum_squares, trace_p)
+
+
+__all__ = [
+    "BIC",
+    "CRITERIA",
+    "DELTAS",
+    "ELPD_LOO",
+    "EVIDENCE",
+    "FPE",
+    "GCV",
+    "HOLDOUT",
+    "LOO",
+    "MDL_ALPHA",
+    "MDL_W",
+    "MODEL_EVIDENCE",
+    "OF_RIDGE",
+    "OF_SUMS",
+    "PAYING",
+    "PRECISION_DELTA",
+    "PREQUENTIAL",
+    "UEV",
+    "WEIGHT_DELTA",
+    "Criterion",
+    "IntegratedEvidence",
+    "Message",
+    "Sendable",
+    "Smoother",
+    "from_sums",
+    "matters",
+    "precisions_sent",
+    "weights_sent",
+]

@@ -1,0 +1,17 @@
+"""The length of the data coded row by row, each by its prediction from those before it."""
+
+from __future__ import annotations
+
+from bayessel.criteria._criterion import Criterion
+
+PREQUENTIAL = Criterion(
+    name="prequential",
+    label="Prequential code length",
+    phrase="the prequential code length",
+    higher_is_better=False,
+    unit="nats",
+    family="sequence",
+    question="Sum of -log p(next row | rows before it) in random order, the fit renewed each time the number of rows "
+    "has doubled; mean and standard error over orders. Nothing is scored by what it was fitted to.",
+    distrust="Distrust it where the fits to the first few rows are bad.",
+)

@@ -1,0 +1,223 @@
+"""Gaussian processes as fits of an estimator: of draws of the hyperparameters, and in the units of the data."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, override
+
+import numpy as np
+import pandas as pd
+
+from bayessel._check import FloatArray
+from bayessel._formulas import log_normal
+from bayessel.errors import NumericalWarning
+from bayessel.estimators import _left_out
+from bayessel.estimators._arguments import HERE
+from bayessel.estimators._data_units import FitInDataUnits
+from bayessel.estimators._relevance import of_draws
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
+from bayessel.gp import GPFit, Predictor
+from bayessel.prediction import Prediction
+
+#: fewest draws per chain and parameter from which an evidence is computed
+_DRAWS_OF_EVIDENCE = 5
+
+
+@dataclass(frozen=True, eq=False)
+class SampledProcess(Fit):
+    """A Gaussian process whose hyperparameters were drawn from their posterior.
+
+    Attributes
+    ----------
+    mode : GPFit
+        Where the chains began; evidence (type II), optima and history are its.
+    draws : (chains, draws, k) array
+        All draws.
+    thetas : (S, k) array
+        Those that predict.
+    seconds : float
+        Of finding the mode and of sampling.
+    """
+
+    mode: GPFit = field(repr=False)
+    draws: FloatArray = field(repr=False)
+    thetas: FloatArray = field(repr=False)
+    status: Status
+    notes: tuple[Status, ...]
+    seconds: float
+
+    @property
+    def n_rows(self) -> int:
+        """Rows fitted to."""
+        return self.mode.n_rows
+
+    @property
+    def fingerprint(self) -> str:
+        """Name of inputs and target."""
+        return self.mode.fingerprint
+
+    @property
+    def target_fingerprint(self) -> str:
+        """Name of the target."""
+        return self.mode.target_fingerprint
+
+    @property
+    def evidence(self) -> Evidence:
+        """log p(t|θ) at the mode, of kind "type2"; see `model_evidence`."""
+        return self.mode.evidence
+
+    @property
+    def optima(self) -> tuple[Any, ...]:
+        """Local maxima of the posterior density."""
+        return self.mode.optima
+
+    @property
+    def history(self) -> tuple[Mapping[str, Any], ...]:
+        """Evaluations of the search for the mode."""
+        return self.mode.history
+
+    @property
+    def n_states(self) -> int:
+        """States of the hyperparameters that predict."""
+        return len(self.thetas)
+
+    @property
+    def every(self) -> FloatArray:
+        """All draws, those of all chains together, (draws, k)."""
+        return self.draws.reshape(-1, self.draws.shape[2])
+
+    @property
+    def theta(self) -> FloatArray:
+        """One state to stand for all: the medians of the draws, (k,)."""
+        return np.asarray(np.median(self.every, axis=0))
+
+    @property
+    def noise_std(self) -> float:
+        """Root mean square of the noise over the states that predict."""
+        inputs = self.mode.X.shape[1]
+        return float(np.sqrt(np.mean([self.mode.covariance.noise(theta, inputs) for theta in self.thetas])))
+
+    @property
+    def relevance(self) -> pd.DataFrame:
+        """Lengths of the inputs, as of `GPFit`: medians and central 95 % intervals of the draws."""
+        inputs = self.mode.X.shape[1]
+        return of_draws(np.array([self.mode.covariance.relevance(theta, inputs) for theta in self.every]))
+
+    @cached_property
+    def model_evidence(self) -> Evidence:
+        """log p(t), the hyperparameters integrated out by bridge sampling; of few draws by Laplace's approximation."""
+        if self.draws.shape[1] < _DRAWS_OF_EVIDENCE * self.draws.shape[2]:
+            return self.mode.model_evidence
+        from bayessel.diagnostics import bridge_sampling
+
+        found = bridge_sampling(self.mode.log_joint, self.draws)
+        return Evidence(found.log_evidence, "sampled", found.error, integrated=self.mode.names)
+
+    @property
+    def gamma(self) -> float:
+        """Well-determined parameters at the mode."""
+        return self.mode.gamma
+
+    @property
+    def sum_squares(self) -> float:
+        """Squared residuals of the mean at the mode."""
+        return self.mode.sum_squares
+
+    @cached_property
+    def _predictor(self) -> Predictor:
+        return Predictor(self.mode.X, self.mode.t, self.mode.covariance, self.thetas)
+
+    @cached_property
+    def _predictor_of_all(self) -> Predictor:
+        return Predictor(self.mode.X, self.mode.t, self.mode.covariance, self.every)
+
+    @override
+    def predict(
+        self, rows: Any, variance: bool = True, progress: Callable[[int, int], None] | None = None
+    ) -> Prediction:
+        """Mixtures over the states that predict; `variance` and `progress` as of `bayessel.gp.Predictor`."""
+        return self._predictor(rows, variance, progress)
+
+    @cached_property
+    def _weighted(self) -> tuple[Prediction, FloatArray]:
+        mixture = self._predictor_of_all.leave_one_out()
+        if len(self.every) < _left_out.FEW_DRAWS:
+            return mixture, np.full(self.n_rows, np.inf)
+        log_weights, shapes = _left_out.weights(self.log_likelihood())
+        return replace(mixture, log_weights=log_weights), shapes
+
+    @property
+    def pareto_k(self) -> FloatArray:
+        """Shapes of the tails of the rows' importance weights, (n,); above 0.7 they are unsure."""
+        return self._weighted[1]
+
+    def log_likelihood(self) -> FloatArray:
+        """log p(t_i | t_{−i}, θ) of every draw and row, (draws, n), from which `arviz.loo` finds the same."""
+        mixture = self._predictor_of_all.leave_one_out()
+        return log_normal(self.mode.t - mixture.means, mixture.variances)
+
+    @override
+    def leave_one_out(self, progress: Callable[[int, int], None] | None = None) -> LeaveOneOut:
+        """Each row predicted from all others, the hyperparameters too: by importance weights, Pareto-smoothed.
+
+        `progress` is called with (draws done, draws in all).
+        """
+        self._predictor_of_all.leave_one_out(progress)
+        mixture, shapes = self._weighted
+        draws = len(self.every)
+        if draws >= _left_out.FEW_DRAWS and (said := _left_out.doubts(shapes, draws)):
+            warnings.warn(said, NumericalWarning, skip_file_prefixes=HERE)
+        t = self.mode.t
+        return LeaveOneOut(t - mixture.mean, mixture.variance, mixture.log_density(t))
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessInDataUnits(FitInDataUnits):
+    """A fit of a Gaussian process, at a mode or of draws, in the units of the data."""
+
+    engine: GPFit | SampledProcess
+
+    @property
+    def mode(self) -> GPFit:
+        """The fit of the hyperparameters, in standardised units."""
+        return self.engine if isinstance(self.engine, GPFit) else self.engine.mode
+
+    @property
+    def n_states(self) -> int:
+        """States of the hyperparameters that predict."""
+        return self.engine.n_states
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise."""
+        return self.engine.noise_std * float(self.units.target_scale)
+
+    @property
+    def model_evidence(self) -> Evidence:
+        """log p(y), the hyperparameters integrated out."""
+        found = self.engine.model_evidence
+        return replace(found, value=found.value + self.log_units)
+
+    @property
+    def gamma(self) -> float:
+        """Well-determined parameters, at the mode."""
+        return self.engine.gamma
+
+    @property
+    def sum_squares(self) -> float:
+        """Squared residuals of the mean, at the mode."""
+        return self.engine.sum_squares * float(self.units.target_scale) ** 2
+
+    @override
+    def predict(
+        self, rows: Any, variance: bool = True, progress: Callable[[int, int], None] | None = None
+    ) -> Prediction:
+        found = self.engine.predict(self.units.inputs(rows), variance, progress)
+        return found.scaled(self.units.target_shift, self.units.target_scale)
+
+    @override
+    def leave_one_out(self, progress: Callable[[int, int], None] | None = None) -> LeaveOneOut:
+        return self.units.left_out(self.engine.leave_one_out(progress))

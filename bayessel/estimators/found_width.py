@@ -1,0 +1,246 @@
+r"""Width of radial functions found on inputs in their own spread, judged by rows held out of folds fitted anew.
+
+Column d is measured in its spread :math:`s_d`; a shared width r in these units is :math:`r_d = r s_d` in the user's.
+Each candidate is worth the mean over held-out rows of
+
+.. math:: g_n = \log p(t_n|x_n, \text{other folds}) - \log N(t_n|\bar t, s_t^2(1+1/n)),
+
+with the mean and the variance of the n rows that were fitted: nats per row over a constant. Rows with equal inputs are
+held out together, and folds follow the order of the targets, so that the order of the rows changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.distance import cdist
+
+from bayessel._check import FloatArray
+from bayessel._formulas import log_normal
+from bayessel._numerics import few_threads
+from bayessel.basis import radial
+from bayessel.fit import Fit, Status
+from bayessel.linear import fit_abf
+from bayessel.prediction import Prediction
+
+#: (design, target) -> a fit
+Engine = Callable[[FloatArray, FloatArray], Any]
+
+N_FOLDS = 3
+#: widths compared, from the distance of nearest neighbours to this multiple of a typical distance
+N_WIDTHS = 10
+WIDEST = 8.0
+#: rows that widths are compared on, and centres: the cost of a fold is the cube of their number
+MAX_ROWS = 300
+#: rows that a slow engine is judged on at the width found
+MAX_SLOW_ROWS = 150
+_EPS = float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class FoundWidth:
+    """Width that was found, and what it is worth on rows held out.
+
+    Attributes
+    ----------
+    widths : (D,) array
+        r of each input, in the units of the input.
+    spread : (D,) array
+        Robust spread of each input, `robust_spread`.
+    gain, error : float
+        Nats per held-out row over a constant with normal noise, and its standard error; nan with too few rows for
+        folds.
+    path : tuple of dict
+        Every shared ``width`` compared, in units of the spread, and its ``gain``.
+    notes : tuple of Status
+        NO_BETTER_THAN_CONSTANT where `gain` is less than its error, INTERRUPTED after Ctrl-C.
+    """
+
+    widths: FloatArray
+    spread: FloatArray
+    gain: float
+    error: float
+    path: tuple[dict[str, float], ...]
+    notes: tuple[Status, ...]
+
+
+def robust_spread(X: FloatArray) -> FloatArray:
+    """Spread of each column, one standard deviation where it is normal.
+
+    Half the distance of the quantiles 0.16 and 0.84; half the distance of two values (flags, one-hot columns); where
+    most rows have one value, the median distance of the others from it; 1 for a constant.
+    """
+    spread = np.ones(X.shape[1])
+    for d, column in enumerate(X.T):
+        values = np.unique(column)
+        if values[-1] / 2.0 - values[0] / 2.0 <= 4.0 * _EPS * np.abs(values).max():
+            continue
+        low, high = np.quantile(column / 2.0, [0.16, 0.84])  # halves first: the range may not be a number
+        away = np.abs(column / 2.0 - np.median(column) / 2.0)
+        if len(values) == 2:
+            spread[d] = values[1] / 2.0 - values[0] / 2.0
+        elif high - low > 4.0 * _EPS * np.abs(values).max():
+            spread[d] = high - low
+        else:
+            spread[d] = 2.0 * np.median(away[away > 0.0])
+    return np.maximum(spread, float(np.finfo(float).tiny))
+
+
+def ranks_of_rows(X: FloatArray, y: FloatArray) -> npt.NDArray[np.intp]:
+    """Rank of each row by its target, equal inputs sharing the rank of the largest of theirs."""
+    groups = np.unique(X, axis=0, return_inverse=True)[1].ravel()
+    largest = np.full(groups.max() + 1, -np.inf)
+    np.maximum.at(largest, groups, y)
+    rank = np.empty(len(largest), dtype=np.intp)
+    rank[np.argsort(largest, kind="stable")] = np.arange(len(largest))
+    return np.asarray(rank[groups])
+
+
+def find_width(
+    X: FloatArray,
+    Y: FloatArray,
+    screen: Engine,
+    *,
+    centers: FloatArray | None,
+    kind: str,
+    bias: bool,
+    judge: Engine | None = None,
+    per_input: bool = False,
+) -> FoundWidth:
+    """Shared width, or one per input, whose refitted folds predict held-out rows best.
+
+    Parameters
+    ----------
+    X, Y
+        Inputs (N, D), targets (N, K).
+    screen
+        Engine that every shared width is fitted with.
+    centers
+        Centres of the functions; None: the rows fitted, in each fold its own.
+    kind, bias
+        Of the radial functions; whether the widths per input are fitted beside a constant.
+    judge
+        Engine that the width is judged with in the end, where it is slower than `screen`.
+    per_input
+        Offer the widths that the evidence of all functions prefers (`bayessel.linear.fit_abf`) as well.
+    """
+    spread = robust_spread(X)
+    rows, rank = _some_rows(X, Y)
+    Z, T = X[rows] / spread, Y[rows]
+    C = None if centers is None else centers[:: -(-len(centers) // MAX_ROWS)] / spread
+    typical, grid = _grid(Z)
+    plain = FoundWidth(typical * spread, spread, np.nan, np.nan, (), ())
+    fold = rank % N_FOLDS
+    if rank.max() + 1 < 2 * N_FOLDS or not (np.ptp(T, axis=0) > 0.0).any():
+        return plain
+    engine, notes = judge or screen, []
+    path: list[tuple[float, FloatArray]] = []
+    with few_threads(len(Z) ** 2), np.errstate(all="ignore"):
+        try:
+            for r in grid:
+                path.append((float(r), _gains(Z, T, fold, screen, C, kind, [np.full(Z.shape[1], r)] * N_FOLDS)))
+            best = max(path, key=lambda one: _mean(one[1]))
+            widths, gains = np.full(Z.shape[1], best[0]), best[1]
+            if judge is not None:
+                few = rank % -(-len(Z) // MAX_SLOW_ROWS) == 0 if len(Z) > MAX_SLOW_ROWS else np.ones(len(Z), dtype=bool)
+                again = ranks_of_rows(Z[few], T[few, 0]) % N_FOLDS
+                gains = _gains(Z[few], T[few], again, judge, C, kind, [widths] * N_FOLDS)
+            if per_input and Z.shape[1] > 1 and T.shape[1] == 1:
+                gains, widths = max(
+                    (gains, widths), _per_input(Z, T, fold, engine, C, kind, bias), key=lambda pair: _mean(pair[0])
+                )
+        except KeyboardInterrupt:
+            if not path:
+                raise
+            notes.append(Status.INTERRUPTED)
+            best = max(path, key=lambda one: _mean(one[1]))
+            widths, gains = np.full(Z.shape[1], best[0]), best[1]
+    gain, error = _mean(gains), float(gains.std() / np.sqrt(len(gains)))
+    if not gain > error:
+        notes.append(Status.NO_BETTER_THAN_CONSTANT)
+    values = tuple({"width": r, "gain": _mean(g)} for r, g in path)
+    return FoundWidth(widths * spread, spread, gain, error, values, tuple(notes))
+
+
+def _per_input(
+    Z: FloatArray,
+    T: FloatArray,
+    fold: npt.NDArray[np.intp],
+    engine: Engine,
+    centers: FloatArray | None,
+    kind: str,
+    bias: bool,
+) -> tuple[FloatArray, FloatArray]:
+    """Gains of widths per input, found anew in each fold, and the widths that all rows prefer."""
+
+    def found(some: npt.NDArray[np.bool_]) -> FloatArray:
+        own = Z[some] if centers is None else centers
+        fit = fit_abf(Z[some], T[some, 0], centers=own, kind=kind, centre=bias, n_starts=1, max_steps=60)
+        if Status.INTERRUPTED in fit.notes:
+            raise KeyboardInterrupt
+        return fit.widths
+
+    widths = [found(fold != k) for k in range(N_FOLDS)]
+    return _gains(Z, T, fold, engine, centers, kind, widths), found(np.ones(len(Z), dtype=bool))
+
+
+def _gains(
+    Z: FloatArray,
+    T: FloatArray,
+    fold: npt.NDArray[np.intp],
+    engine: Engine,
+    centers: FloatArray | None,
+    kind: str,
+    widths: Sequence[FloatArray],
+) -> FloatArray:
+    """Nats over a constant of each row, predicted by the fit to the other folds; summed over targets."""
+    gains = np.zeros(len(Z))
+    for k, r in enumerate(widths):
+        held = fold == k
+        train = ~held
+        middle = (Z[train] if centers is None else centers) / r
+        design, fresh = (radial(kind, cdist(rows / r, middle, "sqeuclidean")) for rows in (Z[train], Z[held]))
+        n = int(train.sum())
+        for t, seen in zip(T[held].T, T[train].T, strict=True):
+            floor = (4.0 * _EPS * float(np.abs(seen).max(initial=_EPS))) ** 2
+            there = _predicted(engine(design, seen), fresh)
+            constant = max(float(seen.var(ddof=1)) * (1.0 + 1.0 / n), floor)
+            gains[held] += log_normal(t - there.mean, np.maximum(there.variance, floor))
+            gains[held] -= log_normal(t - seen.mean(), constant)
+    return gains
+
+
+def _predicted(fit: Any, rows: FloatArray) -> Any:
+    if isinstance(fit, Fit):
+        return fit.predict(rows)
+    mean, std = fit.predict(rows, return_std=True)
+    return Prediction.normal(mean, std**2)
+
+
+def _mean(gains: FloatArray) -> float:
+    """Mean, minus infinity where a density is no number."""
+    return float(gains.mean()) if np.isfinite(gains).all() else -np.inf
+
+
+def _some_rows(X: FloatArray, Y: FloatArray) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """At most so many rows in the order of the first target, and their ranks."""
+    rank = ranks_of_rows(X, Y[:, 0])
+    order = np.lexsort((*X.T, Y[:, 0], rank))
+    some = order[:: -(-len(X) // MAX_ROWS)]
+    return some, ranks_of_rows(X[some], Y[some, 0])
+
+
+def _grid(Z: FloatArray) -> tuple[float, FloatArray]:
+    """Typical distance of two rows, and the widths to compare."""
+    apart = np.unique(Z, axis=0)
+    if len(apart) < 2:
+        return float(np.sqrt(2.0 * Z.shape[1])), np.zeros(0)
+    distances = cdist(apart, apart)
+    typical = float(np.median(distances[np.triu_indices(len(apart), 1)]))
+    np.fill_diagonal(distances, np.inf)
+    nearest = max(float(np.median(distances.min(axis=1))), 1e-2 * typical)
+    return typical, np.geomspace(nearest, WIDEST * typical, N_WIDTHS)
