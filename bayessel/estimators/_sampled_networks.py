@@ -78,6 +78,11 @@ class SampledNetworks(Fit):
         return self._left_out[0]
 
     @property
+    def noise_std(self) -> FloatArray:
+        """Root mean square of the noise over the networks, (K,); zeros for classes."""
+        return np.sqrt(self.noise.mean(axis=0))
+
+    @property
     def pareto_k(self) -> FloatArray:
         """Shapes of the tails of the rows' importance weights, (n,); above 0.7 they are unsure."""
         return self._left_out[1]
