@@ -23,9 +23,8 @@ from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
 from bayessel.basis import radial
-from bayessel.fit import Fit, Status
+from bayessel.fit import Status
 from bayessel.linear import fit_abf
-from bayessel.prediction import Prediction
 
 #: (design, target) -> a fit
 Engine = Callable[[FloatArray, FloatArray], Any]
@@ -207,18 +206,11 @@ def _gains(
         n = int(train.sum())
         for t, seen in zip(T[held].T, T[train].T, strict=True):
             floor = (4.0 * _EPS * float(np.abs(seen).max(initial=_EPS))) ** 2
-            there = _predicted(engine(design, seen), fresh)
+            there = engine(design, seen).predict(fresh)
             constant = max(float(seen.var(ddof=1)) * (1.0 + 1.0 / n), floor)
             gains[held] += log_normal(t - there.mean, np.maximum(there.variance, floor))
             gains[held] -= log_normal(t - seen.mean(), constant)
     return gains
-
-
-def _predicted(fit: Any, rows: FloatArray) -> Any:
-    if isinstance(fit, Fit):
-        return fit.predict(rows)
-    mean, std = fit.predict(rows, return_std=True)
-    return Prediction.normal(mean, std**2)
 
 
 def _mean(gains: FloatArray) -> float:

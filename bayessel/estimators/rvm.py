@@ -14,8 +14,9 @@ from bayessel.estimators._some_functions import SomeFunctionsRegressor, design_o
 from bayessel.fit import Status
 from bayessel.linear import fit_evidence, fit_rvm
 from bayessel.linear.healing import Healing, KernelFeatures
-from bayessel.linear.rvm import SparseFit
+from bayessel.linear.rvm import RVMFit
 from bayessel.linear.rvm_width import STORED, fit_rvm_width
+from bayessel.prediction import Prediction
 
 AUGMENTS = ("function", "process")
 PRECISIONS = ("var", "mean", "evidence")
@@ -255,9 +256,9 @@ class RVMRegressor(SomeFunctionsRegressor):
 class _WithConstant:
     """A sparse fit whose constant is a column of its design, asked at rows of the kernels alone."""
 
-    def __init__(self, fit: SparseFit, bias: bool) -> None:
+    def __init__(self, fit: RVMFit, bias: bool) -> None:
         self.fit, self.bias = fit, bias
 
-    def predict(self, Phi: FloatArray, return_std: bool) -> Any:
-        """Mean and standard deviation of new observations."""
-        return self.fit.predict(np.hstack([Phi, np.ones((len(Phi), 1))]) if self.bias else Phi, return_std)
+    def predict(self, Phi: FloatArray) -> Prediction:
+        """Distributions of new observations."""
+        return self.fit.predict(np.hstack([Phi, np.ones((len(Phi), 1))]) if self.bias else Phi)
