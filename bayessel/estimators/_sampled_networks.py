@@ -78,9 +78,9 @@ class SampledNetworks(Fit):
         return self._left_out[0]
 
     @property
-    def noise_std(self) -> FloatArray:
-        """Root mean square of the noise over the networks, (K,); zeros for classes."""
-        return np.sqrt(self.noise.mean(axis=0))
+    def noise_std(self) -> FloatArray | None:
+        """Root mean square of the noise over the networks, (K,); None for classes."""
+        return np.sqrt(self.noise.mean(axis=0)) if self.networks.kind == "gaussian" else None
 
     @property
     def pareto_k(self) -> FloatArray:

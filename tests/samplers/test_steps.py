@@ -79,7 +79,7 @@ def test_what_is_no_step_is_refused():
 
 
 def test_settings_reach_the_hamiltonian_step():
-    model, _ = gibbs_models.logistic()
+    model, _ = gibbs_models.looks_logistic()
     [step] = bs.steps(model, n_leapfrog=3, compile_kwargs={"mode": "FAST_COMPILE"})
     assert step.n_leapfrog == 3
 
