@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.intp]
 
 _UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _TIME = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*")
@@ -179,13 +181,45 @@ def as_count(value: Any, name: str, minimum: int = 1) -> int:
     return int(value)
 
 
-def as_generator(random_state: Any) -> np.random.Generator:
+def check_seed(seed: Any, name: str = "random_state") -> int | list[int] | None:
+    """Return a seed that can be written down: an integer, or a list of them; None stays None.
+
+    A ``numpy.random.Generator`` or ``RandomState`` gives a number, and moves on.
+    """
+    if seed is None:
+        return None
+    if isinstance(seed, np.random.Generator):
+        return int(seed.integers(2**62))
+    if isinstance(seed, np.random.RandomState):
+        return int(seed.randint(2**31))
+    if isinstance(seed, int | np.integer) and not isinstance(seed, bool | np.bool_):
+        if seed < 0:
+            raise ValueError(f"{name} must be at least 0, got {seed}; pass None for a random seed")
+        return int(seed)
+    if isinstance(seed, np.ndarray) and seed.ndim == 0:
+        return check_seed(seed[()], name)
+    if isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str | bytes) and len(seed):
+        numbers = [check_seed(one, name) for one in seed]
+        if all(isinstance(one, int) for one in numbers):
+            return [one for one in numbers if isinstance(one, int)]
+    raise TypeError(f"{name} must be an integer, a list of integers, a numpy Generator or None, got {seed!r}")
+
+
+def chosen_seed(seed: Any, name: str = "random_state") -> int:
+    """Return one number for whatever may be a seed; for None one from the operating system."""
+    checked = check_seed(seed, name)
+    if isinstance(checked, int):
+        return checked
+    return int(np.random.default_rng(checked).integers(2**62))
+
+
+def as_generator(random_state: Any, name: str = "random_state") -> np.random.Generator:
     """Return a generator from one, from a seed, or from None for a fresh one."""
     if isinstance(random_state, np.random.Generator):
         return random_state
-    if random_state is None or isinstance(random_state, np.random.RandomState):
+    if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state)
-    return np.random.default_rng(as_count(random_state, "random_state", minimum=0))
+    return np.random.default_rng(check_seed(random_state, name))
 
 
 def as_fraction(value: Any, name: str, *, zero: bool = False, one: bool = False) -> float:

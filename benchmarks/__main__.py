@@ -1,9 +1,8 @@
-"""Command line: ``python -m benchmarks [--only NAME ...] [--quick] [--threads K] [--out DIR] [--page FILE]``."""
+"""Command line: ``python -m benchmarks [--only NAME ...] [--quick] [--show] [--threads K] [--out DIR]``."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
 from functools import partial
@@ -17,14 +16,21 @@ from benchmarks.workloads import NAMES, load
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the workloads asked for; 0 even where a promise is missed, for the page says so."""
+    """Run the workloads asked for; 0 even where a promise is missed, for the record says so."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=NAMES, default=list(NAMES), metavar="NAME", help=", ".join(NAMES))
     parser.add_argument("--quick", action="store_true", help="tiny problems, to see that everything runs")
     parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1), help="BLAS threads for everybody")
-    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results", help="folder of the JSON records")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "benchmarks.md", help="the page to write")
+    parser.add_argument(
+        "--out", type=Path, help="folder of the JSON records (benchmarks/records; of quick runs results)"
+    )
+    parser.add_argument("--show", action="store_true", help="run nothing: print the records, and where we do not win")
     args = parser.parse_args(argv)
+    out = args.out or ROOT / "benchmarks" / ("results" if args.quick else "records")
+    if args.show:
+        known = report.read(out, args.only)
+        print(*map(report.section, known), "## Where we do not win", "\n".join(report.losses(known)), sep="\n\n")
+        return 0
     for name in args.only:
         workload = load(name)  # imported before the limit is set: the limit must reach every BLAS that is loaded
         with threadpool_limits(limits=args.threads):
@@ -43,22 +49,11 @@ def main(argv: list[str] | None = None) -> int:
             loads=(before, report.load()),
             took=time.perf_counter() - start,
         )
-        print(f"  -> {report.save(entry, args.out)}")
+        print(f"  -> {report.save(entry, out)}")
         for head, body in found.tables:
             print(*([head] if head else []), report.markdown_table(body), sep="\n")
         report.print_verdicts(found.verdicts)
-    if not args.quick:
-        write_page(args.out, args.page)
     return 0
-
-
-def write_page(records: Path, page: Path) -> None:
-    """Renew the sections of all workloads that there is a record of; it names those that never had a full run."""
-    known = [json.loads(path.read_text()) for name in NAMES if (path := records / f"{name}.json").exists()]
-    page.parent.mkdir(parents=True, exist_ok=True)
-    before = page.read_text() if page.exists() else ""
-    page.write_text(report.page(known, NAMES, before))
-    print(f"-> {page}: {', '.join(one['workload'] for one in known)}")
 
 
 if __name__ == "__main__":

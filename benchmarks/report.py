@@ -1,4 +1,4 @@
-"""From the rows of a run to JSON, and from the JSON of all workloads to one page of Markdown."""
+"""From the rows of a run to a record in JSON, and from records to tables in Markdown."""
 
 from __future__ import annotations
 
@@ -7,30 +7,13 @@ import math
 import os
 import platform
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import Report, Verdict
-
-INTRO = """# Benchmarks
-
-`make bench` runs everything below (about two hours, most of them slow peers of `rvm` and `samplers`) and writes this
-page; after that `make bench ARGS="--only tall"` renews one section. Peers that are no dependency come with
-`pip install -e '.[bench]'`, or live in an interpreter of their own that the environment variable `PEERS_PYTHON` names;
-missing ones are skipped. `make bench ARGS="--quick"` is a rehearsal on tiny problems that leaves the page alone.
-
-How it is measured: the contestants of a case take turns (A B C, B C A, ...) in one process, after one lap that does not
-count; the best of all rounds is compared, so only **ratios** are shown (and for samplers, each in a process of its own,
-effective draws per second, which is what they are known by). Every contestant has the same number of BLAS threads; each
-section says how many, when it ran and how busy the machine was. "limit" is bare BLAS or LAPACK doing the arithmetic
-that no method of the kind can avoid: nobody can be much below 1 there. Memory is the high-water mark of a fresh
-process, minus what it held after building the data. A "median ratio" is that over the rounds, "cpu / ours" compares
-processor time, all threads together: where they differ from the ratio of the best times, the machine was busy or the
-threads waited for each other.
-"""
 
 
 def machine(threads: int) -> dict[str, Any]:
@@ -72,6 +55,7 @@ def record(
     """Everything about one workload's run, ready for JSON."""
     return {
         "workload": name,
+        "command": f"python -m benchmarks --only {name}" + (" --quick" if quick else ""),
         "title": title,
         "text": text,
         "when": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -89,8 +73,20 @@ def save(entry: Mapping[str, Any], folder: Path) -> Path:
     """Write one workload's record; a rehearsal goes to a file of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{entry['workload']}{'.quick' if entry['quick'] else ''}.json"
-    path.write_text(json.dumps(_plain(entry), indent=1, allow_nan=False) + "\n")
+    path.write_text(json_text(entry))
     return path
+
+
+def json_text(entry: Mapping[str, Any]) -> str:
+    """A record as JSON, a line per row of a table."""
+    text = json.dumps(_plain(entry), indent=1, allow_nan=False, ensure_ascii=False)
+    flat = re.compile(r"\{[^{}\[\]]*\}")
+    return flat.sub(lambda row: re.sub(r"\n\s*", " ", row[0]), text) + "\n"
+
+
+def read(folder: Path, names: Iterable[str]) -> list[dict[str, Any]]:
+    """Records of those workloads that have one."""
+    return [json.loads(path.read_text()) for name in names if (path := folder / f"{name}.json").exists()]
 
 
 def _plain(value: Any) -> Any:
@@ -140,17 +136,17 @@ def promise(v: Mapping[str, Any]) -> str:
 
 
 def section(entry: Mapping[str, Any]) -> str:
-    """One workload on the page."""
+    """One record in Markdown: its tables, its promises, the machine."""
     parts = [f"## {entry['title']} (`{entry['workload']}`)", entry["text"].strip()]
     for table in entry["tables"]:
         parts += [table["title"]] if table["title"] else []
         parts.append(markdown_table(table["rows"]))
     parts.append("\n".join(promise(v) for v in entry["verdicts"]))
     before, after = entry["load before and after"]
-    threads = entry["machine"]["blas threads"]
+    facts = ", ".join(f"{key} {value}" for key, value in entry["machine"].items())
     parts.append(
-        f"<sub>{entry['when']}, {threads} BLAS threads, load {cell(before)} to {cell(after)}, "
-        f"{cell(entry['took seconds'])} s.</sub>"
+        f"`{entry['command']}`, {entry['when']}, load {cell(before)} to {cell(after)}, "
+        f"{cell(entry['took seconds'])} s; {facts}."
     )
     return "\n\n".join(part for part in parts if part)
 
@@ -173,50 +169,16 @@ def faster_peers(entries: Iterable[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-_HEAD = re.compile(r"^## .*\(`(\w+)`\)$", re.MULTILINE)
-_OF = re.compile(r"\(`(\w+)`\)")
-LOSSES = "## Where we do not win"
-
-
-def sections(page: str) -> dict[str, str]:
-    """The sections of a page, by workload."""
-    heads = list(_HEAD.finditer(page))
-    ends = [*(head.start() for head in heads), len(page)][1:]
-    return {head[1]: page[head.start() : end].strip() for head, end in zip(heads, ends, strict=True)}
-
-
-def _losses(entries: Sequence[Mapping[str, Any]], before: str) -> list[str]:
-    """Promises missed and peers that are faster; of workloads without a record those that the page has named."""
-    found = [
+def losses(entries: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Promises missed, and peers that are faster anywhere."""
+    entries = list(entries)
+    missed = [
         f"- {v['label']} (`{e['workload']}`): {cell(float(v['value']))} against {cell(v['bound'])}"
         for e in entries
         for v in e["verdicts"]
         if not v["met"]
-    ] + faster_peers(entries)
-    renewed = {e["workload"] for e in entries}
-    old = before.partition(LOSSES)[2].partition("\n## ")[0].splitlines()
-    return found + [line for line in old if (of := _OF.search(line)) and of[1] not in renewed]
-
-
-def page(entries: Iterable[Mapping[str, Any]], names: Sequence[str] = (), before: str = "") -> str:
-    """The whole page, workloads in the order of `names`; the machine is named once, from the newest run.
-
-    Records are not kept for ever: of a workload without one the section of the page before stays as it was.
-    """
-    entries = list(entries)
-    newest = max(entries, key=lambda e: e["when"])
-    facts = ", ".join(
-        f"{key} {value}" for key, value in newest["machine"].items() if key not in ("cpu", "blas threads")
-    )
-    there = sections(before) | {entry["workload"]: section(entry) for entry in entries}
-    names = list(names) or list(there)
-    missing = [name for name in names if name not in there]
-    losses = LOSSES + "\n\n" + ("\n".join(_losses(entries, before)) or "Nowhere on this page.")
-    machine = f"Machine: {newest['machine']['cpu']}, {facts}."
-    gaps = [f"Workloads without a full run yet: {', '.join(f'`{name}`' for name in missing)}."] if missing else []
-    return (
-        "\n\n".join([INTRO.strip(), machine, *gaps, losses, *(there[name] for name in names if name in there)]) + "\n"
-    )
+    ]
+    return missed + faster_peers(entries)
 
 
 def print_verdicts(verdicts: Iterable[Verdict]) -> None:

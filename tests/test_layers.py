@@ -15,7 +15,7 @@ FOLDERS = {
 
 # Layer -> the layers it may import, besides itself. The first component after "bayessel." names the layer; where the
 # engines of a package are a layer of their own, the first two do.
-GROUND = {"errors", "_check", "_compiled", "_files", "_formulas", "_journal", "_memory", "_numerics", "_text"}
+GROUND = {"errors", "_check", "_compiled", "_files", "_formulas", "_memory", "_numerics", "_text", "work"}
 TABLES = GROUND | {"_tables"}
 BASIS = TABLES | {"basis"}
 RESULT = BASIS | {"fit", "prediction", "policy", "criteria"}
@@ -24,6 +24,7 @@ PROCESS = RESULT | {"covariance", "gp"}
 ENGINES = LINEAR | PROCESS | {"mlp"}
 MAY_IMPORT = {
     **dict.fromkeys(GROUND, GROUND),
+    "_pymc": set(),
     "_tables": GROUND,
     "basis": TABLES,
     "prediction": GROUND,
@@ -35,12 +36,12 @@ MAY_IMPORT = {
     "linear": RESULT,
     "gp": PROCESS - {"gp"},
     "mlp": RESULT,
-    "models": {"errors", "_check", "basis", "covariance", "gp", "mlp"},
-    "samplers": RESULT | {"mlp"},
+    "models": {"errors", "_check", "_pymc", "basis", "covariance", "gp", "mlp"},
+    "samplers": RESULT | {"_pymc", "mlp"},
     "estimators": ENGINES | {"models", "samplers", "diagnostics"},
     "baselines.engines": RESULT,
     "baselines": RESULT | {"baselines.engines", "estimators"},
-    "diagnostics": RESULT | {"pages"},
+    "diagnostics": RESULT | {"_pymc", "pages"},
     "widths": ENGINES | {"estimators", "models", "samplers", "diagnostics", "pages"},
     "cli": ENGINES | {"estimators", "models", "samplers", "diagnostics", "pages", "widths"},
     "__main__": {"cli"},
@@ -51,7 +52,7 @@ PURE = ENGINES | {"baselines.engines"}
 GRANTED = {("bayessel._check", "sklearn.exceptions.DataConversionWarning")}
 LIGHT = {"numpy", "scipy", "pandas", "pyarrow", "joblib", "threadpoolctl"} | sys.stdlib_module_names
 # What some layers may use besides: compiled loops, imported by the functions that run them.
-ALSO = {"_compiled": {"numba"}, "mlp": {"numba", "llvmlite"}}
+ALSO = {"work": {"rich", "cloudpickle"}, "_compiled": {"numba"}, "mlp": {"numba", "llvmlite"}}
 
 
 def sources() -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bayessel._check import FloatArray
+from bayessel._check import FloatArray, chosen_seed
 from bayessel._numerics import few_threads
 from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains
@@ -38,7 +38,7 @@ def annealed(
             "inference='mc' (with 'evidence' see log_evidence_)"
         )
     draws = log_hyperparameters(fit.engine)
-    seed = np.random.SeedSequence([run.seed, 1]) if random_state is None else _chains.as_seed(random_state)
+    seed = np.random.SeedSequence([run.seed, 1]) if random_state is None else chosen_seed(random_state)
     with few_threads(0), progress(run.settings["progressbar"], 100, LONG, "annealing") as tell:
         found = anneal_network(
             *run.rows,

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bayessel._check import FloatArray, as_count
+from bayessel._check import FloatArray
+from bayessel._check import as_seconds as read_seconds
 from bayessel.errors import SamplingWarning
 from bayessel.fit import Status
 from bayessel.gp import GPFit
@@ -146,21 +147,8 @@ def without_what_is_no_news(notes: list[Status]) -> list[Status]:
     return notes
 
 
-def as_seed(random_state: Any) -> int:
-    """One number from whatever scikit-learn's and NumPy's users pass; a generator moves on."""
-    if random_state is None:
-        return int(np.random.default_rng().integers(2**62))
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**62))
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31))
-    return as_count(random_state, "random_state", 0)
-
-
 def as_seconds(time_budget: Any) -> float:
     """Seconds from a number or from text such as "2m"."""
-    from bayessel.samplers.run._arguments import as_seconds as read
-
-    seconds = read(time_budget)
+    seconds = read_seconds(time_budget)
     assert seconds is not None
     return seconds

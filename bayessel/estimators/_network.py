@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bayessel._check import FloatArray, as_count, as_flag, one_of
+from bayessel._check import FloatArray, as_count, as_flag, chosen_seed, one_of
 from bayessel._numerics import few_threads
 from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains
@@ -124,7 +124,7 @@ class NetworkRun:
         # the order in memory is in the last bits of sums, and so in the draws
         self.rows = np.ascontiguousarray(X), np.ascontiguousarray(t)
         self.kind, self.single, self.units, self.names, self.classes = kind, single, units, names, classes
-        self.seed = _chains.as_seed(settings["random_state"])
+        self.seed = chosen_seed(settings["random_state"])
         self.chains: _chains.Chains | None = None
 
     @property

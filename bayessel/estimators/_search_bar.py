@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, Self
 
-from bayessel.linear.selection import Search
+from bayessel.linear.selection import SelectionSearch
 
 #: seconds without a bar
 QUIET = 2.0
@@ -25,7 +25,7 @@ class SearchBar:
         if self._bar is not None:
             self._bar.stop()
 
-    def __call__(self, search: Search) -> None:
+    def __call__(self, search: SelectionSearch) -> None:
         """Show where the search stands."""
         if self._bar is None:
             if not self._wanted or time.monotonic() - self._start < QUIET:

@@ -10,7 +10,7 @@ from bayessel.estimators._search_bar import SearchBar
 from bayessel.estimators._selected import SelectingRegressor
 from bayessel.fit import Status
 from bayessel.linear import search
-from bayessel.linear.selection.objectives import SCORES
+from bayessel.linear.selection.objective import SCORES
 
 
 class BasisSearchRegressor(SelectingRegressor):

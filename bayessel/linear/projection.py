@@ -24,12 +24,11 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sl
 
-from bayessel._check import FloatArray, as_count, as_flag, as_matrix, as_positive, as_target, check_magnitude
+from bayessel._check import FloatArray, IntArray, as_count, as_flag, as_matrix, as_positive, as_target, check_magnitude
 from bayessel._numerics import few_threads
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint
-from bayessel.linear._columns_fit import ColumnChoice, in_use
-from bayessel.linear.rvm.columns import BLOCK, Columns, as_columns
-from bayessel.linear.rvm.state import IntArray
+from bayessel.linear.columns.dictionary import BLOCK, Columns, as_columns
+from bayessel.linear.columns.fit import ColumnChoice, in_use
 from bayessel.prediction import Prediction
 
 _EPS = float(np.finfo(float).eps)

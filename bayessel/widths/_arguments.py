@@ -132,24 +132,6 @@ def check_centers(centers: Any, X: FloatArray) -> FloatArray:
     return centres
 
 
-def check_jobs(n_jobs: Any) -> int | None:
-    """Return the number of workers as joblib counts them: None, a count, or -1 for every core."""
-    if n_jobs is None:
-        return None
-    if isinstance(n_jobs, bool | np.bool_) or not isinstance(n_jobs, int | np.integer):
-        raise TypeError(f"n_jobs must be None, a number of processes, or -1 for every core; got {n_jobs!r}")
-    if n_jobs == 0:
-        raise ValueError("n_jobs must not be 0: None decides by itself, -1 takes every core")
-    return int(n_jobs)
-
-
-def check_rng(random_state: Any) -> np.random.Generator:
-    """Return a generator: a seed starts one, a generator is taken as it is."""
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    return np.random.default_rng(as_count(random_state, "random_state", minimum=0))
-
-
 def check_search(search: Any, criteria: tuple[str, ...]) -> tuple[str, ...]:
     """Return the criteria whose optima are to be refined; none where only the grid is wanted."""
     if search is None or search is False:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 
-from bayessel._check import as_count, as_flag, as_positive
+from bayessel import work
+from bayessel._check import as_count, as_flag, as_generator, as_positive
 from bayessel._text import number
+from bayessel.errors import SamplingWarning
 from bayessel.fit import fingerprint
 from bayessel.widths import _arguments
 from bayessel.widths._comparison import WidthComparison
 from bayessel.widths._grids import check_widths, coarse_to_fine
 from bayessel.widths._ledger import Ledger
 from bayessel.widths._problem import Candidate, WidthModel, WidthProblem
-from bayessel.widths._run import results
 from bayessel.widths._search import FIRST_SCAN, finer, unsettled
+from bayessel.widths._sweep_store import sweep_store, unit_key
 
 
 def compare_widths(
@@ -31,13 +36,14 @@ def compare_widths(
     progressbar: bool = True,
     names: Sequence[str] | None = None,
     target: str | None = None,
-    client: Any = None,
     *,
     search: bool | str | Sequence[str] | None = None,
     budget: int = 60,
     tol: float = 0.02,
     holdout: Any = None,
     n_jobs: int | None = None,
+    executor: Any = None,
+    store: str | os.PathLike[str] | None = None,
     random_state: Any = 0,
 ) -> WidthComparison:
     r"""Judge every width by every criterion and keep what a person needs to decide.
@@ -72,11 +78,9 @@ def compare_widths(
         Offer a constant. ``"evidence"`` gives it a flat prior; for ``"rvm"`` it is one more function, with a precision
         of its own.
     progressbar
-        Show progress on a terminal; never in pipes.
+        Show progress on a terminal or in a notebook; never in pipes.
     names, target
         Names of the inputs and of the target, for pictures and reports.
-    client
-        Reserved for a cluster's client; only None so far.
     search
         True, or criteria by name: after the first widths (13 between two bounds) go on halving the gaps on both sides
         of the best optima that lie apart, until each is known to ``tol``. All widths visited are in the table.
@@ -87,7 +91,14 @@ def compare_widths(
         A share of the rows, drawn at random and kept from the fits, or a pair (X_new, y_new): adds the criterion
         ``"holdout"``, the mean squared error on them.
     n_jobs
-        Processes: None takes more than one where the work is long, -1 every core. The numbers are the same.
+        Processes: None takes more than one where the work is long, -1 every core. With an executor, how many fits are
+        given to it at a time. The numbers are the same.
+    executor
+        Who fits: a ``dask.distributed.Client``, an executor of ``concurrent.futures`` or of submitit, or anything else
+        with ``submit`` that returns futures. None: this process, and processes beside it. The numbers are the same.
+    store
+        A folder that keeps every fit as it is done. The same call goes on where a killed one stopped, with the same
+        numbers; other widths may be added. Other data or other settings are refused.
     random_state
         Seed or generator, for the rows held out and the orders of the prequential code length.
 
@@ -98,6 +109,12 @@ def compare_widths(
         After Ctrl-C: what was finished until then, with ``.interrupted`` set. The widths are visited from coarse to
         fine, so an interrupted run still spans the grid.
 
+    Warns
+    -----
+    SamplingWarning
+        A process that fitted a width ended by itself, twice (killed, crashed, or out of memory): that width is left
+        out. All others are there.
+
     Examples
     --------
     >>> import numpy as np
@@ -107,10 +124,6 @@ def compare_widths(
     >>> comparison.best("evidence")
     0.3
     """
-    if client is not None:
-        raise ValueError(
-            f"client must be None: this release compares widths on one machine; got {type(client).__name__}"
-        )
     engine = _arguments.check_model(model)
     chosen = _arguments.check_criteria(model, criteria, held=holdout is not None)
     kinds = _arguments.check_kinds(kind)
@@ -119,8 +132,8 @@ def compare_widths(
     searched = _arguments.check_search(search, chosen)
     grid = check_widths(widths)
     budget, tol = as_count(budget, "budget"), as_positive(tol, "tol")
-    jobs = _arguments.check_jobs(n_jobs)
-    rng = _arguments.check_rng(random_state)
+    jobs, executor = work.check_jobs(n_jobs), work.check_executor(executor)
+    rng = as_generator(random_state)
     inputs, t, names, target = _arguments.check_data(X, y, names, target)
     inputs, t, held = _arguments.check_holdout(holdout, inputs, t, rng)
     centres = _arguments.check_centers(centers, inputs)
@@ -130,15 +143,20 @@ def compare_widths(
             raise ValueError("a search needs two widths to search between, such as widths=(0.05, 5)")
         if len(grid) == 2:
             grid = tuple(float(r) for r in np.geomspace(*grid, min(FIRST_SCAN, budget)))
-    work = _Work(problem, engine, kinds, jobs, progressbar)
-    work.run(grid, searched, budget, tol)
-    table = work.ledger.table()
+    sweep = _Sweep(problem, engine, kinds, jobs, executor)
+    with ExitStack() as stack:
+        if store is not None:
+            sweep.store = sweep_store(store, problem, model)
+            stack.callback(sweep.store.close)
+        sweep.progress = stack.enter_context(work.Progress(as_flag(progressbar, "progressbar"), "comparing widths"))
+        sweep.run(grid, searched, budget, tol)
+    table = sweep.ledger.table()
     return WidthComparison(
         table=table,
         criteria=chosen,
         X=inputs,
         y=t,
-        fits=work.ledger.fits(table),
+        fits=sweep.ledger.fits(table),
         names=names,
         target=target,
         model=model,
@@ -148,38 +166,46 @@ def compare_widths(
         held=held,
         planned=len(grid) * len(kinds),
         searched=searched,
-        unsettled=() if work.interrupted else unsettled(work.ledger, searched, tol),
-        interrupted=work.interrupted,
+        unsettled=() if sweep.interrupted else unsettled(sweep.ledger, searched, tol),
+        interrupted=sweep.interrupted,
         fingerprint=fingerprint(inputs, t),
     )
 
 
-class _Work:
+class _Sweep:
     """A run: which places are next, and what has been finished of them."""
 
+    store: work.ResultStore | None = None
+    progress: work.Progress
+
     def __init__(
-        self, problem: WidthProblem, model: WidthModel, kinds: Sequence[str], jobs: int | None, progressbar: bool
+        self, problem: WidthProblem, model: WidthModel, kinds: Sequence[str], jobs: int | None, executor: Any
     ) -> None:
-        self.problem, self.model, self.kinds, self.jobs = problem, model, tuple(kinds), jobs
+        self.problem, self.model, self.kinds = problem, model, tuple(kinds)
+        self.jobs, self.executor = jobs, executor
         self.ledger = Ledger(problem, kinds)
         self.interrupted = False
-        self._progress = _progress(progressbar)
+        self._lost: dict[Candidate, str] = {}
 
     def run(self, grid: Sequence[float], searched: Sequence[str], budget: int, tol: float) -> None:
         """Visit the grid, coarse to fine, and go on from there; Ctrl-C ends it with what is done."""
-        with self._progress:
-            try:
-                fresh = [Candidate(kind, r) for r in coarse_to_fine(grid) for kind in self.kinds]
-                self._visit(fresh, "comparing widths")
-                while searched:
-                    fresh = finer(self.ledger, searched, budget, tol)
-                    if not fresh:
-                        break
-                    self._visit(fresh, "searching between widths")
-            except KeyboardInterrupt:
-                if not self.ledger.rows:
-                    raise
-                self.interrupted = True
+        try:
+            fresh = [Candidate(kind, r) for r in coarse_to_fine(grid) for kind in self.kinds]
+            self._visit(fresh, "comparing widths")
+            while searched:
+                fresh = [place for place in finer(self.ledger, searched, budget, tol) if place not in self._lost]
+                if not fresh:
+                    break
+                self._visit(fresh, "searching between widths")
+        except KeyboardInterrupt:
+            if not self.ledger.rows:
+                raise
+            self.interrupted = True
+        if self._lost:
+            said = "; ".join(f"r = {number(place.width)}: {why}" for place, why in self._lost.items())
+            if not self.ledger.rows:
+                raise RuntimeError(f"no width could be fitted ({said})")
+            warnings.warn(f"widths are left out ({said})", SamplingWarning, stacklevel=3)
 
     def _visit(self, fresh: Sequence[Candidate], what: str) -> None:
         """Fit every place on its own, then those that look too poor from their neighbours' fits, until none gains.
@@ -199,22 +225,26 @@ class _Work:
 
     def _fit(self, calls: Sequence[tuple[Candidate, tuple[Any, ...], float]], what: str) -> list[Candidate]:
         """Run calls, enter what comes back; return the places that got something new, in the order of the calls."""
-        task = self._progress.add_task(what, total=len(calls))
+        units = [
+            work.WorkUnit(
+                unit_key(*call),
+                self.model.evaluate,
+                (self.problem, *call),
+                f"{what}: r = {number(call[0].width)}",
+            )
+            for call in calls
+        ]
+        places = {unit.key: place for unit, (place, *_) in zip(units, calls, strict=True)}
         entered = set()
-        work = [(self.problem, *call) for call in calls]
-        for position, outcome in results(self.model.evaluate, work, self.jobs):
-            place = calls[position][0]
+
+        def enter(unit: work.WorkUnit, outcome: Any) -> None:
             if outcome is not None:
-                self.ledger.enter(place, outcome)
-                entered.add(place)
-            self._progress.update(task, description=f"{what}: r = {number(place.width)}", advance=1)
-        self._progress.remove_task(task)
+                self.ledger.enter(places[unit.key], outcome)
+                entered.add(places[unit.key])
+
+        report = work.run(units, self.executor, self.jobs, None, self.progress, enter, store=self.store)
+        # a place that was fitted before stays as it is
+        self._lost |= {places[key]: why for key, why in report.lost.items() if places[key] not in self.ledger.rows}
+        if report.interrupted:
+            raise KeyboardInterrupt
         return [place for place, *_ in calls if place in entered]
-
-
-def _progress(wanted: bool) -> Any:
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    return Progress(console=console, transient=True, disable=not (wanted and console.is_terminal))

@@ -38,7 +38,7 @@ from bayessel.errors import NumericalWarning
 from bayessel.fit import Status, worst
 from bayessel.linear import SearchFit, search
 from bayessel.linear.selection import ColumnChoice
-from bayessel.linear.selection.finish import settle
+from bayessel.linear.selection.assemble import type2_fields
 from bayessel.policy import FLAT_NATS, TIE_NATS
 from bayessel.widths import _rvm
 from bayessel.widths._curves import DrawnFit
@@ -87,7 +87,7 @@ def _best(design: Any, t: FloatArray, centre: bool) -> SearchFit:
         return first
     basis = np.sort(np.array(small[2], dtype=np.intp))
     columns = design.columns(basis) if isinstance(design, LazyDesign) else design[:, basis]
-    numbers = settle(columns, t, centre=centre)
+    numbers = type2_fields(columns, t, centre=centre)
     kept = tuple(note for note in first.notes if note is Status.COLLINEAR_SKIPPED)
     notes = (*kept, *numbers.pop("notes"))
     order = np.array(small[2], dtype=np.intp)

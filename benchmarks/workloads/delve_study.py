@@ -18,7 +18,6 @@ from benchmarks import delve_cases, study_methods
 from benchmarks.harness import Case, Contestant, Report, Verdict
 from benchmarks.memory import ROOT
 from benchmarks.processor_clock import processor_time
-from benchmarks.report import markdown_table
 from benchmarks.study_claims import judged
 
 TITLE = "Every method on DELVE's tasks"
@@ -28,8 +27,8 @@ divides them, and Boston in the two-way design: 8 training sets of 64 and 128 ca
 in one chain, and so have, up to 256 cases, scikit-learn's ensembles of networks that stop early (standardised, tanh,
 Adam); `gp-mc` stops at 256 cases. `abf` to `svm` are those of Barrio, Romero and Belanche (2010): a gaussian at every
 training input, widths common to all of them, models of highest evidence (`within=0`); the machine's three settings by
-cross-validation on inputs in units of these widths. Losses of every task: [delve-study.md](delve-study.md). It is a
-study in a store: broken off, it goes on with what is left (`BENCHMARK_SECONDS`). Data as for `gp_delve`."""
+cross-validation on inputs in units of these widths. It is a study in a store: broken off, it goes on with what is left
+(`BENCHMARK_SECONDS`). Data as for `gp_delve`."""
 AVERAGES = {
     "squared": "Squared loss, geometric mean over tasks (Boston left out), on training sets that all have met.",
     "log": """Log loss, mean over tasks, of methods that predict densities. The models of highest evidence of 64 and 128
@@ -48,11 +47,9 @@ SURFACE_WINNERS = """On how many of the five the column beats the row, p < 0.05.
 with and without noise together, columns PTA(1,0), PTA(2,1), SFFS, Oscil(5), RVM, SVM: PTA(1,0) – 0 0 4 0 4, PTA(2,1) 0
 – 0 3 0 4, SFFS 1 0 – 2 0 2, Oscil(5) 1 0 0 – 0 1, RVM 4 4 3 4 – 4, SVM 1 1 2 4 0 –."""
 SURFACE_SECONDS = "Seconds of processor, 8192 cases."
-PAGE = """# Losses of every task
-
-From `python -m benchmarks --only delve_study` ([benchmarks](benchmarks.md)): standardised losses, mean ± standard error
-over training sets (1 is a constant's squared loss, 0 a Gaussian's log loss). Which differences are real is a question
-for paired tests: methods share training sets and test cases, so these errors overlap where differences are clear."""
+EVERY = """{} loss of every task, mean ± standard error over training sets (1 is a constant's squared loss, 0 a
+Gaussian's log loss). Which differences are real is a question for paired tests: methods share training sets and test
+cases, so these errors overlap where differences are clear."""
 #: as far as their files are there
 FAMILIES = tuple(
     f"{arm}-{kind}"
@@ -155,10 +152,11 @@ def run(quick: bool, memory: Callable[..., Any]) -> Report:
     report.tables.append((WINNERS, winners(study)))
     report.verdicts = verdicts(rows)
     if not quick:
-        publish(study, ROOT / "docs")
+        draw(study, ROOT / "docs" / "images")
         large = on_surfaces(STORE.with_name("study-hwang"), seconds)
         report.tables += [(SURFACES, losses_of(large, "squared")), (SURFACE_WINNERS, winners(large))]
         report.tables.append((SURFACE_SECONDS, times(large)))
+        report.tables += [(EVERY.format(loss.capitalize()), losses_of(study, loss)) for loss in ("squared", "log")]
     return report
 
 
@@ -211,18 +209,13 @@ def verdicts(rows: Iterable[Mapping[str, Any]]) -> list[Verdict]:
     ]
 
 
-def publish(study: delve.Study, docs: Path) -> None:
-    """Every task's losses as a page, and pictures."""
-    images = docs / "images"
+def draw(study: delve.Study, images: Path) -> None:
+    """Pictures of the page on the study."""
     images.mkdir(parents=True, exist_ok=True)
     study.plot_winners().savefig(images / "study-winners.png", dpi=100)
     study.plot_time().savefig(images / "study-time.png", dpi=100)
     for name in ("kin-8nm", "pumadyn-32nm"):
         study.plot(name).savefig(images / f"study-{name}.png", dpi=80)
-    parts = [PAGE]
-    for loss in ("squared", "log"):
-        parts += [f"## {loss.capitalize()} loss", markdown_table(losses_of(study, loss))]
-    (docs / "delve-study.md").write_text("\n\n".join(parts) + "\n")
 
 
 def losses_of(study: delve.Study, loss: str) -> list[dict[str, Any]]:

@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pymc as pm
 import pytensor.tensor as pt
-from pymc.step_methods.compound import CompoundStep, flatten_steps
+from pymc.step_methods import CompoundStep
 from pytensor.compile.sharedvalue import SharedVariable
+
+from bayessel._pymc import flatten_steps
 
 FloatArray = npt.NDArray[np.float64]
 Point = dict[str, Any]

@@ -1,6 +1,6 @@
 """A study on disk: a folder with a header and one file that only grows.
 
-``study.log`` begins with the identity of the store; its records (`bayessel._journal`), counted from nought, say in
+``study.log`` begins with the identity of the store; its records (`bayessel.work.journal`), counted from nought, say in
 their payload, a line of JSON and raw numbers, what a task is, what a method is, or what became of a method on an
 instance. The last word on a unit holds. A process may be killed at any moment: units are on the disk as they finish.
 """
@@ -11,27 +11,25 @@ import json
 import os
 import uuid
 import warnings
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel._journal import Lock, packed, read_header, records, sync, write_header
 from bayessel.diagnostics.delve._losses import LOSSES
 from bayessel.diagnostics.delve._task import Attribute, Task
 from bayessel.diagnostics.delve._unit import Outcome, Unit
 from bayessel.errors import StoreWarning
+from bayessel.work.journal import Journal, JournalFolder, Tear, read_header
 
 FORMAT = "bayessel study 1"
 _MAGIC = b"bst1"
 _FIRST = b"bstudy01"
-_NAMED = len(_FIRST) + 16
-_FILES = ("lock", "header.json", "header.json.new", "study.log")
+_FILE = "study.log"
 _PACKAGES = ("bayessel", "numpy", "scipy", "scikit-learn")
 
 
@@ -107,41 +105,21 @@ class Store:
 
     def __init__(self, folder: str | os.PathLike[str], seed: int, durable: bool = True) -> None:
         self.durable = durable
-        self.folder = Path(folder)
-        if self.folder.exists() and not self.folder.is_dir():
-            raise ValueError(f"store must be a folder, and {self.folder} is a file; give another name")
-        self.folder.mkdir(parents=True, exist_ok=True)
-        strangers = sorted(path.name for path in self.folder.iterdir() if path.name not in _FILES)
-        if strangers:
-            raise ValueError(
-                f"the folder {self.folder} holds other files ({', '.join(strangers[:3])}{', …' * (len(strangers) > 3)})"
-                "; give the study a folder of its own"
-            )
-        self._lock = Lock(self.folder / "lock")
+        self._place = JournalFolder(folder, FORMAT, "study", lambda name: name == _FILE)
+        self.folder = self._place.folder
         try:
             self._open(seed)
         except BaseException:
-            self._lock.release()
+            self._place.release()
             raise
 
     def _open(self, seed: int) -> None:
-        path = self.folder / "study.log"
-        self._next = 0
-        if not (self.folder / "header.json").exists():
-            if path.exists() and path.stat().st_size > _NAMED:
-                raise ValueError(
-                    f"{path} holds results, but header.json is missing from {self.folder}: the study cannot be "
-                    "identified; restore the header, or begin another store"
-                )
-            identity = uuid.uuid4()
-            with open(path, "wb") as file:
-                file.write(_FIRST + identity.bytes)
-                sync(file)
-            begun = {"identity": identity.hex, "seed": seed, "versions": _versions()}
-            write_header(self.folder / "header.json", FORMAT, begun)
-            self.contents = Contents(seed)
+        if not self._place.begun:
+            begun = {"seed": seed, "versions": _versions()}
+            (self._journal,) = self._place.begin(begun, lambda identity: [_log(self.folder, identity)], "results")
+            self.contents, self._next = Contents(seed), 0
         else:
-            header = read_header(self.folder / "header.json", FORMAT, "study")
+            header = self._place.header()
             if header["seed"] != seed:
                 raise ValueError(
                     f"the store {self.folder} holds a study with random_state={header['seed']}, and here it is {seed}; "
@@ -149,19 +127,9 @@ class Store:
                 )
             if header["versions"] != _versions():
                 _warn_of_versions(self.folder, header["versions"])
-            self.contents, self._next, end = _read(self.folder, header)
-            if end < path.stat().st_size:
-                warnings.warn(
-                    f"the last record of {path} was cut short or damaged, as by a crash: that unit will be done again; "
-                    "everything before is kept",
-                    StoreWarning,
-                    stacklevel=5,
-                )
-                with open(path, "r+b") as file:
-                    file.truncate(end)
-                    sync(file)
-        # without a buffer, in which a record that cannot be written would wait for a second chance
-        self._file: BinaryIO = open(path, "ab", buffering=0)
+            self._journal = _log(self.folder, uuid.UUID(header["identity"]))
+            self.contents, self._next = _read(self._journal, header, lambda tear: "that unit will be done again")
+        self._journal.open()
 
     def add_task(self, facts: TaskFacts) -> None:
         """Note a task."""
@@ -191,31 +159,17 @@ class Store:
     def close(self) -> None:
         """Close the file and let go of the lock."""
         try:
-            sync(self._file)
+            self._journal.close()
         finally:
-            self._file.close()
-            self._lock.release()
+            self._place.release()
 
     def _append(self, line: Mapping[str, Any], arrays: list[FloatArray]) -> None:
         numbers = b"".join(np.ascontiguousarray(array, dtype="<f8").tobytes() for array in arrays)
-        rest = memoryview(packed(_MAGIC, self._next, 1, json.dumps(line).encode() + b"\n" + numbers))
-        end = self._file.tell()
+        end = self._journal.end
         try:
-            while rest:
-                rest = rest[self._file.write(rest) :]
-            if self.durable:
-                sync(self._file)
-        except BaseException as error:
-            if rest or isinstance(error, OSError):
-                with suppress(OSError):  # part of a record would be found torn, which is well, too
-                    self._file.truncate(end)
-            else:  # Ctrl-C while waiting for the disk: the record is whole, and readers may have seen it
-                self._next += 1
-            if isinstance(error, OSError):
-                said = f"{error.strerror}; what was stored before is kept, and the same call goes on from there"
-                raise OSError(error.errno, said, self._file.name) from error
-            raise
-        self._next += 1
+            self._journal.append(self._next, 1, json.dumps(line).encode() + b"\n" + numbers, self.durable)
+        finally:
+            self._next += self._journal.end > end
 
 
 def read(folder: str | os.PathLike[str]) -> Contents:
@@ -223,32 +177,23 @@ def read(folder: str | os.PathLike[str]) -> Contents:
     where = Path(folder)
     if not (where / "header.json").is_file():
         raise ValueError(f"there is no study in {where}: it holds no header.json")
-    return _read(where, read_header(where / "header.json", FORMAT, "study"))[0]
+    header = read_header(where / "header.json", FORMAT, "study")
+    return _read(_log(where, uuid.UUID(header["identity"])), header)[0]
 
 
-def _read(folder: Path, header: Mapping[str, Any]) -> tuple[Contents, int, int]:
-    """Contents, the number of the next record, and the byte where whole records end."""
-    path = folder / "study.log"
-    if not path.exists():
-        raise ValueError(f"{path} is missing, and with it all results; restore the file, or begin another store")
-    data = path.read_bytes()
-    if data[:_NAMED] != _FIRST + uuid.UUID(header["identity"]).bytes:
-        raise ValueError(f"{path} does not belong to this store; restore the file, or begin another store")
-    found, tear = records(data, _NAMED, _MAGIC)
-    if tear is not None and tear.inside:
-        raise ValueError(
-            f"{path} is damaged at byte {tear.at}, in the middle of its records: what follows cannot be trusted; "
-            "restore the file, or begin another store"
-        )
+def _log(folder: Path, identity: uuid.UUID) -> Journal:
+    return Journal(folder / _FILE, _FIRST + identity.bytes, _MAGIC)
+
+
+def _read(
+    journal: Journal, header: Mapping[str, Any], lost: Callable[[Tear], str] | None = None
+) -> tuple[Contents, int]:
+    """Contents, and the number of the next record."""
+    found = journal.load_counted(lambda data: "does not belong to this store", lost)
     contents = Contents(int(header["seed"]))
-    for number, record in enumerate(found):
-        if record.first != number:
-            raise ValueError(
-                f"{path} goes from record {number - 1} on to {record.first}: records are missing or repeated; restore "
-                "the file, or begin another store"
-            )
+    for record in found:
         _enter(contents, bytes(record.payload))
-    return contents, len(found), found[-1].stop if found else _NAMED
+    return contents, len(found)
 
 
 def _enter(contents: Contents, payload: bytes) -> None:

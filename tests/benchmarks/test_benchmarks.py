@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from benchmarks import report, rvm_worker
-from benchmarks.__main__ import main, write_page
+from benchmarks.__main__ import main
 from benchmarks.harness import Case, Contestant, Race, Report, Verdict, race, rows
 from benchmarks.reference import (
     Judge,
@@ -21,8 +21,9 @@ from benchmarks.reference import (
     sparse_judge,
 )
 from benchmarks.rvm_cases import problem
-from benchmarks.workloads import rvm
+from benchmarks.workloads import NAMES, rvm
 from tests.oracles import linear as oracles
+from tests.paths import ROOT
 
 
 class Clock:
@@ -128,57 +129,48 @@ def test_a_promise_is_met_or_not(value, bound, sense, met):
     assert Verdict("x", value, bound, sense).met is met
 
 
-def test_the_page_names_every_loss(clock):
+def test_every_loss_is_named(clock):
     case = three(clock)
     found = Report()
     found.add(case, race(case, None, clock), {"a": {"error": float("inf")}})
     found.tables[0][1].append({"case": "N = 2", "contestant": "fast|peer", "role": "peer", "time / ours": 0.25})
     found.verdicts = [Verdict("kept", 1, 2), Verdict("not kept", 3, 2)]
     entry = report.record("w", "Title", "Text", found, quick=False, threads=1, loads=(0.0, 1.0), took=1.0)
-    page = report.page([json.loads(json.dumps(report._plain(entry), allow_nan=False))])
-    losses = page.split("## Where we do not win")[1].split("##")[0]
-    assert "not kept" in losses and "fast|peer takes 0.25 of our time in 1 of 1 cases" in losses
-    assert losses.count("\n- ") == 2
-    assert "fast\\|peer" in page  # a bar inside a cell does not end it
-    assert "| inf |" in page
+    entry = json.loads(report.json_text(entry))
+    first, second = report.losses([entry])
+    assert "not kept" in first and "fast|peer takes 0.25 of our time in 1 of 1 cases" in second
+    shown = report.section(entry)
+    assert "fast\\|peer" in shown  # a bar inside a cell does not end it
+    assert "| inf |" in shown
+    assert "**missed**: not kept: 3 (at most 2)" in shown and "- met: kept" in shown
 
 
-def test_a_page_names_what_has_no_numbers_yet(tmp_path, clock, capsys):
-    case = three(clock)
-    found = Report()
-    found.add(case, race(case, None, clock))
-    entry = report.record("tall", "Title", "Text", found, quick=False, threads=1, loads=(0.0, 1.0), took=1.0)
-    (tmp_path / "tall.json").write_text(json.dumps(report._plain(entry)))
-    write_page(tmp_path, tmp_path / "page.md")
-    page = (tmp_path / "page.md").read_text()
-    assert "Workloads without a full run yet: `evidence`, `ill_conditioned`" in page
-    assert "## Title (`tall`)" in page
-    assert "page.md: tall" in capsys.readouterr().out
-
-
-def test_a_section_without_a_record_stays_on_the_page(tmp_path, clock):
+def test_records_are_printed_as_they_were_kept(tmp_path, clock, capsys):
     case = three(clock)
     found = Report()
     found.add(case, race(case, None, clock))
     found.verdicts = [Verdict("too slow", 3, 2)]
     entry = report.record("tall", "Title", "Text", found, quick=False, threads=1, loads=(0.0, 1.0), took=1.0)
-    for name in ("tall", "evidence"):
-        (tmp_path / f"{name}.json").write_text(json.dumps(report._plain(entry | {"workload": name})))
-    page = tmp_path / "page.md"
-    write_page(tmp_path, page)
-    before = page.read_text()
-    write_page(tmp_path, page)
-    assert page.read_text() == before
-    (tmp_path / "tall.json").unlink()
-    (tmp_path / "evidence.json").write_text(
-        json.dumps(report._plain(entry | {"workload": "evidence", "text": "News", "verdicts": []}))
-    )
-    write_page(tmp_path, page)
-    old, new = report.sections(before), report.sections(page.read_text())
-    assert list(new) == list(old) == ["evidence", "tall"]
-    assert new["tall"] == old["tall"] and "News" in new["evidence"]
-    losses = page.read_text().split("## Where we do not win")[1].split("##")[0]
-    assert "too slow (`tall`)" in losses and "too slow (`evidence`)" not in losses
+    report.save(entry, tmp_path)
+    text = (tmp_path / "tall.json").read_text()
+    assert json.loads(text) == json.loads(json.dumps(report._plain(entry)))
+    assert len(text.splitlines()) < 50  # a row of a table takes one line
+    assert main(["--show", "--out", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "## Title (`tall`)" in shown and "`python -m benchmarks --only tall`" in shown
+    assert "too slow (`tall`)" in shown.split("## Where we do not win")[1]
+    assert (tmp_path / "tall.json").read_text() == text
+
+
+def test_the_records_kept_are_whole():
+    kept = report.read(ROOT / "benchmarks" / "records", NAMES)
+    assert {entry["workload"] for entry in kept} == {path.stem for path in (ROOT / "benchmarks/records").glob("*.json")}
+    for entry in kept:
+        assert entry["command"] == f"python -m benchmarks --only {entry['workload']}" and not entry["quick"]
+        assert entry["tables"] and all(table["rows"] for table in entry["tables"])
+        for v in entry["verdicts"]:
+            assert v["met"] is Verdict(v["label"], v["value"], v["bound"], v["sense"]).met, v
+        assert entry["title"] in report.section(entry)
 
 
 def test_the_judges_agree_with_a_dense_gaussian_and_with_each_other(rng):
@@ -196,13 +188,12 @@ def test_the_extended_judge_keeps_its_digits_where_double_precision_has_none(rng
     np.testing.assert_allclose(extended(Phi, t, 1e-4, 1e12), oracles.exact_log_evidence(Phi, t, 1e-4, 1e12), rtol=1e-10)
 
 
-def test_a_rehearsal_runs_and_leaves_the_page_alone(tmp_path, capsys):
-    page = tmp_path / "page.md"
-    assert main(["--only", "accuracy", "--quick", "--out", str(tmp_path), "--page", str(page)]) == 0
+def test_a_rehearsal_runs_and_leaves_the_record_alone(tmp_path, capsys):
+    assert main(["--only", "accuracy", "--quick", "--out", str(tmp_path)]) == 0
     entry = json.loads((tmp_path / "accuracy.quick.json").read_text())
     (table,) = entry["tables"]
     assert {row["method"] for row in table["rows"]} >= {"log_evidence"}
-    assert not page.exists()
+    assert not (tmp_path / "accuracy.json").exists()
     assert "largest error of ours" in capsys.readouterr().out
 
 
@@ -318,9 +309,7 @@ def test_promises_of_the_rvm_are_against_the_best_and_the_fastest_peer():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["rvm", "rvm_growth", "rvm_widths"])
 def test_rehearsals_of_the_rvm_run(name, tmp_path):
-    assert (
-        main(["--only", name, "--quick", "--threads", "1", "--out", str(tmp_path), "--page", str(tmp_path / "p")]) == 0
-    )
+    assert main(["--only", name, "--quick", "--threads", "1", "--out", str(tmp_path)]) == 0
     entry = json.loads((tmp_path / f"{name}.quick.json").read_text())
     assert entry["tables"][0]["rows"]
     assert all(v["met"] for v in entry["verdicts"] if "relative error" in v["label"])

@@ -76,6 +76,6 @@ def test_the_judge_of_bounds_is_the_bound_itself():
 @pytest.mark.parametrize("name", ["gp_sparse", "gp_delve"])
 def test_rehearsals_run(name, tmp_path, monkeypatch):
     monkeypatch.delenv("BENCHMARK_DATA", raising=False)
-    where = ["--out", str(tmp_path), "--page", str(tmp_path / "p")]
+    where = ["--out", str(tmp_path)]
     assert main(["--only", name, "--quick", "--threads", "1", *where]) == 0
     assert json.loads((tmp_path / f"{name}.quick.json").read_text())["tables"][0]["rows"]

@@ -83,7 +83,7 @@ def test_the_picture_has_a_curve_for_each_method(records, tmp_path):
 @pytest.mark.slow
 def test_the_rehearsal_runs(tmp_path, monkeypatch):
     monkeypatch.delenv("BENCHMARK_DATA", raising=False)
-    where = ["--out", str(tmp_path), "--page", str(tmp_path / "p")]
+    where = ["--out", str(tmp_path)]
     assert main(["--only", "mlp_delve", "--quick", "--threads", "1", *where]) == 0
     assert json.loads((tmp_path / "mlp_delve.quick.json").read_text())["tables"][0]["rows"]
     assert isinstance(parts(True)[0], Part)

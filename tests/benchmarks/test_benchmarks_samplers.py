@@ -315,9 +315,7 @@ def test_our_gibbs_contestants_find_the_posterior():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["samplers", "samplers_gradient", "samplers_overhead", "samplers_gp"])
 def test_rehearsals_of_the_samplers_run(name, tmp_path):
-    assert (
-        main(["--only", name, "--quick", "--threads", "1", "--out", str(tmp_path), "--page", str(tmp_path / "p")]) == 0
-    )
+    assert main(["--only", name, "--quick", "--threads", "1", "--out", str(tmp_path)]) == 0
     entry = json.loads((tmp_path / f"{name}.quick.json").read_text())
     assert entry["tables"][0]["rows"]
     assert all(v["met"] for v in entry["verdicts"] if "MCSE" in v["label"])

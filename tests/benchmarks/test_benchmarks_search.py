@@ -133,7 +133,7 @@ def test_parts_are_made_once(tmp_path, monkeypatch):
 def test_a_rehearsal_runs(tmp_path, monkeypatch):
     for name in ("BENCHMARK_DATA", "BENCHMARK_PARTS"):
         monkeypatch.delenv(name, raising=False)
-    where = ["--out", str(tmp_path), "--page", str(tmp_path / "p")]
+    where = ["--out", str(tmp_path)]
     assert main(["--only", "search_delve", "--quick", "--threads", "1", *where]) == 0
     entry = json.loads((tmp_path / "search_delve.quick.json").read_text())
     methods = [row["method"] for row in entry["tables"][0]["rows"]]

@@ -113,7 +113,7 @@ def test_ensembles_use_their_time(rng):
 
 def test_the_rehearsal_runs(tmp_path, monkeypatch):
     monkeypatch.delenv("BENCHMARK_DATA", raising=False)
-    where = ["--out", str(tmp_path), "--page", str(tmp_path / "p")]
+    where = ["--out", str(tmp_path)]
     assert main(["--only", "delve_study", "--quick", "--threads", "1", *where]) == 0
     said = json.loads((tmp_path / "delve_study.quick.json").read_text())
     assert {row["method"] for row in said["tables"][0]["rows"]} >= {"lin-1", "gp-map", "mars-bag"}

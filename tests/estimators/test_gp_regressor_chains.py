@@ -13,6 +13,7 @@ import scipy.stats
 from sklearn.base import clone
 
 import bayessel as bs
+from bayessel._check import chosen_seed
 from bayessel.errors import NumericalWarning, SamplingWarning
 from bayessel.estimators import _chains, _left_out
 from bayessel.estimators import gp as module
@@ -254,10 +255,10 @@ def test_the_same_seed_gives_the_same_draws_on_one_core_and_on_two(sampled):
     whole, X, y = sampled
     two = G(**whole.get_params() | {"cores": 2}).fit(X, y)
     assert_same_run(two, whole)
-    as_generator = _chains.as_seed(np.random.default_rng(1))
-    assert as_generator == _chains.as_seed(np.random.default_rng(1)) != _chains.as_seed(None)
-    assert _chains.as_seed(np.random.RandomState(1)) == _chains.as_seed(np.random.RandomState(1))
-    assert _chains.as_seed(7) == 7
+    as_generator = chosen_seed(np.random.default_rng(1))
+    assert as_generator == chosen_seed(np.random.default_rng(1)) != chosen_seed(None)
+    assert chosen_seed(np.random.RandomState(1)) == chosen_seed(np.random.RandomState(1))
+    assert chosen_seed(7) == 7
 
 
 def test_the_settings_of_the_thesis(sampled):

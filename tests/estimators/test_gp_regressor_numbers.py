@@ -69,6 +69,7 @@ def test_the_width_is_that_of_the_gaussian_in_the_inputs_units(rng):
     assert inside - rest == pytest.approx(np.exp(model.theta_[0]) * shape, rel=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:NO_BETTER_THAN_CONSTANT")
 def test_numbers_as_they_are(rng):
     X, y = rng.normal(size=(25, 1)), rng.normal(size=25)
     model = G(standardise=False, random_state=0).fit(X, y)

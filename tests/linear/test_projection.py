@@ -8,7 +8,7 @@ from scipy.optimize import minimize, minimize_scalar
 import bayessel as bs
 from bayessel.fit import Status
 from bayessel.linear import project
-from bayessel.linear.rvm.columns import Columns
+from bayessel.linear.columns.dictionary import Columns
 
 
 def problem(rng, n=25, p=12, rank=4):

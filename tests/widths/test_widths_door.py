@@ -114,11 +114,11 @@ def test_nothing_heavy_is_loaded_for_a_comparison():
 # --- reading curves ---------------------------------------------------------------------------------------------------
 
 
-def test_a_cluster_is_refused_until_there_is_one():
+def test_what_is_no_executor_is_refused():
     x = np.linspace(0, 1, 20)
-    bs.compare_widths(x, x**2, [0.3], progressbar=False, client=None)
-    with pytest.raises(ValueError, match="client must be None"):
-        bs.compare_widths(x, x**2, [0.3], progressbar=False, client="tcp://somewhere")
+    bs.compare_widths(x, x**2, [0.3], progressbar=False, executor=None)
+    with pytest.raises(TypeError, match=r"executor must have submit\(function, \*arguments\).*'tcp://somewhere'"):
+        bs.compare_widths(x, x**2, [0.3], progressbar=False, executor="tcp://somewhere")
 
 
 def test_a_million_widths_are_a_slip():

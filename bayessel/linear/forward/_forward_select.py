@@ -23,13 +23,13 @@ from bayessel._check import (
 from bayessel._numerics import few_threads
 from bayessel.criteria import OF_SUMS
 from bayessel.fit import Status
+from bayessel.linear.columns.dictionary import STORE_DOUBLE, Columns, as_columns
 from bayessel.linear.forward import stopping
+from bayessel.linear.forward.assemble import finish
 from bayessel.linear.forward.backward import eliminate
-from bayessel.linear.forward.finish import finish
-from bayessel.linear.forward.growth import Growth
-from bayessel.linear.forward.methods import OrthogonalPenalty, Plain, Regularised
+from bayessel.linear.forward.growing_model import GrowingModel
+from bayessel.linear.forward.methods import LeastSquaresSteps, OrthogonalRidgeSteps, RidgeSteps
 from bayessel.linear.forward.result import ForwardFit
-from bayessel.linear.rvm.columns import STORE_DOUBLE, Columns, as_columns
 
 METHODS = ("ols", "rfs", "rols", "backward")
 GAINS = ("error", "cost")
@@ -142,7 +142,7 @@ def forward_select(
         if method == "backward":
             fit = eliminate(columns, target, stop, centre, lam, gain, largest, folds, rng, name)
             return replace(fit, seconds=time.perf_counter() - start)
-        settings = _Settings(method, stop, centre, gain, lam, reestimate, largest, max_condition)
+        settings = ForwardSettings(method, stop, centre, gain, lam, reestimate, largest, max_condition)
         known = None
         if stop == "cv":
             known = _cross_validated(columns, target, settings, folds, rng)
@@ -150,7 +150,7 @@ def forward_select(
     return replace(fit, seconds=time.perf_counter() - start)
 
 
-class _Settings:
+class ForwardSettings:
     def __init__(
         self,
         method: str,
@@ -173,7 +173,7 @@ class _Settings:
         """Whether weights are solved from the chosen columns without a penalty to keep them apart."""
         return self.method != "rfs"
 
-    def is_singular(self, models: list[Plain], watch: stopping.Watch) -> bool:
+    def is_singular(self, models: list[LeastSquaresSteps], watch: stopping.BestSize) -> bool:
         """Whether normal equations have become singular while the criterion does not fall any more."""
         size = models[0].growth.n_columns
         return (
@@ -182,9 +182,9 @@ class _Settings:
             and max(model.growth.condition for model in models) > self.singular
         )
 
-    def start(self, columns: Columns, t: FloatArray, train: Any = None) -> Plain:
+    def start(self, columns: Columns, t: FloatArray, train: Any = None) -> LeastSquaresSteps:
         """A model without functions."""
-        growth = Growth(
+        growth = GrowingModel(
             columns,
             t,
             centre=self.centre,
@@ -193,12 +193,12 @@ class _Settings:
             least=min(LEAST, self.max_condition**-2.0) if self.checks_condition else 0.0,
         )
         if self.method == "ols":
-            return Plain(growth)
-        kind = Regularised if self.method == "rfs" else OrthogonalPenalty
+            return LeastSquaresSteps(growth)
+        kind = RidgeSteps if self.method == "rfs" else OrthogonalRidgeSteps
         return kind(growth, self.gain, self.lam, self.reestimate)
 
 
-def _condition(growth: Growth) -> float:
+def _condition(growth: GrowingModel) -> float:
     """Condition number of the chosen columns at unit length."""
     k, f = growth.size, growth.n_flat
     if k == f:
@@ -211,7 +211,7 @@ def _condition(growth: Growth) -> float:
     return float(s[0] / s[-1]) if s[-1] > 0.0 else np.inf
 
 
-def _step(models: list[Plain], settings: _Settings) -> list[str | None]:
+def _step(models: list[LeastSquaresSteps], settings: ForwardSettings) -> list[str | None]:
     """Add the best candidate to each model, one pass over the dictionary for all; why those end that cannot go on."""
     ends: list[str | None] = []
     grown, directions = [], []
@@ -249,10 +249,10 @@ def _step(models: list[Plain], settings: _Settings) -> list[str | None]:
     return ends
 
 
-def _forward(columns: Columns, t: FloatArray, settings: _Settings, known: Any, name: str) -> ForwardFit:
+def _forward(columns: Columns, t: FloatArray, settings: ForwardSettings, known: Any, name: str) -> ForwardFit:
     model = settings.start(columns, t)
     g = model.growth
-    watch = stopping.Watch()
+    watch = stopping.BestSize()
     path: list[dict[str, Any]] = []
     stopped = "max_size"
     try:
@@ -312,13 +312,13 @@ def _forward(columns: Columns, t: FloatArray, settings: _Settings, known: Any, n
 
 
 def _cross_validated(
-    columns: Columns, t: FloatArray, settings: _Settings, folds: int, rng: np.random.Generator
+    columns: Columns, t: FloatArray, settings: ForwardSettings, folds: int, rng: np.random.Generator
 ) -> tuple[int, list[float], str]:
     """Best size, the mean squared error of the held rows at each size, and why the folds stopped."""
     n = len(t)
     number = rng.permutation(n) % folds
     models = [settings.start(columns, t, train=number != k) for k in range(folds)]
-    watch, curve, stopped = stopping.Watch(), [], "criterion"
+    watch, curve, stopped = stopping.BestSize(), [], "criterion"
     try:
         while True:
             curve.append(float(sum(np.sum(model.held_errors() ** 2) for model in models)) / n)

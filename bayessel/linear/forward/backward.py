@@ -14,16 +14,15 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sl
 
-from bayessel._check import FloatArray
+from bayessel._check import FloatArray, IntArray
 from bayessel.criteria import OF_SUMS, from_sums
 from bayessel.fit import Status, worst
 from bayessel.linear._criteria import curve
+from bayessel.linear.columns.dictionary import Columns
 from bayessel.linear.forward import stopping
-from bayessel.linear.forward.finish import finish
+from bayessel.linear.forward.assemble import finish
 from bayessel.linear.forward.result import ForwardFit
 from bayessel.linear.ridge import fit_ridge
-from bayessel.linear.rvm.columns import Columns
-from bayessel.linear.rvm.state import IntArray
 from bayessel.linear.spectrum import Spectrum, offsets
 from bayessel.linear.type2 import fit_evidence
 
@@ -45,7 +44,7 @@ DIFFERS = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class Descent:
+class EliminationStep:
     """The columns left, and their ridge fit."""
 
     left: IntArray
@@ -66,12 +65,12 @@ class Descent:
         return len(self.left) - self.lam * float(np.trace(self.G))
 
 
-def descend(H: FloatArray, t: FloatArray, lam: float, gain: str, left: IntArray) -> Iterator[Descent]:
+def descend(H: FloatArray, t: FloatArray, lam: float, gain: str, left: IntArray) -> Iterator[EliminationStep]:
     """All sizes from the columns `left` to none; each time the column goes whose absence costs least."""
     G, w, cost = _solve(H[:, left], t, lam)
     top, since, removed = float(G.diagonal().max(initial=0.0)), 0, -1
     while True:
-        yield Descent(left, G, w, cost, lam, removed)
+        yield EliminationStep(left, G, w, cost, lam, removed)
         if not len(left):
             return
         diagonal = G.diagonal()
@@ -138,7 +137,7 @@ def eliminate(
     stopped, interrupted = "candidates", False
     if stop == "cv":
         curve, interrupted = _cross_validated(design, t, centre, lam, gain, offered, folds, rng)
-    watch = stopping.Watch()
+    watch = stopping.BestSize()
     path: list[dict[str, Any]] = []
     lefts: list[IntArray] = []
     try:
@@ -221,7 +220,7 @@ def _independent(s: FloatArray) -> bool:
     return not len(s) or bool(s[-1] > s[0] / INDEPENDENT)
 
 
-def _record(at: Descent, H: FloatArray, t: FloatArray, stop: str | None, n: int, flat: int) -> dict[str, Any]:
+def _record(at: EliminationStep, H: FloatArray, t: FloatArray, stop: str | None, n: int, flat: int) -> dict[str, Any]:
     S, trace = at.sum_squares, n - flat - at.gamma
     out: dict[str, Any] = {"size": len(at.left), "column": at.removed, "error": S / n, "gamma": n - trace}
     out["lam"] = at.lam

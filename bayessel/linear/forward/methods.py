@@ -19,7 +19,7 @@ import scipy.linalg as sl
 from bayessel._check import FloatArray
 from bayessel.criteria import CRITERIA
 from bayessel.linear._criteria import curve
-from bayessel.linear.forward.growth import Growth
+from bayessel.linear.forward.growing_model import GrowingModel
 from bayessel.linear.ridge import reestimate_lambda, search_range
 from bayessel.linear.spectrum import Spectrum
 
@@ -31,12 +31,12 @@ APART = 0.5
 CLEARLY = 0.25
 
 
-class Plain:
+class LeastSquaresSteps:
     """Least squares without a penalty."""
 
     penalised = False
 
-    def __init__(self, growth: Growth) -> None:
+    def __init__(self, growth: GrowingModel) -> None:
         self.growth = growth
         self.lam = 0.0
         self._spectrum: Spectrum | None = None
@@ -101,12 +101,12 @@ class Plain:
         return np.asarray(g.t[held] - g.Q[held, : g.size] @ kept)
 
 
-class Penalised(Plain):
+class PenalisedSteps(LeastSquaresSteps):
     """One penalty for all weights, re-estimated by one step of its formula after each addition."""
 
     penalised = True
 
-    def __init__(self, growth: Growth, gain: str, lam: float | None, reestimate: str | None) -> None:
+    def __init__(self, growth: GrowingModel, gain: str, lam: float | None, reestimate: str | None) -> None:
         super().__init__(growth)
         self.gain, self.reestimate = gain, reestimate
         if lam is None:
@@ -152,7 +152,7 @@ class Penalised(Plain):
         return float(spectrum.sum_squares(self.lam)), float(spectrum.trace_p(self.lam))
 
 
-class Regularised(Penalised):
+class RidgeSteps(PenalisedSteps):
     """Regularised forward selection: the penalty of ridge regression, on the weights themselves."""
 
     def gains(self) -> FloatArray:
@@ -185,7 +185,7 @@ class Regularised(Penalised):
         return g.residual + V @ (share * self.spectrum.z), g.slack + V**2 @ share
 
 
-class OrthogonalPenalty(Penalised):
+class OrthogonalRidgeSteps(PenalisedSteps):
     """Regularised orthogonal least squares: the penalty on the weights of the orthogonalised columns."""
 
     def gains(self) -> FloatArray:

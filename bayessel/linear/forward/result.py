@@ -7,9 +7,8 @@ from typing import override
 
 import numpy as np
 
-from bayessel._check import FloatArray
-from bayessel.linear._columns_fit import ColumnChoice, ColumnsFit
-from bayessel.linear.rvm.state import IntArray
+from bayessel._check import FloatArray, IntArray
+from bayessel.linear.columns.fit import ColumnChoice, ColumnsFit
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import LinearFit
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from bayessel.criteria import CRITERIA, OF_SUMS, from_sums
 from bayessel.fit import Status
-from bayessel.linear.forward.methods import Plain
+from bayessel.linear.forward.methods import LeastSquaresSteps
 from bayessel.linear.type2 import fit_evidence
 
 STOPS = ("gcv", "loo", "fpe", "uev", "bic", "evidence", "cv")
@@ -25,7 +25,7 @@ def patience(size: int) -> int:
     return max(15, round(0.3 * size))
 
 
-class Watch:
+class BestSize:
     """The best size so far, and whether the search has gone far enough beyond it."""
 
     def __init__(self, wait: Callable[[int], int] = patience) -> None:
@@ -39,7 +39,7 @@ class Watch:
         return abs(size - self.best) > self.wait(self.best)
 
 
-def record(method: Plain, stop: str | None) -> dict[str, Any]:
+def record(method: LeastSquaresSteps, stop: str | None) -> dict[str, Any]:
     """Every criterion that is cheap at the present size, and the one that stops the search as ``value``."""
     g = method.growth
     S, trace = method.sums()
@@ -69,9 +69,9 @@ def leave_one_out(residual: Any, complement: Any) -> float:
         return float(np.mean(np.where(complement > 0.0, residual / complement, np.inf) ** 2))
 
 
-def evidence(method: Plain) -> float:
+def evidence(method: LeastSquaresSteps) -> float:
     """Log evidence of the chosen columns with one alpha and beta at their best."""
-    return fit_evidence(Plain(method.growth).spectrum).log_evidence
+    return fit_evidence(LeastSquaresSteps(method.growth).spectrum).log_evidence
 
 
 def notes_of(stopped: str, best: int, reached: int, skipped: bool) -> list[Status]:

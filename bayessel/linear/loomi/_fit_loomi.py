@@ -26,10 +26,10 @@ import numpy as np
 
 from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_positive_vector, as_target, one_of
 from bayessel.fit import Status, fingerprint, worst
-from bayessel.linear._columns_fit import ColumnChoice
+from bayessel.linear.columns.dictionary import Columns, as_columns
+from bayessel.linear.columns.fit import ColumnChoice
+from bayessel.linear.loomi.loomi_selection import SAME, LOOMISelection
 from bayessel.linear.loomi.result import LOOMIFit
-from bayessel.linear.loomi.terms import SAME, Terms
-from bayessel.linear.rvm.columns import Columns, as_columns
 
 #: stages that may pass before J is positive at all
 WITHOUT_INFORMATION = 20
@@ -107,7 +107,7 @@ def fit_loomi(
     if max_size is not None and max_size < min_size:
         raise ValueError(f"max_size must be at least min_size={min_size}, got {max_size}")
     omega = np.ones(n) if weights is None else as_positive_vector(weights, "weights", n)
-    selection = Terms(V, labels, omega, penalty, one_of(ties, "ties", TIES))
+    selection = LOOMISelection(V, labels, omega, penalty, one_of(ties, "ties", TIES))
     del V  # the selection's now; nobody else needs it
     best = None
     since, notes = 0, []

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from bayessel._check import FloatArray
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
-from bayessel.linear._columns_fit import ColumnChoice, in_use
 from bayessel.linear.class_probability import ClassProbability
+from bayessel.linear.columns.fit import ColumnChoice, in_use
 from bayessel.prediction import ClassPrediction
 
 
@@ -99,6 +99,11 @@ class LOOMIFit(Fit):
         inside = in_use(rows, self.basis, self.n_candidates)
         p = self.calibration.probability(inside @ self.coef, inside)
         return ClassPrediction(np.array([-1.0, 1.0]), np.column_stack([1.0 - p, p]))
+
+    @property
+    def predicts_labels(self) -> bool:
+        """Targets are labels."""
+        return True
 
     def leave_one_out(self) -> LeaveOneOut:
         """Each label y = ±1 predicted from the other rows, with the probability p of the label 1.

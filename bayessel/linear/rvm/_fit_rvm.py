@@ -10,10 +10,10 @@ import numpy as np
 
 from bayessel._check import FloatArray, as_count, as_positive, as_target, check_magnitude
 from bayessel._numerics import few_threads
-from bayessel.linear.rvm.columns import as_columns
-from bayessel.linear.rvm.finish import finish, polish
-from bayessel.linear.rvm.portfolio import search, search_from
-from bayessel.linear.rvm.problem import Problem
+from bayessel.linear.columns.dictionary import as_columns
+from bayessel.linear.rvm.assemble import finish, polish
+from bayessel.linear.rvm.multistart import search, search_from
+from bayessel.linear.rvm.problem import RVMProblem
 from bayessel.linear.rvm.result import RVMFit
 
 #: entries of a dictionary from which the products with it may use several BLAS threads
@@ -78,7 +78,7 @@ def fit_rvm(
     with few_threads(entries if entries > SEVERAL_THREADS else 0):
         # trial steps in fragile places may overflow: such a state has no finite evidence and is never kept
         with np.errstate(all="ignore"):
-            problem = Problem.of(columns, target, known)
+            problem = RVMProblem.of(columns, target, known)
             if warm is None:
                 name, state, history, reached = search(problem, init, max_steps, tol, restarts)
                 basis, own = polish(problem, state, history)

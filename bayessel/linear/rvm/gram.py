@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg.lapack import dpotrf, dtrtri, spotrf, strtri
 
-from bayessel._check import FloatArray
-from bayessel.linear.rvm.columns import Columns
-from bayessel.linear.rvm.reestimation import Contest, reestimate
-from bayessel.linear.rvm.state import IntArray, Scores, State, log_evidence
+from bayessel._check import FloatArray, IntArray
+from bayessel.linear.columns.dictionary import Columns
+from bayessel.linear.rvm.reestimation import Reestimation, reestimate
+from bayessel.linear.rvm.state import RVMScores, RVMState, log_evidence
 
 #: S is a difference of numbers of size beta: below this share it is rounding
 LEAST_SHARE = 1e-11
@@ -67,7 +67,7 @@ class GramForm:
         if self.columns.shape[0] * self.n_columns > LARGE and self._row_of[likely[0]] < 0:
             self.rows(likely)
 
-    def solve(self, active: IntArray, a: FloatArray, b: float) -> State:
+    def solve(self, active: IntArray, a: FloatArray, b: float) -> RVMState:
         """Posterior and evidence from the Cholesky factor of I + X^T X."""
         k = len(active)
         scale = np.exp(0.5 * (b - a))
@@ -90,26 +90,28 @@ class GramForm:
         quad = beta * (self.tt - float(z @ w))
         sum_squares = max(quad - float(v @ v), 0.0) / beta
         value = log_evidence(self.n_rows, b, log_det, quad)
-        return State(active, a, b, value, Ri, Ri @ Ri.T, v, scale, w, sum_squares)
+        return RVMState(active, a, b, value, Ri, Ri @ Ri.T, v, scale, w, sum_squares)
 
     def vector(self, m: int) -> FloatArray:
         """Candidate m as it is."""
         return self.columns.take(np.array([m]))[:, 0]
 
-    def _impossible(self, active: IntArray, a: FloatArray, b: float, scale: FloatArray) -> State:
+    def _impossible(self, active: IntArray, a: FloatArray, b: float, scale: FloatArray) -> RVMState:
         k = len(active)
-        return State(active, a, b, -np.inf, np.eye(k), np.eye(k), np.zeros(k), scale, np.zeros(k), self.tt)
+        return RVMState(active, a, b, -np.inf, np.eye(k), np.eye(k), np.zeros(k), scale, np.zeros(k), self.tt)
 
-    def score(self, state: State) -> Scores:
+    def score(self, state: RVMState) -> RVMScores:
         """S and Q of every candidate as differences of inner products."""
         beta = np.exp(state.b)
         B = self.rows(state.active)
         T = (state.Ri.T * state.scale) @ B
         S = beta * (self.length - np.einsum("ij,ij->j", T, T))
         Q = beta * (self.Ft - (state.scale * state.w) @ B)
-        return Scores(S, Q, T, S <= LEAST_SHARE * beta)
+        return RVMScores(S, Q, T, S <= LEAST_SHARE * beta)
 
-    def full_start(self, candidates: IntArray, contest: Contest, b: float | None) -> tuple[IntArray, FloatArray, float]:
+    def full_start(
+        self, candidates: IntArray, contest: Reestimation, b: float | None
+    ) -> tuple[IntArray, FloatArray, float]:
         """Re-estimate from these columns together; only the diagonal of the covariance is made."""
         if len(candidates) == self.n_columns:
             if self._n < self.n_columns:

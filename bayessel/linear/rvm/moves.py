@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.linear.rvm.state import Scores, State
+from bayessel.linear.rvm.state import RVMScores, RVMState
 
 
 def gain_of(ratio: FloatArray) -> FloatArray:
@@ -25,7 +25,7 @@ def best_a(S: float, Q: float) -> float:
     return float(2.0 * np.log(S) - np.log(max(Q * Q - S, 1e-300)))
 
 
-def add_gains(state: State, scores: Scores) -> FloatArray:
+def add_gains(state: RVMState, scores: RVMScores) -> FloatArray:
     """Gain of adding each candidate, -inf where that is impossible, or where S is nothing but rounding."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = scores.Q**2 / scores.S
@@ -35,13 +35,13 @@ def add_gains(state: State, scores: Scores) -> FloatArray:
     return gain
 
 
-def delete_gains(state: State) -> FloatArray:
+def delete_gains(state: RVMState) -> FloatArray:
     r"""Gain of deleting each column, :math:`-\tfrac12(v_i^2/V_{ii} + \log V_{ii})`: as it stands, from infinity."""
     d = np.diagonal(state.V)
     return np.asarray(-0.5 * (state.v**2 / d + np.log(d)))
 
 
-def swap_gains(state: State, scores: Scores) -> tuple[FloatArray, FloatArray, FloatArray]:
+def swap_gains(state: RVMState, scores: RVMScores) -> tuple[FloatArray, FloatArray, FloatArray]:
     r"""Gain of exchanging column j of the model (rows) for candidate m (columns), and S, Q^2/S without j.
 
     Without j, :math:`S_m' = S_m + c_{mj}^2/(\alpha_j - S_j)` and :math:`Q_m' = Q_m + c_{mj}Q_j/(\alpha_j - S_j)` with

@@ -18,7 +18,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from bayessel._check import FloatArray
 from bayessel.linear.rvm.moves import delete_gains
-from bayessel.linear.rvm.state import Form, State
+from bayessel.linear.rvm.state import DictionaryForm, RVMState
 
 #: largest change of a log precision in one step
 LONGEST = 2.0
@@ -26,7 +26,7 @@ LONGEST = 2.0
 B_MIN = -28.0
 
 
-def slopes(state: State, n_rows: int, learn_noise: bool) -> FloatArray:
+def slopes(state: RVMState, n_rows: int, learn_noise: bool) -> FloatArray:
     """Gradient of the log evidence in (a, b)."""
     d = np.diagonal(state.V)
     g = np.empty(state.size + learn_noise)
@@ -36,7 +36,7 @@ def slopes(state: State, n_rows: int, learn_noise: bool) -> FloatArray:
     return g
 
 
-def curvature(state: State, n_rows: int, learn_noise: bool) -> FloatArray:
+def curvature(state: RVMState, n_rows: int, learn_noise: bool) -> FloatArray:
     """Minus the Hessian of the log evidence in (a, b)."""
     V, v, k = state.V, state.v, state.size
     d = np.diagonal(V)
@@ -55,14 +55,14 @@ def curvature(state: State, n_rows: int, learn_noise: bool) -> FloatArray:
 
 
 def ascend(
-    form: Form,
-    state: State,
+    form: DictionaryForm,
+    state: RVMState,
     *,
     learn_noise: bool = True,
     steps: int = 30,
     tol: float = 1e-6,
     b_max: float = 60.0,
-) -> State:
+) -> RVMState:
     """Climb from `state` until a step gains less than `tol`; never ends lower than it began."""
     for _ in range(steps):
         k = state.size
@@ -89,7 +89,7 @@ def ascend(
     return prune(form, state)[0]
 
 
-def _step(state: State, n_rows: int, learn_noise: bool) -> FloatArray:
+def _step(state: RVMState, n_rows: int, learn_noise: bool) -> FloatArray:
     g = slopes(state, n_rows, learn_noise)
     H = curvature(state, n_rows, learn_noise)
     d = np.diagonal(state.V)
@@ -113,7 +113,7 @@ def _step(state: State, n_rows: int, learn_noise: bool) -> FloatArray:
             return g / size
 
 
-def prune(form: Form, state: State) -> tuple[State, bool]:
+def prune(form: DictionaryForm, state: RVMState) -> tuple[RVMState, bool]:
     """Let go of columns whose best precision is infinite: all at once if that does not cost, else the best one."""
     d = np.diagonal(state.V)
     # at a precision so high that nothing is determined, 1 - d is rounding: such a column is a candidate too

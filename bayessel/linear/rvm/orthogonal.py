@@ -13,10 +13,10 @@ from functools import lru_cache
 import numpy as np
 from scipy.linalg.lapack import dgeqrf, dpotrf, dtrtri, dtrtrs
 
-from bayessel._check import FloatArray
-from bayessel.linear.rvm.copies import merged
-from bayessel.linear.rvm.reestimation import Contest, reestimate
-from bayessel.linear.rvm.state import IntArray, Scores, State, log_evidence
+from bayessel._check import FloatArray, IntArray
+from bayessel.linear.rvm.duplicate_columns import merged
+from bayessel.linear.rvm.reestimation import Reestimation, reestimate
+from bayessel.linear.rvm.state import RVMScores, RVMState, log_evidence
 
 #: S is the square of a length measured to about 1e-15: below this share it is rounding
 LEAST_SHARE = 1e-26
@@ -56,7 +56,7 @@ class OrthogonalForm:
     def prefetch(self, likely: IntArray) -> None:
         """Nothing to fetch: all coordinates are at hand."""
 
-    def solve(self, active: IntArray, a: FloatArray, b: float) -> State:
+    def solve(self, active: IntArray, a: FloatArray, b: float) -> RVMState:
         """Posterior and evidence from the QR factorisation of [X; I]."""
         k = len(active)
         scale = np.exp(0.5 * (b - a))
@@ -78,7 +78,7 @@ class OrthogonalForm:
         beta = np.exp(b)
         v = np.sqrt(beta) * w
         value = log_evidence(self.n_rows, b, log_det, float(beta * sum_squares + v @ v))
-        return State(active, a, b, value, Ri, Ri @ Ri.T, v, scale, w, sum_squares, (Q1, residual))
+        return RVMState(active, a, b, value, Ri, Ri @ Ri.T, v, scale, w, sum_squares, (Q1, residual))
 
     def vector(self, m: int) -> FloatArray:
         """Candidate m in orthogonal coordinates."""
@@ -100,7 +100,7 @@ class OrthogonalForm:
         R = dgeqrf(stacked, lwork=BLOCK * k, overwrite_a=1)[0][:k] * upper(k)
         return np.asarray(R * np.where(np.diagonal(R) < 0.0, -1.0, 1.0)[:, None])
 
-    def score(self, state: State) -> Scores:
+    def score(self, state: RVMState) -> RVMScores:
         """S as squared lengths of residuals where differences would cancel, Q from the residual of the target."""
         Q1, residual = state.extra
         beta = np.exp(state.b)
@@ -111,9 +111,11 @@ class OrthogonalForm:
             top = self.W - Q1 @ T
             bottom = state.Ri @ T
             S = beta * (np.einsum("ij,ij->j", top, top) + np.einsum("ij,ij->j", bottom, bottom))
-        return Scores(S, beta * (residual @ self.W), T, S <= LEAST_SHARE * beta)
+        return RVMScores(S, beta * (residual @ self.W), T, S <= LEAST_SHARE * beta)
 
-    def full_start(self, candidates: IntArray, contest: Contest, b: float | None) -> tuple[IntArray, FloatArray, float]:
+    def full_start(
+        self, candidates: IntArray, contest: Reestimation, b: float | None
+    ) -> tuple[IntArray, FloatArray, float]:
         """Re-estimate from these columns together.
 
         C = sigma^2 I + W A^-1 W^T is r x r; where its condition is bad it is factored by QR without being formed.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayessel.linear.rvm.local import Search, climb
+from bayessel.linear.rvm.local_search import RVMSearch, climb
 from bayessel.linear.rvm.moves import delete_gains
 from bayessel.linear.rvm.newton import ascend
 from bayessel.linear.rvm.starts import regrow
-from bayessel.linear.rvm.state import Form, State
+from bayessel.linear.rvm.state import DictionaryForm, RVMState
 
 
-def thinned(form: Form, state: State, share: float, learn_noise: bool, b_max: float) -> State:
+def thinned(form: DictionaryForm, state: RVMState, share: float, learn_noise: bool, b_max: float) -> RVMState:
     """Take out a share of the functions, those first that are missed least, the rest re-adjusted on the way."""
     target = int(np.floor((1.0 - share) * state.size))
     while state.size > target:
@@ -25,10 +25,10 @@ def thinned(form: Form, state: State, share: float, learn_noise: bool, b_max: fl
 
 #: what is tried in turn: a share of the functions taken out, or a noise precision raised by a factor; then functions
 #: taken out at random
-PLAN = (("thin", 0.3), ("quiet", 4.0), ("thin", 0.6), ("quiet", 20.0), ("thin", 0.15))
+PLAN = (("thin", 0.3), ("less noise", 4.0), ("thin", 0.6), ("less noise", 20.0), ("thin", 0.15))
 
 
-def kick(form: Form, state: State, search: Search, rounds: int, tol: float) -> State:
+def perturb(form: DictionaryForm, state: RVMState, search: RVMSearch, rounds: int, tol: float) -> RVMState:
     """Shake until `rounds` tries in a row bring nothing; the best that was found."""
     failures = turn = 0
     plan = PLAN if search.learn_noise else tuple(step for step in PLAN if step[0] == "thin")
@@ -42,7 +42,7 @@ def kick(form: Form, state: State, search: Search, rounds: int, tol: float) -> S
             new = form.solve(state.active[stay], state.a[stay], state.b)
         else:
             new = regrow(form, state, min(state.b + float(np.log(size)), search.b_max))
-        new = climb(form, new, Search(search.learn_noise, search.b_max, 60), tol=tol)
+        new = climb(form, new, RVMSearch(search.learn_noise, search.b_max, 60), tol=tol)
         if new.log_evidence > state.log_evidence + tol:
             state, failures = new, 0
             search.note(f"{kind} {size:g}", state)

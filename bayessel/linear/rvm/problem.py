@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayessel._check import FloatArray
+from bayessel._check import FloatArray, IntArray
 from bayessel.fit import Status
-from bayessel.linear.rvm.columns import Columns
-from bayessel.linear.rvm.forms import choose_form
-from bayessel.linear.rvm.state import Form, IntArray, State
+from bayessel.linear.columns.dictionary import Columns
+from bayessel.linear.rvm.representation import choose_form
+from bayessel.linear.rvm.state import DictionaryForm, RVMState
 
 #: the noise is at least this many times the rounding of the largest target
 FLOOR = 4096.0
@@ -18,7 +18,7 @@ _EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class RVMProblem:
     """Target, dictionary and what the search may do.
 
     Attributes
@@ -38,14 +38,14 @@ class Problem:
     columns: Columns
     t: FloatArray
     spread: float
-    form: Form
+    form: DictionaryForm
     beta: float | None
     b: float | None
     b_max: float
     constant_target: bool
 
     @classmethod
-    def of(cls, columns: Columns, t: FloatArray, beta: float | None) -> Problem:
+    def of(cls, columns: Columns, t: FloatArray, beta: float | None) -> RVMProblem:
         """Scale the target and choose how to hold the dictionary."""
         size = float(np.abs(t).max())
         spread = float(t.std())
@@ -81,7 +81,7 @@ class Problem:
             return [Status.TOO_FEW_ROWS]
         return [Status.CONSTANT_TARGET] if self.constant_target else []
 
-    def state(self, basis: IntArray, alpha: FloatArray, beta: float) -> State:
+    def state(self, basis: IntArray, alpha: FloatArray, beta: float) -> RVMState:
         """Return a model given in the user's units."""
         used = self.columns.lengths[basis] > 0.0
         basis, alpha = basis[used], alpha[used]

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayessel._check import FloatArray
-from bayessel.linear.rvm.state import IntArray
+from bayessel._check import FloatArray, IntArray
 
 #: log precision beyond which a column leaves in any case
 GONE = 27.0
@@ -22,11 +21,11 @@ SETTLE = 3
 FREE = -6.0
 
 #: (active, a, b) -> gamma_i, mu_i and the sum of squared residuals
-Sums = Callable[[IntArray, FloatArray, float], tuple[FloatArray, FloatArray, float]]
+ReestimationSums = Callable[[IntArray, FloatArray, float], tuple[FloatArray, FloatArray, float]]
 
 
 @dataclass(frozen=True)
-class Contest:
+class Reestimation:
     """How the columns compete.
 
     Attributes
@@ -59,7 +58,7 @@ class Contest:
 
 
 def reestimate(
-    sums: Sums, candidates: IntArray, n_rows: int, contest: Contest, b: float | None
+    sums: ReestimationSums, candidates: IntArray, n_rows: int, contest: Reestimation, b: float | None
 ) -> tuple[IntArray, FloatArray, float]:
     """Return columns, log precisions and log noise precision after the contest; `b` is the latter when it is known."""
     active = np.arange(len(candidates))

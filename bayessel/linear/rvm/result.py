@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.linear._columns_fit import ColumnsFit
+from bayessel.linear.columns.fit import ColumnsFit
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -20,7 +20,7 @@ class RVMFit(ColumnsFit):
     evidence : Evidence
         log N(t | 0, I/beta + sum_i phi_i phi_i^T / alpha_i) in nats, every constant included.
     model_evidence : float
-        Third level: log precisions integrated out; see `bayessel.linear.rvm.occam`.
+        Third level: log precisions integrated out; see `bayessel.linear.rvm.third_level`.
     alpha : (k,) array
         Precisions of the weights.
     optima : tuple of ColumnChoice

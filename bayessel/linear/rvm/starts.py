@@ -11,16 +11,16 @@ import numpy as np
 
 from bayessel.linear.rvm.moves import add_gains, best_a
 from bayessel.linear.rvm.newton import ascend
-from bayessel.linear.rvm.reestimation import Contest
-from bayessel.linear.rvm.state import Form, State
+from bayessel.linear.rvm.reestimation import Reestimation
+from bayessel.linear.rvm.state import DictionaryForm, RVMState
 
 
-def empty(form: Form, b: float) -> State:
+def empty(form: DictionaryForm, b: float) -> RVMState:
     """Return the model without columns."""
     return form.solve(np.zeros(0, dtype=np.intp), np.zeros(0), b)
 
 
-def full(form: Form, contest: Contest, b: float | None = None) -> State:
+def full(form: DictionaryForm, contest: Reestimation, b: float | None = None) -> RVMState:
     """All columns compete; beyond ``form.heat`` of them in heats of interleaved columns first, then the survivors."""
     candidates = form.candidates
     while len(candidates) > form.heat:
@@ -33,12 +33,14 @@ def full(form: Form, contest: Contest, b: float | None = None) -> State:
     return form.solve(*form.full_start(candidates, contest, b))
 
 
-def greedy(form: Form, b: float, *, least_gain: float = 0.1, block: int = 1, most: int = 300) -> State:
+def greedy(form: DictionaryForm, b: float, *, least_gain: float = 0.1, block: int = 1, most: int = 300) -> RVMState:
     """Add what gains most at a noise held at log precision `b` until nothing does."""
     return regrow(form, empty(form, b), b, least_gain=least_gain, block=block, most=most)
 
 
-def regrow(form: Form, state: State, b: float, *, least_gain: float = 0.1, block: int = 1, most: int = 300) -> State:
+def regrow(
+    form: DictionaryForm, state: RVMState, b: float, *, least_gain: float = 0.1, block: int = 1, most: int = 300
+) -> RVMState:
     """Add to `state` what gains most at a noise held at `b` until nothing does."""
     state = best = form.solve(state.active, state.a, b)
     while state.size < min(most, form.n_rows):
@@ -57,7 +59,7 @@ def regrow(form: Form, state: State, b: float, *, least_gain: float = 0.1, block
     return best
 
 
-def sequential(form: Form, b: float, learn_noise: bool, b_max: float = 60.0, actions: int = 160) -> State:
+def sequential(form: DictionaryForm, b: float, learn_noise: bool, b_max: float = 60.0, actions: int = 160) -> RVMState:
     """Some actions of Tipping and Faul: the best single one, the noise re-estimated after each."""
     state = empty(form, b)
     for _ in range(actions):

@@ -14,17 +14,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bayessel._check import FloatArray
+from bayessel._check import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from bayessel.linear.rvm.reestimation import Contest
+    from bayessel.linear.rvm.reestimation import Reestimation
 
-IntArray = npt.NDArray[np.intp]
 LOG_2PI = float(np.log(2.0 * np.pi))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class State:
+class RVMState:
     """Columns `active` at log precisions `a`, noise at log precision `b`.
 
     Attributes
@@ -64,7 +63,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scores:
+class RVMScores:
     r"""What every candidate would do: :math:`S_m = \phi_m^TC^{-1}\phi_m`, :math:`Q_m = \phi_m^TC^{-1}t`.
 
     `T` (k, P) holds :math:`R^{-T}X^T\phi_m`, from which the couplings :math:`\phi_m^TC^{-1}\phi_j` follow. Where S is
@@ -78,7 +77,7 @@ class Scores:
     collinear: npt.NDArray[np.bool_]
 
 
-class Form(Protocol):
+class DictionaryForm(Protocol):
     """A way to hold the dictionary: as orthogonal coordinates (accurate) or as inner products (cheap)."""
 
     n_rows: int
@@ -88,11 +87,11 @@ class Form(Protocol):
     #: largest number of columns that compete at once in a full start
     heat: int
 
-    def solve(self, active: IntArray, a: FloatArray, b: float) -> State:
+    def solve(self, active: IntArray, a: FloatArray, b: float) -> RVMState:
         """Posterior and evidence at given columns and precisions."""
         ...
 
-    def score(self, state: State) -> Scores:
+    def score(self, state: RVMState) -> RVMScores:
         """S and Q of every candidate."""
         ...
 
@@ -104,7 +103,9 @@ class Form(Protocol):
         """Candidate m as a unit vector, in some coordinates."""
         ...
 
-    def full_start(self, candidates: IntArray, contest: Contest, b: float | None) -> tuple[IntArray, FloatArray, float]:
+    def full_start(
+        self, candidates: IntArray, contest: Reestimation, b: float | None
+    ) -> tuple[IntArray, FloatArray, float]:
         """Columns and precisions after a contest of all these columns."""
         ...
 

@@ -10,30 +10,30 @@ from typing import Any
 
 import numpy as np
 
-from bayessel._check import FloatArray
+from bayessel._check import FloatArray, IntArray
+from bayessel.linear.columns.dictionary import Columns
 from bayessel.linear.rvm import starts
-from bayessel.linear.rvm.columns import Columns
 from bayessel.linear.rvm.gram import GramForm
-from bayessel.linear.rvm.local import Search, climb
-from bayessel.linear.rvm.problem import Problem
-from bayessel.linear.rvm.reestimation import Contest
-from bayessel.linear.rvm.state import IntArray, State
+from bayessel.linear.rvm.local_search import RVMSearch, climb
+from bayessel.linear.rvm.problem import RVMProblem
+from bayessel.linear.rvm.reestimation import Reestimation
+from bayessel.linear.rvm.state import RVMState
 
 #: rows that are looked at first, and the number of rows from which that pays
 ROWS, TALL = 6_000, 15_000
 
 
-def wanted(problem: Problem) -> bool:
+def wanted(problem: RVMProblem) -> bool:
     """Whether the problem is tall enough."""
     return isinstance(problem.form, GramForm) and problem.columns.shape[0] >= TALL
 
 
-def from_some_rows(problem: Problem, contest: Contest, tol: float) -> State:
+def from_some_rows(problem: RVMProblem, contest: Reestimation, tol: float) -> RVMState:
     """Return the model that a sample of the rows suggests, as a start for all of them."""
     rows = np.sort(np.random.default_rng(0).choice(problem.n_rows, ROWS, replace=False))
     some = _sample(problem.columns, rows)
     form = GramForm(some, problem.t[rows] / problem.spread)
-    search = Search(problem.learn_noise, problem.b_max, 300)
+    search = RVMSearch(problem.learn_noise, problem.b_max, 300)
     state = climb(form, starts.full(form, contest, problem.b), search, tol=tol)
     ratio = some.lengths[state.active] / problem.columns.lengths[state.active]
     return problem.form.solve(state.active, state.a + 2.0 * np.log(ratio), state.b)
@@ -42,10 +42,10 @@ def from_some_rows(problem: Problem, contest: Contest, tol: float) -> State:
 def _sample(columns: Columns, rows: IntArray) -> Columns:
     if isinstance(columns.source, np.ndarray):
         return Columns(columns.source[rows])
-    return Columns(_Rows(columns.source, rows)).store()
+    return Columns(_SampledRows(columns.source, rows)).store()
 
 
-class _Rows:
+class _SampledRows:
     """Some rows of columns that are made when they are looked at."""
 
     def __init__(self, source: Any, rows: IntArray) -> None:

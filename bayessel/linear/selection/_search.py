@@ -11,14 +11,14 @@ import numpy as np
 from bayessel._check import FOURTH_POWERS, as_count, as_flag, as_target, check_magnitude
 from bayessel._numerics import few_threads
 from bayessel.fit import Status, fingerprint, worst
-from bayessel.linear._columns_fit import ColumnChoice
-from bayessel.linear.rvm.columns import as_columns
-from bayessel.linear.selection.driver import Place, Search
-from bayessel.linear.selection.finish import settle
-from bayessel.linear.selection.objectives import Objective
+from bayessel.linear.columns.dictionary import as_columns
+from bayessel.linear.columns.fit import ColumnChoice
+from bayessel.linear.selection.assemble import type2_fields
+from bayessel.linear.selection.objective import SelectionObjective
 from bayessel.linear.selection.result import SearchFit
-from bayessel.linear.selection.state import WorkingModel
+from bayessel.linear.selection.selection_search import SearchSnapshot, SelectionSearch
 from bayessel.linear.selection.strategies import Oscil, parse
+from bayessel.linear.selection.working_model import WorkingModel
 
 #: entries of a dictionary from which the passes over it may use several BLAS threads
 SEVERAL_THREADS = 20_000_000
@@ -36,7 +36,7 @@ def search(
     max_steps: int = 100_000,
     tol: float = 0.1,
     within: float = 1.0,
-    callback: Callable[[Search], None] | None = None,
+    callback: Callable[[SelectionSearch], None] | None = None,
 ) -> SearchFit:
     r"""Select basis functions by a search that the model evidence guides (Barrio, Romero and Belanche 2010).
 
@@ -79,8 +79,8 @@ def search(
         `score` 'loo', N/2 times the logarithm of the mean squared error.) The snapshot that a strategy of your own
         returns is the model returned, whatever `within` is.
     callback
-        Called with the `Search` after every change; an exception ends the search, KeyboardInterrupt keeps what is
-        there.
+        Called with the `SelectionSearch` after every change; an exception ends the search, KeyboardInterrupt keeps what
+        is there.
 
     Examples
     --------
@@ -108,14 +108,14 @@ def search(
             raise ValueError(f"{name} must be finite and at least 0, got {value!r}")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be called with the search after every change, got {callback!r}")
-    objective, drive = Objective.named(score), parse(strategy)
+    objective, drive = SelectionObjective.named(score), parse(strategy)
     columns = columns.store()
     columns.check_scale("F")
     entries = columns.shape[0] * columns.shape[1]
     notes: list[Status] = []
     with few_threads(entries if entries > SEVERAL_THREADS else 0):
         model = WorkingModel(columns, target, bool(centre))
-        work = Search(
+        work = SelectionSearch(
             model, objective, top=top, max_size=max_size, max_steps=max_steps, tol=float(tol), callback=callback
         )
         chosen: tuple[int, ...] | None = None
@@ -125,7 +125,7 @@ def search(
                 place = drive(work)
                 if not work.history and not work.exhausted:  # an empty model would be taken for a finding
                     raise ValueError("strategy ended before it had added a function; let it call search.add()")
-                if isinstance(place, Place) and (within == 0.0 or not isinstance(drive, Oscil)):
+                if isinstance(place, SearchSnapshot) and (within == 0.0 or not isinstance(drive, Oscil)):
                     chosen, value = place.model.active, place.value
             except KeyboardInterrupt:
                 notes.append(Status.INTERRUPTED)
@@ -143,7 +143,7 @@ def search(
         basis = np.sort(order)
         columns.release()
         design = columns.raw(basis) if len(basis) else np.zeros((len(target), 0))
-        numbers = settle(design, target, centre=bool(centre))
+        numbers = type2_fields(design, target, centre=bool(centre))
     notes.extend(numbers.pop("notes"))
     return SearchFit(
         **numbers,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bayessel.linear._columns_fit import ColumnChoice, ColumnsFit
-from bayessel.linear.rvm.state import IntArray
+from bayessel._check import IntArray
+from bayessel.linear.columns.fit import ColumnChoice, ColumnsFit
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.third_level import gaussian_approximation, model_evidence_quadrature
 

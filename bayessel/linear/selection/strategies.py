@@ -1,7 +1,7 @@
 r"""Orders in which functions are added and removed (Barrio, Romero and Belanche 2010, section 4).
 
-A strategy is anything that can be called with a `Search`: it calls ``search.add()`` and ``search.remove()`` until
-``search.going`` is over. Where it returns a snapshot, that is the model `search` returns (of `Oscil` only with
+A strategy is anything that can be called with a `SelectionSearch`: it calls ``search.add()`` and ``search.remove()``
+until ``search.going`` is over. Where it returns a snapshot, that is the model `search` returns (of `Oscil` only with
 ``within=0``); nothing means the smallest within a nat of the best that was seen. One of your own::
 
     def two_steps_back(search):
@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from bayessel._check import as_count
 
 if TYPE_CHECKING:
-    from bayessel.linear.selection.driver import Search
+    from bayessel.linear.selection.selection_search import SelectionSearch
 
 
 class Strategy(Protocol):
     """What `search` calls."""
 
-    def __call__(self, search: Search) -> Any:
+    def __call__(self, search: SelectionSearch) -> Any:
         """Drive the search; return a snapshot of the model to be returned, or None for the best one."""
 
 
@@ -49,7 +49,7 @@ class PTA:
         if self.l <= self.r:
             raise ValueError(f"pta(l, r) needs l > r, or the model never grows; got pta({self.l},{self.r})")
 
-    def __call__(self, search: Search) -> None:
+    def __call__(self, search: SelectionSearch) -> None:
         """Drive the search."""
         while search.going:
             for _ in range(self.l):
@@ -66,7 +66,7 @@ class PTA:
 class SFFS:
     """Sequential forward floating selection: add one, then remove while that beats the best model of that size."""
 
-    def __call__(self, search: Search) -> None:
+    def __call__(self, search: SelectionSearch) -> None:
         """Drive the search."""
         while search.going and search.add():
             while search.remove(if_best=True):
@@ -89,7 +89,7 @@ class Oscil:
     def __post_init__(self) -> None:
         as_count(self.c, "c")
 
-    def __call__(self, search: Search) -> Any:
+    def __call__(self, search: SelectionSearch) -> Any:
         """Drive the search."""
         PTA(1, 0)(search)
         search.go_to_best()

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pymc as pm
-from pymc.step_methods.compound import BlockedStep, CompoundStep, flatten_steps
+from pymc.step_methods import BlockedStep, CompoundStep
 
 from bayessel._check import as_count
-from bayessel._check import as_seconds as as_seconds
+from bayessel._pymc import flatten_steps
+from bayessel.work.jobs import core_count, in_worker
 
 
 def as_model(model: Any) -> pm.Model:
@@ -30,32 +29,9 @@ def as_model(model: Any) -> pm.Model:
 
 def as_cores(cores: Any, chains: int) -> int:
     """Return how many processes work: all cores by default, never more than chains."""
-    if cores is None:
-        from joblib import cpu_count
-
-        cores = int(cpu_count())
-    cores = min(as_count(cores, "cores"), chains)
+    cores = core_count() if cores is None else as_count(cores, "cores")
     # a worker of a pool may not have workers of its own; the draws are the same
-    return 1 if multiprocessing.current_process().daemon else cores
-
-
-def as_seed(seed: Any) -> int | list[int] | None:
-    """Return a seed that can be written down; None stays None. A generator gives a number, and moves on."""
-    if seed is None:
-        return None
-    if isinstance(seed, np.random.Generator):
-        return int(seed.integers(2**62))
-    if isinstance(seed, int | np.integer) and not isinstance(seed, bool | np.bool_):
-        if seed < 0:
-            raise ValueError(f"random_seed must not be negative, got {seed}; pass None for a random one")
-        return int(seed)
-    if isinstance(seed, np.ndarray) and seed.ndim == 0:
-        return as_seed(seed[()])
-    if isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str) and len(seed):
-        numbers = [as_seed(one) for one in seed]
-        if all(isinstance(one, int) for one in numbers):
-            return [one for one in numbers if isinstance(one, int)]
-    raise TypeError(f"random_seed must be an integer, a list of integers, a numpy Generator or None, got {seed!r}")
+    return 1 if in_worker() else min(cores, chains)
 
 
 def as_folder(store: Any) -> Path | None:

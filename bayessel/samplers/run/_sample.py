@@ -14,23 +14,24 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import xarray as xr
-from pymc.backends.arviz import find_observations
-from pymc.step_methods.compound import BlockedStep, CompoundStep
+from pymc.step_methods import BlockedStep, CompoundStep
 
-from bayessel._check import as_count, as_flag
+from bayessel._check import as_count, as_flag, as_seconds, check_seed, chosen_seed
+from bayessel._pymc import find_observations
 from bayessel.errors import SamplingWarning
 from bayessel.fit import fingerprint
-from bayessel.samplers.run._arguments import as_cores, as_folder, as_model, as_seconds, as_seed, as_steps
+from bayessel.samplers.run._arguments import as_cores, as_folder, as_model, as_steps
 from bayessel.samplers.run.book import Book
+from bayessel.samplers.run.compiling import compiler
 from bayessel.samplers.run.identity import check_same, identity
 from bayessel.samplers.run.kernel import Block, Kernel, Position
-from bayessel.samplers.run.progress import Progress
 from bayessel.samplers.run.result import Finisher, tree
-from bayessel.samplers.run.schedule import Outcome, run
+from bayessel.samplers.run.schedule import SamplingEnd, run
 from bayessel.samplers.run.start import checked_initvals, initial_points
 from bayessel.samplers.run.store import Found, Store
-from bayessel.samplers.run.together import compiler, one_blas_thread
-from bayessel.samplers.run.workers import Inline, Processes, Workers
+from bayessel.samplers.run.workers import ChainProcesses, ChainWorkers, InlineChains
+from bayessel.work import Progress
+from bayessel.work.threads import one_blas_thread
 
 
 def sample(
@@ -130,7 +131,7 @@ def sample(
     model = as_model(model)
     draws, tune, chains = as_count(draws, "draws"), as_count(tune, "tune", 0), as_count(chains, "chains")
     cores = as_cores(cores, chains)
-    seed = as_seed(random_seed)
+    seed = check_seed(random_seed, "random_seed")
     budget = as_seconds(time_budget)
     folder = as_folder(store)
     resume, log_likelihood = as_flag(resume, "resume"), as_flag(log_likelihood, "log_likelihood")
@@ -160,19 +161,21 @@ def sample(
                 kernel.rehearse(positions[0])
                 kernel.restore()
         book = Book(past, positions)
-        outcome, compiled = Outcome(positions), perf_counter()
+        outcome, compiled = SamplingEnd(positions), perf_counter()
         if unfinished:
             workers = _workers(kernel, cores, positions[0], kept)
             stack.callback(workers.close)
             compiled = perf_counter()
-            done = [position.done for position in positions]
-            with Progress(progressbar and not quiet, chains, tune, tune + draws, done) as progress:
+            said = _Told(tune, tune + draws, [position.done for position in positions])
+            with Progress(
+                progressbar and not quiet, "sampling", chains * said.total, done=sum(said.done), budget=budget
+            ) as progress:
 
                 def record(block: Block) -> None:
                     if kept is not None:
                         kept.append(block)
                     book.enter(block)
-                    progress.show(block)
+                    progress.update(*said.after(block))
 
                 outcome = run(workers, positions, tune + draws, budget, record)
         made = min(min(one.done for one in outcome.positions), tune + draws)
@@ -206,6 +209,24 @@ def sample(
     return result
 
 
+class _Told:
+    """What the progress bar says of all chains: draws made, divergences seen."""
+
+    def __init__(self, tune: int, total: int, done: list[int]) -> None:
+        self.tune, self.total, self.done, self._diverging = tune, total, done, 0
+
+    def after(self, block: Block) -> tuple[int, str]:
+        """Draws of all chains after a block, and where they stand."""
+        self.done[block.chain] = block.after.done
+        late = max(0, self.tune - block.start)
+        if "diverging" in block.stats:
+            self._diverging += int(block.stats["diverging"][late:].sum())
+        least = min(self.done)
+        what = "tuning" if least < self.tune else "sampling"
+        text = f"{what} {len(self.done)} chains, {least} of {self.total} draws"
+        return sum(self.done), text + (f", {self._diverging} divergences" if self._diverging else "")
+
+
 def _beginning(
     model: pm.Model,
     kernel: Kernel,
@@ -227,7 +248,7 @@ def _beginning(
         seed = stored["seed"] if seed is None else seed
         kernel.draws = int(stored["draws"])  # steps are told the same as at the beginning
     if seed is None:
-        seed = int(np.random.default_rng().integers(2**62))
+        seed = chosen_seed(None)
     checked_initvals(model, initvals, chains)
     pattern = {name: np.asarray(value) for name, value in model.initial_point(0).items()}
     header = identity(model, kernel, pattern, seed=seed, chains=chains, draws=draws, initvals=initvals)
@@ -259,13 +280,13 @@ def _beginning(
     return header, [one.blocks for one in whole], [one.position for one in whole]
 
 
-def _workers(kernel: Kernel, cores: int, start: Position, store: Store | None) -> Workers:
+def _workers(kernel: Kernel, cores: int, start: Position, store: Store | None) -> ChainWorkers:
     if cores == 1:
-        return Inline(kernel)
-    return Processes(kernel, cores, start, not_theirs=store.descriptors if store is not None else ())
+        return InlineChains(kernel)
+    return ChainProcesses(kernel, cores, start, not_theirs=store.descriptors if store is not None else ())
 
 
-def _status(outcome: Outcome, made: int, tune: int, draws: int) -> str:
+def _status(outcome: SamplingEnd, made: int, tune: int, draws: int) -> str:
     """Return how the run ended."""
     if made == tune + draws:
         return "complete"

@@ -7,17 +7,18 @@ ran there before, or where the chain was cut.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pymc.step_methods.arraystep import PopulationArrayStepShared
-from pymc.step_methods.compound import BlockedStep, CompoundStep, flatten_steps
+from pymc.step_methods import BlockedStep, CompoundStep
 
-from bayessel.samplers.run.state import Tree, from_tree, to_tree
+from bayessel._pymc import PopulationArrayStepShared, flatten_steps
+from bayessel.samplers.run.state import from_tree, to_tree
+from bayessel.work.values import Tree
 
 Array = npt.NDArray[Any]
 Point = dict[str, Array]
@@ -141,8 +142,8 @@ class Kernel:
         for step in self.steps:
             point, _ = step.step(point)
 
-    def run(self, position: Position, until: int, seconds: float, stop: Callable[[], Any]) -> Block:
-        """Make draws until the chain has `until` of them, or the seconds are over, or `stop` says so; one at least."""
+    def run(self, position: Position, until: int, seconds: float) -> Block:
+        """Make draws until the chain has `until` of them, or the seconds are over; one at least."""
         began = clock = perf_counter()
         point = self._resume(position)
         done, kept = position.done, _Rows()
@@ -160,7 +161,7 @@ class Kernel:
             done += 1
             if done > self.tune:
                 kept.append([point[name] for name in position.point])
-            if clock - began >= seconds or stop():
+            if clock - began >= seconds:
                 break
             clock = perf_counter()
         after = Position(position.chain, done, {name: np.array(point[name]) for name in position.point}, self._state())

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from time import monotonic
-from types import FrameType
-from typing import Any
 
 from bayessel.samplers.run.kernel import Block, Position
-from bayessel.samplers.run.workers import Task, Workers
+from bayessel.samplers.run.workers import BlockTask, ChainWorkers
+from bayessel.work.clock import BudgetClock
+from bayessel.work.interrupts import InterruptCounter
 
 #: Seconds of work between two messages: long against the message, short against a person's patience and a crash.
 BLOCK = 0.3
@@ -23,7 +19,7 @@ OVERTIME = 0.03
 
 
 @dataclass
-class Outcome:
+class SamplingEnd:
     """How the sampling ended."""
 
     positions: list[Position]
@@ -33,19 +29,19 @@ class Outcome:
 
 
 def run(
-    workers: Workers,
+    workers: ChainWorkers,
     positions: Sequence[Position],
     total: int,
     budget: float | None,
     record: Callable[[Block], None],
-) -> Outcome:
+) -> SamplingEnd:
     """Run all chains to `total` draws; what is done when the budget ends, or the user says so, is kept.
 
     Each block goes to the chain with the fewest draws, so chains stay equally long with any number of workers. A
     worker gets its next block before the last one is recorded: the disk does not keep it waiting.
     """
-    outcome = Outcome(list(positions))
-    clock = _Clock(budget)
+    outcome = SamplingEnd(list(positions))
+    clock = BudgetClock(budget)
     busy: set[int] = set()
     pace: dict[int, float] = {}
 
@@ -60,17 +56,14 @@ def run(
             if pace.get(chosen.chain, 0.0) > left + OVERTIME * (budget or 0.0):
                 return
             share = 0.5 * left * workers.size / len(outcome.positions)
-            workers.submit(Task(chosen, total, min(BLOCK, max(SHORTEST, share), left)))
+            workers.submit(BlockTask(chosen, total, min(BLOCK, max(SHORTEST, share), left)))
             busy.add(chosen.chain)
 
-    with _interrupts(workers) as interrupts:
+    with InterruptCounter() as interrupts:
         hand_out()
         while busy:
-            left = clock.left()
-            if left <= 0.0:
-                workers.stop()
             try:
-                blocks = workers.collect(left if 0.0 < left < float("inf") else None)
+                blocks = workers.collect()
             except KeyboardInterrupt:  # raised by a step's own code in this process: its block is lost, no more
                 interrupts.count += 1
                 busy.clear()
@@ -87,43 +80,3 @@ def run(
     outcome.interrupted = unfinished and interrupts.count > 0
     outcome.out_of_time = unfinished and not outcome.interrupted
     return outcome
-
-
-class _Clock:
-    """Time spent, and left of the budget."""
-
-    def __init__(self, budget: float | None) -> None:
-        self._budget, self._began = budget, monotonic()
-
-    def spent(self) -> float:
-        return monotonic() - self._began
-
-    def left(self) -> float:
-        return float("inf") if self._budget is None else self._budget - self.spent()
-
-
-@dataclass
-class _Interrupts:
-    count: int = 0
-
-
-@contextmanager
-def _interrupts(workers: Workers) -> Any:
-    """Count Ctrl-C instead of raising it: the first lets running blocks end, the third raises after all."""
-    seen = _Interrupts()
-    standing = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or standing in (None, signal.SIG_IGN):
-        yield seen
-        return
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        seen.count += 1
-        workers.stop()
-        if seen.count > 2:
-            raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, handle)
-    try:
-        yield seen
-    finally:
-        signal.signal(signal.SIGINT, standing)

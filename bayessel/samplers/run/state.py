@@ -8,52 +8,37 @@ keeps every bit, the dtype of scalars and the memory order of arrays: BLAS sums 
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from pymc.util import RandomGeneratorState, get_state_from_generator, random_generator_from_state
 
-Tree = Any
-_TAG = "@"
-_KINDS = "biufcSU"  # dtypes that are bytes and no more
-
-
-class StateError(TypeError):
-    """A sampling state holds something that cannot be written down."""
+from bayessel._pymc import RandomGeneratorState, get_state_from_generator, random_generator_from_state
+from bayessel.work import values
+from bayessel.work.values import TAG, Tree, UnstorableError
 
 
 def to_tree(value: Any, path: str = "state") -> Tree:
     """Take a state apart; `path` names the place in messages."""
-    if value is None or isinstance(value, str) or type(value) in (bool, int, float):
-        return value
-    if isinstance(value, np.ndarray | np.generic):
-        if value.dtype.kind not in _KINDS:
-            raise StateError(f"{path} is an array of {value.dtype}, which a store cannot hold; use a numeric dtype")
-        return value if isinstance(value, np.ndarray) else {_TAG: "scalar", "value": value[...]}
+    return values.to_tree(value, path, _of_steps)
+
+
+def _of_steps(value: Any, path: str) -> Tree:
+    """Take apart what only states of steps hold."""
     if isinstance(value, np.random.Generator):
-        return {_TAG: "generator", "state": to_tree(get_state_from_generator(value), path)}
+        return {TAG: "generator", "state": to_tree(get_state_from_generator(value), path)}
     if isinstance(value, RandomGeneratorState):
         seeds = value.seed_seq_state
-        return {_TAG: "rng", "bits": to_tree(value.bit_generator_state, path), "seeds": to_tree(seeds, path)}
+        return {TAG: "rng", "bits": to_tree(value.bit_generator_state, path), "seeds": to_tree(seeds, path)}
     if is_dataclass(value) and not isinstance(value, type):
         inside = {
             field.name: to_tree(getattr(value, field.name), f"{path}.{field.name}")
             for field in fields(value)
             if not field.metadata.get("frozen", False)
         }
-        return {_TAG: "fields", "of": type(value).__name__, "values": inside}
-    if type(value) in (list, tuple):
-        items = [to_tree(item, f"{path}[{i}]") for i, item in enumerate(value)]
-        return {_TAG: "tuple", "items": items} if isinstance(value, tuple) else items
-    if isinstance(value, Mapping):
-        pairs = [[to_tree(key, path), to_tree(item, f"{path}[{key!r}]")] for key, item in value.items()]
-        return {_TAG: "dict", "items": pairs}
-    raise StateError(
+        return {TAG: "fields", "of": type(value).__name__, "values": inside}
+    raise UnstorableError(
         f"{path} is a {type(value).__name__}, which cannot be carried from one process to another; a step's "
         "sampling_state may hold numbers, text, arrays, generators, and lists, dictionaries and dataclasses of these"
     )
@@ -66,7 +51,7 @@ def from_tree(tree: Tree, pattern: Any, path: str = "state") -> Any:
         return [from_tree(item, _at(like, i), f"{path}[{i}]") for i, item in enumerate(tree)]
     if not isinstance(tree, dict):
         return tree.copy(order="K") if isinstance(tree, np.ndarray) else tree
-    kind = tree.get(_TAG)
+    kind = tree.get(TAG)
     if kind == "rng":
         return RandomGeneratorState(
             bit_generator_state=from_tree(tree["bits"], {}), seed_seq_state=from_tree(tree["seeds"], {})
@@ -110,34 +95,3 @@ def _dataclass(tree: Tree, pattern: Any, path: str) -> Any:
 def _at(items: Any, position: int) -> Any:
     """Return the pattern of an item; a list that has grown repeats its last pattern."""
     return items[min(position, len(items) - 1)] if items else None
-
-
-def dumps(tree: Tree) -> str:
-    """Return a tree as JSON: arrays as base64 with their dtype, shape and order."""
-    return json.dumps(tree, default=_array, separators=(",", ":"))
-
-
-def loads(text: str | bytes) -> Tree:
-    """Return the tree that `dumps` wrote."""
-    return json.loads(text, object_hook=_restored)
-
-
-def _array(value: Any) -> Any:
-    if not isinstance(value, np.ndarray):
-        raise StateError(f"a {type(value).__name__} cannot be written down")
-    order: Literal["C", "F"] = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
-    data = base64.b64encode(value.tobytes(order)).decode()
-    return {_TAG: "array", "dtype": value.dtype.str, "shape": list(value.shape), "order": order, "data": data}
-
-
-def _restored(found: dict[str, Any]) -> Any:
-    if found.get(_TAG) != "array":
-        return found
-    dtype = np.dtype(found["dtype"])
-    if dtype.kind not in _KINDS:
-        raise ValueError(f"an array of {dtype} does not belong in a store")
-    try:
-        flat = np.frombuffer(base64.b64decode(found["data"], validate=True), dtype=dtype)
-    except binascii.Error as error:
-        raise ValueError(f"an array of the store cannot be read: {error}") from error
-    return flat.reshape(found["shape"], order=found["order"]).copy(order=found["order"])

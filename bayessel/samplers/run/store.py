@@ -1,10 +1,11 @@
 """A run on disk: a folder with a header and one append-only file of records per chain.
 
 ``header.json`` says what the run is (model, data, seed, steps, …) and is written once. ``chain-<k>.log`` begins with
-the identity of the store and the number of the chain; each record after it (`bayessel._journal`) holds a block, first
-draw and number of draws in its head: draws, statistics, the position after it, from which the chain goes on. A crash
-can only cut the last record, which is then left out and sampled again. Anything else that does not fit its checksums is
-damage, and is refused: what follows it could not be trusted. Payloads are JSON and raw numbers, never pickles.
+the identity of the store and the number of the chain; each record after it (`bayessel.work.journal`) holds a block,
+first draw and number of draws in its head: draws, statistics, the position after it, from which the chain goes on. A
+crash can only cut the last record, which is then left out and sampled again. Anything else that does not fit its
+checksums is damage, and is refused: what follows it could not be trusted. Payloads are JSON and raw numbers, never
+pickles.
 """
 
 from __future__ import annotations
@@ -12,18 +13,16 @@ from __future__ import annotations
 import os
 import struct
 import uuid
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from bayessel._journal import Lock, packed, read_header, records, sync, write_header
-from bayessel.errors import StoreWarning
 from bayessel.samplers.run.kernel import Array, Block, Position
-from bayessel.samplers.run.state import dumps, loads
+from bayessel.work.journal import Journal, JournalFolder, Record, Tear
+from bayessel.work.values import dumps, loads
 
 FORMAT = "bayessel run 1"
 _MAGIC = b"bsr1"
@@ -49,57 +48,39 @@ class Store:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
-        if self.folder.exists() and not self.folder.is_dir():
-            raise ValueError(f"store must be a folder, and {self.folder} is a file; give another name")
-        self._files: dict[int, BinaryIO] = {}
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if not self.begun:
-            self._check_alone()
-        self._lock = Lock(self.folder / "lock")
+        self._place = JournalFolder(folder, FORMAT, "run", _ours)
+        self.folder = self._place.folder
+        self._journals: dict[int, Journal] = {}
 
     @property
     def descriptors(self) -> tuple[int, ...]:
         """File descriptors that child processes must not keep."""
-        return (self._lock.descriptor,)
+        return self._place.descriptors
 
     @property
     def begun(self) -> bool:
         """Whether there is a run in the folder."""
-        return (self.folder / "header.json").exists()
-
-    def _check_alone(self) -> None:
-        """Refuse a folder of somebody else's, before anything is written there."""
-        strangers = sorted(path.name for path in self.folder.iterdir() if not _ours(path.name))
-        if strangers:
-            raise ValueError(
-                f"the folder {self.folder} holds other files ({', '.join(strangers[:3])}"
-                f"{', …' * (len(strangers) > 3)}) and no run; give the store a folder of its own"
-            )
+        return self._place.begun
 
     def create(self, header: Mapping[str, Any], positions: list[Position]) -> None:
         """Begin a run: write its header, and where each chain starts."""
         for path in sorted(self.folder.glob("chain-*.log")):
-            if path.stat().st_size > _NAME.size:  # records are written after the header only: it was there once
+            if path.stat().st_size > _NAME.size:  # of a chain that the new run would not have
                 raise ValueError(
                     f"{path} holds draws, but header.json is missing from {self.folder}: the run cannot be identified; "
                     "restore the header, or begin another store"
                 )
-        identity = uuid.uuid4()
-        for position in positions:  # chain files first: with the header the run is complete
-            path = self._path(position.chain)
-            with open(path, "wb") as file:
-                file.write(_NAME.pack(_FIRST, identity.bytes, position.chain))
-                sync(file)
-        write_header(self.folder / "header.json", FORMAT, {"identity": identity.hex, **header})
-        self._open(range(len(positions)))
+        chains = [position.chain for position in positions]
+        made = self._place.begin(header, lambda identity: [self._journal(chain, identity) for chain in chains], "draws")
+        self._journals = dict(zip(chains, made, strict=True))
+        self._open()
         for position in positions:
             nothing = Block(position.chain, position.done, 0, {}, {}, position, [], 0.0)
             self.append(nothing)
 
     def header(self) -> dict[str, Any]:
         """Return what the run is; a damaged header is refused."""
-        return read_header(self.folder / "header.json", FORMAT, "run")
+        return self._place.header()
 
     def read(self, header: Mapping[str, Any], pattern: Mapping[str, Array]) -> list[Found | None]:
         """Read all chains, cut off what a crash left half-written, and make ready to append.
@@ -107,91 +88,71 @@ class Store:
         `pattern` is a point of the model: names, shapes and dtypes of the draws. A chain without any record (the crash
         came before its first) is None.
         """
-        identity = uuid.UUID(header["identity"]).bytes
-        chains = range(int(header["chains"]))
-        found = [self._read_chain(chain, identity, header, pattern) for chain in chains]
-        self._open(chains)
+        identity = uuid.UUID(header["identity"])
+        self._journals = {chain: self._journal(chain, identity) for chain in range(int(header["chains"]))}
+        tune = int(header["tune"])
+        found = [_chain(chain, journal, identity, tune, pattern) for chain, journal in self._journals.items()]
+        self._open()
         return found
 
     def append(self, block: Block) -> None:
         """Write a block; it is on the disk when this returns."""
-        file = self._files[block.chain]
-        file.write(_packed(block))
-        sync(file)
+        self._journals[block.chain].append(block.start, block.count, _payload(block))
 
     def close(self) -> None:
         """Close the files and let go of the lock."""
-        for file in self._files.values():
-            file.close()
-        self._files.clear()
-        self._lock.release()
+        for journal in self._journals.values():
+            journal.close()
+        self._journals.clear()
+        self._place.release()
 
-    def _path(self, chain: int) -> Path:
-        return self.folder / f"chain-{chain}.log"
+    def _journal(self, chain: int, identity: uuid.UUID) -> Journal:
+        return Journal(self.folder / f"chain-{chain}.log", _NAME.pack(_FIRST, identity.bytes, chain), _MAGIC)
 
-    def _open(self, chains: range) -> None:
-        self._files = {chain: open(self._path(chain), "ab") for chain in chains}
+    def _open(self) -> None:
+        for journal in self._journals.values():
+            journal.open()
 
-    def _read_chain(
-        self, chain: int, identity: bytes, header: Mapping[str, Any], pattern: Mapping[str, Array]
-    ) -> Found | None:
-        path = self._path(chain)
-        if not path.exists():
-            raise ValueError(f"{path} is missing, and with it that chain; restore the file, or begin another store")
-        data = path.read_bytes()
-        if data[: _NAME.size] != _NAME.pack(_FIRST, identity, chain):
+
+def _chain(chain: int, journal: Journal, identity: uuid.UUID, tune: int, pattern: Mapping[str, Array]) -> Found | None:
+    """What a journal holds of a chain."""
+    path = journal.path
+    found: Found | None = None
+    for record in _records(journal, chain, identity):
+        if found is not None and record.first != found.position.done:
             raise ValueError(
-                f"{path} is not chain {chain} of this store ({_whose(data)}; needed was chain {chain} of store "
-                f"{identity.hex()}); chains of different runs are not mixed: restore the file, or begin another store"
+                f"{path} goes from draw {found.position.done} on to draw {record.first}: records are missing or "
+                "repeated; restore the file, or begin another store"
             )
-        tune = int(header["tune"])
-        found: Found | None = None
-        end = _NAME.size
-        for start, count, payload, stop in _records(data, path):
-            if found is not None and start != found.position.done:
-                raise ValueError(
-                    f"{path} goes from draw {found.position.done} on to draw {start}: records are missing or repeated; "
-                    "restore the file, or begin another store"
-                )
-            block = _unpacked(payload, chain, start, count, tune, pattern, path)
-            if found is None:
-                found = Found([], block.after)
-            if count:
-                found.blocks.append(block)
-            found.position = block.after
-            end = stop
-        if end < len(data):
-            with open(path, "r+b") as file:
-                file.truncate(end)
-                sync(file)
-        return found
+        block = _unpacked(record.payload, chain, record.first, record.size, tune, pattern, path)
+        if found is None:
+            found = Found([], block.after)
+        if record.size:
+            found.blocks.append(block)
+        found.position = block.after
+    return found
 
 
-def _records(data: bytes, path: Path) -> Iterator[tuple[int, int, memoryview, int]]:
-    """Yield (first draw, draws, payload, end) of each whole record; warn of a tail that is cut off."""
-    found, tear = records(data, _NAME.size, _MAGIC)
-    if tear is not None and tear.inside:
-        raise ValueError(
-            f"{path} is damaged at byte {tear.at}, in the middle of its records{_draws(tear.first, tear.size)}: what "
-            "follows cannot be trusted; restore the file, or begin another store"
+def _records(journal: Journal, chain: int, identity: uuid.UUID) -> list[Record]:
+    def alien(data: bytes) -> str:
+        return (
+            f"is not chain {chain} of this store ({_whose(data)}; needed was chain {chain} of store "
+            f"{identity.bytes.hex()}); chains of different runs are not mixed"
         )
-    if tear is not None:
-        warnings.warn(
-            f"the last record of {path} was cut short or damaged, as by a crash: "
-            f"{'an unknown number of' if tear.size is None else tear.size} draws of this chain are lost and will be "
-            "sampled again; everything before is kept",
-            StoreWarning,
-            stacklevel=2,
-        )
-    yield from found
+
+    def lost(tear: Tear) -> str:
+        count = "an unknown number of" if tear.size is None else tear.size
+        return f"{count} draws of this chain are lost and will be sampled again"
+
+    return journal.load(alien, lost, lambda tear: _draws(tear.first, tear.size))
 
 
 def _draws(first: int | None, count: int | None) -> str:
     return "" if first is None or count is None else f" (draws {first} to {first + count - 1})"
 
 
-def _packed(block: Block) -> bytes:
-    """A record: lengths and checksums, a line of JSON, raw numbers."""
+def _payload(block: Block) -> bytes:
+    """A block: a line of JSON, raw numbers."""
     arrays = [np.ascontiguousarray(value) for value in (*block.draws.values(), *block.stats.values())]
     line = {
         "draws": list(block.draws),
@@ -203,8 +164,7 @@ def _packed(block: Block) -> bytes:
         "elapsed": block.elapsed,
         "dropped": list(block.dropped),
     }
-    payload = b"".join([dumps(line).encode(), b"\n", *(array.tobytes() for array in arrays)])
-    return packed(_MAGIC, block.start, block.count, payload)
+    return b"".join([dumps(line).encode(), b"\n", *(array.tobytes() for array in arrays)])
 
 
 def _unpacked(
@@ -235,7 +195,7 @@ def _unpacked(
 
 
 def _ours(name: str) -> bool:
-    return name in ("lock", "header.json", "header.json.new") or (name.startswith("chain-") and name.endswith(".log"))
+    return name.startswith("chain-") and name.endswith(".log")
 
 
 def _whose(data: bytes) -> str:

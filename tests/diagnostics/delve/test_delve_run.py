@@ -117,7 +117,7 @@ def test_a_failure_is_a_result(tmp_path):
     study = run(methods, one, store=tmp_path / "s")
     failures = study.failures()
     assert len(failures) == 2 + 4 and set(failures["method"]) == {"ship", "wreck"}
-    assert failures["error"].str.startswith("ValueError: the ship sank\nin fit (delve_toys.py:").all()
+    assert failures["error"].str.startswith("ValueError: the ship sank\nin fit (delve.py:").all()
     row = study.table().loc["line 16"]
     assert (row["mean", "instances"], row["ship", "instances"], row["wreck", "instances"]) == (4, 2, 0)
     assert np.isnan(row["wreck", "loss"])

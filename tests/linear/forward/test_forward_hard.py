@@ -7,7 +7,7 @@ from bayessel.basis import LazyDesign, RBFDictionary
 from bayessel.fit import Status
 from bayessel.linear import forward_select
 from bayessel.linear.forward import backward
-from bayessel.linear.forward.growth import Growth
+from bayessel.linear.forward.growing_model import GrowingModel
 from tests.oracles import linear as oracles
 
 METHODS = ("ols", "rfs", "rols", "backward")
@@ -181,7 +181,7 @@ def test_few_rows_have_an_answer(rng, n, method, centre):
 def test_an_interrupt_leaves_what_there_is(rng, monkeypatch, when, stop):
     F = rng.normal(size=(60, 20))
     t = F[:, [3, 7, 11]] @ [3.0, -2.0, 1.0] + 0.1 * rng.normal(size=60)
-    calls, absorb = [], Growth.absorb
+    calls, absorb = [], GrowingModel.absorb
 
     def stops(self, b):
         if self.n_columns == when and not calls:
@@ -189,7 +189,7 @@ def test_an_interrupt_leaves_what_there_is(rng, monkeypatch, when, stop):
             raise KeyboardInterrupt
         absorb(self, b)
 
-    monkeypatch.setattr(Growth, "absorb", stops)
+    monkeypatch.setattr(GrowingModel, "absorb", stops)
     fit = forward_select(F, t, "ols", stop)
     assert fit.stopped == "interrupted" and Status.INTERRUPTED in fit.notes and Status.PURE_NOISE not in fit.notes
     assert fit.n_basis == min(when - 1, 3)

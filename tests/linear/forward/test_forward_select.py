@@ -8,9 +8,9 @@ from sklearn.linear_model import orthogonal_mp
 
 from bayessel.diagnostics import compare
 from bayessel.linear import fit_evidence, forward_select, log_evidence
-from bayessel.linear.forward.growth import Growth
-from bayessel.linear.forward.methods import OrthogonalPenalty, Plain, Regularised
-from bayessel.linear.rvm.columns import as_columns
+from bayessel.linear.columns.dictionary import as_columns
+from bayessel.linear.forward.growing_model import GrowingModel
+from bayessel.linear.forward.methods import LeastSquaresSteps, OrthogonalRidgeSteps, RidgeSteps
 from tests.oracles import linear as oracles
 
 METHODS = ("ols", "rfs", "rols", "backward")
@@ -94,13 +94,13 @@ def test_the_numbers_of_a_winner_are_measured_and_not_subtracted(rng, monkeypatc
     x = rng.uniform(0, 1, (80, 1))
     F = oracles.radial("gaussian", x, np.linspace(0, 1, 60)[:, None], width)
     t = np.sin(3 * x[:, 0]) + noise * rng.normal(size=80)
-    seen, extend = [], Growth.extend
+    seen, extend = [], GrowingModel.extend
 
     def watched(self, j):
         seen.append((j, self.c[j], self.d[j], np.sqrt(self.rss)))
         return extend(self, j)
 
-    monkeypatch.setattr(Growth, "extend", watched)
+    monkeypatch.setattr(GrowingModel, "extend", watched)
     forward_select(F, t, "ols", None, max_size=12, max_condition=1e9)
     chosen: list[int] = []
     for j, c, d, left in seen:
@@ -130,8 +130,8 @@ def test_ols_is_orthogonal_matching_pursuit_on_orthogonal_columns(seed):
 def grown(kind, F, t, chosen, lam, gain="error", centre=False):
     """A model of these columns at one penalty."""
     columns = as_columns(F)
-    growth = Growth(columns, t, centre=centre, keep_products=True)
-    model = Plain(growth) if kind is Plain else kind(growth, gain, lam, None)
+    growth = GrowingModel(columns, t, centre=centre, keep_products=True)
+    model = LeastSquaresSteps(growth) if kind is LeastSquaresSteps else kind(growth, gain, lam, None)
     for j in chosen:
         growth.absorb(columns.cross(growth.extend(j)[:, None])[:, 0])
         model.settle()
@@ -144,7 +144,7 @@ def test_gains_of_regularised_selection_are_differences_of_refits(seed, gain):
     F, t = problem(7 * (seed // 2) + seed % 2 * 2)
     lam = 10.0 ** (seed % 4 - 2)
     chosen = [3, 0, 7, 5]
-    model = grown(Regularised, F, t, chosen, lam, gain)
+    model = grown(RidgeSteps, F, t, chosen, lam, gain)
 
     def value(which):
         P = oracles.projection(F[:, which], lam)
@@ -161,7 +161,7 @@ def test_gains_of_the_orthogonal_penalty_are_differences_of_refits(seed, gain):
     F, t = problem(7 * (seed // 2) + seed % 2)
     lam = 10.0 ** (seed % 4 - 2)
     chosen = [3, 0, 7, 5]
-    model = grown(OrthogonalPenalty, F, t, chosen, lam, gain)
+    model = grown(OrthogonalRidgeSteps, F, t, chosen, lam, gain)
 
     def value(which):
         """Minimise |t - Hw|^2 + lambda |Uw|^2 (equation 7.8), U the unit triangle of Gram-Schmidt."""

@@ -9,7 +9,7 @@ from sklearn.metrics import mutual_info_score
 
 from bayessel.basis import LazyDesign, RBFDictionary
 from bayessel.fit import Status
-from bayessel.linear.loomi import fit_loomi, fitted_penalty, mutual_information, terms
+from bayessel.linear.loomi import fit_loomi, fitted_penalty, loomi_selection, mutual_information
 
 EPS = float(np.finfo(float).eps)
 
@@ -185,7 +185,7 @@ def test_the_first_term_has_the_smallest_leave_one_out_error_not_the_smallest_er
 def test_blocks_of_candidates_change_nothing(rng, monkeypatch):
     F, y = problem(rng, 50)
     whole = fit_loomi(F, y, min_size=6)
-    monkeypatch.setattr(terms, "_BLOCK", 150)
+    monkeypatch.setattr(loomi_selection, "_BLOCK", 150)
     parts = fit_loomi(F, y, min_size=6)
     assert whole.basis.tolist() == parts.basis.tolist()
     np.testing.assert_allclose(whole.coef, parts.coef, rtol=1e-9)
@@ -351,17 +351,17 @@ def test_an_interrupt_gives_back_what_there_is(rng):
 
 def test_an_interrupt_while_a_term_joins_leaves_those_before_it(rng, monkeypatch):
     F, y = problem(rng, 40)
-    judge = terms.Terms._judge
+    judge = loomi_selection.LOOMISelection._judge
 
     def stops(self):
         if self.size == 3:
             raise KeyboardInterrupt
         return judge(self)
 
-    monkeypatch.setattr(terms.Terms, "_judge", stops)
+    monkeypatch.setattr(loomi_selection.LOOMISelection, "_judge", stops)
     fit = fit_loomi(F, y, min_size=10)
     assert fit.n_basis == 2 == len(fit.history) and fit.status is Status.INTERRUPTED
-    monkeypatch.setattr(terms.Terms, "_judge", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(loomi_selection.LOOMISelection, "_judge", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         fit_loomi(F, y)
 

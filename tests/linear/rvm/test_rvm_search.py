@@ -7,21 +7,21 @@ from scipy.stats import multivariate_normal
 
 import bayessel as bs
 from bayessel.basis import LazyDesign
+from bayessel.linear.columns.dictionary import Columns, as_columns
+from bayessel.linear.columns.interpolative import skeleton
+from bayessel.linear.columns.numerical_range import compress
 from bayessel.linear.rvm import starts, subsample_start
-from bayessel.linear.rvm.columns import Columns, as_columns
-from bayessel.linear.rvm.compress import compress
-from bayessel.linear.rvm.copies import merged
-from bayessel.linear.rvm.forms import choose_form, thin
+from bayessel.linear.rvm.duplicate_columns import merged
 from bayessel.linear.rvm.gram import GramForm
-from bayessel.linear.rvm.local import Search, climb
+from bayessel.linear.rvm.local_search import RVMSearch, climb
 from bayessel.linear.rvm.moves import add_gains, delete_gains, swap_gains
 from bayessel.linear.rvm.newton import ascend, curvature, slopes
-from bayessel.linear.rvm.occam import RANGE
 from bayessel.linear.rvm.orthogonal import OrthogonalForm
-from bayessel.linear.rvm.perturb import kick
-from bayessel.linear.rvm.problem import Problem
-from bayessel.linear.rvm.reestimation import Contest
-from bayessel.linear.rvm.skeleton import skeleton
+from bayessel.linear.rvm.perturb import perturb
+from bayessel.linear.rvm.problem import RVMProblem
+from bayessel.linear.rvm.reestimation import Reestimation
+from bayessel.linear.rvm.representation import choose_form, thin
+from bayessel.linear.rvm.third_level import RANGE
 from tests.oracles.rvm_reference import exact_evidence
 
 
@@ -122,9 +122,9 @@ def test_kicks_never_lose(rng):
     F = unit(rng.normal(size=(50, 60)))
     t = F[:, :6] @ np.full(6, 3.0) + 0.3 * rng.normal(size=50)
     form = OrthogonalForm(F, t, 0.0, 50)
-    search = Search(True, 40.0, 100)
-    state = climb(form, starts.full(form, Contest(0.1)), search, tol=1e-3)
-    assert kick(form, state, search, 8, 1e-3).log_evidence >= state.log_evidence
+    search = RVMSearch(True, 40.0, 100)
+    state = climb(form, starts.full(form, Reestimation(0.1)), search, tol=1e-3)
+    assert perturb(form, state, search, 8, 1e-3).log_evidence >= state.log_evidence
     heights = [step["log_evidence"] for step in search.history if step["action"] != "start"]
     assert np.all(np.diff(heights) >= -1e-9)
 
@@ -146,7 +146,7 @@ def test_a_contest_in_heats_keeps_the_winners(rng):
     t = F[:, [5, 105, 205]] @ [9.0, 8.0, -7.0] + 0.05 * rng.normal(size=100)
     form = GramForm(Columns(F), t / t.std())
     form.heat = 100
-    assert {5, 105, 205} <= set(starts.full(form, Contest(0.1)).active.tolist())
+    assert {5, 105, 205} <= set(starts.full(form, Reestimation(0.1)).active.tolist())
 
 
 def test_a_smooth_dictionary_is_compressed_to_its_rank_and_a_stray_column_is_not_lost(rng):
@@ -211,7 +211,7 @@ def test_a_tall_problem_ends_as_if_all_rows_had_been_there_from_the_start(rng, m
     monkeypatch.setattr(subsample_start, "ROWS", 400)
     F = rng.normal(size=(1500, 500))
     t = F[:, [7, 70, 300]] @ [1.0, -2.0, 0.5] + 0.3 * rng.normal(size=1500)
-    problem = Problem.of(as_columns(F), t, None)
+    problem = RVMProblem.of(as_columns(F), t, None)
     assert subsample_start.wanted(problem)
     fit = bs.linear.fit_rvm(F, t)
     assert list(fit.starts) == ["some rows"] and {7, 70, 300} <= set(fit.basis.tolist())

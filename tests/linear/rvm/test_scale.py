@@ -72,7 +72,7 @@ def test_so_are_columns_made_when_they_are_looked_at(fit):
 @pytest.mark.parametrize("fit", [search, fit_rvm])
 @pytest.mark.parametrize("unit", [1e40, 1e-60])
 def test_single_precision_holds_less(fit, unit, monkeypatch):
-    monkeypatch.setattr("bayessel.linear.rvm.columns.STORE_DOUBLE", 0)
+    monkeypatch.setattr("bayessel.linear.columns.dictionary.STORE_DOUBLE", 0)
     F, t = problem()
     made = Made(unit * F)
     with pytest.raises(ValueError, match=r"Phi has values of size .*, whose powers leave double precision"):

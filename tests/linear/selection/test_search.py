@@ -7,13 +7,13 @@ import bayessel as bs
 from bayessel.basis import LazyDesign, RBFDictionary
 from bayessel.fit import Status
 from bayessel.linear import search
-from bayessel.linear.rvm.columns import as_columns
+from bayessel.linear.columns.dictionary import as_columns
 from bayessel.linear.selection import PTA, SFFS, Oscil
-from bayessel.linear.selection.driver import Search
-from bayessel.linear.selection.objectives import Objective
-from bayessel.linear.selection.scores import candidate_sums
-from bayessel.linear.selection.state import WorkingModel
+from bayessel.linear.selection.candidate_scores import candidate_sums
+from bayessel.linear.selection.objective import SelectionObjective
+from bayessel.linear.selection.selection_search import SelectionSearch
 from bayessel.linear.selection.strategies import parse
+from bayessel.linear.selection.working_model import WorkingModel
 from tests.linear.selection.test_search_scores import model_evidence
 from tests.oracles import linear as oracles
 
@@ -201,14 +201,14 @@ def test_nats_of_a_mean_squared_error(rng):
     near = [size for size, point in fit.path.items() if -point.value <= lowest * np.exp(2 * 0.5 / 100)]
     assert fit.n_basis == min(near) < len(search(F, t, score="loo", within=0.0).basis)
     assert np.mean(fit.leave_one_out().errors ** 2) == pytest.approx(-fit.path[fit.n_basis].value, rel=1e-6)
-    exact = Objective("loo")
+    exact = SelectionObjective("loo")
     assert exact.behind(0.0, 0.0, 100) == 0.0  # targets met exactly
     assert exact.behind(-1e-9, 0.0, 100) == np.inf
 
 
 def test_how_long_a_search_goes_on(rng):
     F, t, _ = toy(rng, 40)
-    work = Search(WorkingModel(as_columns(F), t, False), Objective())
+    work = SelectionSearch(WorkingModel(as_columns(F), t, False), SelectionObjective())
     for best, last in ((0, 15), (10, 25), (50, 65), (55, 71), (100, 130), (115, 149)):
         work.best_size = best
         work.model.size = last

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from bayessel.linear import search
-from bayessel.linear.selection import removed_directions
-from bayessel.linear.selection.removed_directions import RemovedDirections
+from bayessel.linear.columns import removed_directions
+from bayessel.linear.columns.removed_directions import RemovedDirections
 from tests.linear.selection.test_search import gaussians, toy
 
 

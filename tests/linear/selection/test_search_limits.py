@@ -6,7 +6,7 @@ import pytest
 from bayessel.fit import Status
 from bayessel.linear import fit_evidence, search
 from bayessel.linear.selection import PTA, Oscil
-from bayessel.linear.selection.state import WorkingModel
+from bayessel.linear.selection.working_model import WorkingModel
 from tests.linear.selection.test_search import STRATEGIES, toy
 
 

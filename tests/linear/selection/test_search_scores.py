@@ -6,16 +6,16 @@ import mpmath
 import numpy as np
 import pytest
 
-from bayessel.linear.rvm.columns import as_columns
-from bayessel.linear.selection.level import best_level, level_at, settled
-from bayessel.linear.selection.scores import (
+from bayessel.linear.columns.dictionary import as_columns
+from bayessel.linear.selection.candidate_scores import (
     after_adding,
     after_removing,
     candidate_sums,
     gains_of_adding,
     gains_of_removing,
 )
-from bayessel.linear.selection.state import WorkingModel
+from bayessel.linear.selection.precisions import best_level, level_at, settled
+from bayessel.linear.selection.working_model import WorkingModel
 from tests.oracles import linear as oracles
 
 PROBLEMS = range(200)

@@ -19,10 +19,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import bayessel as bs
 from bayessel.errors import SamplingWarning
-from bayessel.samplers.run import _sample, schedule, workers
+from bayessel.samplers.run import _sample, schedule
 from bayessel.samplers.run.kernel import Kernel
-from bayessel.samplers.run.together import one_blas_thread
-from bayessel.samplers.run.workers import Processes, Task
+from bayessel.samplers.run.workers import BlockTask, ChainProcesses
+from bayessel.work.threads import one_blas_thread
 from tests.problems.runs import Leaky, Walk, many_kinds, model, plain_python, same, sample, walk
 
 
@@ -92,22 +92,29 @@ def test_spawned_workers_draw_the_same(made):
     with plain_python():
         kernel = Kernel([walk(made)], 5, 10)
         start = kernel.begin(0, made.initial_point(0), np.random.default_rng(3))
-        here = kernel.run(start, 15, 60.0, lambda: False)
-        workers = Processes(kernel, 1, start, method="spawn")
+        here = kernel.run(start, 15, 60.0)
+        workers = ChainProcesses(kernel, 1, start, fork=False)
         try:
-            workers.submit(Task(start, 15, 60.0))
-            (there,) = workers.collect(60.0)
+            workers.submit(BlockTask(start, 15, 60.0))
+            (there,) = workers.collect()
         finally:
             workers.close()
     assert all(np.array_equal(here.draws[name], there.draws[name]) for name in here.draws)
     assert there.count == 15
 
 
-def test_a_worker_that_cannot_start_is_reported(made, monkeypatch):
-    # as in a script without `if __name__ == "__main__":`, or one that was read from a pipe
+class Fatal:
+    """Ends the process that unpickles it."""
+
+    def __reduce__(self):
+        return os._exit, (1,)
+
+
+@pytest.mark.parametrize("fatal", [True, False])
+def test_a_worker_that_cannot_start_is_reported(made, monkeypatch, fatal):
+    # a script without `if __name__ == "__main__":`, or one that was read from a pipe, is not run again in the worker
     monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)
     monkeypatch.setattr(sys.modules["__main__"], "__file__", "/nowhere/script.py", raising=False)
-    monkeypatch.setattr(workers, "start_method", lambda: "spawn")
 
     def late(number, frame):
         raise TimeoutError("the worker is still waited for")
@@ -117,11 +124,14 @@ def test_a_worker_that_cannot_start_is_reported(made, monkeypatch):
     try:
         with plain_python():
             step = walk(made)
-            step.ballast = np.zeros(100_000)  # more than a pipe holds
+            step.ballast = np.zeros(100_000), Fatal() if fatal else None  # more than a pipe holds
             kernel = Kernel([step], 5, 10)
             start = kernel.begin(0, made.initial_point(0), np.random.default_rng(3))
-            with pytest.raises(RuntimeError, match=r"ended by itself \(exit code 1\).*cores=1.*__main__"):
-                Processes(kernel, 2, start)
+            if fatal:
+                with pytest.raises(RuntimeError, match=r"ended by itself \(exit code 1\).*cores=1"):
+                    ChainProcesses(kernel, 2, start, fork=False)
+            else:
+                ChainProcesses(kernel, 2, start, fork=False).close()
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)

@@ -7,7 +7,7 @@ import pymc as pm
 import pytest
 
 import bayessel as bs
-from bayessel.samplers.run._arguments import as_seed
+from bayessel._check import check_seed
 from tests.problems.runs import Walk, model, plain_python, same, sample, walk
 
 
@@ -25,7 +25,7 @@ def made():
         ({"tune": -1}, ValueError, "tune must be at least 0"),
         ({"chains": 0}, ValueError, "chains must be at least 1"),
         ({"cores": 0}, ValueError, "cores must be at least 1"),
-        ({"random_seed": -1}, ValueError, "random_seed must not be negative"),
+        ({"random_seed": -1}, ValueError, "random_seed must be at least 0"),
         ({"random_seed": "a"}, TypeError, "random_seed must be an integer"),
         ({"random_seed": True}, TypeError, "random_seed must be an integer"),
         ({"time_budget": 0}, ValueError, "time_budget must be positive"),
@@ -64,7 +64,7 @@ def test_bad_models_and_steps(made):
 
 
 def test_seeds(made):
-    assert as_seed(np.array(5)) == 5
+    assert check_seed(np.array(5)) == 5
     assert same(sample(made, walk(made), random_seed=[1, 2]), sample(made, walk(made), random_seed=(1, 2)))
     a, b = (sample(made, walk(made), random_seed=np.random.default_rng(4)) for _ in range(2))
     assert same(a, b)

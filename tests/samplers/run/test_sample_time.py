@@ -9,8 +9,8 @@ import pymc as pm
 import pytest
 
 import bayessel as bs
+from bayessel._check import as_seconds
 from bayessel.errors import SamplingWarning
-from bayessel.samplers.run._arguments import as_seconds
 from tests.problems.runs import Walk, model, plain_python, same, sample, walk
 
 

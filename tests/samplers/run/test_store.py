@@ -15,8 +15,9 @@ from pymc.util import RandomGeneratorState
 from bayessel.errors import DataMismatchError, StoreWarning
 from bayessel.samplers.run.fingerprint import fingerprints
 from bayessel.samplers.run.kernel import Block, Kernel, Position
-from bayessel.samplers.run.state import StateError, dumps, from_tree, loads, to_tree
+from bayessel.samplers.run.state import from_tree, to_tree
 from bayessel.samplers.run.store import Store
+from bayessel.work.values import UnstorableError, dumps, loads
 from tests.problems.runs import Walk, model, plain_python, process, same, sample, wait_for, walk
 
 
@@ -124,14 +125,14 @@ def test_generators_keep_their_children(rng):
 
 
 def test_what_cannot_be_written_is_refused_with_its_place(made):
-    with pytest.raises(StateError, match=r"state\[0\]\['f'\] is a function"):
+    with pytest.raises(UnstorableError, match=r"state\[0\]\['f'\] is a function"):
         to_tree([{"f": lambda: 0}])
-    with pytest.raises(StateError, match="array of object"):
+    with pytest.raises(UnstorableError, match="array of object"):
         to_tree(np.array([object()]))
     steps = walk(made)
     steps.past = [open]
     steps._reset = lambda: None
-    with pytest.raises(StateError, match=r"Walk\.past\[0\]"):
+    with pytest.raises(UnstorableError, match=r"Walk\.past\[0\]"):
         sample(made, steps)
 
 
@@ -371,7 +372,7 @@ def test_kernel_gives_the_steps_back(made):
     before = dumps(to_tree(steps.sampling_state))
     kernel = Kernel([steps], 5, 5)
     position = kernel.begin(0, made.initial_point(0), np.random.default_rng(0))
-    kernel.run(position, 8, 10.0, lambda: False)
+    kernel.run(position, 8, 10.0)
     assert dumps(to_tree(steps.sampling_state)) != before
     kernel.restore()
     assert dumps(to_tree(steps.sampling_state)) == before

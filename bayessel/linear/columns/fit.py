@@ -1,0 +1,144 @@
+"""What models on some columns of a dictionary have in common once they are fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayessel._check import FloatArray, as_matrix
+from bayessel.criteria import Message
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
+from bayessel.linear.message import message_of
+from bayessel.linear.posterior import Posterior
+from bayessel.prediction import Prediction
+
+
+@dataclass(frozen=True)
+class ColumnChoice:
+    """Columns of a dictionary, and what they are worth.
+
+    Attributes
+    ----------
+    value : float
+        Of what was searched by: the best seen of that size on a path, the height of a local optimum.
+    basis : tuple of int
+        Columns in the order they came.
+    """
+
+    value: float
+    basis: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ColumnsFit(Fit):
+    """Base of the results of `fit_rvm`, `search` and `forward_select`.
+
+    Attributes
+    ----------
+    basis, coef : (k,) arrays
+        Columns in use, ascending, and their weights.
+    intercept : float
+        The bias of a centred fit, else 0.
+    beta : float
+        Noise precision.
+    n_candidates : int
+        Columns of the dictionary.
+    design, target : (N, k), (N,) arrays
+        The columns in use and the target.
+    posterior : Posterior
+        Of the weights of the columns in use.
+    """
+
+    evidence: Evidence
+    basis: npt.NDArray[np.intp]
+    coef: FloatArray
+    intercept: float = 0.0
+    beta: float
+    n_rows: int
+    n_candidates: int
+    status: Status
+    notes: tuple[Status, ...] = field(repr=False)
+    optima: tuple[Any, ...] = field(repr=False)
+    history: tuple[Mapping[str, Any], ...] = field(repr=False)
+    seconds: float
+    design: FloatArray = field(repr=False)
+    target: FloatArray = field(repr=False)
+    posterior: Posterior = field(repr=False)
+    fingerprint: str = field(repr=False)
+    target_fingerprint: str = field(repr=False)
+
+    if TYPE_CHECKING:
+
+        @property
+        def alpha(self) -> Any: ...
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise."""
+        return float(self.beta**-0.5)
+
+    @property
+    def n_basis(self) -> int:
+        """Number of columns in use, the bias of a centred fit not counted."""
+        return len(self.basis)
+
+    @property
+    def fitted(self) -> FloatArray:
+        """The fit at the training rows."""
+        return np.asarray(self.design @ self.coef + self.intercept)
+
+    @property
+    def residuals(self) -> FloatArray:
+        """Target minus fit."""
+        return np.asarray(self.target - self.fitted)
+
+    @property
+    def sum_squares(self) -> float:
+        """Sum of squared residuals."""
+        return self.posterior.sum_squares
+
+    @property
+    def effective_parameters(self) -> float:
+        """Well-determined parameters, the bias included."""
+        return self.posterior.gamma
+
+    def message(self) -> Message:
+        """What a description length sends."""
+        sizes = np.sqrt(np.einsum("ij,ij->j", self.design, self.design))
+        return message_of(self.posterior, self.coef, sizes, self.intercept, self.alpha, self.n_candidates)
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Each row predicted from all others with these columns and precisions, exactly."""
+        return self.posterior.leave_one_out()
+
+    def predict(self, rows: Any) -> Prediction:
+        """Predictive distributions at new rows of the dictionary: all its columns, or those of `basis` alone."""
+        inside = in_use(rows, self.basis, self.n_candidates)
+        variance = self._variance(inside)
+        return Prediction.normal(inside @ self.coef + self.intercept, variance + 1.0 / self.beta, variance)
+
+    def mean(self, rows: Any) -> FloatArray:
+        """Means of `predict` alone, without the cost of the variances."""
+        return np.asarray(in_use(rows, self.basis, self.n_candidates) @ self.coef + self.intercept)
+
+    def _variance(self, rows: FloatArray) -> FloatArray:
+        """Variance of the function at rows of the columns in use."""
+        return self.posterior.variance(rows) if self.n_basis else np.zeros(len(rows))
+
+
+def in_use(rows: Any, basis: npt.NDArray[np.intp], n_candidates: int) -> FloatArray:
+    """The columns `basis` of new rows of the dictionary; rows that hold these alone come back as they are."""
+    empty = np.ndim(rows) == 2 and np.shape(rows)[1] == 0  # rows of a model without columns
+    rows = np.asarray(rows, dtype=float) if empty else as_matrix(rows, "Phi")
+    if rows.shape[1] == n_candidates:
+        return np.asarray(rows[:, basis])
+    if rows.shape[1] != len(basis):
+        raise ValueError(
+            f"Phi must have the {n_candidates} columns of the dictionary, or the {len(basis)} in use; got shape "
+            f"{rows.shape}"
+        )
+    return np.asarray(rows)

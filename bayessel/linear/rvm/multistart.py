@@ -1,0 +1,204 @@
+"""Which starts a problem gets, and the search that makes the best of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from bayessel.linear.columns.numerical_range import SAMPLE
+from bayessel.linear.rvm import starts, subsample_start
+from bayessel.linear.rvm.local_search import RVMSearch, climb
+from bayessel.linear.rvm.newton import ascend
+from bayessel.linear.rvm.orthogonal import OrthogonalForm
+from bayessel.linear.rvm.perturb import perturb
+from bayessel.linear.rvm.problem import RVMProblem
+from bayessel.linear.rvm.reestimation import Reestimation
+from bayessel.linear.rvm.state import RVMState
+from bayessel.linear.rvm.third_level import interpolates, model_evidence
+from bayessel.policy import NOISE_SHARE_OF_CERTAINTY
+
+#: work of a contest (rows x rows x columns) up to which many starts are tried
+MANY_STARTS = 1e8
+#: entries up to which it is tried whether the data want to be interpolated
+QUIET_START = 5_000
+#: noise levels of greedy starts for data that seem to want to be interpolated
+HIGH_NOISES = (0.3, 0.1, 0.03, 0.01)
+#: gain in nats, for a parameter's cost in log(rows) and choice among many, from which a function is beyond doubt
+BEYOND_DOUBT = 5.0
+#: functions times rounds of shaking
+PERTURBATIONS = 80
+
+#: the contest that does best where there is time for one alone
+LEAN = Reestimation(0.1, 5, -10.0)
+#: contests for wide functions, which give way to noise otherwise
+WIDE_CONTESTS = {
+    "full(0.001, broad)": Reestimation(0.001, 5, -10.0),
+    "full(0.0001, broader)": Reestimation(1e-4, 5, -20.0),
+    "full(0.1, broadest)": Reestimation(0.1, 0, -40.0, 60),
+}
+#: nats that a search may make up after a start
+WITHIN_REACH = 1.5
+#: numerical rank of a dictionary up to which its functions are wide
+WIDE = 36
+
+RVMEnds = dict[str, tuple[RVMState, RVMSearch]]
+
+
+def search(
+    problem: RVMProblem, init: str, max_steps: int, tol: float, restarts: int | None
+) -> tuple[str, RVMState, RVMSearch, dict[str, RVMState]]:
+    """Return the name of the best start, where it led, how, and where each start led."""
+    found: RVMEnds = {}
+    for name, start in _promising(problem, init):
+        end = search_from(problem, start, 40, max(tol, 0.05))
+        if np.isfinite(end[0].log_evidence):
+            found[name] = end
+    if not found:
+        found["empty"] = search_from(problem, starts.empty(problem.form, problem.level(0.1)), 40, max(tol, 0.05))
+    leader = max((state for state, _ in found.values()), key=lambda state: state.log_evidence)
+    if init == "auto" and problem.learn_noise and leader.size and not _sound(problem, leader):
+        # The best fit passes through nearly all rows, and with more columns than rows every climb ends there. Fits that
+        # stop while the noise is held high are offered beside it; the evidence one level up decides.
+        for noise in HIGH_NOISES:
+            found[f"noise held at {noise:g}"] = _high_noise_start(problem, noise)
+    reached = {name: state for name, (state, _) in found.items()}
+    if restarts is None and init == "auto" and _small(problem):
+        _perturb_best(problem, found, tol, None)
+    elif restarts:
+        _perturb_best(problem, found, tol, restarts)
+    names, passed_over = _ranked(problem, found)
+    name = names[0]
+    state, history = found[name]
+    history.interpolation = passed_over
+    if history.finished:
+        return name, state, history, reached
+    history.moves_left = max_steps
+    return name, climb(problem.form, state, history, tol=tol), history, reached
+
+
+def _promising(problem: RVMProblem, init: str) -> list[tuple[str, RVMState]]:
+    """Return the starts; where time counts, those that are still within reach of the best after a few steps uphill."""
+    begun = list(_starts(problem, init))
+    if _small(problem) or len(begun) < 2:
+        return begun
+    begun = [
+        (name, ascend(problem.form, start, learn_noise=problem.learn_noise, steps=8, tol=0.5, b_max=problem.b_max))
+        for name, start in begun
+    ]
+    best = max((start.log_evidence for _, start in begun if np.isfinite(start.log_evidence)), default=-np.inf)
+    return [(name, start) for name, start in begun if start.log_evidence > best - WITHIN_REACH]
+
+
+def search_from(problem: RVMProblem, start: RVMState, moves: int, tol: float) -> tuple[RVMState, RVMSearch]:
+    """Local search from one start."""
+    history = RVMSearch(learn_noise=problem.learn_noise, b_max=problem.b_max, moves_left=moves)
+    history.note("start", start)
+    return climb(problem.form, start, history, tol=tol), history
+
+
+def _small(problem: RVMProblem) -> bool:
+    n, p = problem.columns.shape
+    return float(min(n, p)) ** 2 * max(n, p) <= MANY_STARTS
+
+
+def _contests(problem: RVMProblem, init: str) -> dict[str, Reestimation]:
+    """Contests of all columns, by name; the larger the problem, the fewer."""
+    p = problem.columns.shape[1]
+    constant = problem.columns.constant()
+    with_constant = {} if constant is None else {"constant": Reestimation(0.1, keep=constant)}
+    if init == "auto" and not _small(problem):
+        if isinstance(problem.form, OrthogonalForm):
+            return (
+                with_constant
+                | {"full(0.01)": Reestimation(0.01, steps=20)}
+                | (WIDE_CONTESTS if problem.form.rank <= WIDE else {})
+            )
+        return {"full": LEAN}
+    if init == "auto" and _narrow(problem):
+        return {"full": LEAN}
+    # as MacKay's updates are usually run: a prior far too broad, the noise learned at once, nobody sent away early
+    mackay = -2.0 * np.log(p) - 2.0 * np.log(np.maximum(problem.columns.lengths, 1e-300)) + 2.0 * np.log(problem.spread)
+    contests = {
+        "full(0.01)": Reestimation(0.01),
+        "full(0.001)": Reestimation(0.001),
+        **WIDE_CONTESTS,
+        "mackay": Reestimation(0.1, 0, np.clip(mackay, -40.0, 20.0), 120, least_gamma=0.0),
+    }
+    if isinstance(problem.form, OrthogonalForm) and problem.form.rank <= WIDE:  # where one more costs next to nothing
+        for steps in (60, 200, 300):
+            contests[f"mackay({steps})"] = replace(contests["mackay"], steps=steps)
+    return contests | with_constant
+
+
+def _narrow(problem: RVMProblem) -> bool:
+    """Whether the functions hardly compete, because there are about as many independent ones as rows or columns."""
+    least = min(problem.columns.shape)
+    return isinstance(problem.form, OrthogonalForm) and least > SAMPLE and problem.form.rank > 0.9 * least
+
+
+def _starts(problem: RVMProblem, init: str) -> Iterator[tuple[str, RVMState]]:
+    form, b = problem.form, problem.b
+    n, p = problem.columns.shape
+    if not len(form.candidates):
+        yield "empty", starts.empty(form, problem.level(0.1))
+        return
+    if init == "auto" and subsample_start.wanted(problem):
+        yield "some rows", subsample_start.from_some_rows(problem, replace(LEAN, b_max=problem.b_max), 0.05)
+        return
+    if init in ("auto", "full"):
+        for name, contest in _contests(problem, init).items():
+            yield name, starts.full(form, replace(contest, b_max=problem.b_max), b)
+    if init == "greedy" or (init == "auto" and _small(problem)):
+        noises = [0.01, 0.001] if init == "greedy" else [0.0003] if _narrow(problem) else [0.001]
+        for noise in [*noises, *([1e-6] if n * p <= QUIET_START else [])]:
+            yield f"greedy({noise:g})", starts.greedy(form, problem.level(noise))
+        if n * p <= QUIET_START or not (isinstance(form, OrthogonalForm) and form.rank <= WIDE):  # hopeless when wide
+            yield "sequential", starts.sequential(form, problem.level(0.1), problem.learn_noise, problem.b_max)
+    elif init == "backward":
+        yield "backward", starts.greedy(form, problem.level(1e-4), least_gain=1e-2, block=5)
+
+
+def _high_noise_start(problem: RVMProblem, noise: float) -> tuple[RVMState, RVMSearch]:
+    """Functions that are beyond doubt at a noise held at `noise`, then all precisions; nothing is added after that."""
+    state = starts.greedy(problem.form, problem.level(noise), least_gain=BEYOND_DOUBT)
+    history = RVMSearch(learn_noise=True, b_max=problem.b_max, moves_left=0, finished=True)
+    history.note("start", state)
+    state = ascend(problem.form, state, tol=1e-6, steps=100, b_max=problem.b_max)
+    history.note("climb", state)
+    return state, history
+
+
+def _sound(problem: RVMProblem, state: RVMState) -> bool:
+    return state.size > 0 and not interpolates(state, problem.n_rows, NOISE_SHARE_OF_CERTAINTY)
+
+
+def _ranked(problem: RVMProblem, found: RVMEnds) -> tuple[list[str], bool]:
+    """Names by evidence, best first, and whether one that would lead passes through nearly every row.
+
+    Such a model goes last where the evidence one level up, which charges for every precision, does not prefer it.
+    """
+    names = sorted(found, key=lambda name: -found[name][0].log_evidence)
+    if not problem.learn_noise:
+        return names, False
+    n = problem.n_rows
+    sound = [name for name in names if _sound(problem, found[name][0])]
+    if not sound or len(sound) == len(names):
+        return names, False
+
+    def third(name: str) -> float:
+        state = found[name][0]
+        return model_evidence(state, n, state.log_evidence)
+
+    last = [name for name in names if name not in sound and third(name) <= third(sound[0])]
+    return [name for name in names if name not in last] + last, names[0] in last
+
+
+def _perturb_best(problem: RVMProblem, found: RVMEnds, tol: float, rounds: int | None) -> None:
+    """Shake the two best, as often as `rounds` says or as their size allows."""
+    for name in _ranked(problem, found)[0][:2]:
+        state, history = found[name]
+        tries = min(4, PERTURBATIONS // max(state.size, 1)) if rounds is None else rounds
+        if tries:
+            found[name] = perturb(problem.form, state, history, tries, max(tol, 0.02)), history

@@ -1,0 +1,61 @@
+"""Choose how the dictionary is held for a search."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import qr
+
+from bayessel._check import FloatArray
+from bayessel.linear.columns.dictionary import Columns
+from bayessel.linear.columns.interpolative import skeleton
+from bayessel.linear.columns.numerical_range import compress
+from bayessel.linear.rvm.gram import GramForm
+from bayessel.linear.rvm.orthogonal import OrthogonalForm
+
+#: entries of W up to which the orthogonal form costs nothing worth saving
+SMALL = 400_000
+#: largest numerical rank for which orthogonal coordinates are tried
+MOST = 400
+
+
+def choose_form(columns: Columns, t: FloatArray) -> tuple[Columns, OrthogonalForm | GramForm]:
+    """Orthogonal coordinates where they are few (small problems, smooth dictionaries), inner products elsewhere.
+
+    Returns the columns too, which may have been stored, or learned their lengths, on the way.
+    """
+    n, p = columns.shape
+    found = skeleton(columns, MOST)
+    if found is not None:
+        U, W = found
+        columns = Columns(columns.source, np.linalg.norm(W, axis=0))
+        return columns, rotated(W * columns.inverse_lengths, U, t)
+    columns = columns.store()
+    compressed = compress(columns, min(MOST, n, p))
+    if compressed is None and n <= p and n * p <= SMALL:
+        return columns, OrthogonalForm(columns.take(np.arange(p)), t, 0.0, n)
+    if compressed is None:
+        return columns, GramForm(columns, t)
+    basis, W = compressed[0], compressed[1].T
+    if W.size <= SMALL or len(W) <= 100:
+        return columns, rotated(W, basis, t)
+    if len(W) > 0.3 * n:
+        return columns, GramForm(columns, t)
+    z = basis.T @ t
+    form = GramForm(Columns(np.ascontiguousarray(W)), z)
+    form.outside_of(t - basis @ z, n)
+    return columns, form
+
+
+def rotated(W: FloatArray, U: FloatArray, t: FloatArray) -> OrthogonalForm:
+    """Orthogonal form in the coordinates of U."""
+    z = U.T @ t
+    rest = t - U @ z
+    more = U.T @ rest
+    rest = rest - U @ more
+    return OrthogonalForm(np.ascontiguousarray(W), z + more, float(rest @ rest), len(t))
+
+
+def thin(columns: FloatArray, t: FloatArray) -> OrthogonalForm:
+    """Orthogonal form of a few columns, exact to rounding."""
+    U, W = qr(np.asfortranarray(columns), mode="economic", overwrite_a=True, check_finite=False)
+    return rotated(W, U, t)

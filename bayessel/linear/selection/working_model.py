@@ -1,0 +1,357 @@
+r"""The model a search works on: an orthonormal basis of its span, and every candidate's coordinates in it.
+
+:math:`\Phi = QR` grows by Gram-Schmidt, done twice, and shrinks by rotations; :math:`B = Q^TF` costs one pass over the
+dictionary per function added, none per function removed, and none for most that come back (see
+`removed_directions`). What the candidates have outside the span, :math:`|f_\perp|^2` and :math:`f_\perp^Tt`, follows
+by subtraction and is measured again where the difference has lost its digits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sl
+from scipy.linalg.lapack import dgesdd
+
+from bayessel._check import FloatArray, IntArray
+from bayessel.linear.columns.centring import FAR, centred, constant
+from bayessel.linear.columns.dictionary import Columns
+from bayessel.linear.columns.removed_directions import RemovedDirections
+from bayessel.linear.selection.precisions import SingularModel
+
+_EPS = float(np.finfo(float).eps)
+#: share of its length below which a function counts as inside the span of the model: rounding
+COLLINEAR = 64.0 * _EPS
+#: entries of a dictionary in single precision that are widened at a time
+WIDENED = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class ModelSnapshot:
+    """Everything that changes, copied."""
+
+    active: tuple[int, ...]
+    arrays: dict[str, FloatArray]
+    numbers: dict[str, float]
+
+
+class WorkingModel:
+    """Columns in use in the order they came, as Q, R and B; columns and target in units of about one.
+
+    Attributes
+    ----------
+    active : list of int
+        Columns in use.
+    Qt, B : (M, N), (M, P) arrays
+        Orthonormal rows that span the columns in use, and their inner products with all candidates.
+    perp2, perpt : (P,) arrays
+        Squared length of each candidate outside the span, and its inner product with the target there.
+    usable : (P,) array of bool
+        Candidates that may be added.
+    outside_bias : (P,) array
+        Squared length of each candidate, without its mean where there is a bias.
+    """
+
+    means: FloatArray
+    perp2: FloatArray
+    perpt: FloatArray
+    length2: FloatArray
+    unit: float
+
+    def __init__(self, columns: Columns, t: FloatArray, centre: bool) -> None:
+        self.columns = columns
+        self.n_rows, self.n_columns = columns.shape
+        self.t_unit = float(np.linalg.norm(t)) / np.sqrt(len(t)) or 1.0
+        self.centre = centre
+        self.residual = self._centred(t / self.t_unit)
+        self.t_mean = float(np.mean(t / self.t_unit))
+        self.spread2 = float(self.residual @ self.residual) if centre else None
+        self.beta_max = min((4.0 * _EPS * float(np.abs(t).max() or 1.0) / self.t_unit) ** -2.0, 1e300)
+        self.rss = self.rss_then = float(self.residual @ self.residual)
+        self.active: list[int] = []
+        self.size = 0  # functions in use
+        self._Qt, self._B = np.empty((0, self.n_rows)), np.empty((0, self.n_columns))
+        self._R, self._z = np.empty((0, 0)), np.empty(0)
+        self.removed = RemovedDirections(self.n_rows, self.n_columns)
+        self.passes = 0
+        self._first_pass()
+        if centre and self._far_off():
+            means = self.means * self.unit
+            self.columns = centred(columns, means, COLLINEAR)
+            self._first_pass()
+            self.means = means / self.unit
+        self.known2 = self.length2.copy()  # what perp2 has been subtracted from
+        self.outside_bias = self.perp2.copy()
+        self.usable = self.perp2 > COLLINEAR**2 * self.length2
+        self.blank = self.columns.lengths == 0.0
+        self.skipped = not bool(self.usable.all())
+
+    def _first_pass(self) -> None:
+        """Lengths, means, and products with the target."""
+        lengths = self.columns.lengths
+        self.unit = float(lengths.max()) or 1.0
+        self.length2 = (lengths / self.unit) ** 2
+        self.passes += 1
+        both = np.stack([self.residual, np.ones(self.n_rows)]) if self.centre else self.residual[None]
+        inner = self.project(both)
+        self.perpt = inner[0].copy()
+        self.means = inner[1] / self.n_rows if self.centre else np.zeros(self.n_columns)
+        self.perp2 = np.maximum(self.length2 - self.n_rows * self.means**2, 0.0)
+
+    def _far_off(self) -> bool:
+        """Whether means hide spreads; a constant column among the candidates has none."""
+        far = np.flatnonzero((self.n_rows * self.means**2 > FAR * self.perp2) & (self.length2 > 0.0))
+        return bool(len(far)) and not bool(constant(self.columns, far, COLLINEAR).all())
+
+    # ---- what is there
+
+    @property
+    def Qt(self) -> FloatArray:
+        """Orthonormal rows that span the functions in use."""
+        return self._Qt[: self.size]
+
+    @property
+    def B(self) -> FloatArray:
+        """Q^T F."""
+        return self._B[: self.size]
+
+    @property
+    def R(self) -> FloatArray:
+        """Upper triangular, Phi = Q R."""
+        return self._R[: self.size, : self.size]
+
+    @property
+    def z(self) -> FloatArray:
+        """Q^T t."""
+        return self._z[: self.size]
+
+    @property
+    def most(self) -> int:
+        """Functions that leave a row to the noise."""
+        return self.n_rows - self.centre - 1
+
+    @property
+    def room(self) -> bool:
+        """Whether one more function would leave a row to the noise."""
+        return self.size < self.most
+
+    @property
+    def worth_searching(self) -> bool:
+        """Whether the target varies, and there are candidates and rows to explain it with."""
+        floor = self.n_rows / self.beta_max  # what the rounding of the target amounts to
+        return bool(self.usable.any() and self.n_rows - self.centre >= 2 and self.rss > floor)
+
+    def let_go(self) -> None:
+        """Free what is as large as the dictionary's sides."""
+        self._Qt, self._B = np.empty((0, 0)), np.empty((0, 0))
+        self.removed = RemovedDirections(1, 1)
+
+    def small(self) -> SingularModel:
+        """Return the model in the coordinates of its singular vectors."""
+        return self.small_of(self.R, self.z, self.rss)
+
+    def small_of(self, R: FloatArray, z: FloatArray, rss: float) -> SingularModel:
+        """Return another model of these data, given by its triangle, in the coordinates of its singular vectors."""
+        if len(z):
+            U, s, Vt, failed = dgesdd(R)
+            if failed:  # the divide-and-conquer driver can fail where the slower one does not
+                U, s, Vt = sl.svd(R, check_finite=False, lapack_driver="gesvd")
+        else:
+            U, s, Vt = np.zeros((0, 0)), np.zeros(0), np.zeros((0, 0))
+        return SingularModel(s, U.T @ z, max(rss, 0.0), self.n_rows, self.spread2, self.beta_max, U, Vt)
+
+    # ---- looking at the dictionary
+
+    def _centred(self, v: FloatArray) -> FloatArray:
+        if not self.centre:
+            return v
+        v = v - v.mean()
+        return np.asarray(v - v.mean())
+
+    def column(self, j: int) -> FloatArray:
+        """Return a candidate, in units of the longest, its mean taken off where there is a bias."""
+        source = self.columns.made_from  # made anew: what is stored may have been rounded
+        index = np.array([j])
+        raw = self.columns.raw(index) if source is None else Columns(source).raw(index)
+        return self._centred(raw[:, 0] / self.unit)
+
+    def project(self, rows: FloatArray) -> FloatArray:
+        """Inner products of every candidate with each of `rows`, (k, P): one pass over the dictionary."""
+        self.passes += 1
+        source = self.columns.source
+        if isinstance(source, np.ndarray) and source.dtype == np.float64:
+            result = rows @ source
+        elif isinstance(source, np.ndarray):
+            result = np.zeros((len(rows), self.n_columns))
+            height = max(1, WIDENED // self.n_columns)
+            for start in range(0, self.n_rows, height):
+                part = slice(start, start + height)
+                result += rows[:, part] @ source[part].astype(np.float64)
+        else:
+            result = np.zeros((len(rows), self.n_columns))
+            for some, part, block in self.columns._blocks():
+                result[:, part] += rows[:, some] @ block
+        result /= self.unit
+        return np.asarray(result)
+
+    # ---- changes
+
+    def extended(self, j: int) -> tuple[FloatArray, FloatArray, float]:
+        """Return q, h and rho of candidate j: its direction outside the span, and Q^T f and the length along q."""
+        v = self.column(j)
+        full = float(np.sqrt(v @ v))
+        h = np.zeros(self.size)
+        length = full
+        for _ in range(4):
+            along = self.Qt @ v
+            h += along
+            v = self._centred(v - along @ self.Qt)
+            before, length = length, float(np.sqrt(v @ v))
+            if length > 0.5 * before or length <= COLLINEAR * full:
+                break
+        if length <= COLLINEAR * full:
+            return v, h, 0.0
+        return v / length, h, length
+
+    def _products(self, j: int, q: FloatArray, rho: float) -> tuple[FloatArray, FloatArray, float]:
+        """Direction and length of candidate j outside the span, and the direction's products with all candidates."""
+        if not len(self.removed):
+            return q, self.project(q[None])[0], rho
+        c, rest = self.removed.coordinates(q)
+        left = float(np.sqrt(rest @ rest))
+        # to its own rounding f lies in what is known: eight times that would show in models of near copies
+        if left <= 8.0 * _EPS or left * rho <= _EPS * np.sqrt(self.length2[j]):
+            size = float(np.sqrt(c @ c))
+            c = c / size
+            q, row = c @ self.removed.rows, c @ self.removed.products
+            self.removed.take(c)
+            return q, row, rho * size
+        for _ in range(2):  # where little is left, rounding of q is a large part of it
+            rest /= np.sqrt(rest @ rest)
+            rest = self._centred(rest - (self.Qt @ rest) @ self.Qt)
+            rest -= (self.removed.rows @ rest) @ self.removed.rows
+        rest /= np.sqrt(rest @ rest)
+        product = self.project(rest[None])[0]
+        row = c @ self.removed.products + left * product
+        self.removed.take(np.append(c, left), rest, product)
+        return q, row, rho
+
+    def add(self, j: int, q: FloatArray, h: FloatArray, rho: float) -> FloatArray:
+        """Let candidate j join, extended as `extended` says; returns the new row of B."""
+        m = self.size
+        self._grow(m + 1)
+        q, row, rho = self._products(j, q, rho)
+        self._Qt[m] = q
+        self._B[m] = row
+        self._R[:m, m], self._R[m, : m + 1] = h, 0.0
+        self._R[m, m] = rho
+        along = float(q @ self.residual)
+        self._z[m] = along
+        self.residual -= along * q
+        self.rss = float(self.residual @ self.residual)
+        self.active.append(j)
+        self.size += 1
+        self.usable[j] = False
+        self.perp2 -= row * row
+        np.maximum(self.perp2, 0.0, out=self.perp2)
+        self.perpt -= along * row
+        if self.rss < 1e-6 * self.rss_then:  # the difference has lost as many digits as the residual has become smaller
+            left = self.Qt @ self.residual  # rounding of the target's larger parts
+            self._z[: self.size] += left
+            self.residual -= left @ self.Qt
+            self.rss = self.rss_then = float(self.residual @ self.residual)
+            self.perpt = self.project(self.residual[None])[0]
+        return np.asarray(row)
+
+    def rotation(self, position: int) -> tuple[FloatArray, FloatArray]:
+        """Return the triangle without the column at `position`, and the rotation of the rows from there on."""
+        m = self.size
+        G, top = sl.qr(self.R[position:, position + 1 :], check_finite=False)
+        R = np.zeros((m - 1, m - 1))
+        R[:, :position] = self.R[: m - 1, :position]
+        R[:position, position:] = self.R[:position, position + 1 :]
+        R[position:, position:] = top[: m - 1 - position]
+        return R, G
+
+    def remove(self, position: int, turned: tuple[FloatArray, FloatArray] | None = None) -> None:
+        """Let the function at `position` leave: rotate, and give what the last direction held back to the outside."""
+        m = self.size
+        R, G = self.rotation(position) if turned is None else turned
+        for array in (self._Qt, self._B):
+            array[position:m] = G.T @ array[position:m]
+        self._z[position:m] = G.T @ self._z[position:m]
+        self._R[: m - 1, : m - 1] = R
+        along, row = float(self._z[m - 1]), self._B[m - 1]
+        self.residual += along * self._Qt[m - 1]
+        self.rss = float(self.residual @ self.residual)
+        self.rss_then = max(self.rss_then, self.rss)
+        self.perp2 += row * row
+        self.perpt += along * row
+        self.removed.keep(self._Qt[m - 1], row)
+        np.maximum(self.known2, self.perp2, out=self.known2)
+        self.active.pop(position)
+        self.size -= 1
+        self.usable[self.perp2 > COLLINEAR**2 * self.length2] = True  # what was inside the span may be outside again
+        self.usable[self.blank] = False
+        self.usable[self.active] = False
+
+    def skip(self, j: int) -> None:
+        """Note that candidate j lies in the span of the model."""
+        self.usable[j] = False
+        self.skipped = True
+
+    def measure(self, which: IntArray) -> None:
+        """Measure anew what these candidates have outside the span."""
+        width = max(1, WIDENED // self.n_rows)
+        for start in range(0, len(which), width):
+            part = which[start : start + width]
+            F = self.columns.raw(part) / self.unit
+            if self.centre:
+                F -= F.mean(axis=0)
+            F -= self.Qt.T @ self.B[:, part]
+            F -= self.Qt.T @ (self.Qt @ F)
+            self.perp2[part] = np.einsum("ij,ij->j", F, F)
+            self.perpt[part] = self.residual @ F
+        self.known2[which] = self.perp2[which]
+
+    def doubtful(self, lam: float, S: FloatArray) -> Any:
+        """Candidates whose squared length outside has lost digits that their score needs."""
+        if 8.0 * _EPS <= 1e-10 * lam:  # no squared length is above one
+            return np.zeros(0, dtype=np.intp)
+        lost = 8.0 * _EPS * self.known2
+        return np.flatnonzero(self.usable & (lost > 1e-10 * lam * (1.0 + S)) & (self.perp2 < 1e-3 * self.known2))
+
+    def snapshot(self) -> ModelSnapshot:
+        """Copy what changes."""
+        names = ("Qt", "B", "R", "z", "residual", "perp2", "perpt", "known2", "usable")
+        arrays = {name: np.array(getattr(self, name)) for name in names}
+        return ModelSnapshot(tuple(self.active), arrays, {"rss": self.rss, "rss_then": self.rss_then})
+
+    def restore(self, then: ModelSnapshot) -> None:
+        """Go back to a snapshot."""
+        m = len(then.active)
+        self.removed.renew(self.Qt, self.B, then.arrays["Qt"], then.arrays["B"])
+        self._grow(m)
+        self.active, self.size = list(then.active), m
+        for name in ("Qt", "B"):
+            getattr(self, "_" + name)[:m] = then.arrays[name]
+        self._R[:m, :m], self._z[:m] = then.arrays["R"], then.arrays["z"]
+        for name in ("residual", "perp2", "perpt", "known2", "usable"):
+            setattr(self, name, then.arrays[name].copy())
+        self.rss, self.rss_then = then.numbers["rss"], then.numbers["rss_then"]
+
+    def _grow(self, m: int) -> None:
+        have = len(self._z)
+        if m <= have:
+            return
+        room = max(32, m + m // 2)
+        for name in ("_Qt", "_B"):
+            old = getattr(self, name)
+            new = np.empty((room, old.shape[1]))
+            new[:have] = old
+            setattr(self, name, new)
+        R, z = np.zeros((room, room)), np.zeros(room)
+        R[:have, :have], z[:have] = self._R, self._z
+        self._R, self._z = R, z

@@ -1,0 +1,50 @@
+"""Ctrl-C as a request to end, not as an exception at any place in the code."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+
+class InterruptCounter:
+    """Counts Ctrl-C while entered, in the main thread; elsewhere, or where SIGINT is ignored, it does nothing.
+
+    The third raises KeyboardInterrupt after all. Within `raising` every one raises, so that code of others ends as it
+    would alone.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._raises = False
+        self._before: Any = None
+
+    def __enter__(self) -> InterruptCounter:
+        standing = signal.getsignal(signal.SIGINT)
+        main = threading.current_thread() is threading.main_thread()
+        if main and standing not in (None, signal.SIG_IGN):
+            signal.signal(signal.SIGINT, self._handle)
+            self._before = standing
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+            self._before = None
+
+    @contextmanager
+    def raising(self) -> Iterator[None]:
+        """Let Ctrl-C raise KeyboardInterrupt here."""
+        self._raises = True
+        try:
+            yield
+        finally:
+            self._raises = False
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.count += 1
+        if self._raises or self.count > 2:
+            raise KeyboardInterrupt

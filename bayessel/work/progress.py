@@ -1,0 +1,128 @@
+"""The progress bar: one line on a terminal or in a notebook that stays when the work is done; nothing in pipes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from time import monotonic
+from typing import Any, Self
+
+
+class Progress:
+    """Where a piece of work stands: what it is, how many of how many, the time it took and the time it will take.
+
+    Make it after worker processes have been forked: it has a thread.
+
+    Parameters
+    ----------
+    wanted : bool
+        False shows nothing anywhere.
+    what : str
+        The work, shown before the bar.
+    total : int, optional
+        Steps in all; None where nobody knows.
+    done : int
+        Steps that were done before.
+    budget : float, optional
+        Seconds after which the work ends in any case: the bar is full when they are over or when all steps are done,
+        whichever comes first, and so is the time that is left.
+    after : float
+        Seconds of work before anything is shown.
+    """
+
+    def __init__(
+        self,
+        wanted: bool,
+        what: str,
+        total: int | None = None,
+        *,
+        done: int = 0,
+        budget: float | None = None,
+        after: float = 0.0,
+    ) -> None:
+        self.total, self.done = total, done
+        self._wanted, self._what, self._budget, self._after = wanted, what, budget, after
+        self._began = monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Self:
+        if self._wanted and self._after <= 0.0:
+            self._begin()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def advance(self, said: str | None = None) -> None:
+        """One more step is done; `said` replaces what is shown before the bar."""
+        self.update(self.done + 1, said)
+
+    def update(self, done: int, said: str | None = None, total: int | None = None) -> None:
+        """So many steps are done, of `total`."""
+        self.done = done
+        self.total = self.total if total is None else total
+        self._what = self._what if said is None else said
+        if self._bar is None and self._wanted and monotonic() - self._began >= self._after:
+            self._begin()
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, total=self.total, description=self._what)
+
+    def expect(self, more: int) -> None:
+        """There are so many more steps than was known."""
+        self.update(self.done, total=(self.total or 0) + more)
+
+    def _begin(self) -> None:
+        from rich import progress
+        from rich.console import Console
+
+        console = Console(stderr=True)
+        shown = console.is_terminal or console.is_jupyter
+        self._bar = progress.Progress(*_columns(self._budget), console=console, disable=not shown)
+        self._task = self._bar.add_task(self._what, total=self.total, completed=self.done)
+        self._bar.start()
+
+
+def _columns(budget: float | None) -> tuple[Any, ...]:
+    from rich.progress import ProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress_bar import ProgressBar
+    from rich.text import Text
+
+    class ShareColumn(ProgressColumn):
+        """The part of the steps that is done, or of the budget that is spent, whichever is more."""
+
+        def render(self, task: Any) -> ProgressBar:
+            share = share_done(task.completed, task.total, task.elapsed, budget)
+            return ProgressBar(1.0, share or 0.0, width=40, pulse=share is None, animation_time=task.get_time())
+
+    class CountColumn(ProgressColumn):
+        """Steps done, of all."""
+
+        def render(self, task: Any) -> Text:
+            return Text(f"{task.completed:g}" if task.total is None else f"{task.completed:g} of {task.total:g}")
+
+    class LeftColumn(ProgressColumn):
+        """Seconds to the end."""
+
+        def render(self, task: Any) -> Text:
+            left = seconds_left(task.time_remaining, task.elapsed, budget)
+            return Text("" if left is None or task.finished else f"{timedelta(seconds=int(left))} left")
+
+    return TextColumn("{task.description}"), ShareColumn(), CountColumn(), TimeElapsedColumn(), LeftColumn()
+
+
+def share_done(done: float, total: float | None, elapsed: float | None, budget: float | None) -> float | None:
+    """Part of the work that is over, between 0 and 1; None where nobody knows."""
+    shares = [done / total] if total else [1.0] if total == 0 else []
+    if budget is not None:
+        shares.append((elapsed or 0.0) / budget)
+    return min(1.0, max(shares)) if shares else None
+
+
+def seconds_left(by_steps: float | None, elapsed: float | None, budget: float | None) -> float | None:
+    """Seconds until the steps are done or the budget is over, whichever comes first; None where nobody knows."""
+    known = [] if by_steps is None else [by_steps]
+    if budget is not None:
+        known.append(max(0.0, budget - (elapsed or 0.0)))
+    return min(known) if known else None

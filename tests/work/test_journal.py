@@ -1,0 +1,116 @@
+"""Journals: torn ends are cut, damage and links are refused, what cannot be written leaves nothing."""
+
+import os
+import uuid
+
+import pytest
+
+import bayessel as bs
+from bayessel.diagnostics import delve
+from bayessel.errors import DataMismatchError, StoreWarning
+from bayessel.work import ResultStore
+from bayessel.work.journal import Journal
+from tests.problems.delve import Noisy, same, task
+
+MARK = b"test0001" + uuid.UUID(int=5).bytes
+
+
+def journal(path):
+    return Journal(path, MARK, b"tst1")
+
+
+def written(path, count=3):
+    one = journal(path)
+    one.create()
+    one.open()
+    for k in range(count):
+        one.append(k, 1, bytes([65 + k]) * 10)
+    one.close()
+    return path
+
+
+def payloads(path, **how):
+    return [bytes(record.payload) for record in journal(path).load(lambda data: "is another file", **how)]
+
+
+@pytest.mark.parametrize("cut", [1, 9, 20, 40])
+def test_a_torn_end_is_cut_before_anything_follows(tmp_path, cut):
+    """Else the first record after a crash would stand behind the torn one, and all that follow would be lost."""
+    path = written(tmp_path / "a.log")
+    path.write_bytes(path.read_bytes()[:-cut])
+    one = journal(path)
+    with pytest.warns(StoreWarning, match="the third is lost; everything before is kept"):
+        kept = one.load(lambda data: "", lambda tear: "the third is lost")
+    assert len(kept) == 2
+    one.open()
+    one.append(2, 1, b"anew")
+    one.close()
+    assert payloads(path) == [b"A" * 10, b"B" * 10, b"anew"]
+
+
+def test_a_study_goes_on_behind_a_torn_end(tmp_path):
+    """And is read whole the next time."""
+    whole = delve.run({"a": Noisy()}, task(), store=tmp_path, progressbar=False)
+    log = tmp_path / "study.log"
+    log.write_bytes(log.read_bytes()[:-7])
+    with pytest.warns(StoreWarning, match="that unit will be done again"):
+        delve.run({"a": Noisy()}, task(), store=tmp_path, progressbar=False)
+    assert same(whole, delve.Study.load(tmp_path))
+
+
+def test_damage_is_refused(tmp_path):
+    path = written(tmp_path / "a.log")
+    data = bytearray(path.read_bytes())
+    data[len(MARK) + 45] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=rf"damaged at byte {len(MARK)}, in the middle of its records"):
+        payloads(path)
+    path.write_bytes(b"other" + bytes(data[5:]))
+    with pytest.raises(ValueError, match="is another file: restore the file"):
+        payloads(path)
+    path.unlink()
+    with pytest.raises(ValueError, match="is missing"):
+        payloads(path)
+
+
+@pytest.mark.parametrize("name", ["study.log", "lock", "header.json.new", "header.json"])
+def test_a_link_in_the_folder_of_a_store_is_not_followed(tmp_path, name):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    folder = tmp_path / "store"
+    folder.mkdir()
+    os.symlink(victim, folder / name)
+    with pytest.raises(ValueError, match=f"{name} is a symbolic link"):
+        delve.run({"a": Noisy()}, task(), store=folder, progressbar=False)
+    assert victim.read_text() == "precious"
+
+
+def test_a_link_in_the_folder_of_a_run_or_a_sweep_is_not_followed(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    for folder, name in ((tmp_path / "run", "chain-0.log"), (tmp_path / "sweep", "results.log")):
+        folder.mkdir()
+        os.symlink(victim, folder / name)
+    with pytest.raises(ValueError, match=r"chain-0.log is a symbolic link"):
+        bs.sample(bs.models.linear([[1.0], [2.0]], [1.0, 2.0]), 5, tune=5, chains=1, store=tmp_path / "run")
+    with pytest.raises(ValueError, match=r"results.log is a symbolic link"):
+        bs.compare_widths([0.0, 1.0, 2.0], [0.0, 1.0, 0.0], [1.0], progressbar=False, store=tmp_path / "sweep")
+    assert victim.read_text() == "precious"
+
+
+def test_results_are_found_again(tmp_path):
+    store = ResultStore(tmp_path, "test", {"a": 1}, "data")
+    store.put("one", {"x": (1.5, None)})
+    store.put("two", None)
+    store.close()
+    again = ResultStore(tmp_path, "test", {"a": 1}, "data")
+    assert again.get("one") == ({"x": (1.5, None)},) and again.get("two") == (None,) and again.get("three") is None
+    with pytest.raises(ValueError, match="in use by another run"):
+        ResultStore(tmp_path, "test", {"a": 1}, "data")
+    again.close()
+    with pytest.raises(ValueError, match="a is 1 there and 2 here"):
+        ResultStore(tmp_path, "test", {"a": 2}, "data")
+    with pytest.raises(DataMismatchError, match="other data"):
+        ResultStore(tmp_path, "test", {"a": 1}, "more data")
+    with pytest.raises(ValueError, match="holds a test, not a sweep"):
+        ResultStore(tmp_path, "sweep", {"a": 1}, "data")
