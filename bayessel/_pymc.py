@@ -17,7 +17,7 @@ from pymc.distributions.continuous import HalfCauchyRV, HalfStudentTRV, WeibullB
 from pymc.distributions.distribution import SymbolicRandomVariable
 from pymc.initial_point import make_initial_point_fns_per_chain
 from pymc.logprob.transforms import LogTransform, Transform
-from pymc.pytensorf import join_nonshared_inputs
+from pymc.pytensorf import find_rng_nodes, join_nonshared_inputs, reseed_rngs
 from pymc.step_methods.arraystep import PopulationArrayStepShared
 from pymc.step_methods.compound import Competence, StepMethodState, flatten_steps
 from pymc.step_methods.state import dataclass_state
@@ -58,6 +58,7 @@ __all__ = [
     "density_and_gradient",
     "find_constants",
     "find_observations",
+    "find_rng_nodes",
     "flatten_steps",
     "get_random_generator",
     "get_state_from_generator",
@@ -70,6 +71,7 @@ __all__ = [
     "numba_njit",
     "random_generator_from_state",
     "register_funcify_default_op_cache_key",
+    "reseed_rngs",
     "state_class",
     "stored_bytes",
 ]

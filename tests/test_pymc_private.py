@@ -298,3 +298,15 @@ def test_operations_of_our_own_in_compiled_graphs():
     x = pt.vector("x")
     function = pytensor.function([x], Twice()(x), mode="NUMBA")
     assert np.array_equal(function(np.arange(3.0)), [0.0, 2.0, 4.0])
+
+
+@pytest.mark.parametrize("mode", ["FAST_COMPILE", None])
+def test_generators_of_a_compiled_function_begin_anew(model, mode):
+    outputs = list(model.free_RVs)
+    draw = pm.compile([], outputs, random_seed=0, **({} if mode is None else {"mode": mode}))
+    found = []
+    for seed in (5, 6, 5):
+        _pymc.reseed_rngs(_pymc.find_rng_nodes(outputs), seed)
+        found.append([np.concatenate([np.ravel(one) for one in draw()]) for _ in range(2)])
+    np.testing.assert_array_equal(found[0], found[2])
+    assert not np.array_equal(found[0][0], found[0][1]) and not np.array_equal(found[0], found[1])

@@ -110,7 +110,7 @@ def _run(arguments: argparse.Namespace) -> int:
             tasks,
             losses,
             store=arguments.store,
-            client=client,
+            executor=client,
             n_jobs=jobs,
             time_budget=arguments.time_budget,
             progressbar=not arguments.quiet,

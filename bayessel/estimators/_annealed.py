@@ -13,12 +13,12 @@ from bayessel._numerics import few_threads
 from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains
 from bayessel.estimators._arguments import HERE
-from bayessel.estimators._bar import LONG, progress
 from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._network import NetworkRun
 from bayessel.estimators._sampled_networks import SampledNetworks
 from bayessel.fit import Evidence, Status
 from bayessel.mlp.prior import PRECISION_NAMES
+from bayessel.work.progress import LONG, progress_of
 
 #: draws of the chains below which annealing looks for a beginning by itself
 FEWEST_DRAWS = 50
@@ -39,7 +39,7 @@ def annealed(
         )
     draws = log_hyperparameters(fit.engine)
     seed = np.random.SeedSequence([run.seed, 1]) if random_state is None else chosen_seed(random_state)
-    with few_threads(0), progress(run.settings["progressbar"], 100, LONG, "annealing") as tell:
+    with few_threads(0), progress_of(run.settings["progressbar"], 100, LONG, "annealing") as tell:
         found = anneal_network(
             *run.rows,
             hidden=run.hidden,

@@ -13,7 +13,6 @@ from bayessel._numerics import few_threads
 from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains
 from bayessel.estimators._arguments import HERE
-from bayessel.estimators._bar import LONG, progress
 from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._sampled_networks import SampledNetworks, constant_network, networks_of
 from bayessel.estimators.standardise import Standardisation
@@ -21,6 +20,7 @@ from bayessel.fit import Status, worst
 from bayessel.mlp import NetworkEvidenceFit, fit_early_stopping, fit_network_evidence
 from bayessel.mlp.network import Architecture, hidden_units
 from bayessel.mlp.networks import Networks
+from bayessel.work.progress import LONG, progress_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -186,7 +186,7 @@ class NetworkRun:
     def _train(self, seconds: float | None, state: Any = None) -> FitInDataUnits:
         """An ensemble, from the beginning or from where one stands."""
         shown = self.settings["progressbar"]
-        with few_threads(0), progress(shown, 1000, LONG, "training") as tell:
+        with few_threads(0), progress_of(shown, 1000, LONG, "training") as tell:
             found = fit_early_stopping(
                 *self.data,
                 hidden=self.settings["hidden"],
@@ -200,7 +200,7 @@ class NetworkRun:
 
     def _climb(self, seconds: float | None) -> FitInDataUnits:
         """The most probable network."""
-        with progress(self.settings["progressbar"], 1000, LONG, "searching") as tell:
+        with progress_of(self.settings["progressbar"], 1000, LONG, "searching") as tell:
             found = fit_network_evidence(
                 *self.data,
                 hidden=self.settings["hidden"],

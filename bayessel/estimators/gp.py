@@ -18,7 +18,6 @@ from bayessel.covariance import Covariance
 from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains, _left_out, held_out
 from bayessel.estimators._arguments import HERE
-from bayessel.estimators._bar import progress
 from bayessel.estimators._mixture_predictions import MixturePredictions
 from bayessel.estimators._relevance import in_units
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
@@ -26,6 +25,7 @@ from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import LeaveOneOut, Status, fingerprint, worst
 from bayessel.gp import GPFit, fit_inducing, fit_map
 from bayessel.prediction import Prediction
+from bayessel.work.progress import progress_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -367,7 +367,7 @@ class GPRegressor(MixturePredictions):
         check_is_fitted(self)
         engine, n = self.fit_.engine, len(self._rows[1])
         states = engine.every.shape[0] if isinstance(engine, SampledProcess) else 1
-        with few_threads(n**2), progress(self.progressbar, states, float(states) * n**3, "leaving out") as tell:
+        with few_threads(n**2), progress_of(self.progressbar, states, float(states) * n**3, "leaving out") as tell:
             found = self.fit_.leave_one_out(tell)
         if isinstance(engine, SampledProcess) and states >= _left_out.FEW_DRAWS:
             _left_out.tell_arviz(self.trace_, engine.log_likelihood() - self._units.log_scale)

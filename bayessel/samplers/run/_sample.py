@@ -28,7 +28,7 @@ from bayessel.samplers.run.kernel import Block, Kernel, Position
 from bayessel.samplers.run.result import Finisher, tree
 from bayessel.samplers.run.schedule import SamplingEnd, run
 from bayessel.samplers.run.start import checked_initvals, initial_points
-from bayessel.samplers.run.store import Found, Store
+from bayessel.samplers.run.store import ChainStore, Found
 from bayessel.samplers.run.workers import ChainProcesses, ChainWorkers, InlineChains
 from bayessel.work import Progress
 from bayessel.work.threads import one_blas_thread
@@ -149,7 +149,7 @@ def sample(
         stack.enter_context(model)
         kept = None
         if folder is not None:
-            kept = Store(folder)
+            kept = ChainStore(folder)
             stack.callback(kept.close)
         with compiler:
             kernel = Kernel(as_steps(step, model), tune, draws)
@@ -230,7 +230,7 @@ class _Told:
 def _beginning(
     model: pm.Model,
     kernel: Kernel,
-    store: Store | None,
+    store: ChainStore | None,
     seed: Any,
     chains: int,
     draws: int,
@@ -280,7 +280,7 @@ def _beginning(
     return header, [one.blocks for one in whole], [one.position for one in whole]
 
 
-def _workers(kernel: Kernel, cores: int, start: Position, store: Store | None) -> ChainWorkers:
+def _workers(kernel: Kernel, cores: int, start: Position, store: ChainStore | None) -> ChainWorkers:
     if cores == 1:
         return InlineChains(kernel)
     return ChainProcesses(kernel, cores, start, not_theirs=store.descriptors if store is not None else ())
