@@ -6,8 +6,8 @@ import pytest
 from bayessel.basis import LazyDesign, RBFDictionary
 from bayessel.fit import Status
 from bayessel.linear import forward_select
+from bayessel.linear.columns.growing_model import GrowingModel
 from bayessel.linear.forward import backward
-from bayessel.linear.forward.growing_model import GrowingModel
 from tests.oracles import linear as oracles
 
 METHODS = ("ols", "rfs", "rols", "backward")
