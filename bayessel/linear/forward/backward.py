@@ -208,11 +208,8 @@ def _penalty(H: FloatArray, t: FloatArray, free: int, size: float) -> float:
     if H.shape[1] < free and _independent(spectrum.s):
         return 0.0
     least = (size / LARGEST_CONDITION) ** 2
-    found = fit_ridge(spectrum)
-    if found.lam >= least:
-        return float(found.lam)
-    larger = [lam for lam, _ in found.optima if lam > least]
-    tried = np.array([least, *larger])
+    # whichever is lowest, also one that hardly leaves anything to the noise: the elimination that follows will
+    tried = np.array([max(optimum.lam, least) for optimum in fit_ridge(spectrum).optima])
     return float(tried[np.argmin(curve(spectrum, "gcv", tried))])
 
 
