@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _SUFFIXES = (".csv", ".csv.gz", ".parquet", ".pq", ".npz")
 _SHOWN_ROWS = 5
+#: what pandas calls a first column without a name: mostly the numbers of the rows, saved along
+_ROW_NUMBERS = "Unnamed: 0"
 
 
 class MissingFileError(FileNotFoundError, ValueError):
@@ -43,8 +45,9 @@ def read_table(
     target
         Name of the column (of the array, for ``.npz``) to be predicted.
     inputs
-        Names of the input columns, in the order wanted. Default: every other column. In a ``.npz`` file a 2-D array
-        ``x`` stands for the columns ``x[0]``, ``x[1]``, ...; by default all arrays with as many rows as the target.
+        Names of the input columns, in the order wanted. Default: every other column, but for a first one without a
+        name: the numbers of the rows. In a ``.npz`` file a 2-D array ``x`` stands for the columns ``x[0]``, ``x[1]``,
+        ...; by default all arrays with as many rows as the target.
 
     Returns
     -------
@@ -129,7 +132,8 @@ def _choose(path: str | Path, target: str, inputs: Sequence[str] | None) -> _Col
     _refuse_unknown(file, target, list(header), "target")
     if form == ".npz":
         return _choose_arrays(file, header, target, inputs)
-    wanted = tuple(name for name in header if name != target) if inputs is None else tuple(inputs)
+    others = [name for name in header if name != target]
+    wanted = tuple(others[others[:1] == [_ROW_NUMBERS] :]) if inputs is None else tuple(inputs)
     _refuse_bad_inputs(file, wanted, list(header), target)
     return _Columns(file, form, target, wanted, wanted)
 

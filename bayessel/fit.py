@@ -174,12 +174,12 @@ class LeaveOneOut:
 
     Attributes
     ----------
-    errors : (N,) array
+    errors : (N,) array, of K outputs (N, K)
         Target minus prediction.
-    variances : (N,) array
+    variances : (N,) or (N, K) array
         Of the predictions, noise included.
     log_densities : (N,) array
-        Log predictive density of each row, in nats.
+        Log predictive density of each row, all its outputs together, in nats.
     """
 
     errors: FloatArray
@@ -251,6 +251,11 @@ class Fit(ABC):
     @abstractmethod
     def leave_one_out(self) -> LeaveOneOut:
         """Each row predicted from all others, without refitting the hyperparameters."""
+
+    @property
+    def predicts_labels(self) -> bool:
+        """Whether the targets are labels, and predictions their probabilities."""
+        return False
 
     @property
     def log_evidence(self) -> float:

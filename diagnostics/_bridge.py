@@ -53,8 +53,8 @@ class Bridge:
 
     @property
     def reliable(self) -> bool:
-        """Whether the error is so small that it can be believed."""
-        return bool(self.error < LARGEST_EVIDENCE_ERROR)
+        """Whether the error is so small that it can be believed; an error of nothing is none, it was not seen."""
+        return bool(0.0 < self.error < LARGEST_EVIDENCE_ERROR)
 
 
 def bridge_sampling(
@@ -82,7 +82,7 @@ def bridge_sampling(
     -----
     Each half of every chain chooses the g by which the other half is judged: a g fitted to the draws that it is
     compared with would make the evidence too small. The answer is the mean of the two. Each draw and each proposal
-    costs one evaluation.
+    costs one evaluation. What no draw has seen is not in the answer: chains that all miss a mode leave it out.
 
     Examples
     --------
@@ -172,7 +172,8 @@ def _one_way(
         return float("nan"), float("inf")
     square = over_g.var() / over_g.mean() ** 2 / count
     square += over_posterior.var() / over_posterior.mean() ** 2 / _effective(over_posterior)
-    return answer, float(np.sqrt(square))
+    # draws that agree in everything exclude no region that holds less of the posterior than one of them
+    return answer, max(float(np.sqrt(square)), 1.0 / effective)
 
 
 def _directions(theta: FloatArray) -> int:

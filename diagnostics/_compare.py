@@ -8,42 +8,57 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayessel._check import FloatArray, as_flag, as_positive, one_of
-from bayessel._formulas import FLAGS, flag_code_length, log_normal, precision_code_length, weight_code_length
-from bayessel.criteria import CRITERIA, from_sums
-from bayessel.diagnostics._network import NetworkReading, is_network, read_network
-from bayessel.diagnostics._process import ProcessReading, is_process, read_process
-from bayessel.diagnostics._reading import Reading, read, unwrap
+from bayessel._check import as_flag, as_positive, one_of
+from bayessel._formulas import FLAGS
+from bayessel.criteria import (
+    BIC,
+    CRITERIA,
+    ELPD_LOO,
+    EVIDENCE,
+    GCV,
+    LOO,
+    MDL_ALPHA,
+    MDL_W,
+    MODEL_EVIDENCE,
+    PRECISION_DELTA,
+    WEIGHT_DELTA,
+    Sendable,
+    integrated,
+    precisions_sent,
+    weights_sent,
+)
+from bayessel.diagnostics._reading import Reading, read
 from bayessel.errors import DataMismatchError
-from bayessel.fit import LeaveOneOut
+from bayessel.fit import Evidence
 
-COLUMNS = ("evidence", "model-evidence", "mdl-w", "mdl-alpha", "loo", "elpd-loo", "gcv", "bic")
+#: the criteria of the table
+COLUMNS = tuple(one.name for one in (EVIDENCE, MODEL_EVIDENCE, MDL_W, MDL_ALPHA, LOO, ELPD_LOO, GCV, BIC))
 #: numbers that describe a fit rather than judge it; ranked by one of them, the smallest comes first
 DESCRIPTIONS = ("gamma", "n_basis", "noise_std")
-#: columns of Gaussian processes and networks alone: the Monte Carlo error of a sampled evidence, and what sort it is
+#: of fits without functions to count: the Monte Carlo error of a sampled evidence, and what sort it is
+_OF_THIRD_LEVEL = (f"{MODEL_EVIDENCE.name}_se", f"{MODEL_EVIDENCE.name}_kind")
 _ORDER = (
-    "evidence",
+    EVIDENCE.name,
     "kind",
-    "model-evidence",
-    "model-evidence_se",
-    "model-evidence_kind",
+    MODEL_EVIDENCE.name,
+    *_OF_THIRD_LEVEL,
     *COLUMNS[2:],
     *DESCRIPTIONS,
     "status",
     "seconds",
 )
 #: what a kind of evidence decides
-_OF_EVIDENCE = ("evidence", "model-evidence", "mdl-alpha")
+_OF_EVIDENCE = (EVIDENCE.name, MODEL_EVIDENCE.name, MDL_ALPHA.name)
 
 
 def compare(
     fits: Mapping[str, Any],
-    by: str = "evidence",
+    by: str = EVIDENCE.name,
     allow_mixed: bool = False,
     *,
-    delta_w: float = 0.1,
-    delta_alpha: float = 1.0,
-    flags: str = "index",
+    delta_w: float = WEIGHT_DELTA,
+    delta_alpha: float = PRECISION_DELTA,
+    flags: str = FLAGS[0],
 ) -> pd.DataFrame:
     r"""Rank fits of the same data, best first.
 
@@ -56,8 +71,8 @@ def compare(
     Parameters
     ----------
     fits
-        Name -> fit: results of `fit_rvm`, `fit_evidence`, `fit_ridge`, `fit_map`, `fit_network_evidence`, or fitted
-        estimators, alone or in a pipeline.
+        Name -> fit: results of engines (`bayessel.fit.Fit`: of `fit_rvm`, `fit_evidence`, `fit_ridge`, `fit_map`,
+        `fit_network_evidence` and others), or fitted estimators, alone or in a pipeline.
     by
         Column to rank by: ``"evidence"``, ``"model-evidence"``, ``"elpd-loo"`` (higher is better), ``"mdl-w"``,
         ``"mdl-alpha"``, ``"loo"``, ``"gcv"``, ``"bic"``, ``"gamma"``, ``"n_basis"``, ``"noise_std"`` (lower is better).
@@ -113,19 +128,16 @@ def compare(
         by = by.replace("_", "-")
     one_of(by, "by", COLUMNS + DESCRIPTIONS)
     settings = (as_positive(delta_w, "delta_w"), as_positive(delta_alpha, "delta_alpha"), one_of(flags, "flags", FLAGS))
-    readings = {str(name): _read(fit, f"{name!r}") for name, fit in fits.items()}
+    readings = {str(name): read(fit, f"{name!r}") for name, fit in fits.items()}
     _refuse_different_data(readings)
     if by in _OF_EVIDENCE and not as_flag(allow_mixed, "allow_mixed"):
         _refuse_mixed_kinds(readings, by)
-    rows = [
-        at.row() if isinstance(at, ProcessReading | NetworkReading) else _row(at, unwrap(fit)[0], *settings)
-        for at, fit in zip(readings.values(), fits.values(), strict=True)
-    ]
+    rows = [_row(at, *settings) for at in readings.values()]
     table = pd.DataFrame(rows, index=pd.Index(list(readings), name="fit"))
     if "seconds" in table and table["seconds"].isna().all():
         table = table.drop(columns="seconds")
     table = table[[name for name in _ORDER if name in table]]
-    height = table[by] if by in CRITERIA and CRITERIA[by].higher_is_better else -table[by]
+    height = table[by] * (CRITERIA[by].sign if by in CRITERIA else -1.0)
     if height.isna().all():
         raise ValueError(f"no fit has a value of {by!r}: rank by another column")
     with np.errstate(invalid="ignore"):
@@ -134,49 +146,31 @@ def compare(
     return table.loc[best_first]
 
 
-def _read(fit: Any, name: str) -> Reading | ProcessReading | NetworkReading:
-    inner, piped = unwrap(fit)
-    if is_network(inner):
-        return read_network(inner, piped)
-    return read_process(inner, piped) if is_process(inner) else read(fit, name)
-
-
-def _row(at: Reading, fitted: Any, delta_w: float, delta_alpha: float, flags: str) -> dict[str, Any]:
+def _row(at: Reading, delta_w: float, delta_alpha: float, flags: str) -> dict[str, Any]:
     """Every number of one fit."""
-    which = flag_code_length(len(at.weights), at.n_candidates, flags)
-    left_out = _leave_one_out(at, fitted)
-    residuals, variances = left_out if left_out is not None else (np.full(1, np.nan), np.ones(1))
-    misfit = at.sum_squares
-    third = float(getattr(at.result, "model_evidence", np.nan))
-    trace_p = at.n_rows - at.gamma
-    return {
-        "evidence": at.log_evidence,
-        "kind": at.kind,
-        "model-evidence": third if np.isfinite(third) else np.nan,
-        "mdl-w": weight_code_length(misfit, at.beta, at.weights, at.n_rows, delta_w, which),
-        "mdl-alpha": precision_code_length(at.log_evidence, at.n_rows, at.n_precisions, delta_alpha, which),
-        "loo": float(np.mean(residuals**2)),
-        "elpd-loo": float(log_normal(residuals, variances).sum()),
-        "gcv": float(from_sums("gcv", at.n_rows, misfit, trace_p)),
-        "bic": float(from_sums("bic", at.n_rows, misfit, trace_p)),
-        "gamma": at.gamma,
-        "n_basis": at.n_basis,
-        "noise_std": at.beta**-0.5,
-        "status": at.status.name,
-        "seconds": float(getattr(at.result, "seconds", np.nan)),
+    fit = at.fit
+    row: dict[str, Any] = {
+        name: CRITERIA[name].value(fit) if CRITERIA[name].applies(fit) else np.nan for name in COLUMNS
     }
+    row |= {"kind": _kind(at, EVIDENCE.name), "noise_std": at.noise_std, "n_basis": np.nan}
+    row["gamma"] = float(getattr(fit, "effective_parameters", np.nan))
+    if isinstance(fit, Sendable):
+        row[MDL_W.name] = weights_sent(fit, delta_w, flags)
+        row[MDL_ALPHA.name] = precisions_sent(fit, delta_alpha, flags)
+        row["n_basis"] = fit.message().n_basis
+    else:
+        third = _third_level(at)
+        row[_OF_THIRD_LEVEL[0]] = np.nan if third is None else third.error or 0.0
+        row[_OF_THIRD_LEVEL[1]] = "" if third is None else third.kind
+    return row | {"status": at.status.name, "seconds": float(fit.seconds)}
 
 
-def _leave_one_out(at: Reading, fitted: Any) -> tuple[FloatArray, FloatArray] | None:
-    """Leave-one-out residuals and variances; None where the result let go of its rows (large designs, streams)."""
-    spectrum = getattr(at.result, "spectrum", None)
-    if spectrum is not None and spectrum.given is None:
-        return None
-    found = (fitted if hasattr(fitted, "leave_one_out") else at.result).leave_one_out()
-    return (found.errors, found.variances) if isinstance(found, LeaveOneOut) else found
+def _third_level(at: Reading) -> Evidence | None:
+    found = integrated(at.fit)
+    return found if found is not None and np.isfinite(found.value) else None
 
 
-def _refuse_different_data(readings: Mapping[str, Reading | ProcessReading | NetworkReading]) -> None:
+def _refuse_different_data(readings: Mapping[str, Reading]) -> None:
     """Targets must be the same, and so must the inputs wherever two fits know theirs."""
     for attribute, what in (("target_fingerprint", "targets"), ("data_fingerprint", "data")):
         known = [(name, getattr(at, attribute)) for name, at in readings.items() if getattr(at, attribute) is not None]
@@ -187,12 +181,12 @@ def _refuse_different_data(readings: Mapping[str, Reading | ProcessReading | Net
                     f"{first!r} and {name!r} were fitted to different {what} (fingerprints {other} and {fingerprint}): "
                     "their numbers cannot be compared; fit both to the same rows, in the same order and units"
                 )
-    sizes = {at.n_rows for at in readings.values()}
+    sizes = {at.fit.n_rows for at in readings.values()}
     if len(sizes) > 1:  # a result without a fingerprint comes from a stream
         raise DataMismatchError(f"the fits have different numbers of rows: {sorted(sizes)}")
 
 
-def _refuse_mixed_kinds(readings: Mapping[str, Reading | ProcessReading | NetworkReading], by: str) -> None:
+def _refuse_mixed_kinds(readings: Mapping[str, Reading], by: str) -> None:
     kinds: dict[str, str] = {}
     for name, at in readings.items():
         if kind := _kind(at, by):  # empty: there is no number to rank
@@ -205,11 +199,9 @@ def _refuse_mixed_kinds(readings: Mapping[str, Reading | ProcessReading | Networ
         )
 
 
-def _kind(at: Reading | ProcessReading | NetworkReading, by: str) -> str:
-    """What sort of number a fit has in column `by`."""
-    if by != "model-evidence":
-        return at.kind
-    if isinstance(at, ProcessReading | NetworkReading):
-        return at.third_kind
-    # of a linear model: flat priors over logarithms, whose widths are left out
-    return "third-level" if at.kind == "type2" else at.kind
+def _kind(at: Reading, by: str) -> str:
+    """What sort of number a fit has in column `by`; empty where it has none."""
+    if by == MODEL_EVIDENCE.name:
+        third = _third_level(at)
+        return "" if third is None else third.kind
+    return at.fit.evidence.kind if EVIDENCE.applies(at.fit) and at.fit.evidence is not None else ""

@@ -22,8 +22,8 @@ from __future__ import annotations
 from typing import Any
 
 from bayessel._check import as_count, as_positive, one_of
-from bayessel._formulas import FLAGS, flag_code_length, precision_code_length, target_code_length, weight_code_length
-from bayessel.criteria import PRECISION_DELTA, WEIGHT_DELTA
+from bayessel._formulas import FLAGS, flag_code_length, target_code_length
+from bayessel.criteria import PRECISION_DELTA, WEIGHT_DELTA, precisions_sent, weights_sent
 from bayessel.diagnostics._reading import read
 
 
@@ -76,7 +76,8 @@ def mdl_w(
 
     Examples
     --------
-    >>>     >>> from bayessel.linear import fit_evidence
+    >>> import numpy as np
+    >>> from bayessel.linear import fit_evidence
     >>> x = np.linspace(-1, 1, 40)[:, None]
     >>> t = x[:, 0] - 2 * x[:, 0] ** 3 + 0.1 * np.random.default_rng(0).normal(size=40)
     >>> lengths = [mdl_w(fit_evidence(x ** np.arange(degree + 1), t)) for degree in (1, 3, 7)]
@@ -86,9 +87,8 @@ def mdl_w(
     delta = as_positive(delta, "delta")
     one_of(flags, "flags", FLAGS)
     at = read(fitted)
-    which = flag_code_length(len(at.weights), at.n_candidates, flags)
-    value = weight_code_length(at.sum_squares, at.beta, at.weights, at.n_rows, delta, which)
-    return value + _whole(at.n_rows, target_precision)
+    at.message("fitted")
+    return weights_sent(at.fit, delta, flags) + _whole(at.fit.n_rows, target_precision)
 
 
 def mdl_alpha(
@@ -111,9 +111,8 @@ def mdl_alpha(
     delta = as_positive(delta, "delta")
     one_of(flags, "flags", FLAGS)
     at = read(fitted)
-    which = flag_code_length(len(at.weights), at.n_candidates, flags)
-    value = precision_code_length(at.log_evidence, at.n_rows, at.n_precisions, delta, which)
-    return value + _whole(at.n_rows, target_precision)
+    at.message("fitted")
+    return precisions_sent(at.fit, delta, flags) + _whole(at.fit.n_rows, target_precision)
 
 
 def _whole(n_rows: int, precision: float | None) -> float:

@@ -105,10 +105,11 @@ def nml(
     if flags is not None:
         one_of(flags, "flags", FLAGS)
     at = read(fitted)
-    spectrum = getattr(at.result, "spectrum", None)
-    parts = _least_squares(at.result.design, at.result.target) if spectrum is None else _from_spectrum(spectrum)
-    value = nml_code_length(at.n_rows, *parts, noise_range, signal_range)
-    return value + (0.0 if flags is None else flag_length(len(at.weights), at.n_candidates, flags))
+    message, fit = at.message("fitted"), at.fit
+    spectrum = getattr(fit, "spectrum", None)
+    parts = _least_squares(fit.design, fit.target) if spectrum is None else _from_spectrum(spectrum)  # type: ignore[attr-defined]
+    value = nml_code_length(fit.n_rows, *parts, noise_range, signal_range)
+    return value + (0.0 if flags is None else flag_length(len(message.weights), message.n_candidates, flags))
 
 
 def _least_squares(Phi: Any, t: Any) -> tuple[int, float, float]:

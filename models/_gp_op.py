@@ -16,10 +16,10 @@ from pytensor.gradient import DisconnectedType, disconnected_type
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import node_rewriter
-from pytensor.link.numba.dispatch.basic import numba_funcify, numba_njit
 from pytensor.tensor.rewriting.basic import register_canonicalize, register_specialize
 
 from bayessel._check import FloatArray
+from bayessel._pymc import numba_funcify, numba_njit
 from bayessel.covariance import Covariance
 from bayessel.gp import Marginal
 

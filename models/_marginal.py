@@ -19,10 +19,10 @@ import pytensor.tensor as pt
 from pytensor.gradient import DisconnectedType, disconnected_type
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
-from pytensor.link.numba.dispatch.basic import numba_funcify, numba_njit
 from scipy.linalg import blas, lapack, svd
 
 from bayessel._check import FloatArray
+from bayessel._pymc import numba_funcify, numba_njit
 
 #: Cholesky of K keeps about eps · trace(K) of relative precision.
 _SAFE_TRACE = 1e-9 / np.finfo(float).eps

@@ -17,9 +17,9 @@ from pytensor.gradient import DisconnectedType, disconnected_type, grad
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.graph.replace import graph_replace
-from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
 
 from bayessel import __version__
+from bayessel._pymc import numba_njit, register_funcify_default_op_cache_key
 from bayessel.mlp import compiled, network
 
 

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pymc as pm
 import pytensor.tensor as pt
-from pymc.logprob.transforms import Transform
 from scipy.linalg import qr, svd
 
 from bayessel._check import FloatArray, as_flag, as_matrix, as_positive, as_positive_vector, as_target, one_of
+from bayessel._pymc import Transform
 from bayessel.models._linear import _constant, _labels, _precision
 from bayessel.models._marginal import log_marginal, scaled_solve
 from bayessel.models._priors import noise_precision_prior, separate_precision_rates, spread

@@ -227,6 +227,15 @@ def test_a_name_used_twice_is_refused_at_the_door(header, tmp_path):
                                                ("\ufeffx,a,y", ("x", "a")), ("1,01,y", ("1", "01"))])  # fmt: skip
 def test_odd_names_are_kept(header, names, tmp_path):
     (tmp_path / "t.csv").write_text(f"{header}\n1,2,3\n", encoding="utf-8")
-    X, y, found = read_table(tmp_path / "t.csv", "y")
+    X, y, found = read_table(tmp_path / "t.csv", "y", names)
     assert found == names
     np.testing.assert_array_equal(np.column_stack([X, y]), [[1, 2, 3]])
+
+
+def test_numbers_of_rows_saved_along_are_no_input(tmp_path):
+    """As `DataFrame.to_csv` writes them: a first column without a name. Asked for by name it is read."""
+    pd.DataFrame({"a": [5.0, 6.0], "y": [1.0, 2.0]}).to_csv(tmp_path / "t.csv")
+    X, _, names = read_table(tmp_path / "t.csv", "y")
+    assert names == ("a",)
+    np.testing.assert_array_equal(X, [[5.0], [6.0]])
+    assert read_table(tmp_path / "t.csv", "y", ["Unnamed: 0", "a"])[0].tolist() == [[0.0, 5.0], [1.0, 6.0]]

@@ -8,12 +8,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import SQUARES, FloatArray, as_flag, as_positive, check_magnitude, one_of
+from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
 from bayessel.baselines.engines import fit_neighbours
 from bayessel.baselines.engines.neighbours import LOSSES, TOLERANCE
 from bayessel.estimators._arguments import Regressor, validated
-from bayessel.estimators._bar import progress
 from bayessel.estimators.standardise import Standardisation
+from bayessel.work.progress import progress_of
 
 
 class KNNRegressorCV(Regressor):
@@ -83,7 +84,7 @@ class KNNRegressorCV(Regressor):
         self._shift = np.array([u.target_shift for u in units] or np.zeros(outputs.shape[1]))
         self._scale = np.array([u.target_scale for u in units] or np.ones(outputs.shape[1]))
         operations = 450.0 * len(X) ** 2 * outputs.shape[1]
-        with progress(wanted, len(X), operations, "leaving rows out") as step, few_threads(X.size):
+        with progress_of(wanted, len(X), operations, "leaving rows out") as step, few_threads(X.size):
             self._fit = fit_neighbours(
                 self._units.inputs(X), (outputs - self._shift) / self._scale, tolerance=tolerance, step=step
             )
@@ -130,4 +131,4 @@ class KNNRegressorCV(Regressor):
         std = self._in_units(np.sqrt(self._fit.variance(rows)), shift=False)
         if y.shape != mean.shape:
             raise ValueError(f"y must have the shape of the training target, (n, ...) = {mean.shape}; got {y.shape}")
-        return np.asarray(-0.5 * np.log(2.0 * np.pi) - np.log(std) - 0.5 * ((y - mean) / std) ** 2)
+        return log_normal((y - mean) / std, 1.0) - np.log(std)

@@ -14,7 +14,8 @@ from bayessel.baselines.engines import MARSFit, fit_bagged, fit_mars
 from bayessel.baselines.engines.hinges import written
 from bayessel.baselines.engines.mars import default_functions
 from bayessel.estimators._arguments import Regressor, validated
-from bayessel.estimators._bar import progress
+from bayessel.work import check_jobs
+from bayessel.work.progress import progress_of
 
 #: what the corners of the splines may be
 PIECES = ("linear", "cubic")
@@ -150,7 +151,7 @@ class MARSRegressor(_Splines):
         options, wanted = self._options(), as_flag(self.progressbar, "progressbar")
         X, y = self._validate(X, y, reset=True)
         most = min(options["max_functions"] or default_functions(X.shape[1]), len(X) - 1)
-        with progress(wanted, most, self._operations(X), "adding functions") as step, few_threads(X.size):
+        with progress_of(wanted, most, self._operations(X), "adding functions") as step, few_threads(X.size):
             self._fit = fit_mars(X, y, step=step, **options)
         fit = self._fit
         names = self._names(X.shape[1])
@@ -189,6 +190,8 @@ class BaggedMARSRegressor(_Splines):
         As in `MARSRegressor`.
     random_state : int, Generator or None
         Of the samples.
+    n_jobs : int, optional
+        Processes: None takes more than one where the work is long, -1 every core. The numbers are the same.
 
     Attributes
     ----------
@@ -227,7 +230,9 @@ class BaggedMARSRegressor(_Splines):
         pieces: str = "linear",
         random_state: Any = None,
         progressbar: bool = True,
+        n_jobs: int | None = None,
     ) -> None:
+        self.n_jobs = n_jobs
         self.n_estimators = n_estimators
         self.max_functions = max_functions
         self.max_degree = max_degree
@@ -242,9 +247,10 @@ class BaggedMARSRegressor(_Splines):
         """Fit to inputs (N, D) and a target (N,)."""
         options, wanted = self._options(), as_flag(self.progressbar, "progressbar")
         bags, rng = as_count(self.n_estimators, "n_estimators"), as_generator(self.random_state)
+        jobs = check_jobs(self.n_jobs)
         X, y = self._validate(X, y, reset=True)
-        with progress(wanted, bags, bags * self._operations(X), "bagging") as step, few_threads(X.size):
-            self._fit = fit_bagged(X, y, rng, n_bags=bags, step=step, **options)
+        with progress_of(wanted, bags, bags * self._operations(X), "bagging") as step, few_threads(X.size):
+            self._fit = fit_bagged(X, y, rng, n_bags=bags, n_jobs=jobs, step=step, **options)
         self.members_ = self._fit.members
         self.out_of_bag_ = self._fit.out_of_bag
         seen = np.isfinite(self.out_of_bag_)

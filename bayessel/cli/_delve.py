@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayessel._check import as_seconds, one_of
+from bayessel._files import write_whole
 from bayessel.cli import _words as words
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def _run(arguments: argparse.Namespace) -> int:
             tasks,
             losses,
             store=arguments.store,
-            client=client,
+            executor=client,
             n_jobs=jobs,
             time_budget=arguments.time_budget,
             progressbar=not arguments.quiet,
@@ -170,26 +171,28 @@ def _report(arguments: argparse.Namespace) -> int:
         methods = None if arguments.methods is None else split(arguments.methods)
         study = study.only(methods, words.split(arguments.tasks))
     loss = one_of(arguments.loss, "--loss", study.losses_kept)
-    folder = words.folder(arguments.out)
-    _show(study, loss, console, arguments.quiet)
-    for name in study.losses_kept:
-        table = study.table(name)
-        table.columns = pd.Index([f"{method} {what}" for method in study.methods for what in _WHAT])
-        table.to_csv(folder / f"losses-{name}.csv")
-        study.winners(name).to_csv(folder / f"winners-{name}.csv")
-    study.to_pandas().to_csv(folder / "units.csv", index=False)
-    if arguments.png:
-        _pictures(study, folder)
-    console.print(f"\nReport: {study.to_html(folder / 'report.html')}", soft_wrap=True)
+    with words.folder(arguments.out) as folder:
+        _show(study, loss, console, arguments.quiet)
+        for name in study.losses_kept:
+            table = study.table(name)
+            table.columns = pd.Index([f"{method} {what}" for method in study.methods for what in _WHAT])
+            write_whole(folder / f"losses-{name}.csv", table.to_csv().encode())
+            write_whole(folder / f"winners-{name}.csv", study.winners(name).to_csv().encode())
+        write_whole(folder / "units.csv", study.to_pandas().to_csv(index=False).encode())
+        if arguments.png:
+            _pictures(study, folder)
+        console.print(f"\nReport: {study.to_html(folder / 'report.html')}", soft_wrap=True)
     return 0
 
 
 def _pictures(study: Study, folder: Path) -> None:
+    from bayessel.pages import png
+
     for loss in study.losses_kept:
         for name in dict.fromkeys(task.prototask for task in study.tasks.values()):
             file = re.sub(r"[^\w.()-]+", "-", f"{name}-{loss}")
-            study.plot(name, loss).savefig(folder / f"{file}.png", dpi=150)
-        study.plot_winners(loss).savefig(folder / f"winners-{loss}.png", dpi=150)
+            write_whole(folder / f"{file}.png", png(study.plot(name, loss)))
+        write_whole(folder / f"winners-{loss}.png", png(study.plot_winners(loss)))
 
 
 def _show(study: Study, loss: str, console: Console, quiet: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel._files import netcdf, sealed, write_whole
 from bayessel.cli import _fit_models as models
 from bayessel.cli import _words as words
 from bayessel.cli._fit_models import COVARIANCES
@@ -69,13 +71,17 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def _fit(arguments: argparse.Namespace) -> int:
     """Read, fit, show, write."""
+    console = words.console()
+    estimator = models.estimator(arguments)
+    with words.folder(arguments.out) as folder:
+        return _run(arguments, estimator, folder, console)
+
+
+def _run(arguments: argparse.Namespace, estimator: Any, folder: Path, console: Console) -> int:
     import pandas as pd
 
     from bayessel._tables import read_inputs, read_table
 
-    console = words.console()
-    estimator = models.estimator(arguments)
-    folder = words.folder(arguments.out)
     X, y, names = read_table(arguments.file, arguments.target, words.split(arguments.inputs))
     new = None if arguments.predict is None else read_inputs(arguments.predict, names)
     with warnings.catch_warnings(record=True) as caught:
@@ -91,7 +97,7 @@ def _fit(arguments: argparse.Namespace) -> int:
         console.print(sentence, style="bold" if sentence is sentences[0] else None)
     _write(folder, arguments, estimator, facts, sentences, numbers, y, out)
     if new is not None:
-        _predict(estimator, new, names).to_csv(folder / "predictions.csv", index=False)
+        write_whole(folder / "predictions.csv", _predict(estimator, new, names).to_csv(index=False).encode())
         console.print(f"\nPredictions: {folder / 'predictions.csv'}", soft_wrap=True)
     console.print(f"\nReport: {folder / 'report.html'}", soft_wrap=True)
     return 130 if estimator.status_.name == "INTERRUPTED" else 0
@@ -214,8 +220,10 @@ def _write(
         figures.append((plot_relevance(relevance), "relevance of the inputs"))
     foot = {"Data": estimator.fingerprint_, "bayessel": estimator.version_, "Table": Path(arguments.file).name}
     page = fit_report(arguments.target, facts, sentences, numbers, relevance, figures, foot)
-    (folder / "report.html").write_text(page, encoding="utf-8")
-    joblib.dump(estimator, folder / "model.joblib")
+    write_whole(folder / "report.html", page.encode())
+    pickled = io.BytesIO()
+    joblib.dump(estimator, pickled)
+    write_whole(folder / "model.joblib", pickled.getvalue())
     left_out = xr.Dataset({"error": ("row", out.errors), "variance": ("row", out.variances)})
     trace = getattr(estimator, "trace_", None)
     tree = xr.DataTree() if trace is None else trace.copy()
@@ -228,7 +236,7 @@ def _write(
         tree["mode"] = xr.DataTree(theta)
     tree.attrs |= {"facts": facts, "status_of_fit": estimator.status_.name, "data": estimator.fingerprint_}
     tree.attrs["log_evidence"] = float(estimator.log_evidence_)
-    tree.to_netcdf(folder / "result.nc")
+    write_whole(folder / "result.nc", sealed(netcdf(tree)))
 
 
 def _predict(estimator: Any, new: FloatArray, names: tuple[str, ...]) -> Any:

@@ -9,7 +9,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel._files import write_whole
 from bayessel.cli import _words as words
+from bayessel.criteria import (
+    BIC,
+    CRITERIA,
+    ELPD_LOO,
+    EVIDENCE,
+    FPE,
+    GCV,
+    HOLDOUT,
+    LOO,
+    MDL_ALPHA,
+    MDL_W,
+    MODEL_EVIDENCE,
+    PREQUENTIAL,
+    UEV,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,7 +36,9 @@ if TYPE_CHECKING:
 #: Beyond this many rows the command line takes this many spread centres instead of one per row, and says so.
 MANY_ROWS, SPREAD_CENTERS = 1000, 500
 #: Criteria in the order in which they find room on a terminal.
-_TELLING = tuple("mdl-w mdl-alpha evidence holdout gcv loo bic model-evidence elpd-loo prequential fpe uev".split())
+_TELLING = (
+    MDL_W, MDL_ALPHA, EVIDENCE, HOLDOUT, GCV, LOO, BIC, MODEL_EVIDENCE, ELPD_LOO, PREQUENTIAL, FPE, UEV,
+)  # fmt: skip
 _GRID_HELP = "low:high:count (evenly on the logarithm) or a comma list, in r of exp(-d²/r²)"
 
 
@@ -45,9 +63,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     widths.add_argument(
         "--criteria",
         metavar="A,B",
-        help="rvm: mdl-w, mdl-alpha, evidence, loo (these by default), model-evidence, elpd-loo, gcv, bic, "
-        "prequential; evidence: evidence, model-evidence, gcv, loo, uev, fpe, bic (default: all); gp: evidence, "
-        "model-evidence, loo (these by default), elpd-loo, gcv; search: what rvm has",
+        help=f"of {', '.join(CRITERIA)}; a model that lacks one says why, and has a default",
     )
     widths.add_argument(
         "--kind",
@@ -85,15 +101,21 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def _widths(arguments: argparse.Namespace) -> int:
     """Read, compare, show, write."""
-    from bayessel._tables import read_table
-    from bayessel.widths import _arguments, compare_widths
+    from bayessel.widths import check_criteria, check_model
 
     console = words.console()
     # slips are better known before anything is read, made or announced
-    _arguments.check_model(arguments.model)
-    _arguments.check_criteria(arguments.model, words.split(arguments.criteria), held=arguments.holdout is not None)
+    check_model(arguments.model)
+    check_criteria(arguments.model, words.split(arguments.criteria), held=arguments.holdout is not None)
     grid = None if arguments.widths is None else parse_grid(arguments.widths, 13 if arguments.search else 25)
-    folder = words.folder(arguments.out)
+    with words.folder(arguments.out) as folder:
+        return _compare(arguments, grid, folder, console)
+
+
+def _compare(arguments: argparse.Namespace, grid: FloatArray | None, folder: Path, console: Console) -> int:
+    from bayessel._tables import read_table
+    from bayessel.widths import compare_widths
+
     X, y, names = read_table(arguments.file, arguments.target, words.split(arguments.inputs))
     X, names = _scaled(X, names, arguments.standardise, console)
     if grid is None:
@@ -193,8 +215,10 @@ def _suggested(X: FloatArray, console: Console) -> FloatArray:
 
 
 def _write(comparison: WidthComparison, folder: Path) -> Path:
+    from bayessel.pages import png
+
     comparison.to_netcdf(folder / "result.nc")
-    comparison.plot().savefig(folder / "widths.png", dpi=150)
+    write_whole(folder / "widths.png", png(comparison.plot()))
     return comparison.to_html(folder / "report.html")
 
 
@@ -219,7 +243,7 @@ def _terminal_table(comparison: WidthComparison, width: int) -> tuple[Table, lis
     from bayessel.widths import entry, needs_attention, scales, width_of
 
     frame = comparison.table
-    order = [name for name in _TELLING if name in comparison.criteria]
+    order = [one.name for one in _TELLING if one.name in comparison.criteria]
     sparse = comparison.model in ("rvm", "search")
     wanted = [*order[:4], *(["n_basis"] if sparse else []), "noise_std", "gamma", *order[4:]]
     marks: dict[tuple[Any, str], str] = {}

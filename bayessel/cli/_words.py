@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,16 +24,27 @@ def number(text: str, option: str, of: type) -> Any:
         raise ValueError(f"{option} needs a {'whole ' if of is int else ''}number, got {text!r}") from None
 
 
-def folder(name: str) -> Path:
-    """Make the report's folder before the work starts: a folder that cannot be written is better known now."""
+@contextmanager
+def folder(name: str) -> Iterator[Path]:
+    """Make the report's folder before the work starts: a folder that cannot be written is better known now.
+
+    Work that ends with an error leaves no folder behind that it made and did not fill.
+    """
     path = Path(name)
     if path.exists() and not path.is_dir():
         raise ValueError(f"--out {name} is a file: give a folder for the report")
+    made = [one for one in (path, *path.parents) if not one.exists()]
     try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"--out {name}: the folder cannot be made ({error.strerror})") from error
-    return path
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ValueError(f"--out {name}: the folder cannot be made ({error.strerror})") from error
+        yield path
+    except BaseException:
+        for one in made:
+            with suppress(OSError):
+                one.rmdir()
+        raise
 
 
 def console() -> Console:

@@ -21,7 +21,7 @@ from bayessel.criteria.description_length import (
     weights_sent,
 )
 from bayessel.criteria.error_estimates import BIC, FPE, GCV, UEV
-from bayessel.criteria.evidence import EVIDENCE, MODEL_EVIDENCE
+from bayessel.criteria.evidence import EVIDENCE, MODEL_EVIDENCE, integrated
 from bayessel.criteria.holdout import HOLDOUT
 from bayessel.criteria.leave_one_out import ELPD_LOO, LOO
 from bayessel.criteria.prequential import PREQUENTIAL
@@ -75,6 +75,7 @@ __all__ = [
     "Sendable",
     "Smoother",
     "from_sums",
+    "integrated",
     "matters",
     "precisions_sent",
     "weights_sent",

@@ -30,8 +30,8 @@ class Smoother(Protocol):
     r"""A fit whose mean is linear in the targets, :math:`\hat t = (I - P)t`, hyperparameters held."""
 
     @property
-    def gamma(self) -> float:
-        r"""Well-determined parameters, :math:`N - \mathrm{tr}P`."""
+    def effective_parameters(self) -> float:
+        r"""Well-determined parameters, unpenalised ones included: :math:`\gamma = N - \mathrm{tr}P`."""
 
     @property
     def sum_squares(self) -> float:

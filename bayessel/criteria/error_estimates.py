@@ -22,7 +22,7 @@ _SQUARES = "squared units of the target"
 def _of(formula: Callable[[int, Any, Any], Any]) -> dict[str, Any]:
     def value(fit: Fit) -> float:
         assert isinstance(fit, Smoother)
-        return float(formula(fit.n_rows, fit.sum_squares, fit.n_rows - fit.gamma))
+        return float(formula(fit.n_rows, fit.sum_squares, fit.n_rows - fit.effective_parameters))
 
     return {"applies": lambda fit: isinstance(fit, Smoother), "value": value, "of_sums": formula}
 

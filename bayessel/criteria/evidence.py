@@ -6,7 +6,32 @@ import numpy as np
 
 from bayessel.criteria._capabilities import IntegratedEvidence
 from bayessel.criteria._criterion import Criterion
-from bayessel.fit import Fit
+from bayessel.fit import Evidence, Fit
+
+#: kinds of evidence that leave no hyperparameter at its best value
+_INTEGRATED = ("sampled", "exact", "third-level")
+
+
+def integrated(fit: Fit) -> Evidence | None:
+    """The evidence of a fit with its hyperparameters integrated out; None where it has none.
+
+    Of linear models the constants that all of them share are left out: kind "third-level".
+    """
+    if isinstance(fit, IntegratedEvidence):
+        found = fit.model_evidence
+        if found is None or isinstance(found, Evidence):
+            return found
+        kind = "third-level" if fit.evidence is None or fit.evidence.kind == "type2" else fit.evidence.kind
+        return Evidence(float(found), kind)
+    if fit.evidence is not None and fit.evidence.kind in _INTEGRATED:
+        return fit.evidence
+    return None
+
+
+def _value(fit: Fit) -> float:
+    found = integrated(fit)
+    return found.value if found is not None and np.isfinite(found.value) else np.nan
+
 
 EVIDENCE = Criterion(
     name="evidence",
@@ -19,15 +44,9 @@ EVIDENCE = Criterion(
     "with the precisions at their best values. Only differences count: 3 nats are odds of 20 to 1.",
     distrust="Each hyperparameter at its best value flatters a little, so distrust it between models with many of them "
     "and models with few.",
-    applies=lambda fit: fit.evidence is not None,
+    applies=lambda fit: fit.evidence is not None and fit.evidence.kind not in _INTEGRATED,
     value=lambda fit: fit.log_evidence,
 )
-
-
-def _integrated(fit: Fit) -> float:
-    assert isinstance(fit, IntegratedEvidence)
-    value = float(fit.model_evidence)
-    return value if np.isfinite(value) else np.nan
 
 
 MODEL_EVIDENCE = Criterion(
@@ -42,7 +61,7 @@ MODEL_EVIDENCE = Criterion(
     "fewer than 3 parameters are well determined or fewer than 3 rows are left for the noise; missing where even that "
     "has no answer.",
     distrust="Distrust it between kinds of models: constants that all of one kind share are left out.",
-    applies=lambda fit: isinstance(fit, IntegratedEvidence),
-    value=_integrated,
+    applies=lambda fit: integrated(fit) is not None,
+    value=_value,
     pays=True,
 )

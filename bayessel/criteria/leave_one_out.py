@@ -8,8 +8,8 @@ from bayessel.fit import Fit
 from bayessel.policy import NOISE_SHARE_OF_RATIOS
 
 
-def _always(fit: Fit) -> bool:
-    return True
+def _knows_its_rows(fit: Fit) -> bool:
+    return bool(fit.target_fingerprint)  # a stream does not
 
 
 def _squares(fit: Fit) -> FloatArray:
@@ -27,7 +27,7 @@ LOO = Criterion(
     distrust="The precisions stay those of all rows, and so does the choice of functions in a sparse model: made with "
     "the row in sight, it is not paid for, so the error of a fit that picked many narrow functions is flattered. Rows "
     "held out, and the prequential length, do not flatter.",
-    applies=_always,
+    applies=lambda fit: _knows_its_rows(fit) and not fit.predicts_labels,
     value=lambda fit: fit.leave_one_out().mean_square,
     terms=_squares,
     noise_share=NOISE_SHARE_OF_RATIOS,
@@ -43,7 +43,7 @@ ELPD_LOO = Criterion(
     question="Leave-one-out: sum of the log predictive densities of each row given all others, at the precisions and "
     "with the functions of all rows. Unlike the squared error it also judges the error bars.",
     distrust="It flatters like LOO.",
-    applies=_always,
+    applies=_knows_its_rows,
     value=lambda fit: fit.leave_one_out().log_density,
     terms=lambda fit: fit.leave_one_out().log_densities,
     summed=True,

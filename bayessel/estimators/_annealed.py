@@ -14,9 +14,9 @@ from bayessel._numerics import few_threads
 from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains
 from bayessel.estimators._arguments import HERE
-from bayessel.estimators._bar import LONG, progress
 from bayessel.fit import Evidence, Status
 from bayessel.mlp.prior import PRECISION_NAMES
+from bayessel.work.progress import LONG, progress_of
 
 #: draws of the chains below which annealing looks for a beginning by itself
 FEWEST_DRAWS = 50
@@ -97,7 +97,7 @@ class Annealed:
             )
         (X, t), draws = self._rows, self._log_hyperparameters()
         seed = np.random.SeedSequence([self._seed, 1]) if random_state is None else chosen_seed(random_state)
-        with few_threads(0), progress(self.progressbar, 100, LONG, "annealing") as tell:
+        with few_threads(0), progress_of(self.progressbar, 100, LONG, "annealing") as tell:
             found = anneal_network(
                 X,
                 t,

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
 from bayessel.prediction import ClassPrediction, Prediction
@@ -68,6 +70,16 @@ class FitInDataUnits(Fit):
     def log_units(self) -> float:
         """What the units add to the log density of all targets."""
         return 0.0 if self.classes is not None else -self.n_rows * self.units.log_scale
+
+    @property
+    def predicts_labels(self) -> bool:
+        """Whether the targets are labels."""
+        return self.classes is not None
+
+    @property
+    def effective_parameters(self) -> float:
+        """Well-determined parameters of the engine; NaN where it does not count them."""
+        return float(getattr(self.engine, "effective_parameters", np.nan))
 
     @property
     def evidence(self) -> Evidence | None:

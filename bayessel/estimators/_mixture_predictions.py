@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_flag, as_float_array
 from bayessel.estimators._arguments import Versioned, validated, validated_regression
-from bayessel.estimators._bar import progress
 from bayessel.prediction import Prediction
+from bayessel.work.progress import progress_of
 
 
 class MixturePredictions(RegressorMixin, Versioned):
@@ -111,7 +111,7 @@ class MixturePredictions(RegressorMixin, Versioned):
         found: list[list[FloatArray]] = [[] for _ in wanted]
         outputs = 1
         points = components * len(X)
-        with progress(self.progressbar, points, float(points) * self._operations(variance)) as tell:
+        with progress_of(self.progressbar, points, float(points) * self._operations(variance)) as tell:
             for begin in range(0, len(X), rows):
                 part = slice(begin, begin + rows)
 

@@ -15,7 +15,6 @@ from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains
 from bayessel.estimators._annealed import Annealed
 from bayessel.estimators._arguments import HERE, Versioned
-from bayessel.estimators._bar import LONG, progress
 from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._sampled import Sampled
 from bayessel.estimators._sampled_networks import SampledNetworks, constant_network, networks_of
@@ -24,6 +23,7 @@ from bayessel.fit import Status, worst
 from bayessel.mlp import NetworkEvidenceFit, fit_early_stopping, fit_network_evidence
 from bayessel.mlp.network import Architecture, Weights, hidden_units
 from bayessel.mlp.networks import Networks
+from bayessel.work.progress import LONG, progress_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,7 +144,7 @@ class NetworkEstimator(Annealed, Sampled, Versioned):
 
     def _train(self, seconds: float | None, state: Any = None) -> None:
         """An ensemble, from the beginning or from where one stands."""
-        with few_threads(0), progress(self.progressbar, 1000, LONG, "training") as tell:
+        with few_threads(0), progress_of(self.progressbar, 1000, LONG, "training") as tell:
             found = fit_early_stopping(
                 *self._data(),
                 hidden=self.hidden,
@@ -158,7 +158,7 @@ class NetworkEstimator(Annealed, Sampled, Versioned):
 
     def _climb(self, seconds: float | None) -> None:
         """The most probable network."""
-        with progress(self.progressbar, 1000, LONG, "searching") as tell:
+        with progress_of(self.progressbar, 1000, LONG, "searching") as tell:
             found = fit_network_evidence(
                 *self._data(),
                 hidden=self.hidden,

@@ -62,6 +62,11 @@ class SampledNetworks(Fit):
     evidence: Evidence | None = None
     optima: tuple[Any, ...] = ()
 
+    @property
+    def predicts_labels(self) -> bool:
+        """Whether the targets are classes."""
+        return self.networks.kind != "gaussian"
+
     def predict(self, rows: Any) -> Prediction | ClassPrediction:
         """Mixtures over the networks; of classes the means of their probabilities."""
         if self.networks.kind != "gaussian":

@@ -117,7 +117,7 @@ class SampledProcess(Fit):
         return Evidence(found.log_evidence, "sampled", found.error, integrated=self.mode.names)
 
     @property
-    def gamma(self) -> float:
+    def effective_parameters(self) -> float:
         """Well-determined parameters at the mode."""
         return self.mode.gamma
 
@@ -200,11 +200,6 @@ class ProcessInDataUnits(FitInDataUnits):
         """log p(y), the hyperparameters integrated out."""
         found = self.engine.model_evidence
         return replace(found, value=found.value + self.log_units)
-
-    @property
-    def gamma(self) -> float:
-        """Well-determined parameters, at the mode."""
-        return self.engine.gamma
 
     @property
     def sum_squares(self) -> float:

@@ -6,11 +6,15 @@ from collections.abc import Iterable
 from typing import Any, override
 
 from bayessel._check import FloatArray, as_flag, one_of
-from bayessel.estimators._search_bar import SearchBar
+from bayessel.criteria import EVIDENCE
 from bayessel.estimators._selected import SelectingRegressor
 from bayessel.fit import Status
 from bayessel.linear import search
 from bayessel.linear.selection.objective import SCORES
+from bayessel.work import Progress
+
+#: seconds without a bar
+QUIET = 2.0
 
 
 class BasisSearchRegressor(SelectingRegressor):
@@ -89,7 +93,7 @@ class BasisSearchRegressor(SelectingRegressor):
         kind: str = "gaussian",
         bias: bool = True,
         strategy: Any = "pta(1,0)",
-        objective: str = "evidence",
+        objective: str = EVIDENCE.name,
         top: int = 0,
         max_size: int | None = None,
         within: float = 1.0,
@@ -114,7 +118,12 @@ class BasisSearchRegressor(SelectingRegressor):
     @override
     def _select(self, design: Any, y: FloatArray) -> Any:
         one_of(self.objective, "objective", SCORES)
-        with SearchBar(as_flag(self.progressbar, "progressbar")) as bar:
+        with Progress(as_flag(self.progressbar, "progressbar"), "searching", after=QUIET, estimate=False) as bar:
+
+            def tell(found: Any) -> None:
+                said = f"searching: {found.size} functions, the best model has {found.best_size}"
+                bar.update(found.size, said, found.largest)
+
             return search(
                 design,
                 y,
@@ -124,9 +133,9 @@ class BasisSearchRegressor(SelectingRegressor):
                 top=self.top,
                 max_size=self.max_size,
                 within=self.within,
-                callback=bar,
+                callback=tell,
             )
 
     @override
     def _path_label(self) -> str:
-        return "log model evidence" if self.objective == "evidence" else f"{self.objective} (larger is better)"
+        return "log model evidence" if self.objective == EVIDENCE.name else f"{self.objective} (larger is better)"

@@ -20,21 +20,27 @@ import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
 from bayessel._check import FloatArray
-from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
 from bayessel.basis import radial
+from bayessel.estimators.held_out import (
+    MAX_ROWS,
+    N_FOLDS,
+    gains_over_constant,
+    mean_gain,
+    ranks_of_rows,
+    some_rows,
+    unsure,
+)
 from bayessel.fit import Status
 from bayessel.linear import fit_abf
+from bayessel.prediction import Prediction
 
 #: (design, target) -> a fit
 Engine = Callable[[FloatArray, FloatArray], Any]
 
-N_FOLDS = 3
 #: widths compared, from the distance of nearest neighbours to this multiple of a typical distance
 N_WIDTHS = 10
 WIDEST = 8.0
-#: rows that widths are compared on, and centres: the cost of a fold is the cube of their number
-MAX_ROWS = 300
 #: rows that a slow engine is judged on at the width found
 MAX_SLOW_ROWS = 150
 _EPS = float(np.finfo(float).eps)
@@ -89,16 +95,6 @@ def robust_spread(X: FloatArray) -> FloatArray:
     return np.maximum(spread, float(np.finfo(float).tiny))
 
 
-def ranks_of_rows(X: FloatArray, y: FloatArray) -> npt.NDArray[np.intp]:
-    """Rank of each row by its target, equal inputs sharing the rank of the largest of theirs."""
-    groups = np.unique(X, axis=0, return_inverse=True)[1].ravel()
-    largest = np.full(groups.max() + 1, -np.inf)
-    np.maximum.at(largest, groups, y)
-    rank = np.empty(len(largest), dtype=np.intp)
-    rank[np.argsort(largest, kind="stable")] = np.arange(len(largest))
-    return np.asarray(rank[groups])
-
-
 def find_width(
     X: FloatArray,
     Y: FloatArray,
@@ -128,7 +124,7 @@ def find_width(
         Offer the widths that the evidence of all functions prefers (`bayessel.linear.fit_abf`) as well.
     """
     spread = robust_spread(X)
-    rows, rank = _some_rows(X, Y)
+    rows, rank = some_rows(X, Y)
     Z, T = X[rows] / spread, Y[rows]
     C = None if centers is None else centers[:: -(-len(centers) // MAX_ROWS)] / spread
     typical, grid = _grid(Z)
@@ -142,7 +138,7 @@ def find_width(
         try:
             for r in grid:
                 path.append((float(r), _gains(Z, T, fold, screen, C, kind, [np.full(Z.shape[1], r)] * N_FOLDS)))
-            best = max(path, key=lambda one: _mean(one[1]))
+            best = max(path, key=lambda one: mean_gain(one[1]))
             widths, gains = np.full(Z.shape[1], best[0]), best[1]
             if judge is not None:
                 few = rank % -(-len(Z) // MAX_SLOW_ROWS) == 0 if len(Z) > MAX_SLOW_ROWS else np.ones(len(Z), dtype=bool)
@@ -150,18 +146,18 @@ def find_width(
                 gains = _gains(Z[few], T[few], again, judge, C, kind, [widths] * N_FOLDS)
             if per_input and Z.shape[1] > 1 and T.shape[1] == 1:
                 gains, widths = max(
-                    (gains, widths), _per_input(Z, T, fold, engine, C, kind, bias), key=lambda pair: _mean(pair[0])
+                    (gains, widths), _per_input(Z, T, fold, engine, C, kind, bias), key=lambda pair: mean_gain(pair[0])
                 )
         except KeyboardInterrupt:
             if not path:
                 raise
             notes.append(Status.INTERRUPTED)
-            best = max(path, key=lambda one: _mean(one[1]))
+            best = max(path, key=lambda one: mean_gain(one[1]))
             widths, gains = np.full(Z.shape[1], best[0]), best[1]
-    gain, error = _mean(gains), float(gains.std() / np.sqrt(len(gains)))
-    if not gain > error:
+    gain, error = mean_gain(gains), float(gains.std() / np.sqrt(len(gains)))
+    if unsure(gains):
         notes.append(Status.NO_BETTER_THAN_CONSTANT)
-    values = tuple({"width": r, "gain": _mean(g)} for r, g in path)
+    values = tuple({"width": r, "gain": mean_gain(g)} for r, g in path)
     return FoundWidth(widths * spread, spread, gain, error, values, tuple(notes))
 
 
@@ -197,33 +193,13 @@ def _gains(
     widths: Sequence[FloatArray],
 ) -> FloatArray:
     """Nats over a constant of each row, predicted by the fit to the other folds; summed over targets."""
-    gains = np.zeros(len(Z))
-    for k, r in enumerate(widths):
-        held = fold == k
-        train = ~held
-        middle = (Z[train] if centers is None else centers) / r
-        design, fresh = (radial(kind, cdist(rows / r, middle, "sqeuclidean")) for rows in (Z[train], Z[held]))
-        n = int(train.sum())
-        for t, seen in zip(T[held].T, T[train].T, strict=True):
-            floor = (4.0 * _EPS * float(np.abs(seen).max(initial=_EPS))) ** 2
-            there = engine(design, seen).predict(fresh)
-            constant = max(float(seen.var(ddof=1)) * (1.0 + 1.0 / n), floor)
-            gains[held] += log_normal(t - there.mean, np.maximum(there.variance, floor))
-            gains[held] -= log_normal(t - seen.mean(), constant)
-    return gains
 
+    def predicted(k: int, train: npt.NDArray[np.bool_], seen: FloatArray) -> Prediction:
+        middle = (Z[train] if centers is None else centers) / widths[k]
+        design, fresh = (radial(kind, cdist(rows / widths[k], middle, "sqeuclidean")) for rows in (Z[train], Z[~train]))
+        return engine(design, seen).predict(fresh)
 
-def _mean(gains: FloatArray) -> float:
-    """Mean, minus infinity where a density is no number."""
-    return float(gains.mean()) if np.isfinite(gains).all() else -np.inf
-
-
-def _some_rows(X: FloatArray, Y: FloatArray) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """At most so many rows in the order of the first target, and their ranks."""
-    rank = ranks_of_rows(X, Y[:, 0])
-    order = np.lexsort((*X.T, Y[:, 0], rank))
-    some = order[:: -(-len(X) // MAX_ROWS)]
-    return some, ranks_of_rows(X[some], Y[some, 0])
+    return gains_over_constant(T, fold, predicted)
 
 
 def _grid(Z: FloatArray) -> tuple[float, FloatArray]:

@@ -8,15 +8,16 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self, override
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_count, as_flag, chosen_seed, one_of
+from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
 from bayessel.covariance import Covariance
 from bayessel.errors import SamplingWarning
-from bayessel.estimators import _chains, _left_out
+from bayessel.estimators import _chains, _left_out, held_out
 from bayessel.estimators._arguments import HERE
-from bayessel.estimators._bar import progress
 from bayessel.estimators._mixture_predictions import MixturePredictions
 from bayessel.estimators._relevance import in_units
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
@@ -24,6 +25,7 @@ from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import LeaveOneOut, Status, fingerprint, worst
 from bayessel.gp import GPFit, fit_inducing, fit_map
 from bayessel.prediction import Prediction
+from bayessel.work.progress import progress_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +36,8 @@ MOST_ROWS = 20_000
 CHUNK = 4096
 #: parameters that chains which go on cannot change
 OF_CHAINS = ("tune", "chains", "sampler")
+#: nats a row over a constant, by leave-one-out, from which on no fold needs to be fitted anew
+CLEAR_GAIN = 0.5
 #: seconds that sampling gets when finding the mode has taken all
 _AT_LEAST = 1e-3
 
@@ -184,6 +188,8 @@ class GPRegressor(MixturePredictions):
                 self._mode = fit_inducing(
                     *self._rows, self.covariance, n_inducing=self.inducing, random_state=self._seed
                 )
+            if self.inference == "map":
+                self._mode = self._witnessed(self._mode)
         self._run = _chains.Chains(self._settings()) if self.inference == "mc" else None
         # who interrupts the search for the mode does not want the chains after it
         if self._run is not None and self._mode.status is not Status.INTERRUPTED:
@@ -193,6 +199,37 @@ class GPRegressor(MixturePredictions):
             self._sample(self._run, self.draws, seconds)
         self._finish()
         return self
+
+    def _witnessed(self, mode: GPFit) -> GPFit:
+        """The mode, with a remark where folds fitted anew predict no better than a constant.
+
+        Leave-one-out at hyperparameters fitted to all rows flatters, so it only tells which fits need no such look.
+        """
+        X, t = self._rows
+        if Status.INTERRUPTED in mode.notes or not np.ptp(t) > 0.0:
+            return mode
+        left_out = mode.leave_one_out().log_densities - log_normal(t - t.mean(), t.var(ddof=1))
+        if held_out.mean_gain(left_out) > CLEAR_GAIN:
+            return mode
+        some, rank = held_out.some_rows(X, t[:, None])
+        if rank.max() + 1 < 2 * held_out.N_FOLDS:
+            return mode
+        X, fold = X[some], rank % held_out.N_FOLDS
+
+        def predicted(k: int, train: npt.NDArray[np.bool_], seen: FloatArray) -> Prediction:
+            fit = fit_map(X[train], seen, self.covariance, random_state=self._seed)
+            if Status.INTERRUPTED in fit.notes:
+                raise KeyboardInterrupt
+            return fit.predict(X[~train])
+
+        notes: tuple[Status, ...] = ()
+        try:
+            gains = held_out.gains_over_constant(t[some, None], fold, predicted)
+            if held_out.unsure(gains):
+                notes = (Status.NO_BETTER_THAN_CONSTANT,)
+        except KeyboardInterrupt:
+            notes = (Status.INTERRUPTED,)
+        return replace(mode, status=worst([mode.status, *notes]), notes=(*mode.notes, *notes))
 
     def _check_parameters(self, n: int) -> None:
         one_of(self.inference, "inference", ("map", "mc"))
@@ -330,7 +367,7 @@ class GPRegressor(MixturePredictions):
         check_is_fitted(self)
         engine, n = self.fit_.engine, len(self._rows[1])
         states = engine.every.shape[0] if isinstance(engine, SampledProcess) else 1
-        with few_threads(n**2), progress(self.progressbar, states, float(states) * n**3, "leaving out") as tell:
+        with few_threads(n**2), progress_of(self.progressbar, states, float(states) * n**3, "leaving out") as tell:
             found = self.fit_.leave_one_out(tell)
         if isinstance(engine, SampledProcess) and states >= _left_out.FEW_DRAWS:
             _left_out.tell_arviz(self.trace_, engine.log_likelihood() - self._units.log_scale)

@@ -216,6 +216,11 @@ class GPFit(Fit):
         return self.n_rows - float(self._off[1].sum())
 
     @property
+    def effective_parameters(self) -> float:
+        """The same by the name that all smoothers have."""
+        return self.gamma
+
+    @property
     def sum_squares(self) -> float:
         """Squared residuals of the fitted mean."""
         residuals = self._off[0]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.basis import LazyDesign
+from bayessel.criteria import Message
 from bayessel.fit import Fit, LeaveOneOut, fingerprint
+from bayessel.linear.message import message_of, sizes_of
 from bayessel.linear.posterior import Posterior, from_complement
 from bayessel.linear.spectrum import Spectrum
 from bayessel.prediction import Prediction
@@ -27,6 +29,30 @@ class DesignFit(Fit):
 
     spectrum: Spectrum
     posterior: Posterior
+    coef: FloatArray
+    intercept: float
+    basis: Any
+    if TYPE_CHECKING:
+
+        @property
+        def alpha(self) -> Any: ...  # noqa: D102
+
+    @property
+    def effective_parameters(self) -> float:
+        """Well-determined parameters, the unpenalised directions and the bias included."""
+        return self.posterior.gamma
+
+    @property
+    def sum_squares(self) -> float:
+        """Sum of squared residuals."""
+        return self.posterior.sum_squares
+
+    def message(self) -> Message:
+        """What a description length sends."""
+        coef, sizes = np.asarray(self.coef, dtype=np.float64), sizes_of(self.posterior, len(self.coef))
+        return message_of(
+            self.posterior, coef[self.basis], sizes[self.basis], self.intercept, self.alpha, len(self.coef)
+        )
 
     @cached_property
     def fingerprint(self) -> str:

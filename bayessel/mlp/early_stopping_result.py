@@ -63,6 +63,11 @@ class EarlyStoppingEnsemble(Fit):
     evidence: Evidence | None = None
     optima: tuple[Any, ...] = ()
 
+    @property
+    def predicts_labels(self) -> bool:
+        """Whether the targets are classes."""
+        return self.networks.kind != "gaussian"
+
     def predict(self, rows: Any) -> Prediction | ClassPrediction:
         """The average of the networks, with one noise for all its errors; for classes probabilities."""
         mean = self.networks.members(rows).mean(axis=0)

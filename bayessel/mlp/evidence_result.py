@@ -92,6 +92,16 @@ class NetworkEvidenceFit(Fit):
         """Standard deviation of the noise of each output; None for classes."""
         return None if self.beta is None else self.beta**-0.5
 
+    @property
+    def effective_parameters(self) -> float:
+        """Well-determined parameters of all groups together."""
+        return float(sum(self.gamma.values()))
+
+    @property
+    def predicts_labels(self) -> bool:
+        """Whether the targets are classes."""
+        return self.beta is None
+
     def predict(self, rows: Any) -> Prediction | ClassPrediction:
         """Normal distributions of new observations, outputs as if they were linear in the weights about the best ones.
 

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import pymc as pm
-from pymc.model import modelcontext
+from pymc import modelcontext
 from pymc.step_methods import STEP_METHODS, BlockedStep, CompoundStep
 from pytensor.gradient import NullTypeGradError
 from pytensor.graph.basic import Variable
 
+from bayessel._pymc import competence
 from bayessel.samplers.conjugacy.block import GaussianBlock
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, distribution_name
 from bayessel.samplers.conjugacy.scale import ScaleConditional
@@ -240,4 +241,4 @@ def _is_block(graph: ModelGraph, members: list[Variable]) -> bool:
 
 def _pymc_choice(rv: Variable) -> Any:
     """The step method PyMC prefers for a variable without gradient."""
-    return max(STEP_METHODS, key=lambda method: method._competence(rv, False)[0])
+    return max(STEP_METHODS, key=lambda method: competence(method, rv, False))

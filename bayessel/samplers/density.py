@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from pymc.blocking import PointType
-from pymc.model import Model
-from pymc.pytensorf import compile as compile_pymc
-from pymc.pytensorf import join_nonshared_inputs
-from pymc.util import get_value_vars_from_user_vars
+from pymc import Model
+from pymc import compile as compile_pymc
 
 from bayessel._check import FloatArray
+from bayessel._pymc import PointType, density_and_gradient, get_value_vars_from_user_vars, join_nonshared_inputs
 
 
 def continuous(model: Model, variables: Any) -> list[Any]:
@@ -57,10 +55,8 @@ class Density:
             self.layout.append((variable.name, slice(end, end + array.size), array.shape))
             end += array.size
         self.size = end
-        compiled = model.logp_dlogp_function(list(variables), ravel_inputs=True, initial_point=start, **compile_kwargs)
-        self.both = compiled._pytensor_function
+        self.both, self.shared = density_and_gradient(model, variables, start, **compile_kwargs)
         self.both.trust_input = True
-        self.shared: dict[str, Any] = compiled._extra_vars_shared
         ours = {id(shared) for shared in self.shared.values()}
         self._data = [shared for shared in self.both.get_shared() if id(shared) not in ours]
         self.value: Any = None

@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
-from pymc.blocking import PointType, StatsType
-from pymc.logprob.transforms import LogTransform
-from pymc.model import modelcontext
-from pymc.step_methods.compound import BlockedStep, StepMethodState
-from pymc.util import get_random_generator
+from pymc import modelcontext
+from pymc.step_methods import BlockedStep
 
+from bayessel._pymc import LogTransform, PointType, StatsType, StepMethodState, get_random_generator
 from bayessel.samplers.differences import Belief, Cases, State, sweep
 
 #: the variables of several tasks; with one there are neither of the first two, and a given ν leaves out the last

@@ -7,11 +7,11 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from pymc.blocking import PointType
 from pymc.exceptions import SamplingError
-from pymc.step_methods.compound import BlockedStep
+from pymc.step_methods import BlockedStep
 
 from bayessel._check import FloatArray
+from bayessel._pymc import PointType
 from bayessel.samplers.density import Density
 
 
@@ -21,7 +21,7 @@ class EvaluatedStep(BlockedStep):
     density: Density
     momentum: FloatArray | None
     position: FloatArray | None
-    logp: float
+    logp: float | None
     gradient: FloatArray | None
     others: list[np.ndarray]
 
@@ -34,7 +34,7 @@ class EvaluatedStep(BlockedStep):
     def data_changed(self) -> None:
         """Forget the density and gradient of the last point; the next draw evaluates them anew."""
         self.position = None
-        self.logp = np.nan
+        self.logp = None
         self.gradient = None
         self.others = []
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
-from pymc.model import modelcontext
-from pymc.step_methods.compound import BlockedStep, StepMethodState
-from pymc.util import get_random_generator, get_value_vars_from_user_vars
+from pymc import modelcontext
+from pymc.step_methods import BlockedStep
 from pytensor.graph.basic import Variable
 
+from bayessel._pymc import StepMethodState, get_random_generator, get_value_vars_from_user_vars
 from bayessel.samplers.conjugacy.block import GaussianBlock
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError
 from bayessel.samplers.conjugacy.scale import ScaleConditional

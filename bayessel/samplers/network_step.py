@@ -11,15 +11,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pymc as pm
-from pymc.blocking import PointType, StatsType
-from pymc.logprob.transforms import LogTransform
-from pymc.model import modelcontext
-from pymc.step_methods.compound import BlockedStep, StepMethodState
-from pymc.step_methods.state import dataclass_state
-from pymc.util import get_random_generator
+from pymc import modelcontext
+from pymc.step_methods import BlockedStep
 from pytensor.graph.basic import Variable
 
 from bayessel._check import FloatArray, as_count, as_flag, as_fraction, as_positive
+from bayessel._pymc import LogTransform, PointType, StatsType, StepMethodState, dataclass_state, get_random_generator
 from bayessel.mlp.energy import GAUSSIAN, LOGISTIC, SOFTMAX, STUDENT
 from bayessel.mlp.network import Weights
 from bayessel.mlp.prior import PRECISION_NAMES, NetworkPrior

@@ -12,13 +12,10 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
-from pymc.blocking import PointType, StatsType
-from pymc.model import Model, modelcontext
-from pymc.step_methods.compound import Competence, StepMethodState
-from pymc.step_methods.state import dataclass_state
-from pymc.util import get_random_generator
+from pymc import Model, modelcontext
 
 from bayessel._check import FloatArray, as_count, as_flag, as_fraction, as_positive, one_of
+from bayessel._pymc import Competence, PointType, StatsType, StepMethodState, dataclass_state, get_random_generator
 from bayessel.samplers import acceptance, horowitz, jumps, metric, momentum, tuning
 from bayessel.samplers.density import Density, continuous
 from bayessel.samplers.evaluated import EvaluatedStep
@@ -49,7 +46,7 @@ class PersistentHMCState(StepMethodState):
     momentum: FloatArray | None
     v: float
     position: FloatArray | None
-    logp: float
+    logp: float | None
     gradient: FloatArray | None
     others: list[np.ndarray]
     progress: tuple[Any, ...] | None
@@ -320,7 +317,7 @@ class PersistentHMC(EvaluatedStep):
 
     def _jump(self, n_jumps: int) -> tuple[float, int]:
         """Jump some times; summed acceptance rates, and how many were accepted. The gradient is left for later."""
-        assert self.position is not None and self.location is not None
+        assert self.position is not None and self.logp is not None and self.location is not None
         proposal = jumps.proposal(self.location, self.scale)
         rates, accepted = 0.0, 0
         for _ in range(n_jumps):
@@ -352,7 +349,7 @@ class PersistentHMC(EvaluatedStep):
         return n_gradients
 
     def _phase(self) -> Phase:
-        assert self.position is not None and self.momentum is not None
+        assert self.position is not None and self.momentum is not None and self.logp is not None
         # after a jump nobody knows the gradient, and where no trajectory follows nobody needs it
         return Phase(self.position, self.momentum, self.logp, cast(FloatArray, self.gradient))
 

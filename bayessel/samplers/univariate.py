@@ -14,14 +14,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from pymc.model import modelcontext
-from pymc.step_methods.compound import BlockedStep, StepMethodState
-from pymc.step_methods.state import dataclass_state
-from pymc.util import get_random_generator, get_value_vars_from_user_vars
+from pymc import modelcontext
+from pymc.step_methods import BlockedStep
 from pytensor.gradient import grad
 from pytensor.graph.traversal import ancestors
 
 from bayessel._check import FloatArray, as_positive
+from bayessel._pymc import StepMethodState, dataclass_state, get_random_generator, get_value_vars_from_user_vars
 from bayessel.samplers.adaptive_rejection import AdaptiveRejection
 from bayessel.samplers.slice import slice_sample
 

@@ -1,5 +1,6 @@
 """Compare kernel widths: one table, one picture, one verdict on which width the data prefer."""
 
+from bayessel.widths._arguments import check_criteria, check_model
 from bayessel.widths._compare import compare_widths
 from bayessel.widths._comparison import WidthComparison
 from bayessel.widths._curves import (
@@ -22,6 +23,8 @@ __all__ = [
     "CurveOptimum",
     "DrawnFit",
     "WidthComparison",
+    "check_criteria",
+    "check_model",
     "check_widths",
     "compare_widths",
     "credible_widths",

@@ -69,6 +69,10 @@ def optima(widths: ArrayLike, values: ArrayLike, higher_is_better: bool, kind: s
     them. Values that are not finite are passed over. Depths are differences of the values.
     """
     r, v = np.asarray(widths, dtype=float), np.asarray(values, dtype=float)
+    if r.ndim != 1 or r.shape != v.shape:
+        raise ValueError(f"widths and values must be two lists of one length, got shapes {r.shape} and {v.shape}")
+    if (np.diff(r) < 0.0).any():
+        raise ValueError("widths must be sorted, narrow ones first, with the values in the same order")
     known = np.isfinite(v)
     if not known.any():
         return ()

@@ -257,7 +257,7 @@ def _figure(width: float, height: float) -> Figure:
 def _mark(ax: Axes, widths: Sequence[float], optimum: CurveOptimum, best: bool, deep: bool) -> None:
     shape = "o"
     if optimum.at_end and len(widths) > 1:
-        shape = "<" if optimum.width < np.sqrt(widths[0] * widths[-1]) else ">"
+        shape = "<" if optimum.width < _middle(widths[0], widths[-1]) else ">"
     size = 7 if best else 6 if deep else 4
     mark: dict[str, Any] = {"ms": size, "mec": BEST, "mfc": BEST if best else "white", "mew": 1.3 if deep else 0.9}
     ax.plot(optimum.width, optimum.value, shape, zorder=6 if best else 5, clip_on=not best, **mark)
@@ -270,7 +270,7 @@ def _name(ax: Axes, widths: Sequence[float], optimum: CurveOptimum, best: bool, 
         at = (optimum.width, optimum.value)
         ax.annotate(number(at[0]), at, textcoords="offset points", ha="center", fontsize=8, color=BEST, **side)
         return
-    right = optimum.width > np.sqrt(widths[0] * widths[-1])
+    right = optimum.width > _middle(widths[0], widths[-1])
     ax.axvline(optimum.width, color=BEST, lw=0.8, ls=":", zorder=1)
     ax.annotate(
         f"r = {number(optimum.width)}",
@@ -325,9 +325,14 @@ def _trim(ax: Axes, frames: Mapping[str, pd.DataFrame], name: str, deep: Sequenc
 def _between(r: np.ndarray[Any, Any], near: Sequence[float]) -> tuple[float, float]:
     """Edges of the shade: half a grid step beyond its first and last width, since the grid knows no more."""
     i, j = int(np.searchsorted(r, near[0])), int(np.searchsorted(r, near[-1]))
-    lo = np.sqrt(r[i] * r[i - 1]) if i else r[i]
-    hi = np.sqrt(r[j] * r[j + 1]) if j + 1 < len(r) else r[j]
+    lo = _middle(r[i], r[i - 1]) if i else r[i]
+    hi = _middle(r[j], r[j + 1]) if j + 1 < len(r) else r[j]
     return float(lo), float(hi)
+
+
+def _middle(a: float, b: float) -> float:
+    """Geometric mean, also of widths whose product leaves double precision."""
+    return float(np.sqrt(a) * np.sqrt(b))
 
 
 def _ticks(ax: Axes) -> None:

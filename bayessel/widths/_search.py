@@ -35,7 +35,7 @@ def finer(ledger: Ledger, criteria: Sequence[str], budget: int, tol: float) -> l
                 at = int(np.searchsorted(widths, one.width))
                 for lo, hi in ((at - 1, at), (at, at + 1)):
                     if lo >= 0 and hi < len(widths) and widths[hi] > widths[lo] * (1.0 + tol):
-                        gaps[float(np.sqrt(widths[lo] * widths[hi]))] = None
+                        gaps[float(np.sqrt(widths[lo]) * np.sqrt(widths[hi]))] = None
         wanted += [Candidate(name_of_kind, r) for r in list(gaps)[: max(room, 0)]]
     return wanted
 

@@ -62,7 +62,7 @@ class InProcess:
         number, unit = self._mine.pop()
         try:
             with self._interrupts.raising():
-                answer = perform(unit.function, unit.arguments)
+                answer = perform(*unit.call())
         except KeyboardInterrupt:
             self._interrupts.count += not self._interrupts.count  # it may have been raised by the unit itself
             return []
@@ -88,7 +88,7 @@ class LocalProcesses:
         """Send a unit to an idle process, which is started if need be."""
         slot = self._pool.idle[0]
         try:
-            self._pool.send(slot, (unit.function, unit.arguments))
+            self._pool.send(slot, unit.call())
         except Exception as error:
             self._unsent.append((number, unsent(error)))
         else:
@@ -164,7 +164,7 @@ class FutureExecutor:
                 future.cancel()
 
     def _send(self, number: int, unit: WorkUnit) -> Any:
-        return self.executor.submit(perform, unit.function, unit.arguments)
+        return self.executor.submit(perform, *unit.call())
 
     def _answer(self, future: Any) -> Answer:
         """What a future holds: an answer, unless the executor itself failed."""
@@ -227,7 +227,7 @@ class DaskExecutor(FutureExecutor):
 
     def _send(self, number: int, unit: WorkUnit) -> Any:
         key = f"bayessel-{self._name}-{number}"
-        return self.executor.submit(perform, unit.function, unit.arguments, key=key, pure=False)
+        return self.executor.submit(perform, *unit.call(), key=key, pure=False)
 
     def _answer(self, future: Any) -> Answer:
         if future.status in ("cancelled", "lost"):

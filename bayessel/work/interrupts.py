@@ -14,7 +14,7 @@ class InterruptCounter:
     """Counts Ctrl-C while entered, in the main thread; elsewhere, or where SIGINT is ignored, it does nothing.
 
     The third raises KeyboardInterrupt after all. Within `raising` every one raises, so that code of others ends as it
-    would alone.
+    would alone. Where one is entered within another, both count: what is around a run that was interrupted ends too.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,13 @@ class InterruptCounter:
         finally:
             self._raises = False
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
+    def _note(self) -> None:
         self.count += 1
+        around = getattr(self._before, "__self__", None)
+        if isinstance(around, InterruptCounter):
+            around._note()
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self._note()
         if self._raises or self.count > 2:
             raise KeyboardInterrupt

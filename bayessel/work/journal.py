@@ -181,6 +181,7 @@ class Journal:
         self.path, self.mark, self.magic = path, mark, magic
         self._end = len(mark)
         self._file: BinaryIO | None = None
+        self._waiting = False
 
     def create(self) -> None:
         """Begin the file."""
@@ -263,6 +264,8 @@ class Journal:
             self._end = end + len(data)
             if durable:
                 sync(self._file)
+            else:
+                self._waiting = True
         except BaseException as error:
             # after Ctrl-C while waiting for the disk the record is whole, and readers may have seen it
             if rest or isinstance(error, OSError):
@@ -285,7 +288,8 @@ class Journal:
         if self._file is not None:
             file, self._file = self._file, None
             try:
-                sync(file)
+                if self._waiting:
+                    sync(file)
             finally:
                 file.close()
 

@@ -323,7 +323,11 @@ def _answered(service: Service | None, message: bytes) -> Answer:
     try:
         if service is None:
             raise RuntimeError("this worker process could not begin")
-        value = service(pickle.loads(message))
+        try:
+            question = pickle.loads(message)
+        except Exception as error:
+            return Answer("unsent", None, f"the unit could not be sent: it cannot be read there: {error!r}")
+        value = service(question)
         return value if isinstance(value, Answer) else Answer("value", value)
     except BaseException as error:
         return failure(error)

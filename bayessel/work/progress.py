@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from time import monotonic
 from typing import Any, Self
+
+#: operations from which on a bar is worth its place: some seconds
+LONG = 3e10
 
 
 class Progress:
@@ -27,6 +32,8 @@ class Progress:
         whichever comes first, and so is the time that is left.
     after : float
         Seconds of work before anything is shown.
+    estimate : bool
+        Show the time to the end; False where the total moves on with the work.
     """
 
     def __init__(
@@ -38,7 +45,9 @@ class Progress:
         done: int = 0,
         budget: float | None = None,
         after: float = 0.0,
+        estimate: bool = True,
     ) -> None:
+        self._estimate = estimate
         self.total, self.done = total, done
         self._wanted, self._what, self._budget, self._after = wanted, what, budget, after
         self._began = monotonic()
@@ -79,12 +88,24 @@ class Progress:
 
         console = Console(stderr=True)
         shown = console.is_terminal or console.is_jupyter
-        self._bar = progress.Progress(*_columns(self._budget), console=console, disable=not shown)
+        self._bar = progress.Progress(*_columns(self._budget, self._estimate), console=console, disable=not shown)
         self._task = self._bar.add_task(self._what, total=self.total, completed=self.done)
         self._bar.start()
 
 
-def _columns(budget: float | None) -> tuple[Any, ...]:
+@contextmanager
+def progress_of(
+    wanted: bool, steps: int, operations: float, what: str = "predicting"
+) -> Iterator[Callable[[int, int], None] | None]:
+    """Yield a function (steps done, steps in all) that moves a bar on, or None where the work is short."""
+    if not wanted or operations < LONG:
+        yield None
+        return
+    with Progress(True, what, steps) as bar:
+        yield lambda done, total: bar.update(done, total=total)
+
+
+def _columns(budget: float | None, estimate: bool) -> tuple[Any, ...]:
     from rich.progress import ProgressColumn, TextColumn, TimeElapsedColumn
     from rich.progress_bar import ProgressBar
     from rich.text import Text
@@ -109,7 +130,8 @@ def _columns(budget: float | None) -> tuple[Any, ...]:
             left = seconds_left(task.time_remaining, task.elapsed, budget)
             return Text("" if left is None or task.finished else f"{timedelta(seconds=int(left))} left")
 
-    return TextColumn("{task.description}"), ShareColumn(), CountColumn(), TimeElapsedColumn(), LeftColumn()
+    columns = TextColumn("{task.description}"), ShareColumn(), CountColumn(), TimeElapsedColumn()
+    return (*columns, LeftColumn()) if estimate else columns
 
 
 def share_done(done: float, total: float | None, elapsed: float | None, budget: float | None) -> float | None:

@@ -22,16 +22,20 @@ class WorkUnit:
         derived from it (`bayessel.work.seed_sequence`), so neither order nor company of units matters.
     function : callable
         Called as ``function(*arguments)``.
-    arguments : tuple
-        Its arguments.
+    arguments : tuple, or callable
+        Its arguments, or what returns them when the unit is begun.
     label : str
         What the progress bar shows while units like it are worked on.
     """
 
     key: str
     function: Callable[..., Any]
-    arguments: tuple[Any, ...] = ()
+    arguments: tuple[Any, ...] | Callable[[], tuple[Any, ...]] = ()
     label: str = ""
+
+    def call(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """The function and its arguments."""
+        return self.function, self.arguments() if callable(self.arguments) else self.arguments
 
 
 @dataclass(frozen=True, eq=False)

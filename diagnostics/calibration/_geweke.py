@@ -13,7 +13,7 @@ only there does a sampler that ignores the data show.
 
 from __future__ import annotations
 
-import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,13 +24,15 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from bayessel._check import as_count
+from bayessel import work
+from bayessel._check import as_count, as_flag, chosen_seed
+from bayessel.errors import SamplingWarning
 
 if TYPE_CHECKING:
     import pymc as pm
     from matplotlib.figure import Figure
 
-    from bayessel.diagnostics.calibration._joint import JointModel, Kernel, MakeSteps
+    from bayessel.diagnostics.calibration._joint import CalibrationKernel, JointModel, JointSetup, MakeSteps
 
 FloatArray = npt.NDArray[np.float64]
 #: Fewer effective draws than this, and their own number is not known well enough for a z-score.
@@ -146,6 +148,8 @@ def geweke(
     include: Sequence[str] = (),
     random_seed: Any = None,
     progressbar: bool = True,
+    n_jobs: int | None = None,
+    executor: Any = None,
     compile_kwargs: dict[str, Any] | None = None,
 ) -> Geweke:
     """Test that a sampler leaves the posterior invariant, averaged over the data a model makes.
@@ -156,8 +160,8 @@ def geweke(
         Observed data are ``pm.Data``; priors are proper and their draws stay within double precision. Few data mix
         best. Its data are exchanged on the way and put back at the end.
     make_steps : callable
-        model -> step methods, for instance ``bs.steps``. Called once. Steps with a method ``data_changed`` keep what
-        they have tuned; others are set up anew for each data set, without tuning.
+        model -> step methods, for instance ``bs.steps``. Called once in each process. Steps with a method
+        ``data_changed`` keep what they have tuned; others are set up anew for each data set, without tuning.
     draws, chains, thin : int
         Of the successive-conditional simulator: `draws` of each chain, `thin` transitions and new data sets apart.
         Chains start at exact draws and so need no burn-in. Interrupted (Ctrl-C), the finished ones count.
@@ -170,9 +174,13 @@ def geweke(
     include : names
         Deterministic variables to compare beside the free ones.
     random_seed : int or numpy.random.Generator
-        Same seed, same draws.
+        Same seed, same draws, whoever computes them.
     progressbar : bool
-        Show one on a terminal.
+        Show one on a terminal or in a notebook.
+    n_jobs : int, optional
+        Processes: None takes more than one where the work is long, -1 every core. Each compiles the model.
+    executor : optional
+        A Dask client, or anything else that `bayessel.work.run` takes.
     compile_kwargs : dict
         For the functions compiled here.
 
@@ -181,46 +189,72 @@ def geweke(
     Geweke
         With ``.ok``, ``.text``, ``.table`` and ``.plot()``.
     """
-    from bayessel.diagnostics.calibration._joint import JointModel, Kernel, ticks
+    from bayessel.diagnostics.calibration._joint import JointSetup
 
     n, n_chains, apart = as_count(draws, "draws", 10), as_count(chains, "chains", 2), as_count(thin, "thin")
     warm, n_marginal = as_count(tune, "tune", 0), as_count(marginal, "marginal", 100)
     if not 0.0 < level < 1.0:
         raise ValueError(f"level must be between 0 and 1, got {level!r}")
-    rng = np.random.default_rng(random_seed)
-    joint = JointModel(model, rng, include, compile_kwargs)
-    kernel = Kernel(model, make_steps)
-    before, began, finished = joint.get_data(), time.perf_counter(), 0
+    seed, shown = chosen_seed(random_seed, "random_seed"), as_flag(progressbar, "progressbar")
+    jobs, executor = work.check_jobs(n_jobs), work.check_executor(executor)
+    setup = JointSetup(model, make_steps, include, compile_kwargs)
     try:
-        exact = np.array([_pair(joint) for _ in range(n_marginal)])
-        found = np.empty((n_chains, n, exact.shape[1]))
-        for c in range(n_chains):
-            point, data = joint.draw()
-            joint.set_data(data)
-            kernel.start(rng.spawn(1)[0], warm, n * apart)
-            for _ in range(warm):
-                point, _ = _turn(joint, kernel, point, tuning=True)
-            if warm:
-                kernel.stop_tuning()
-                point, data = joint.draw()  # what was tuned depends on the draws: begin at an independent one
-                joint.set_data(data)
-                kernel.data_changed(tuning=False)
-            for k in ticks(n, f"Geweke's test, chain {c + 1} of {n_chains}", progressbar):
-                for _ in range(apart):
-                    point, found[c, k] = _turn(joint, kernel, point, tuning=False)
-            finished = c + 1
-    except KeyboardInterrupt:
-        if finished < 2:
-            raise
-        found = found[:finished]
+        with setup.made(np.random.default_rng(0)) as (joint, _):
+            names, before = (*joint.names, *_data_names(joint)), joint.get_data()
+        first = work.WorkUnit("marginal", _marginal, (setup, work.seed_sequence(seed, "marginal"), n_marginal))
+        units = [
+            work.WorkUnit(f"chain {c}", _chain, (setup, work.seed_sequence(seed, "chain", c), n, warm, apart))
+            for c in range(n_chains)
+        ]
+        try:
+            report = work.run([first, *units], executor, jobs, None, shown, what="Geweke's test")
+        finally:
+            joint.set_data(before)
     finally:
-        joint.set_data(before)
+        setup.forget()
+    exact = report.values.get(first.key)
+    found = [report.values[unit.key] for unit in units if unit.key in report.values]
+    if report.interrupted and (exact is None or len(found) < 2):
+        raise KeyboardInterrupt
+    if report.lost:
+        said = f"{', '.join(report.lost)}: {next(iter(report.lost.values()))}"
+        if exact is None or len(found) < 2:
+            raise RuntimeError(f"too little is left for a test ({said})")
+        warnings.warn(f"chains are missing ({said})", SamplingWarning, stacklevel=2)
+    assert exact is not None
     half = len(exact) // 2
-    names = (*joint.names, *_data_names(joint))
-    return Geweke(np.sort(exact[:half], axis=0), exact[half:], found, names, level, time.perf_counter() - began)
+    return Geweke(np.sort(exact[:half], axis=0), exact[half:], np.array(found), names, level, report.seconds)
 
 
-def _turn(joint: JointModel, kernel: Kernel, point: Any, tuning: bool) -> tuple[Any, FloatArray]:
+def _marginal(setup: JointSetup, sequence: np.random.SeedSequence, n: int) -> FloatArray:
+    """Draws of the marginal-conditional simulator, (n, quantities)."""
+    with setup.made(np.random.default_rng(sequence)) as (joint, _):
+        return np.array([_pair(joint) for _ in range(n)])
+
+
+def _chain(setup: JointSetup, sequence: np.random.SeedSequence, n: int, warm: int, apart: int) -> FloatArray:
+    """Draws of a chain of the successive-conditional simulator, (n, quantities)."""
+    rng = np.random.default_rng(sequence)
+    with setup.made(rng) as (joint, kernel):
+        point, data = joint.draw()
+        joint.set_data(data)
+        kernel.start(rng.spawn(1)[0], warm, n * apart)
+        for _ in range(warm):
+            point, _ = _turn(joint, kernel, point, tuning=True)
+        if warm:
+            kernel.stop_tuning()
+            point, data = joint.draw()  # what was tuned depends on the draws: begin at an independent one
+            joint.set_data(data)
+            kernel.data_changed(tuning=False)
+        rows = []
+        for _ in range(n):
+            for _ in range(apart):
+                point, row = _turn(joint, kernel, point, tuning=False)
+            rows.append(row)
+        return np.array(rows)
+
+
+def _turn(joint: JointModel, kernel: CalibrationKernel, point: Any, tuning: bool) -> tuple[Any, FloatArray]:
     """Move the parameters given the data, look, and make new data given the parameters."""
     point = kernel.move(point)
     seen, free = joint.look(point)

@@ -5,15 +5,20 @@ Nothing is compiled again between data sets: observed data must be ``pm.Data``, 
 
 from __future__ import annotations
 
+import threading
+import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pymc as pm
 import pytensor.tensor as pt
-from pymc.step_methods.compound import CompoundStep, flatten_steps
+from pymc.step_methods import CompoundStep
 from pytensor.compile.sharedvalue import SharedVariable
+
+from bayessel._pymc import find_rng_nodes, flatten_steps, reseed_rngs
 
 FloatArray = npt.NDArray[np.float64]
 Point = dict[str, Any]
@@ -56,12 +61,13 @@ class JointModel:
         self.model = model
         self._data = [_data_of(model, rv) for rv in model.observed_RVs]
         kwargs = {"on_unused_input": "ignore", **(compile_kwargs or {})}
-        seed = lambda: int(rng.integers(2**31))  # noqa: E731
         values = [_forward(model, rv) for rv in model.free_RVs]
         self._value_names = [model.rvs_to_values[rv].name for rv in model.free_RVs]
         self._order = list(model.initial_point(0))
-        self._prior = pm.compile([], [*values, *model.observed_RVs], random_seed=seed(), **kwargs)
-        self._predict = pm.compile(list(model.free_RVs), list(model.observed_RVs), random_seed=seed(), **kwargs)
+        self._generators = find_rng_nodes([*values, *model.observed_RVs])
+        self._prior = pm.compile([], [*values, *model.observed_RVs], random_seed=0, **kwargs)
+        self._predict = pm.compile(list(model.free_RVs), list(model.observed_RVs), random_seed=0, **kwargs)
+        self.reseed(rng)
         tested = [*model.free_RVs, *(model[name] for name in include)]
         free = model.replace_rvs_by_values(list(model.free_RVs))
         outputs = [
@@ -80,6 +86,10 @@ class JointModel:
             "log prior",
             "log likelihood",
         ]
+
+    def reseed(self, rng: np.random.Generator) -> None:
+        """Make all further draws those of `rng`."""
+        reseed_rngs(self._generators, int(rng.integers(2**31)))
 
     def draw(self) -> tuple[Point, list[Any]]:
         """Return independent draws of the parameters, as a point of the samplers, and of the data."""
@@ -113,7 +123,7 @@ class JointModel:
         return list(self._predict(*free))
 
 
-class Kernel:
+class CalibrationKernel:
     """The steps of a factory as one transition, told when the data change."""
 
     def __init__(self, model: pm.Model, make_steps: MakeSteps) -> None:
@@ -121,6 +131,7 @@ class Kernel:
             made = make_steps(model)
         self.steps = list(_flat(made))
         moved = {v for step in self.steps for v in step.vars}
+        self._untouched = [getattr(step, "sampling_state", None) for step in self.steps]
         missing = [v.name for v in model.value_vars if v not in moved]
         if missing:
             raise ValueError(
@@ -128,9 +139,14 @@ class Kernel:
             )
 
     def start(self, rng: np.random.Generator, tune: int, draws: int) -> None:
-        """Begin a chain."""
+        """Begin a chain, whatever was before it."""
         self._rng = rng
-        for step, child in zip(self.steps, rng.spawn(len(self.steps)), strict=True):
+        for step, state, child in zip(self.steps, self._untouched, rng.spawn(len(self.steps)), strict=True):
+            if state is not None:
+                step.sampling_state = state
+            # our steps reset everything in setup_chain; PyMC's need to be told
+            if tune > 0 and hasattr(step, "reset_tuning"):
+                step.reset_tuning()
             step.setup_chain(child, tune, draws)
         if tune == 0:
             self.stop_tuning()
@@ -156,13 +172,42 @@ class Kernel:
         return point
 
 
-def ticks(count: int, what: str, shown: bool) -> Iterator[int]:
-    """0 … count − 1, with a progress bar on a terminal."""
-    from rich.console import Console
-    from rich.progress import track
+class JointSetup:
+    """A model and the factory of its steps, compiled where they are used: once in each process.
 
-    console = Console(stderr=True)
-    yield from track(range(count), what, console=console, transient=True, disable=not (shown and console.is_terminal))
+    Parameters
+    ----------
+    model, make_steps, include, compile_kwargs
+        As for `JointModel` and `CalibrationKernel`.
+    """
+
+    def __init__(
+        self, model: pm.Model, make_steps: MakeSteps, include: Sequence[str], compile_kwargs: dict[str, Any] | None
+    ) -> None:
+        self._token = uuid.uuid4().hex
+        self._arguments = model, make_steps, tuple(include), compile_kwargs
+
+    @contextmanager
+    def made(self, rng: np.random.Generator) -> Iterator[tuple[JointModel, CalibrationKernel]]:
+        """The compiled model, seeded by `rng`, and the steps; for one thread at a time, since they share the data."""
+        with _USE:
+            if self._token not in _MADE:
+                model, make_steps, include, compile_kwargs = self._arguments
+                joint = JointModel(model, np.random.default_rng(0), include, compile_kwargs)
+                _MADE.clear()
+                _MADE[self._token] = joint, CalibrationKernel(model, make_steps)
+            joint, kernel = _MADE[self._token]
+            joint.reseed(rng)
+            yield joint, kernel
+
+    def forget(self) -> None:
+        """Let go of what was compiled in this process."""
+        _MADE.pop(self._token, None)
+
+
+#: what the last setup of this process was compiled to, and the lock of its users
+_MADE: dict[str, tuple[JointModel, CalibrationKernel]] = {}
+_USE = threading.RLock()
 
 
 def _flat(made: Any) -> Iterator[Any]:

@@ -7,7 +7,7 @@ too, without which a sampler that ignores the data would pass (Modrák et al. 20
 
 from __future__ import annotations
 
-import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,14 +17,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from bayessel._check import as_count
+from bayessel import work
+from bayessel._check import as_count, as_flag, chosen_seed
 from bayessel.diagnostics.calibration._uniformity import IntArray, chi_square, ecdf, rank
+from bayessel.errors import SamplingWarning
 
 if TYPE_CHECKING:
     import pymc as pm
     from matplotlib.figure import Figure
 
-    from bayessel.diagnostics.calibration._joint import MakeSteps
+    from bayessel.diagnostics.calibration._joint import JointSetup, MakeSteps
 
 #: Autocorrelation of neighbouring draws beyond which ranks pile up at the ends though the sampler is right.
 _TOO_SIMILAR = 0.25
@@ -150,6 +152,8 @@ def sbc(
     include: Sequence[str] = (),
     random_seed: Any = None,
     progressbar: bool = True,
+    n_jobs: int | None = None,
+    executor: Any = None,
     compile_kwargs: dict[str, Any] | None = None,
 ) -> SBC:
     """Test that a sampler draws from the posterior of a model, for data as the model itself makes them.
@@ -160,7 +164,7 @@ def sbc(
         Observed data are ``pm.Data``; priors are proper and their draws stay within double precision. Its data are
         exchanged on the way and put back at the end.
     make_steps : callable
-        model -> step methods, for instance ``bs.steps``. Called once.
+        model -> step methods, for instance ``bs.steps``. Called once in each process.
     replications : int
         Data sets. An interrupted run (Ctrl-C) gives what it has.
     draws, thin, tune : int
@@ -171,9 +175,13 @@ def sbc(
     include : names
         Deterministic variables to rank beside the free ones.
     random_seed : int or numpy.random.Generator
-        Same seed, same ranks.
+        Same seed, same ranks, whoever computes them.
     progressbar : bool
-        Show one on a terminal.
+        Show one on a terminal or in a notebook.
+    n_jobs : int, optional
+        Processes: None takes more than one where the work is long, -1 every core. Each compiles the model.
+    executor : optional
+        A Dask client, or anything else that `bayessel.work.run` takes.
     compile_kwargs : dict
         For the functions compiled here; ``{"mode": "FAST_COMPILE"}`` for very small models.
 
@@ -192,42 +200,61 @@ def sbc(
     >>> result.ok, result.ranks.shape, result.names
     (True, (40, 3), ('mu', 'log prior', 'log likelihood'))
     """
-    from bayessel.diagnostics.calibration._joint import JointModel, Kernel, ticks
+    from bayessel.diagnostics.calibration._joint import JointSetup
 
     n, kept = as_count(replications, "replications", 10), as_count(draws, "draws", 3)
     apart, warm = as_count(thin, "thin"), as_count(tune, "tune", 0)
     if not 0.0 < level < 1.0:
         raise ValueError(f"level must be between 0 and 1, got {level!r}")
-    rng = np.random.default_rng(random_seed)
-    joint = JointModel(model, rng, include, compile_kwargs)
-    kernel = Kernel(model, make_steps)
-    ranks: list[IntArray] = []
-    similarity = np.zeros(len(joint.names))
-    before, began = joint.get_data(), time.perf_counter()
+    seed, shown = chosen_seed(random_seed, "random_seed"), as_flag(progressbar, "progressbar")
+    jobs, executor = work.check_jobs(n_jobs), work.check_executor(executor)
+    setup = JointSetup(model, make_steps, include, compile_kwargs)
     try:
-        for _ in ticks(n, "simulation-based calibration", progressbar):
-            truth, data = joint.draw()
-            point, _ = joint.draw()
-            joint.set_data(data)
-            (child,) = rng.spawn(1)
-            kernel.start(child, warm, kept * apart)
-            for _ in range(warm):
-                point = kernel.move(point)
-            kernel.stop_tuning()
-            found = np.empty((kept, len(joint.names)))
-            for k in range(kept):
-                for _ in range(apart):
-                    point = kernel.move(point)
-                found[k] = joint.look(point)[0]
-            ranks.append(rank(found, joint.look(truth)[0], rng))
-            similarity += lag_one(found)
-    except KeyboardInterrupt:
-        if len(ranks) < 10:
-            raise
+        with setup.made(np.random.default_rng(0)) as (joint, _):
+            names, before = tuple(joint.names), joint.get_data()
+        sequences = [work.seed_sequence(seed, "replication", k) for k in range(n)]
+        units = [
+            work.WorkUnit(f"replication {k}", _replicate, (setup, one, warm, kept, apart))
+            for k, one in enumerate(sequences)
+        ]
+        try:
+            report = work.run(units, executor, jobs, None, shown, what="simulation-based calibration")
+        finally:
+            joint.set_data(before)
     finally:
-        joint.set_data(before)
-    seconds = time.perf_counter() - began
-    return SBC(np.array(ranks), tuple(joint.names), kept, level, similarity / len(ranks), seconds)
+        setup.forget()
+    found = [report.values[unit.key] for unit in units if unit.key in report.values]
+    if report.interrupted and len(found) < 10:
+        raise KeyboardInterrupt
+    if report.lost:
+        said = f"{len(report.lost)} of {n} replications are missing: {next(iter(report.lost.values()))}"
+        if len(found) < 10:
+            raise RuntimeError(said)
+        warnings.warn(said, SamplingWarning, stacklevel=2)
+    similarity = sum(one[1] for one in found) / len(found)
+    return SBC(np.array([one[0] for one in found]), names, kept, level, similarity, report.seconds)
+
+
+def _replicate(
+    setup: JointSetup, sequence: np.random.SeedSequence, warm: int, kept: int, apart: int
+) -> tuple[IntArray, npt.NDArray[np.float64]]:
+    """Ranks of the truth among the draws given one data set, and the similarity of neighbouring draws."""
+    rng = np.random.default_rng(sequence)
+    with setup.made(rng) as (joint, kernel):
+        truth, data = joint.draw()
+        point, _ = joint.draw()
+        joint.set_data(data)
+        (child,) = rng.spawn(1)
+        kernel.start(child, warm, kept * apart)
+        for _ in range(warm):
+            point = kernel.move(point)
+        kernel.stop_tuning()
+        found = np.empty((kept, len(joint.names)))
+        for k in range(kept):
+            for _ in range(apart):
+                point = kernel.move(point)
+            found[k] = joint.look(point)[0]
+        return rank(found, joint.look(truth)[0], rng), lag_one(found)
 
 
 def lag_one(draws: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

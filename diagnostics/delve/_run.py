@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import time
 import warnings
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
+from bayessel import work
 from bayessel._check import as_count, as_flag, as_seconds
-from bayessel.diagnostics.delve._crew import Alone, Cluster, Crew, Processes
 from bayessel.diagnostics.delve._describe import description, difference
 from bayessel.diagnostics.delve._losses import LOSSES, chosen_losses
-from bayessel.diagnostics.delve._store import Asked, Contents, Store, TaskFacts
+from bayessel.diagnostics.delve._store import Asked, Contents, StudyStore, TaskFacts
 from bayessel.diagnostics.delve._study import Study
 from bayessel.diagnostics.delve._task import Task
-from bayessel.diagnostics.delve._unit import Outcome, Unit
+from bayessel.diagnostics.delve._unit import Outcome, Unit, perform
 from bayessel.errors import DataMismatchError, SamplingWarning
-
-#: starting a process costs about two seconds: it must save more than that
-_WORTH_PROCESSES = 5.0
 
 
 def run(
@@ -31,7 +23,7 @@ def run(
     tasks: Task | Iterable[Task],
     losses: Sequence[str] = LOSSES,
     store: str | os.PathLike[str] | None = None,
-    client: Any = None,
+    executor: Any = None,
     n_jobs: int | None = None,
     time_budget: float | str | None = None,
     progressbar: bool = True,
@@ -55,14 +47,17 @@ def run(
     store
         A folder that keeps every unit as it finishes. The same call goes on where a killed one stopped; methods, tasks
         and losses may be added. Other data or other settings under a known name are refused.
-    client
-        A Dask client: its workers do the units. They need this package.
+    executor
+        Who does the units: a ``dask.distributed.Client``, an executor of ``concurrent.futures`` or of submitit, or
+        anything else with ``submit`` that returns futures; its workers need this package. None: this process, and
+        processes beside it.
     n_jobs
-        Processes on this machine: None takes more than one where the work is long, -1 every core.
+        Processes: None takes more than one where the work is long, -1 every core. With an executor, how many units are
+        given to it at a time.
     time_budget
         Seconds, or text such as "2h", after which no unit is begun; what is running is finished.
     progressbar
-        Show progress on a terminal; never in pipes.
+        Show progress on a terminal or in a notebook; never in pipes.
     random_state
         Seed of the study.
     retry_failures
@@ -93,8 +88,7 @@ def run(
     chosen = tuple(loss for loss in LOSSES if loss in wanted)
     given = _check_tasks(tasks)
     said = _check_methods(methods)
-    crew = None if client is None else Cluster(_check_client(client))
-    jobs = _check_jobs(n_jobs)
+    executor, jobs = work.check_executor(executor), work.check_jobs(n_jobs)
     budget = as_seconds(time_budget)
     seed = as_count(random_state, "random_state", 0)
     retry, shown = as_flag(retry_failures, "retry_failures"), as_flag(progressbar, "progressbar")
@@ -104,14 +98,28 @@ def run(
         book.note(given, said, asked)
         units = _units(given, methods)
         pending = [unit for unit in units if not book.has(unit, _wanted(given[unit.task], chosen), retry)]
-        work = _Work(methods, given, chosen, seed, book, crew, jobs, budget, shown)
-        work.do(pending, len(units))
+        done = len(units) - len(pending)
+        by_key = {_key(unit): unit for unit in pending}
+        with work.Progress(shown, "comparing methods", done, done=done, budget=budget) as bar:
+            report = work.run(
+                [_work_unit(unit, methods[unit.method], given[unit.task], chosen, seed) for unit in pending],
+                executor,
+                jobs,
+                budget,
+                bar,
+                lambda one, outcome: book.enter(by_key[one.key], outcome),
+                on_lost=lambda one, said: book.enter(
+                    by_key[one.key], Outcome(seed_of(seed, by_key[one.key]), error=said)
+                ),
+            )
+        if report.interrupted and not book.contents.outcomes:
+            raise KeyboardInterrupt
     finally:
         book.close()
     outcomes = {unit: book.contents.outcomes[unit] for unit in units if unit in book.contents.outcomes}
     facts = {name: book.contents.tasks[name] for name in given}
-    study = Study(facts, said, outcomes, chosen, asked, seed, work.interrupted)
-    if work.out_of_time:
+    study = Study(facts, said, outcomes, chosen, asked, seed, report.interrupted)
+    if report.out_of_time:
         warnings.warn(
             f"the time budget was over with {study.remaining} of {len(units)} units to do; the same call with the same "
             "store goes on with them",
@@ -121,75 +129,11 @@ def run(
     return study
 
 
-class _Work:
-    """What is to be done, and by whom."""
-
-    def __init__(
-        self,
-        methods: Mapping[str, Any],
-        tasks: Mapping[str, Task],
-        losses: tuple[str, ...],
-        seed: int,
-        book: _Book,
-        crew: Crew | None,
-        jobs: int | None,
-        budget: float | None,
-        shown: bool,
-    ) -> None:
-        self.methods, self.tasks, self.losses, self.seed, self.book = methods, tasks, losses, seed, book
-        self.interrupted = self.out_of_time = False
-        self._began = time.monotonic()
-        self._end = np.inf if budget is None else self._began + budget
-        # undecided: this process, until the work is known to be long
-        self._undecided = crew is None and jobs is None
-        self._jobs = _cores() if jobs is None else jobs
-        self._crew: Crew = crew or (Alone() if jobs in (None, 1) else Processes(self._jobs))
-        self._shown = shown
-
-    def do(self, units: Sequence[Unit], total: int) -> None:
-        """Do the units; Ctrl-C ends it with what is done."""
-        pending, flying, done = deque(units), 0, 0
-        with _progress(self._shown) as progress:
-            bar = progress.add_task("comparing methods", total=total, completed=total - len(units))
-            try:
-                while pending or flying:
-                    late = time.monotonic() >= self._end
-                    for _ in range(0 if late else min(self._crew.room(), len(pending))):
-                        unit = pending.popleft()
-                        self._crew.submit(unit, self._work(unit))
-                        flying += 1
-                    if not flying:
-                        self.out_of_time = bool(pending)
-                        break
-                    for unit, outcome in self._crew.collect():
-                        self.book.enter(unit, outcome)
-                        flying, done = flying - 1, done + 1
-                        progress.update(bar, description=f"{unit.method} on {unit.task}", advance=1)
-                    self._decide(done, len(pending))
-            except KeyboardInterrupt:
-                if not self.book.contents.outcomes:
-                    raise
-                self.interrupted = True
-            finally:
-                self._crew.close()
-
-    def _work(self, unit: Unit) -> tuple[Any, ...]:
-        task = self.tasks[unit.task]
-        return self.methods[unit.method], task[unit.instance], _wanted(task, self.losses), seed_of(self.seed, unit)
-
-    def _decide(self, done: int, rest: int) -> None:
-        """Take processes once it is known that they pay."""
-        spent = time.monotonic() - self._began
-        if self._undecided and done and self._jobs > 1 and rest > 1:
-            if spent / done * rest * (1 - 1 / self._jobs) > _WORTH_PROCESSES:
-                self._crew, self._undecided = Processes(min(self._jobs, rest)), False
-
-
 class _Book:
     """Where outcomes are noted: a store, or only here."""
 
     def __init__(self, folder: str | os.PathLike[str] | None, seed: int) -> None:
-        self._store = None if folder is None else Store(folder, seed)
+        self._store = None if folder is None else StudyStore(folder, seed)
         self.contents = Contents(seed) if self._store is None else self._store.contents
 
     def note(self, tasks: Mapping[str, Task], methods: Mapping[str, str], asked: Asked) -> None:
@@ -243,9 +187,20 @@ class _Book:
 
 def seed_of(seed: int, unit: Unit) -> int:
     """A seed for a unit, from the study's seed and its names: neither order nor company matters."""
-    name = "\0".join((unit.method, unit.task, str(unit.instance)))
-    words = np.frombuffer(hashlib.sha256(name.encode()).digest()[:16], dtype="<u4")
-    return int(np.random.SeedSequence([seed, *map(int, words)]).generate_state(1)[0] >> 1)
+    return int(work.seed_sequence(seed, *unit).generate_state(1)[0] >> 1)
+
+
+def _key(unit: Unit) -> str:
+    return "\0".join(map(str, unit))
+
+
+def _work_unit(unit: Unit, method: Any, task: Task, losses: tuple[str, ...], seed: int) -> work.WorkUnit:
+    """A unit as work; its data are made when it is begun."""
+
+    def arguments() -> tuple[Any, ...]:
+        return method, task[unit.instance], _wanted(task, losses), seed_of(seed, unit)
+
+    return work.WorkUnit(_key(unit), perform, arguments, f"{unit.method} on {unit.task}")
 
 
 def _units(tasks: Mapping[str, Task], methods: Mapping[str, Any]) -> list[Unit]:
@@ -285,46 +240,3 @@ def _check_methods(methods: Any) -> dict[str, str]:
             )
         said[name] = description(method)
     return said
-
-
-def _check_client(client: Any) -> Any:
-    if not all(hasattr(client, name) for name in ("submit", "nthreads", "cancel")):
-        raise TypeError(f"client must be a dask.distributed.Client, got {type(client).__name__}")
-    return client
-
-
-def _check_jobs(n_jobs: Any) -> int | None:
-    if n_jobs is None:
-        return None
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
-        raise ValueError(f"n_jobs must be a number of processes, -1 for every core, or None; got {n_jobs!r}")
-    return int(n_jobs) if n_jobs > 0 else max(1, _cores() + 1 + int(n_jobs))
-
-
-def _cores() -> int:
-    from joblib import cpu_count
-
-    return int(cpu_count())
-
-
-def _progress(wanted: bool) -> Any:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    console = Console(stderr=True)
-    shown = wanted and (console.is_terminal or console.is_jupyter)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    return Progress(*columns, console=console, transient=True, disable=not shown)

@@ -90,7 +90,7 @@ class Contents:
     asked: Asked = field(default_factory=dict)
 
 
-class Store:
+class StudyStore:
     """A study's folder, locked against a second writer while open.
 
     Parameters

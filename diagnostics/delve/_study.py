@@ -16,7 +16,7 @@ from bayessel._check import FloatArray, as_fraction, one_of
 from bayessel._files import write_whole
 from bayessel.diagnostics.delve._hierarchical import Hierarchical, hierarchical
 from bayessel.diagnostics.delve._losses import LOSSES
-from bayessel.diagnostics.delve._store import Asked, Store, TaskFacts, read
+from bayessel.diagnostics.delve._store import Asked, StudyStore, TaskFacts, read
 from bayessel.diagnostics.delve._task import Attribute
 from bayessel.diagnostics.delve._two_way import TwoWay, two_way
 from bayessel.diagnostics.delve._unit import Outcome, Unit
@@ -93,7 +93,7 @@ class Study:
         """Write everything into a new store, which a study can go on with."""
         if Path(folder).exists() and any(Path(folder).iterdir()):
             raise ValueError(f"the folder {folder} is not empty; give the study a new one")
-        store = Store(folder, self.seed, durable=False)
+        store = StudyStore(folder, self.seed, durable=False)
         try:
             for facts in self.tasks.values():
                 store.add_task(facts)

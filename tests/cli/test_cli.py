@@ -286,3 +286,13 @@ def test_demo_runs_on_real_data_and_says_where_the_report_lies(tmp_path, capsys)
     assert (len(frame), list(frame)) == (204, ["year", "co2"])
     assert WidthComparison.from_netcdf(tmp_path / "demo" / "result.nc").model == "rvm"
     assert str(report) in capsys.readouterr().out.replace("\n", "")
+
+
+@pytest.mark.parametrize("words", [["none.csv", "--target", "y"], ["data.csv", "--target", "no such column"]])
+def test_a_command_that_fails_leaves_no_folder(table, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    assert run("widths", *words, "--out", "deep/er/report") == 2
+    assert not (tmp_path / "deep").exists()
+    (tmp_path / "kept").mkdir()
+    assert run("widths", *words, "--out", "kept/report") == 2
+    assert list((tmp_path / "kept").iterdir()) == []

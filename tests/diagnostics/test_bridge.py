@@ -6,7 +6,7 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import multivariate_normal
 
 from bayessel.covariance import Noise, SquaredExponential
-from bayessel.diagnostics import bridge_sampling
+from bayessel.diagnostics import Bridge, bridge_sampling
 from bayessel.diagnostics._bridge import _effective
 from bayessel.gp import Marginal, fit_map
 
@@ -152,3 +152,11 @@ def test_the_log_joint_is_likelihood_times_prior(rng):
 def test_bad_draws_are_refused(draws, said):
     with pytest.raises(ValueError, match=said):
         bridge_sampling(lambda x: 0.0, draws)
+
+
+def test_an_error_of_nothing_is_not_believed(rng):
+    """Draws of exactly the normal that is fitted to them agree in everything, and still are only so many."""
+    draws = np.tile(np.array([[-1.0], [1.0]]), (4, 50, 1))
+    found = bridge_sampling(lambda x: float(-0.5 * (x @ x) / draws.var(ddof=1)), draws)
+    assert found.error >= 0.5 / draws.size
+    assert not Bridge(0.0, 0.0, 10, 10).reliable and Bridge(0.0, 1e-3, 10, 10).reliable

@@ -1,7 +1,7 @@
 """One table for several fits: its numbers by definition, its order, and what it refuses."""
 
 import re
-from types import SimpleNamespace
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -14,10 +14,11 @@ from sklearn.preprocessing import StandardScaler
 import bayessel as bs
 from bayessel.diagnostics import compare
 from bayessel.errors import DataMismatchError
-from bayessel.fit import fingerprint
+from bayessel.fit import Evidence, fingerprint
 from bayessel.linear import fit_evidence, fit_evidence_stream, fit_ridge, fit_rvm
 from tests.oracles import linear as oracles
 from tests.problems import linear as problems
+from tests.problems.fits import StatedFit
 
 
 @pytest.fixture(scope="module")
@@ -237,13 +238,17 @@ def test_mixed_kinds_of_evidence_are_ranked_on_demand_only(data, fits):
 
 
 def test_a_foreign_result_with_the_same_attributes(fits):
-    """Nothing is asked of a result but its numbers."""
+    """Nothing is asked of a result but the contract and its message."""
     rvm = fits["rvm"]
-    names = "log_evidence coef basis alpha beta n_rows n_candidates status sum_squares gamma target leave_one_out"
-    foreign = SimpleNamespace(**{name: getattr(rvm, name) for name in names.split()}, kind="sampled")
+    names = "coef alpha beta n_rows n_candidates status sum_squares effective_parameters target_fingerprint"
+    foreign = StatedFit(
+        **{name: getattr(rvm, name) for name in names.split()},
+        evidence=Evidence(rvm.log_evidence, "plug-in"),
+        left_out=rvm.leave_one_out(),
+    )
     table = compare({"rvm": rvm, "foreign": foreign}, by="loo")
     assert table.loc["foreign", "mdl-w"] == pytest.approx(table.loc["rvm", "mdl-w"])
-    with pytest.raises(ValueError, match="'foreign' has sampled"):
+    with pytest.raises(ValueError, match="'foreign' has plug-in"):
         compare({"rvm": rvm, "foreign": foreign})
 
 
@@ -275,3 +280,22 @@ def test_compare_refuses(given, options, error, said):
 def test_compare_refuses_settings(fits, options, error, said):
     with pytest.raises(error, match=said):
         compare(fits, **options)
+
+
+def test_fits_on_data_frames_are_compared_without_a_word(data):
+    """No warning about names of features: rows are left out from what the fit keeps."""
+    X, y = data
+    frame = pd.DataFrame({"hour": X[:, 0]})
+    models = {
+        "dense": bs.EvidenceRegressor(width=0.5),
+        "ridge": bs.RidgeRBFRegressor(width=0.5),
+        "rvm": bs.RVMRegressor(width=0.5),
+        "few": bs.ForwardSelectionRegressor(width=0.5),
+        "gp": bs.GPRegressor(),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        on_frames = compare({name: model.fit(frame, y) for name, model in models.items()}, by="loo")
+        on_arrays = compare({name: model.fit(X, y) for name, model in models.items()}, by="loo")
+    numbers = [name for name in on_frames if pd.api.types.is_numeric_dtype(on_frames[name]) and name != "seconds"]
+    pd.testing.assert_frame_equal(on_frames[numbers], on_arrays[numbers])

@@ -9,6 +9,7 @@ from sklearn.linear_model import BayesianRidge
 import bayessel as bs
 from bayessel.errors import NumericalWarning
 from bayessel.estimators.found_width import N_FOLDS, find_width, ranks_of_rows, robust_spread
+from bayessel.fit import Status
 from bayessel.linear import fit_evidence
 
 MAKERS = [
@@ -253,3 +254,18 @@ def test_an_estimator_warns_of_distrusted_statuses_alone(status):
         model._warn()
     assert len(caught) == int(status.distrusted)
     assert all(status.value in str(one.message) for one in caught)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_process_fitted_to_noise_says_so(seed):
+    r = np.random.default_rng(seed)
+    X, y = r.normal(size=(40, 5)), r.normal(size=40)
+    with pytest.warns(NumericalWarning, match="NO_BETTER_THAN_CONSTANT"):
+        model = bs.GPRegressor().fit(X, y)
+    assert Status.NO_BETTER_THAN_CONSTANT in model.notes_
+
+
+def test_a_process_fitted_to_a_signal_is_not_accused(rng):
+    X = rng.normal(size=(60, 2))
+    model = bs.GPRegressor().fit(X, np.sin(X[:, 0]) + 0.3 * rng.normal(size=60))
+    assert Status.NO_BETTER_THAN_CONSTANT not in model.notes_

@@ -124,6 +124,7 @@ def test_a_pickled_estimator_predicts_identically(sampled, rng, tmp_path):
         pickle.loads(stored)
 
 
+@pytest.mark.filterwarnings("ignore:NO_BETTER_THAN_CONSTANT")
 def test_a_pickle_is_of_the_size_of_the_data(rng):
     X, y = rng.normal(size=(300, 3)), rng.normal(size=300)
     model = G(random_state=0).fit(X, y)

@@ -10,11 +10,11 @@ from sklearn.base import clone
 
 import bayessel as bs
 from bayessel.covariance import Bias, Linear, Noise, SquaredExponential, Standard
-from bayessel.estimators import _bar
 from bayessel.estimators import gp as module
 from bayessel.fit import fingerprint
 from bayessel.pages import plot_relevance
 from bayessel.prediction import Prediction
+from bayessel.work import progress
 from tests.problems.gp import NEW, G, dense, robust, short_run, wave
 
 
@@ -69,6 +69,7 @@ def test_the_width_is_that_of_the_gaussian_in_the_inputs_units(rng):
     assert inside - rest == pytest.approx(np.exp(model.theta_[0]) * shape, rel=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:NO_BETTER_THAN_CONSTANT")
 def test_numbers_as_they_are(rng):
     X, y = rng.normal(size=(25, 1)), rng.normal(size=25)
     model = G(standardise=False, random_state=0).fit(X, y)
@@ -163,7 +164,7 @@ def test_a_long_prediction_shows_a_bar_on_a_terminal_only(sampled, monkeypatch):
     monkeypatch.setattr(rich.progress, "Progress", Bar)
     model.predict(NEW, return_std=True)
     assert not seen
-    monkeypatch.setattr(_bar, "LONG", 0.0)
+    monkeypatch.setattr(progress, "LONG", 0.0)
     monkeypatch.setattr(module, "CHUNK", 1)  # the pieces are then four times the number of rows, 96
     model.predict(np.tile(NEW, (40, 1)), return_std=True)
     assert seen[0] is True and seen[1:] == sorted(seen[1:]) and seen[-1] == 26 * 200

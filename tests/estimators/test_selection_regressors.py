@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import bayessel as bs
 from bayessel.errors import NumericalWarning
-from bayessel.estimators import _search_bar, _selected
+from bayessel.estimators import _selected, basis_search
 from bayessel.fit import Status, fingerprint
 from bayessel.linear import fit_abf, forward_select, search
 from tests.oracles import linear as oracles
@@ -223,7 +223,7 @@ def test_a_long_search_shows_where_it_stands(rng, monkeypatch, capsys):
     X, y = wave(rng, 40)
     S(width=0.5).fit(X, y)
     assert capsys.readouterr() == ("", "")  # a pipe sees nothing, ...
-    monkeypatch.setattr(_search_bar, "QUIET", 0.0)
+    monkeypatch.setattr(basis_search, "QUIET", 0.0)
     S(width=0.5).fit(X, y)
     assert capsys.readouterr() == ("", "")  # ... however long it takes
     monkeypatch.setattr(rich.console.Console, "is_terminal", True)

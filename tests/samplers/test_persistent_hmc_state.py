@@ -1,5 +1,6 @@
 """The PyMC step: what is evaluated when, the same draws for any cores, states that replay."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -7,6 +8,7 @@ import pymc as pm
 import pytest
 from numpy.testing import assert_allclose
 from pymc.step_methods.compound import CompoundStep
+from pymc.step_methods.state import equal_dataclass_values
 
 from bayessel.samplers.persistent_hmc import PersistentHMC
 from tests.problems.hmc_models import PYTHON, QUIET, hmc_beside_exact_precision, skewed, with_precision
@@ -178,3 +180,53 @@ def test_blocks_may_be_taken_apart(skewed_model):
     with skewed_model:
         step = PersistentHMC(["x", "y"], blocked=False, step_size=0.5, compile_kwargs=PYTHON)
     assert isinstance(step, CompoundStep) and [len(m.vars) for m in step.methods] == [1, 1]
+
+
+# --- what PyMC asks of every step method ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"n_leapfrog": 3, "window": 2, "accept": "metropolis"},
+        {"mass": "dense", "jumps": True},
+        {"mass": "unit", "step_size": 0.5, "persistence": 0.9},
+        {"tune": False, "step_size": 0.3, "updates_per_draw": 5},
+    ],
+)
+def test_pymc_finds_states_equal_that_are(settings):
+    """Its own comparison of states, of a step that has never run, has run, and was sent back."""
+    covariance, mean = np.array([[1.0, 0.6], [0.6, 2.0]]), np.array([0.3, -1.0])
+    with pm.Model() as model:
+        pm.MvNormal("x", mean, covariance, shape=2)
+        step = PersistentHMC(**{"updates_per_draw": "auto"} | settings, rng=np.random.default_rng(3))
+    again, first = copy.deepcopy(step), step.sampling_state
+    assert equal_dataclass_values(step.sampling_state, first)
+    point = model.initial_point()
+    value, _ = step.step(point)
+    last = step.sampling_state
+    assert not equal_dataclass_values(first, last)
+    step.sampling_state = first
+    assert equal_dataclass_values(step.sampling_state, first)
+    assert equal_dataclass_values(step.step(point)[0], value) and equal_dataclass_values(step.sampling_state, last)
+    step.sampling_state = first
+    with model:
+        trace = pm.sample(1000, tune=300, chains=1, step=step, random_seed=1, discard_tuned_samples=False, **QUIET)
+    assert trace.warmup_posterior.sizes["draw"] == 300 and trace.posterior.sizes["draw"] == 1000
+    draws = trace.posterior["x"].values[0]
+    spread = np.sqrt(np.diag(covariance))
+    assert (np.abs(draws.mean(axis=0) - mean) < spread / 5).all()
+    assert (np.abs(draws.std(axis=0) - spread) < spread / 5).all()
+    for name, (dtype, _) in step.stats_dtypes_shapes.items():
+        assert trace.sample_stats[{"model_logp": "lp"}.get(name, name)].dtype == np.dtype(dtype), name
+    again.sampling_state = step.sampling_state
+    assert equal_dataclass_values(again.sampling_state, step.sampling_state)
+    assert not equal_dataclass_values(again.sampling_state, first)
+
+
+def test_pymc_finds_the_value_variables_of_one_and_of_two():
+    with pm.Model() as model:
+        one, two = pm.HalfNormal("one"), pm.HalfNormal("two")
+        assert PersistentHMC([one]).vars == [model.rvs_to_values[one]]
+        assert set(PersistentHMC([one, two]).vars) == {model.rvs_to_values[one], model.rvs_to_values[two]}

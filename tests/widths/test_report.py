@@ -334,3 +334,10 @@ def test_names_with_dollar_signs_stay_text(tmp_path):
     comparison = bs.compare_widths(x, x**2, [0.3, 1.0], progressbar=False, names=[r"$\bar$"], target=r"$\foo$")
     comparison.to_html(tmp_path / "report.html")
     assert r"$\foo$" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_widths_whose_products_leave_double_precision_are_drawn(table, scale):
+    table.index = pd.Index(table.index.to_numpy() * scale, name="width")
+    figure = plot_widths(table)
+    assert len([ax for ax in figure.axes if ax.axison]) == 3

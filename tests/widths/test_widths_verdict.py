@@ -186,3 +186,10 @@ def test_a_constant_target_has_nothing_to_compare():
     comparison = bs.compare_widths(np.linspace(0, 1, 40), np.full(40, 3.0), [0.1, 0.3, 1.0], progressbar=False)
     assert "nothing to compare" in comparison.verdict()
     assert "disagree" not in comparison.verdict()
+
+
+def test_optima_of_lists_that_do_not_match_are_refused():
+    with pytest.raises(ValueError, match="one length"):
+        optima([0.1, 0.2, 0.3], [1.0, 2.0], True)
+    with pytest.raises(ValueError, match="sorted"):
+        optima([0.3, 0.2], [1.0, 2.0], True)

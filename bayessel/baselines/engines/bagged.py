@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayessel._check import FloatArray
 from bayessel.baselines.engines.linear_fit import noise_floor
 from bayessel.baselines.engines.mars import MARSFit, fit_mars
+from bayessel.errors import SamplingWarning
 from bayessel.fit import Status
+from bayessel.work import WorkUnit, run
 
 #: least part of the error out of the bag that counts as noise, wherever the members agree
 LEAST_NOISE = 0.1
@@ -54,35 +58,41 @@ def fit_bagged(
     rng: np.random.Generator,
     *,
     n_bags: int = 50,
+    n_jobs: int | None = None,
+    executor: Any = None,
     step: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> BaggedFit:
-    """Fit splines to `n_bags` bootstrap samples; `options` go to `fit_mars`.
+    """Fit splines to `n_bags` bootstrap samples; `options` go to `fit_mars`, `n_jobs` and `executor` to `work.run`.
 
     Every sample has its own stream of random numbers. When interrupted by the user, the members made until then remain.
     """
     N = len(X)
+    units = [WorkUnit(str(k), _member, (X, y, own, options)) for k, own in enumerate(rng.spawn(n_bags))]
+    done = 0
+
+    def tell(unit: WorkUnit, value: Any) -> None:
+        nonlocal done
+        done += 1
+        if step is not None:
+            step(done, n_bags)
+
+    report = run(units, executor, n_jobs, progress=False, on_result=tell)
+    if not report.values:
+        raise KeyboardInterrupt if report.interrupted else RuntimeError(f"no member: {report.lost}")
+    if report.lost:
+        said = next(iter(report.lost.values()))
+        warnings.warn(f"{len(report.lost)} of {n_bags} members are missing: {said}", SamplingWarning, stacklevel=3)
+    interrupted = report.interrupted
     members: list[MARSFit] = []
     count, total, squares = np.zeros(N), np.zeros(N), np.zeros(N)
-    interrupted = False
-    try:
-        for own in rng.spawn(n_bags):
-            drawn = own.integers(N, size=N)
-            members.append(fit_mars(X[drawn], y[drawn], **options))
-            if members[-1].status is Status.INTERRUPTED:
-                raise KeyboardInterrupt
-            left = np.setdiff1d(np.arange(N), drawn)
-            if len(left):
-                guess = members[-1].predict(X[left])
-                count[left] += 1
-                total[left] += guess
-                squares[left] += (guess - y.mean()) ** 2
-            if step is not None:
-                step(len(members), n_bags)
-    except KeyboardInterrupt:
-        if not members:
-            raise
-        interrupted = True
+    for unit in units:  # in this order, whoever was first: the last bits of sums depend on it
+        if unit.key in report.values:
+            member, left, guess = report.values[unit.key]
+            members.append(member)
+            count[left] += 1
+            total[left] += guess
+            squares[left] += (guess - y.mean()) ** 2
     seen = count > 0
     mean = np.where(seen, total / np.maximum(count, 1), np.nan)
     floor = float(noise_floor(y[:, None])[0])
@@ -101,3 +111,15 @@ def fit_bagged(
     else:
         status = Status.NOISE_AT_FLOOR if noise <= N * floor else Status.CONVERGED
     return BaggedFit(members, mean, max(noise, floor), status)
+
+
+def _member(
+    X: FloatArray, y: FloatArray, own: np.random.Generator, options: dict[str, Any]
+) -> tuple[MARSFit, npt.NDArray[np.intp], FloatArray]:
+    """A fit to a bootstrap sample, the rows it did not see, and what it says of them."""
+    drawn = own.integers(len(X), size=len(X))
+    member = fit_mars(X[drawn], y[drawn], **options)
+    if member.status is Status.INTERRUPTED:  # a part of a member is none
+        raise KeyboardInterrupt
+    left = np.setdiff1d(np.arange(len(X)), drawn)
+    return member, left, member.predict(X[left]) if len(left) else np.empty(0)

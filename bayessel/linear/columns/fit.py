@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_matrix
+from bayessel.criteria import Message
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
+from bayessel.linear.message import message_of
 from bayessel.linear.posterior import Posterior
 from bayessel.prediction import Prediction
 
@@ -69,6 +71,11 @@ class ColumnsFit(Fit):
     fingerprint: str = field(repr=False)
     target_fingerprint: str = field(repr=False)
 
+    if TYPE_CHECKING:
+
+        @property
+        def alpha(self) -> Any: ...  # noqa: D102
+
     @property
     def noise_std(self) -> float:
         """Standard deviation of the noise."""
@@ -93,6 +100,16 @@ class ColumnsFit(Fit):
     def sum_squares(self) -> float:
         """Sum of squared residuals."""
         return self.posterior.sum_squares
+
+    @property
+    def effective_parameters(self) -> float:
+        """Well-determined parameters, the bias included."""
+        return self.posterior.gamma
+
+    def message(self) -> Message:
+        """What a description length sends."""
+        sizes = np.sqrt(np.einsum("ij,ij->j", self.design, self.design))
+        return message_of(self.posterior, self.coef, sizes, self.intercept, self.alpha, self.n_candidates)
 
     def leave_one_out(self) -> LeaveOneOut:
         """Each row predicted from all others with these columns and precisions, exactly."""

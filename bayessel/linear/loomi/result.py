@@ -100,6 +100,11 @@ class LOOMIFit(Fit):
         p = self.calibration.probability(inside @ self.coef, inside)
         return ClassPrediction(np.array([-1.0, 1.0]), np.column_stack([1.0 - p, p]))
 
+    @property
+    def predicts_labels(self) -> bool:
+        """Targets are labels."""
+        return True
+
     def leave_one_out(self) -> LeaveOneOut:
         """Each label y = ±1 predicted from the other rows, with the probability p of the label 1.
 

@@ -11,14 +11,13 @@ import numpy as np
 import pymc as pm
 import pytensor.scalar as ps
 import pytensor.tensor as pt
-from pymc.distributions.distribution import SymbolicRandomVariable
-from pymc.logprob.transforms import LogTransform
 from pytensor.graph.basic import Constant, Variable
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.random.basic import NormalRV
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Shape, Shape_i
 
+from bayessel._pymc import LogTransform, SymbolicRandomVariable
 from bayessel.samplers.conjugacy.program import Program
 
 

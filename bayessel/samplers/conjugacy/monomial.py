@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytensor.scalar as ps
 import pytensor.tensor as pt
-from pytensor.compile.ops import DeepCopyOp, ViewOp
 from pytensor.graph.basic import Constant, Variable
 from pytensor.tensor.elemwise import Elemwise
 
+from bayessel._pymc import DeepCopyOp, ViewOp
 from bayessel.samplers.conjugacy.affine import VIEWS
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError
 

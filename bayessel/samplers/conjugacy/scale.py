@@ -12,12 +12,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from pymc.distributions.continuous import HalfCauchyRV, HalfStudentTRV, WeibullBetaRV
-from pymc.logprob.transforms import LogTransform
 from pytensor.graph.basic import Variable
 from pytensor.tensor.random.basic import ExponentialRV, GammaRV, HalfNormalRV, InvGammaRV, LogNormalRV
 
 from bayessel._check import FloatArray
+from bayessel._pymc import HalfCauchyRV, HalfStudentTRV, LogTransform, WeibullBetaRV
 from bayessel.samplers import conditionals, log_scales
 from bayessel.samplers.conjugacy.affine import check_moved
 from bayessel.samplers.conjugacy.child import read_child

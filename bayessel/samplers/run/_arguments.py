@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pymc as pm
-from pymc.step_methods.compound import BlockedStep, CompoundStep, flatten_steps
+from pymc.step_methods import BlockedStep, CompoundStep
 
 from bayessel._check import as_count
+from bayessel._pymc import flatten_steps
 from bayessel.work.jobs import core_count, in_worker
 
 

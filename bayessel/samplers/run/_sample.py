@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import xarray as xr
-from pymc.backends.arviz import find_observations
-from pymc.step_methods.compound import BlockedStep, CompoundStep
+from pymc.step_methods import BlockedStep, CompoundStep
 
 from bayessel._check import as_count, as_flag, as_seconds, check_seed, chosen_seed
+from bayessel._pymc import find_observations
 from bayessel.errors import SamplingWarning
 from bayessel.fit import fingerprint
 from bayessel.samplers.run._arguments import as_cores, as_folder, as_model, as_steps
@@ -28,7 +28,7 @@ from bayessel.samplers.run.kernel import Block, Kernel, Position
 from bayessel.samplers.run.result import Finisher, tree
 from bayessel.samplers.run.schedule import SamplingEnd, run
 from bayessel.samplers.run.start import checked_initvals, initial_points
-from bayessel.samplers.run.store import Found, Store
+from bayessel.samplers.run.store import ChainStore, Found
 from bayessel.samplers.run.workers import ChainProcesses, ChainWorkers, InlineChains
 from bayessel.work import Progress
 from bayessel.work.threads import one_blas_thread
@@ -149,7 +149,7 @@ def sample(
         stack.enter_context(model)
         kept = None
         if folder is not None:
-            kept = Store(folder)
+            kept = ChainStore(folder)
             stack.callback(kept.close)
         with compiler:
             kernel = Kernel(as_steps(step, model), tune, draws)
@@ -230,7 +230,7 @@ class _Told:
 def _beginning(
     model: pm.Model,
     kernel: Kernel,
-    store: Store | None,
+    store: ChainStore | None,
     seed: Any,
     chains: int,
     draws: int,
@@ -280,7 +280,7 @@ def _beginning(
     return header, [one.blocks for one in whole], [one.position for one in whole]
 
 
-def _workers(kernel: Kernel, cores: int, start: Position, store: Store | None) -> ChainWorkers:
+def _workers(kernel: Kernel, cores: int, start: Position, store: ChainStore | None) -> ChainWorkers:
     if cores == 1:
         return InlineChains(kernel)
     return ChainProcesses(kernel, cores, start, not_theirs=store.descriptors if store is not None else ())

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
-from pymc.backends.arviz import find_observations
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.graph.traversal import toposort
+
+from bayessel._pymc import find_observations
 
 
 def fingerprints(model: pm.Model) -> tuple[str, str]:

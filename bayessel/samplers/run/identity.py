@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
-from pymc.step_methods.compound import BlockedStep
+from pymc.step_methods import BlockedStep
 
+from bayessel._pymc import state_class
 from bayessel.errors import DataMismatchError, StoreWarning
 from bayessel.samplers.run.fingerprint import fingerprints
 from bayessel.samplers.run.kernel import Kernel, Point
@@ -91,8 +92,8 @@ def check_same(stored: Mapping[str, Any], now: Mapping[str, Any], folder: Any) -
 
 def _described(step: BlockedStep) -> dict[str, Any]:
     """Class, variables and settings of a step: constructor arguments kept under their name, and frozen state."""
-    changing = {field.name for field in fields(step._state_class) if not field.metadata.get("frozen", False)}
-    frozen = {field.name for field in fields(step._state_class)} - changing - {"var_names"}
+    changing = {field.name for field in fields(state_class(step)) if not field.metadata.get("frozen", False)}
+    frozen = {field.name for field in fields(state_class(step))} - changing - {"var_names"}
     arguments = set(inspect.signature(type(step).__init__).parameters) - _NO_SETTINGS - changing
     settings = {}
     for name in sorted(arguments | frozen):

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pymc.step_methods.arraystep import PopulationArrayStepShared
-from pymc.step_methods.compound import BlockedStep, CompoundStep, flatten_steps
+from pymc.step_methods import BlockedStep, CompoundStep
 
+from bayessel._pymc import PopulationArrayStepShared, flatten_steps
 from bayessel.samplers.run.state import from_tree, to_tree
 from bayessel.work.values import Tree
 

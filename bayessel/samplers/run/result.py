@@ -9,11 +9,16 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import xarray as xr
-from pymc.backends.arviz import coords_and_dims_for_inferencedata, find_constants, find_observations
 from pytensor.compile.mode import Mode
 from pytensor.graph.replace import vectorize_graph
-from pytensor.link.basic import PerformLinker
 
+from bayessel._pymc import (
+    PerformLinker,
+    coords_and_dims_for_inferencedata,
+    find_constants,
+    find_observations,
+    stored_bytes,
+)
 from bayessel.samplers.run.compiling import compiler
 from bayessel.samplers.run.kernel import Array, Point
 
@@ -138,8 +143,7 @@ def _for_many(model: pm.Model, outputs: Sequence[Any], example: Sequence[Array])
         outs = function(*(np.repeat(np.asarray(value)[None], count, axis=0) for value in example))
         if any(np.ndim(out) > rank and len(out) != count for out, rank in zip(outs, ranks, strict=True)):
             raise ValueError("an output does not follow the number of draws")
-        stored = [cell[0] for cell in function.vm.storage_map.values()]
-        sizes.append(sum(one.nbytes for one in stored if isinstance(one, np.ndarray)))
+        sizes.append(stored_bytes(function))
     return function, ranks, sizes[1] - sizes[0]
 
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
-from pymc.initial_point import make_initial_point_fns_per_chain
-from pymc.util import get_untransformed_name, is_transformed_name
 from pytensor.graph.basic import Variable
 
+from bayessel._pymc import get_untransformed_name, is_transformed_name, make_initial_point_fns_per_chain
 from bayessel.samplers.run.kernel import Point
 
 #: Jittered points tried per chain before giving up.

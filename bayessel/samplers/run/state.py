@@ -13,8 +13,8 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
-from pymc.util import RandomGeneratorState, get_state_from_generator, random_generator_from_state
 
+from bayessel._pymc import RandomGeneratorState, get_state_from_generator, random_generator_from_state
 from bayessel.work import values
 from bayessel.work.values import TAG, Tree, UnstorableError
 

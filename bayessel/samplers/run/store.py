@@ -38,7 +38,7 @@ class Found:
     position: Position
 
 
-class Store:
+class ChainStore:
     """One run's folder, locked against a second writer while open.
 
     Parameters

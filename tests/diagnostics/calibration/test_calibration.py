@@ -15,7 +15,7 @@ from bayessel.diagnostics.calibration._sbc import lag_one
 from bayessel.diagnostics.calibration._uniformity import SIMULATIONS, band, bin_edges, chi_square, ecdf, rank
 
 N, MEAN, SD, NOISE = 2, 1.0, 1.0, 1.0
-QUICK = {"compile_kwargs": {"mode": "FAST_COMPILE"}, "progressbar": False}
+QUICK = {"compile_kwargs": {"mode": "FAST_COMPILE"}, "progressbar": False, "n_jobs": 1}
 
 
 class Conjugate(BlockedStep):
@@ -98,7 +98,8 @@ def test_an_exact_sampler_has_uniform_ranks(normal):
     ],
 )
 def test_wrong_samplers_have_not(normal, mistake, seen_in, said):
-    result = ranks_of(normal, factory(mistake))
+    # 200 see a quarter of the spread missing in two of three runs only
+    result = ranks_of(normal, factory(mistake), 500 if mistake == "too narrow" else 200)
     assert not result.ok and seen_in in result.failed
     assert "Not calibrated" in str(result) and said in str(result)
     if mistake == "prior only":  # the parameters alone cannot see it

@@ -144,7 +144,7 @@ def test_a_few_replications_see_a_sampler_of_the_prior_and_a_wrong_shape(linear)
     assert ranks.failed == ["log likelihood"]
     joint = geweke(linear, prior_only, 200, tune=0, marginal=1000, random_seed=1, progressbar=False)
     assert {name.partition(" (")[0] for name in joint.failed} == {"log likelihood"}
-    assert not geweke(linear, wrong_shape, 400, thin=1, tune=0, marginal=2000, random_seed=1, progressbar=False).ok
+    assert not geweke(linear, wrong_shape, 800, thin=1, tune=0, marginal=2000, random_seed=1, progressbar=False).ok
 
 
 # --- the proof: make test-slow ----------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def client():
 def test_a_cluster_gives_the_same(client, tmp_path):
     tasks = [task(), task(name="other", noise=0.1)]
     methods = {"a": Noisy(), "ship": Failing(bound=0.0)}
-    study = run(methods, tasks, client=client, store=tmp_path)
+    study = run(methods, tasks, executor=client, store=tmp_path)
     assert same(study, run(methods, tasks))
     assert len(study.failures()) == len(run(methods, tasks).failures()) > 0
     assert same(study, delve.Study.load(tmp_path))
@@ -59,7 +59,7 @@ def test_a_killed_worker_loses_what_it_was_doing_and_no_more(client, tmp_path):
 
     killer = threading.Thread(target=kill)
     killer.start()
-    study = run(methods, tasks, client=client)
+    study = run(methods, tasks, executor=client)
     killer.join()
     begun = [seed for _, seed in diary(book)]
     assert killed and {seed for seed in begun if begun.count(seed) > 1} == {killed[0][1]}
@@ -83,7 +83,7 @@ class Locked:
 
 
 def test_a_method_that_cannot_be_sent_fails(client):
-    study = run({"locked": Locked(), "mean": Silent()}, task(instances=2), client=client)
+    study = run({"locked": Locked(), "mean": Silent()}, task(instances=2), executor=client)
     assert study.failures()["method"].tolist() == ["locked", "locked"] and len(study.outcomes) == 4
     assert study.failures()["error"].str.startswith("the unit could not be sent").all()
 
@@ -110,7 +110,7 @@ def test_the_command_line_takes_a_scheduler(client, tmp_path):
 @pytest.mark.slow
 def test_a_method_that_kills_its_workers_fails(client):
     """The scheduler gives up on it after some workers (its setting allowed-failures, 3)."""
-    study = run({"fatal": Fatal(), "mean": Silent()}, task(instances=2), client=client)
+    study = run({"fatal": Fatal(), "mean": Silent()}, task(instances=2), executor=client)
     assert set(study.failures()["method"]) == {"fatal"}
     assert study.failures()["error"].str.contains("KilledWorker").all()
     assert len(study.outcomes) == 4
@@ -135,9 +135,9 @@ def test_two_workers_are_nearly_twice_as_fast(unit, record_property):
         with cluster(workers) as client:
             methods = {f"m{k}": Noisy(**unit, shrink=1.0 - 0.1 * k) for k in range(4)}
             client.wait_for_workers(workers)
-            run({"warm": Noisy()}, tasks, client=client)  # imports
+            run({"warm": Noisy()}, tasks, executor=client)  # imports
             began = time.perf_counter()
-            run(methods, tasks, client=client)
+            run(methods, tasks, executor=client)
             seconds[workers] = min(seconds.get(workers, 1e9), time.perf_counter() - began)
     record_property("seconds", seconds)
     assert seconds[1] / seconds[2] >= 1.8

@@ -244,7 +244,7 @@ def test_a_full_disk_ends_the_study_and_spoils_nothing(tmp_path):
 
 def test_an_interrupt_while_the_disk_is_waited_for_takes_nothing_back(tmp_path, monkeypatch):
     """What readers have seen stays."""
-    from bayessel.diagnostics.delve import _store
+    from bayessel.work import journal
 
     waits = []
 
@@ -257,7 +257,7 @@ def test_an_interrupt_while_the_disk_is_waited_for_takes_nothing_back(tmp_path, 
     methods = {"mean": Silent(), "noisy": Noisy()}
     whole = run(methods, task(), store=tmp_path / "whole")
     with monkeypatch.context() as patched:
-        patched.setattr(_store, "sync", interrupted)
+        patched.setattr(journal, "sync", interrupted)
         study = run(methods, task(), store=tmp_path / "s")
     assert study.interrupted and waits[-1] == 2
     assert len(delve.Study.load(tmp_path / "s").outcomes) == 2

@@ -236,12 +236,14 @@ def test_what_was_never_asked_for_is_not_left(tmp_path):
 
 
 def test_processes_are_taken_where_they_pay(monkeypatch):
-    from bayessel.diagnostics.delve import _run
+    from bayessel.work import _run, executors
+    from bayessel.work.interrupts import InterruptCounter
 
-    monkeypatch.setattr(_run, "_WORTH_PROCESSES", 0.0)
-    monkeypatch.setattr(_run, "_cores", lambda: 2)
+    monkeypatch.setattr(_run, "WORTH_PROCESSES", 0.0)
+    monkeypatch.setattr(_run, "core_count", lambda: 2)
     processes = []
-    monkeypatch.setattr(_run, "Processes", lambda jobs: processes.append(jobs) or _run.Alone())
+    alone = executors.InProcess(InterruptCounter())
+    monkeypatch.setattr(_run, "LocalProcesses", lambda jobs: processes.append(jobs) or alone)
     study = run({"a": Noisy()}, task())
     assert processes == [2] and study.remaining == 0
 
@@ -285,9 +287,9 @@ def test_another_study_is_refused(tmp_path):
 
 
 def test_one_writer_at_a_time(tmp_path):
-    from bayessel.diagnostics.delve._store import Store
+    from bayessel.diagnostics.delve._store import StudyStore
 
-    held = Store(tmp_path, 0)
+    held = StudyStore(tmp_path, 0)
     with pytest.raises(ValueError, match="in use by another run"):
         run({"a": Noisy()}, task(), store=tmp_path)
     held.close()
@@ -390,8 +392,9 @@ def test_ctrl_c_gives_back_what_there_is(tmp_path, swallow):
         ({"tasks": [task(), task()]}, ValueError, "two tasks are called 'line 16'"),
         ({"losses": ["huber"]}, ValueError, "'squared', 'absolute', 'log'"),
         ({"losses": []}, ValueError, "losses is empty"),
-        ({"client": 3}, TypeError, "dask.distributed.Client, got int"),
+        ({"executor": 3}, TypeError, "dask.distributed.Client.* got 3"),
         ({"n_jobs": 0}, ValueError, "n_jobs must be"),
+        ({"n_jobs": True}, TypeError, "n_jobs must be"),
         ({"time_budget": "soon"}, ValueError, "time_budget must be"),
         ({"random_state": -1}, ValueError, "random_state must be"),
     ],

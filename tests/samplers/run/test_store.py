@@ -16,7 +16,7 @@ from bayessel.errors import DataMismatchError, StoreWarning
 from bayessel.samplers.run.fingerprint import fingerprints
 from bayessel.samplers.run.kernel import Block, Kernel, Position
 from bayessel.samplers.run.state import from_tree, to_tree
-from bayessel.samplers.run.store import Store
+from bayessel.samplers.run.store import ChainStore
 from bayessel.work.values import UnstorableError, dumps, loads
 from tests.problems.runs import Walk, model, plain_python, process, same, sample, wait_for, walk
 
@@ -316,7 +316,7 @@ def test_nothing_is_overwritten(made, store, tmp_path):
 
 
 def test_two_writers(made, store):
-    running = Store(store)
+    running = ChainStore(store)
     with pytest.raises(ValueError, match="is in use by another run"):
         sample(made, walk(made), store=store)
     running.close()
@@ -334,7 +334,7 @@ def test_two_processes_and_a_lock_that_ends_with_its_owner(made, tmp_path):
             sample(made, walk(made), store=folder, draws=1000)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        Store(folder).close()
+        ChainStore(folder).close()
 
 
 def test_no_pickles(stored):
@@ -348,7 +348,7 @@ def test_records_of_any_shape(tmp_path, rng):
     """Integers, scalars, matrices, no draws at all: what is read is what was written."""
     point = {"a": np.array(1.5), "k": np.array([1, 2]), "m": rng.normal(size=(2, 3)), "none": np.empty((0,))}
     first = Position(0, 0, point, [{"@": "dict", "items": []}])
-    store = Store(tmp_path / "run")
+    store = ChainStore(tmp_path / "run")
     store.create({"chains": 1, "tune": 2, "versions": {}}, [first])
     draws = {name: rng.normal(size=(1, *value.shape)).astype(value.dtype) for name, value in point.items()}
     stats = {"f": rng.normal(size=3), "b": np.array([True, False, True]), "v": rng.normal(size=(3, 2))}
@@ -356,7 +356,7 @@ def test_records_of_any_shape(tmp_path, rng):
     # a crash may come now: what was appended is on the disk
     shutil.copytree(tmp_path / "run", tmp_path / "copy")
     store.close()
-    store = Store(tmp_path / "copy")
+    store = ChainStore(tmp_path / "copy")
     (found,) = store.read(store.header(), point)
     store.close()
     (block,) = found.blocks

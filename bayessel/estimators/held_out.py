@@ -1,0 +1,71 @@
+r"""Rows held out of folds that are fitted anew: what a fit predicts of them, beside a constant with normal noise.
+
+A row is worth
+
+.. math:: g_n = \log p(t_n|x_n, \text{other folds}) - \log N(t_n|\bar t, s_t^2(1+1/n)),
+
+with the mean and the variance of the n rows that were fitted: nats over a constant. Rows with equal inputs are held out
+together, and folds follow the order of the targets, so that the order of the rows changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from bayessel._check import FloatArray
+from bayessel._formulas import log_normal
+from bayessel.prediction import Prediction
+
+N_FOLDS = 3
+#: rows that are looked at: the cost of a fold is the cube of their number
+MAX_ROWS = 300
+_EPS = float(np.finfo(float).eps)
+
+#: (fold, which rows are fitted, one target of these rows) -> predictions of the other rows
+Refit = Callable[[int, npt.NDArray[np.bool_], FloatArray], Prediction]
+
+
+def gains_over_constant(T: FloatArray, fold: npt.NDArray[np.intp], predicted: Refit) -> FloatArray:
+    """Nats over a constant of each row, (N,), predicted by the fit to the other folds; summed over targets (N, K)."""
+    gains = np.zeros(len(T))
+    for k in range(N_FOLDS):
+        held = fold == k
+        n = int((~held).sum())
+        for t, seen in zip(T[held].T, T[~held].T, strict=True):
+            floor = (4.0 * _EPS * float(np.abs(seen).max(initial=_EPS))) ** 2
+            there = predicted(k, ~held, seen)
+            constant = max(float(seen.var(ddof=1)) * (1.0 + 1.0 / n), floor)
+            gains[held] += log_normal(t - there.mean, np.maximum(there.variance, floor))
+            gains[held] -= log_normal(t - seen.mean(), constant)
+    return gains
+
+
+def unsure(gains: FloatArray) -> bool:
+    """Whether the mean gain is within a standard error of nothing, or below it."""
+    return not mean_gain(gains) > float(gains.std() / np.sqrt(len(gains)))
+
+
+def mean_gain(gains: FloatArray) -> float:
+    """Mean, minus infinity where a density is no number."""
+    return float(gains.mean()) if np.isfinite(gains).all() else -np.inf
+
+
+def ranks_of_rows(X: FloatArray, y: FloatArray) -> npt.NDArray[np.intp]:
+    """Rank of each row by its target, equal inputs sharing the rank of the largest of theirs."""
+    groups = np.unique(X, axis=0, return_inverse=True)[1].ravel()
+    largest = np.full(groups.max() + 1, -np.inf)
+    np.maximum.at(largest, groups, y)
+    rank = np.empty(len(largest), dtype=np.intp)
+    rank[np.argsort(largest, kind="stable")] = np.arange(len(largest))
+    return np.asarray(rank[groups])
+
+
+def some_rows(X: FloatArray, Y: FloatArray) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """At most so many rows in the order of the first target, and their ranks."""
+    rank = ranks_of_rows(X, Y[:, 0])
+    order = np.lexsort((*X.T, Y[:, 0], rank))
+    some = order[:: -(-len(X) // MAX_ROWS)]
+    return some, ranks_of_rows(X[some], Y[some, 0])

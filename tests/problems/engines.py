@@ -1,0 +1,235 @@
+"""Every engine with the fits it makes: what `tests/test_contract_of_fits.py` walks over.
+
+A new engine is one entry of `ENGINES`; a class of fits that no entry makes is a failing test.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import bayessel as bs
+from bayessel.errors import NumericalWarning
+from bayessel.fit import Fit
+from bayessel.gp import GPFit, InducingFit, Predictor
+from bayessel.linear import ForwardFit, LinearFit, LOOMIFit, Projection, RidgeFit, RVMFit, SearchFit, WidthFit
+from bayessel.linear.rvm_width import RVMWidthFit, fit_rvm_width
+from bayessel.mlp import EarlyStoppingEnsemble, NetworkEvidenceFit
+
+#: places and width of the functions that engines on designs are offered
+_CENTERS, _WIDTH = np.random.default_rng(5).uniform(-2.0, 2.0, size=(9, 2)), 1.5
+
+
+def design(X: np.ndarray) -> np.ndarray:
+    """Nine gaussians at places that the data do not move."""
+    return np.exp(-((X[:, None, :] - _CENTERS) ** 2).sum(axis=2) / _WIDTH**2)
+
+
+def inputs(X: np.ndarray) -> np.ndarray:
+    """The inputs as they are."""
+    return X
+
+
+@dataclass(frozen=True, eq=False)
+class Engine:
+    """One engine with one setting.
+
+    Attributes
+    ----------
+    name : str
+    make : callable
+        (rows, target) -> fit.
+    results : tuple of types
+        Classes of the fits it makes.
+    rows : callable
+        Inputs (N, D) -> what the engine takes, and its fits predict at.
+    target : callable
+        Targets of a problem -> what the engine takes.
+    left_out : callable or None
+        (fit, rows, target, i) -> mean and variance of row i from the others, hyperparameters held, by refitting.
+    outputs : bool
+        Whether the target may have several columns.
+    units, order, columns : float or None
+        Relative precision to which evidence and predictions follow a change of units, an order of the rows and one of
+        the columns; None where the engine does not promise it.
+    slow : bool
+        Whether fits take seconds: they are made in the slow suite.
+    stream : bool
+        Whether the rows are seen once: fits know no names of the data and leave no row out.
+    """
+
+    name: str
+    make: Callable[[Any, Any], Fit]
+    results: tuple[type, ...]
+    rows: Callable[[np.ndarray], Any] = design
+    target: Callable[[np.ndarray], Any] = field(default=lambda y: y)
+    left_out: Callable[[Any, Any, Any, int], tuple[float, float]] | None = None
+    outputs: bool = False
+    units: float | None = 1e-7
+    order: float | None = 1e-7
+    columns: float | None = 1e-7
+    slow: bool = False
+    stream: bool = False
+
+    def fit(self, rows: Any, target: Any) -> Fit:
+        """Fit in silence: remarks are in the status, and looked at there."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NumericalWarning)
+            return self.make(rows, target)
+
+
+def _without(rows: np.ndarray, target: np.ndarray, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    keep = np.arange(len(target)) != i
+    return rows[keep], target[keep], rows[i : i + 1]
+
+
+def _linear(centre: bool) -> Callable[..., tuple[float, float]]:
+    """Retrain with the precisions held."""
+
+    def left_out(fit: Any, rows: np.ndarray, target: np.ndarray, i: int) -> tuple[float, float]:
+        A, t, row = _without(rows, target, i)
+        there = bs.linear.posterior(A, t, fit.alpha, fit.beta, centre=centre).predict(row)
+        return float(there.mean[0]), float(there.variance[0])
+
+    return left_out
+
+
+def _columns(centre: bool) -> Callable[..., tuple[float, float]]:
+    """Retrain on the columns in use with the precisions held."""
+
+    def left_out(fit: Any, rows: np.ndarray, target: np.ndarray, i: int) -> tuple[float, float]:
+        return _linear(centre)(fit, rows[:, fit.basis], target, i)
+
+    return left_out
+
+
+def _process(fit: Any, rows: np.ndarray, target: np.ndarray, i: int) -> tuple[float, float]:
+    """Condition a dense Gaussian process on the other rows."""
+    A, t, row = _without(rows, target, i)
+    there = Predictor(A, t, fit.covariance, fit.theta)(row)
+    return float(there.mean[0]), float(there.variance[0])
+
+
+def _labels(y: np.ndarray) -> np.ndarray:
+    """Two classes of about equal size from a target with any values."""
+    labels = np.where(y > np.median(y), 1, -1)
+    labels[np.argmax(y)], labels[np.argmin(y)] = 1, -1
+    return labels
+
+
+def _rvm_width(X: np.ndarray, t: np.ndarray) -> Fit:
+    return fit_rvm_width(X, t, init="greedy", n_scan=3, n_starts=1)
+
+
+def _project(rows: np.ndarray, target: np.ndarray) -> Fit:
+    return bs.linear.project(rows, target, 0.1)
+
+
+ENGINES = (
+    Engine("evidence", bs.linear.fit_evidence, (LinearFit,), left_out=_linear(False)),
+    Engine(
+        "evidence, centred",
+        lambda A, t: bs.linear.fit_evidence(A, t, centre=True),
+        (LinearFit,),
+        left_out=_linear(True),
+    ),
+    Engine(
+        "evidence, mackay",
+        lambda A, t: bs.linear.fit_evidence(A, t, method="mackay"),
+        (LinearFit,),
+        units=1e-3,
+        order=1e-3,
+        columns=1e-3,
+    ),
+    Engine(
+        "evidence of a stream",
+        lambda A, t: bs.linear.fit_evidence_stream([(A, t)], centre=False),
+        (LinearFit,),
+        stream=True,
+    ),
+    Engine("ridge", bs.linear.fit_ridge, (RidgeFit,), left_out=_linear(False)),
+    Engine(
+        "ridge, centred",
+        lambda A, t: bs.linear.fit_ridge(A, t, centre=True, criterion="loo"),
+        (RidgeFit,),
+        left_out=_linear(True),
+    ),
+    Engine("ridge, local", lambda A, t: bs.linear.fit_ridge(A, t, penalty="local"), (RidgeFit,), columns=None),
+    Engine("rvm", bs.linear.fit_rvm, (RVMFit,), left_out=_columns(False)),
+    Engine("forward", lambda A, t: bs.linear.forward_select(A, t, "rfs"), (ForwardFit,)),
+    Engine("search", bs.linear.search, (SearchFit,), left_out=_columns(False)),
+    Engine("search, centred", lambda A, t: bs.linear.search(A, t, centre=True), (SearchFit,), left_out=_columns(True)),
+    Engine("loomi", bs.linear.fit_loomi, (LOOMIFit,), target=_labels, units=None),
+    Engine("projection", _project, (Projection,), units=None),
+    Engine(
+        "abf",
+        lambda X, t: bs.linear.fit_abf(X, t, n_starts=1),
+        (WidthFit,),
+        rows=inputs,
+        units=1e-3,
+        order=1e-3,
+        columns=1e-3,
+    ),
+    Engine(
+        "rvm width",
+        _rvm_width,
+        (RVMWidthFit,),
+        rows=inputs,
+        units=None,  # seconds a fit: the machine at one width promises these
+        order=None,
+        columns=None,
+    ),
+    Engine(
+        "gp",
+        lambda X, t: bs.gp.fit_map(X, t),
+        (GPFit,),
+        rows=inputs,
+        left_out=_process,
+        units=None,
+        order=1e-3,
+        columns=1e-3,
+    ),
+    Engine(
+        "gp, maximum likelihood",
+        lambda X, t: bs.gp.fit_map(X, t, prior=None),
+        (GPFit,),
+        rows=inputs,
+        left_out=_process,
+        units=None,
+        order=None,
+        columns=None,
+    ),
+    Engine(
+        "inducing",
+        lambda X, t: bs.gp.fit_inducing(X, t, n_inducing=6),
+        (InducingFit,),
+        rows=inputs,
+        units=None,
+        order=None,
+        columns=None,
+    ),
+    Engine(
+        "network evidence",
+        lambda X, t: bs.mlp.fit_network_evidence(X, t, hidden=2, n_starts=1, random_state=0),
+        (NetworkEvidenceFit,),
+        rows=inputs,
+        outputs=True,
+        units=None,
+        order=None,
+        columns=None,
+    ),
+    Engine(
+        "early stopping",
+        lambda X, t: bs.mlp.fit_early_stopping(X, t, hidden=2, n_networks=(3, 3), max_evaluations=60, random_state=0),
+        (EarlyStoppingEnsemble,),
+        rows=inputs,
+        outputs=True,
+        units=None,
+        order=None,
+        columns=None,
+    ),
+)
