@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from bayessel._check import FloatArray, as_flag, as_matrix, as_positive, as_positive_vector, one_of
+from bayessel._check import FloatArray, as_flag, as_matrix, as_positive, as_positive_vector, check_magnitude, one_of
 
 _BLOCK = 250_000  # entries of a design that are made at a time
+_LARGEST = 1e200  # inputs, so that their quotients with widths above 1e-100 stay finite
 KINDS = ("gaussian", "multiquadric", "inverse_multiquadric", "cauchy")
 
 
@@ -174,6 +175,9 @@ class RBFDictionary(Dictionary):
         self.centers = as_matrix(centers, "centers", allow_1d=True)
         self.kind = one_of(kind, "kind", KINDS)
         r = as_positive_vector(width, "width", self.centers.shape[1])
+        for one in r:
+            check_magnitude(one[None], "width")
+        check_magnitude(self.centers, "centers", _LARGEST)
         self.width: float | FloatArray = float(np.asarray(width)) if np.ndim(width) == 0 else r
         self._r = r
         self.bias = as_flag(bias, "bias")
@@ -197,6 +201,7 @@ class RBFDictionary(Dictionary):
     def _fill(self, X: FloatArray, out: FloatArray) -> None:
         if X.shape[1] != self.centers.shape[1]:
             raise ValueError(f"X must have {self.centers.shape[1]} columns like the centers, got shape {X.shape}")
+        check_magnitude(X, "X", _LARGEST)
         m = len(self.centers)
         height = min(max(1, _BLOCK // m), len(X))
         # one working array for all blocks: fresh memory costs more than the arithmetic
