@@ -38,6 +38,8 @@ def as_float_array(value: Any, name: str) -> FloatArray:
         if raw.dtype.kind == "O":
             try:
                 return np.ascontiguousarray(raw, dtype=np.float64)
+            except OverflowError as error:
+                raise ValueError(f"{name} has integers beyond 1e308, the largest number; rescale it") from error
             except (TypeError, ValueError):
                 pass
         kinds = sorted({type(v).__name__ for v in raw.ravel()[:100]})
@@ -111,6 +113,8 @@ def as_positive(value: Any, name: str) -> float:
         raise TypeError(f"{name} must be a positive number, got {value!r}")
     try:
         number = float(value)
+    except OverflowError as error:
+        raise ValueError(f"{name} must be positive and finite, got an integer beyond 1e308") from error
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be a positive number, got {value!r}") from error
     if not (np.isfinite(number) and number > 0.0):
@@ -164,10 +168,10 @@ def as_flag(value: Any, name: str) -> bool:
 SQUARES, FOURTH_POWERS = 1e100, 1e65
 
 
-def check_magnitude(array: FloatArray, name: str, most: float = SQUARES) -> None:
-    """Refuse values whose squares overflow or vanish: outside 1/most to most in size."""
+def check_magnitude(array: FloatArray, name: str, most: float = SQUARES, tiny: bool = False) -> None:
+    """Refuse values whose squares overflow or vanish: outside 1/most to most in size; `tiny` ones may be allowed."""
     largest = max(float(array.max()), -float(array.min())) if array.size else 0.0
-    if largest > most or 0.0 < largest < 1.0 / most:
+    if largest > most or (0.0 < largest < 1.0 / most and not tiny):
         beyond = "squares" if largest > SQUARES or largest < 1.0 / SQUARES else "powers"
         raise ValueError(f"{name} has values of size {largest:.0e}, whose {beyond} leave double precision; rescale it")
 
@@ -226,10 +230,9 @@ def as_fraction(value: Any, name: str, *, zero: bool = False, one: bool = False)
     """Return `value` as a number between 0 and 1, ends included where told so."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
         raise TypeError(f"{name} must be a number between 0 and 1, got {value!r}")
-    number = float(value)
-    if not (0.0 < number < 1.0 or (zero and number == 0.0) or (one and number == 1.0)):
+    if not (0.0 < value < 1.0 or (zero and value == 0.0) or (one and value == 1.0)):
         raise ValueError(f"{name} must be in {'[' if zero else '('}0, 1{']' if one else ')'}, got {value!r}")
-    return number
+    return float(value)
 
 
 def as_seconds(budget: Any) -> float | None:

@@ -59,7 +59,8 @@ SMALL_LOSS = 0.05
 LARGEST_EVIDENCE_ERROR = 0.5
 
 #: Statuses that need no attention in a comparison: few well-determined parameters spoil only an approximation, which is
-#: then replaced, and functions so wide that some are combinations of others belong to every grid.
+#: then replaced, and functions so wide that some are combinations of others belong to every grid. Narrower than what
+#: estimators do not warn of (`Status.distrusted`): an optimum at an end of the grid is worth a mark in a table.
 HARMLESS = frozenset({Status.CONVERGED, Status.FEW_WELL_DETERMINED, Status.COLLINEAR_SKIPPED})
 
 

@@ -76,7 +76,8 @@ def mdl_w(
 
     Examples
     --------
-    >>>     >>> from bayessel.linear import fit_evidence
+    >>> import numpy as np
+    >>> from bayessel.linear import fit_evidence
     >>> x = np.linspace(-1, 1, 40)[:, None]
     >>> t = x[:, 0] - 2 * x[:, 0] ** 3 + 0.1 * np.random.default_rng(0).normal(size=40)
     >>> lengths = [mdl_w(fit_evidence(x ** np.arange(degree + 1), t)) for degree in (1, 3, 7)]

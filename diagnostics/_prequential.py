@@ -193,7 +193,7 @@ def _sequence(
     if start == 0 and flat.any() and len(t):
         if spread is None or flat.sum() > 1:
             raise ValueError("a flat prior on columns predicts nothing before it has seen rows: pass start")
-        out[0], at = -0.5 * np.log(2.0 * np.pi) - np.log(spread), 1
+        out[0], at = float(log_normal(np.zeros(()), 1.0)) - np.log(spread), 1
     R = _triangle(np.vstack([prior, np.column_stack([W[:at], y[:at]])]))
     while at < len(t):
         stop = min(at + BLOCK, len(t))

@@ -13,7 +13,7 @@ import pytensor.tensor as pt
 
 from bayessel._check import FloatArray, as_matrix, as_target, check_magnitude
 from bayessel.covariance import Covariance, Prior
-from bayessel.covariance._arguments import as_covariance
+from bayessel.covariance.standard import as_covariance
 from bayessel.models._gp_op import LogMarginal
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import SQUARES, FloatArray, as_flag, as_positive, check_magnitude, one_of
+from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
 from bayessel.baselines.engines import fit_neighbours
 from bayessel.baselines.engines.neighbours import LOSSES, TOLERANCE
@@ -130,4 +131,4 @@ class KNNRegressorCV(Regressor):
         std = self._in_units(np.sqrt(self._fit.variance(rows)), shift=False)
         if y.shape != mean.shape:
             raise ValueError(f"y must have the shape of the training target, (n, ...) = {mean.shape}; got {y.shape}")
-        return np.asarray(-0.5 * np.log(2.0 * np.pi) - np.log(std) - 0.5 * ((y - mean) / std) ** 2)
+        return log_normal((y - mean) / std, 1.0) - np.log(std)

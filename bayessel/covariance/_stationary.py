@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray
-from bayessel.covariance._base import Evaluation, Scratch
 from bayessel.covariance._squares import Squares
+from bayessel.covariance.base import Evaluation, Scratch
 
 if TYPE_CHECKING:
     from bayessel.covariance.stationary import Stationary

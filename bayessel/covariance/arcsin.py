@@ -8,7 +8,7 @@ from typing import Self, override
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.covariance._base import Evaluation, Leaf, Scratch, named
+from bayessel.covariance.base import Evaluation, Leaf, Scratch, named
 from bayessel.covariance.prior import Prior
 
 

@@ -8,9 +8,9 @@ from typing import Self, override
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.covariance._base import Evaluation, named
 from bayessel.covariance._squares import Squares
 from bayessel.covariance._stationary import ExponentialEvaluation
+from bayessel.covariance.base import Evaluation, named
 from bayessel.covariance.prior import Prior
 from bayessel.covariance.stationary import Stationary
 

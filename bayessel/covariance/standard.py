@@ -6,15 +6,15 @@ C(x, x') = a₀ + a₁ x·x' + v₀ exp(−½ Σ w_i (x_i − x'_i)²) + r² δ,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import override
+from typing import Any, override
 
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.covariance._base import Evaluation, Leaf, named
 from bayessel.covariance._stationary import ExponentialEvaluation
 from bayessel.covariance.affine import FeatureEvaluation, NoiseEvaluation
 from bayessel.covariance.algebra import SumEvaluation
+from bayessel.covariance.base import Covariance, Evaluation, Leaf, named
 from bayessel.covariance.prior import Prior
 from bayessel.covariance.stationary import SquaredExponential
 
@@ -68,3 +68,18 @@ class Standard(Leaf):
         )
         weights = np.r_[0, 2 : k + 2]
         return SumEvaluation([smooth, plane, NoiseEvaluation(n, m)], [weights, slice(k + 2, k + 4), slice(1, 2)], m)
+
+
+def as_covariance(value: Any) -> Covariance:
+    """Return a covariance; None stands for `Standard`."""
+    if value is None:
+        return Standard()
+    if isinstance(value, type) and issubclass(value, Covariance):
+        raise TypeError(
+            f"covariance must be an object, got the class {value.__name__}: write {value.__name__}() with brackets"
+        )
+    if not isinstance(value, Covariance):
+        raise TypeError(
+            f"covariance must be one of bayessel.covariance, such as Standard(), got {type(value).__name__}"
+        )
+    return value

@@ -19,8 +19,8 @@ from typing import ClassVar, override
 import numpy as np
 
 from bayessel._check import FloatArray, as_flag
-from bayessel.covariance._base import Evaluation, Leaf, named
 from bayessel.covariance._stationary import ExponentialEvaluation, ProfileEvaluation
+from bayessel.covariance.base import Evaluation, Leaf, named
 from bayessel.covariance.prior import Prior
 
 

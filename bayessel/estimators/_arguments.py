@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from bayessel._check import FloatArray, as_float_array, check_magnitude
+from bayessel._formulas import log_normal
 from bayessel.errors import NumericalWarning, VersionWarning
 from bayessel.fit import Status
 
@@ -22,7 +23,10 @@ HERE = (str(Path(__file__).parent),)
 def validated(estimator: Any, *data: Any, **options: Any) -> Any:
     """scikit-learn's validation; where it lets a bare conversion error through, the remedy is added."""
     try:
-        return validate_data(estimator, *data, dtype=np.float64, **options)
+        with np.errstate(invalid="ignore"):  # sums of huge numbers of either sign, by which it looks for infinities
+            return validate_data(estimator, *data, dtype=np.float64, **options)
+    except OverflowError as error:
+        raise ValueError("X and y must be numbers up to 1e308, got integers beyond; rescale them") from error
     except ValueError as error:
         text = str(error)
         if "could not convert" in text:
@@ -89,4 +93,4 @@ class Regressor(RegressorMixin, Versioned):
         mean, std = self.predict(X, return_std=True)  # as it came: a table's columns have names that are checked
         if y.shape != mean.shape:
             raise ValueError(f"y must have the shape of the training target, {mean.shape}; got {y.shape}")
-        return np.asarray(-0.5 * np.log(2.0 * np.pi) - np.log(std) - 0.5 * ((y - mean) / std) ** 2)
+        return log_normal((y - mean) / std, 1.0) - np.log(std)

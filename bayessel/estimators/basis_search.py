@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, override
 
 from bayessel._check import FloatArray, as_flag, one_of
+from bayessel.criteria import EVIDENCE
 from bayessel.estimators._selected import SelectingRegressor
 from bayessel.fit import Status
 from bayessel.linear import search
@@ -92,7 +93,7 @@ class BasisSearchRegressor(SelectingRegressor):
         kind: str = "gaussian",
         bias: bool = True,
         strategy: Any = "pta(1,0)",
-        objective: str = "evidence",
+        objective: str = EVIDENCE.name,
         top: int = 0,
         max_size: int | None = None,
         within: float = 1.0,
@@ -137,4 +138,4 @@ class BasisSearchRegressor(SelectingRegressor):
 
     @override
     def _path_label(self) -> str:
-        return "log model evidence" if self.objective == "evidence" else f"{self.objective} (larger is better)"
+        return "log model evidence" if self.objective == EVIDENCE.name else f"{self.objective} (larger is better)"

@@ -7,16 +7,17 @@ from typing import Any, override
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel.criteria import BIC, EVIDENCE, FPE, GCV, LOO, UEV
 from bayessel.estimators._selected import SelectingRegressor
 from bayessel.linear import forward_select
 
 _LABELS = {
-    "gcv": "GCV (squared error)",
-    "loo": "leave-one-out squared error",
-    "fpe": "FPE (squared error)",
-    "uev": "UEV (squared error)",
-    "bic": "BIC (squared error)",
-    "evidence": "log evidence",
+    GCV.name: "GCV (squared error)",
+    LOO.name: "leave-one-out squared error",
+    FPE.name: "FPE (squared error)",
+    UEV.name: "UEV (squared error)",
+    BIC.name: "BIC (squared error)",
+    EVIDENCE.name: "log evidence",
     "cv": "cross-validated squared error",
 }
 
@@ -92,7 +93,7 @@ class ForwardSelectionRegressor(SelectingRegressor):
         kind: str = "gaussian",
         bias: bool = True,
         method: str = "ols",
-        stop: str | None = "gcv",
+        stop: str | None = GCV.name,
         gain: str = "error",
         max_size: int | None = None,
         folds: int = 5,
@@ -117,7 +118,7 @@ class ForwardSelectionRegressor(SelectingRegressor):
             design,
             y,
             self.method,
-            self.stop if len(y) > 1 or self.stop != "cv" else "gcv",
+            self.stop if len(y) > 1 or self.stop != "cv" else GCV.name,
             centre=bool(self.bias),
             gain=self.gain,
             max_size=self.max_size,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray, one_of
-from bayessel.criteria import OF_RIDGE
+from bayessel.criteria import GCV, LOO, OF_RIDGE
 from bayessel.estimators._rbf import RBFRegressor
 from bayessel.linear import RidgeFit, Spectrum, fit_ridge, log_evidence
 
@@ -65,7 +65,7 @@ class RidgeRBFRegressor(RBFRegressor):
         kind: str = "gaussian",
         bias: bool = True,
         penalty: str = "global",
-        criterion: str = "gcv",
+        criterion: str = GCV.name,
     ) -> None:
         self.width = width
         self.centers = centers
@@ -86,7 +86,7 @@ class RidgeRBFRegressor(RBFRegressor):
         return self.width
 
     def _needs_rows(self) -> bool:
-        return bool(self.criterion == "loo")
+        return bool(self.criterion == LOO.name)
 
     def _fit_one(self, spectrum: Spectrum, design: FloatArray, t: FloatArray) -> RidgeFit:
         if self.penalty == "local":

@@ -10,8 +10,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayessel._check import FloatArray
+from bayessel._check import FloatArray, check_magnitude
 from bayessel.fit import LeaveOneOut
+
+#: size of numbers whose sums and differences may overflow
+LARGEST = 1e300
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +29,10 @@ class Standardisation:
     @classmethod
     def of(cls, X: FloatArray, y: FloatArray) -> Self:
         """Found in the training data; a column that does not vary is shifted and not scaled."""
-        shift, scale = _robust(X)
+        shift, scale = _robust(X, "X")
         low, high = X.min(axis=0), X.max(axis=0)
         two = ((X == low) | (X == high)).all(axis=0) & (low < high)
-        target_shift, target_scale = _robust(y if y.ndim == 2 else y[:, None])
+        target_shift, target_scale = _robust(y if y.ndim == 2 else y[:, None], "y")
         return cls(
             np.where(two, low, shift),
             np.where(two, high - low, scale),
@@ -43,8 +46,9 @@ class Standardisation:
         return cls(np.zeros(m), np.ones(m), 0.0, 1.0)
 
     def inputs(self, X: FloatArray) -> FloatArray:
-        """Inputs in the units of the model."""
-        return (X - self.input_shift) / self.input_scale
+        """Inputs in the units of the model; infinite where these cannot hold them."""
+        with np.errstate(over="ignore"):
+            return (X - self.input_shift) / self.input_scale
 
     def targets(self, y: FloatArray) -> FloatArray:
         """Targets in the units of the model."""
@@ -61,9 +65,10 @@ class Standardisation:
         return float(np.sum(np.log(self.target_scale)))
 
 
-def _robust(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _robust(columns: FloatArray, name: str) -> tuple[FloatArray, FloatArray]:
     """Median and mean absolute deviation from it of each column; 1 where it does not vary."""
     columns = np.ascontiguousarray(columns)  # sums in one order, whatever the order in memory
+    check_magnitude(columns, name, LARGEST, tiny=True)
     median = np.median(columns, axis=0)
     deviation = np.abs(columns - median).mean(axis=0)
     # rounding in the median of equal numbers is no variation

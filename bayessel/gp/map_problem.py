@@ -15,8 +15,10 @@ from bayessel.gp.optimise import KnownTerms, Roots
 
 #: where the logarithmic coordinate turns into a root, without a prior: this share of the start
 _SMALL = 1e-4
-#: θ may move this far from the covariance's start: a factor of 10¹³
+#: θ may move this far from the covariance's start, a factor of 10¹³, besides what the size of the targets asks for
 _RANGE = 30.0
+#: log of a mean square of the targets, or of one over it, that is no reason to search farther
+_ORDINARY = float(np.log(10.0))
 #: least noise variance in units of the mean square of t: below, rounding is what is fitted
 _LEAST_NOISE = 1e-10
 
@@ -47,12 +49,15 @@ class MapProblem:
         chosen = check_prior(prior, covariance, marginal)
         part = None if chosen is None else Prior(chosen.is_normal[free], chosen.first[free], chosen.second[free])
         start = template[free]
-        low, high = start - _RANGE, start + _RANGE
+        power = float(np.mean(marginal.t**2))
+        # variances of targets that are not standardised are farther from the start
+        log_power = np.log(power) if power > 0.0 else 0.0
+        more, less = max(log_power - _ORDINARY, 0.0), max(-log_power - _ORDINARY, 0.0)
+        low, high = start - _RANGE - less, start + _RANGE + more
         noise = _noise_index(covariance, template, free, m)
         if noise is not None:
-            power = float(np.mean(marginal.t**2))
             low[noise] = np.log(_LEAST_NOISE * power) if power > 0.0 else low[noise]
-        roots = Roots(start + np.log(_SMALL)) if part is None else None
+        roots = Roots(start + np.log(_SMALL) - less) if part is None else None
         return cls(marginal, chosen, part, free, template, roots, noise, low, high)
 
     def full(self, x: FloatArray) -> FloatArray:

@@ -167,7 +167,8 @@ def _damping(along: FloatArray, values: FloatArray, radius: float) -> float:
         length = float(np.linalg.norm(parts))
         if length <= 1.02 * radius:
             break
-        mu += (length / radius - 1.0) * length**2 / float((parts**2 / (values + mu)).sum())
+        # the squares of the parts alone may leave double precision
+        mu += (length / radius - 1.0) / float(((parts / length) ** 2 / (values + mu)).sum())
     return mu
 
 

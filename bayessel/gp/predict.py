@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas
 
-from bayessel._check import FloatArray, as_float_array, as_matrix
+from bayessel._check import FloatArray, as_float_array, as_matrix, check_magnitude
 from bayessel.covariance import Covariance
 from bayessel.gp.loo import leave_one_out
 from bayessel.gp.marginal import Factor, Marginal
@@ -88,6 +88,7 @@ class Predictor:
         new = as_matrix(Xnew, "Xnew")
         if new.shape[1] != X.shape[1]:
             raise ValueError(f"Xnew must have the {X.shape[1]} columns of X, got shape {new.shape}")
+        check_magnitude(new, "Xnew", tiny=True)
         means, variances = np.empty((len(self), len(new))), np.zeros((len(self), len(new)))
         noise = np.array([[covariance.noise(theta, X.shape[1]) if variance else 0.0] for theta in self.thetas])
         rows = max(1, int(BLOCK / (8.0 * len(X))))

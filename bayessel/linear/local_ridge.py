@@ -16,6 +16,7 @@ import numpy as np
 
 from bayessel._check import FloatArray, as_positive_vector
 from bayessel._numerics import few_threads
+from bayessel.criteria import GCV
 from bayessel.fit import Status
 from bayessel.linear import ridge
 from bayessel.linear.posterior import weigh
@@ -163,7 +164,7 @@ def fit_local(
     Phi: FloatArray, t: FloatArray, *, centre: bool, start: Any, max_sweeps: int, tol: float
 ) -> ridge.RidgeFit:
     """Sweep over the columns, each penalty set to its analytic best, until GCV stops falling."""
-    overall = ridge.fit_ridge(Phi, t, criterion="gcv", centre=centre)
+    overall = ridge.fit_ridge(Phi, t, criterion=GCV.name, centre=centre)
     if start is not None:
         penalty = as_positive_vector(start, "start", Phi.shape[1], allow_zero=True, allow_inf=True)
         with few_threads(Phi.size):
@@ -225,7 +226,7 @@ def _descend(
         spectrum,
         1.0,
         best,
-        "gcv",
+        GCV.name,
         (),
         notes,
         tuple(history),

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_positive_vector, as_target, one_of
 from bayessel._numerics import local_minima
-from bayessel.criteria import CRITERIA, LOO, OF_RIDGE, OF_SUMS, from_sums
+from bayessel.criteria import BIC, CRITERIA, FPE, GCV, LOO, OF_RIDGE, OF_SUMS, UEV, from_sums
 from bayessel.fit import Evidence, Status, worst
 from bayessel.linear._criteria import curve
 from bayessel.linear.design_fit import DesignFit
@@ -151,7 +151,7 @@ def fit_ridge(
     Phi: Any,
     t: Any = None,
     *,
-    criterion: str = "gcv",
+    criterion: str = GCV.name,
     penalty: str = "global",
     centre: bool = False,
     start: Any = None,
@@ -196,7 +196,7 @@ def fit_ridge(
     if penalty == "local":
         from bayessel.linear.local_ridge import fit_local
 
-        if criterion != "gcv":
+        if criterion != GCV.name:
             raise ValueError(f"local penalties have an analytic minimiser for 'gcv' only, got criterion={criterion!r}")
         if isinstance(Phi, Spectrum) or t is None:
             raise TypeError(
@@ -209,7 +209,7 @@ def fit_ridge(
         return replace(fit, seconds=perf_counter() - began)
     if start is not None:
         raise ValueError("start is for penalty='local'; a global penalty is found by a scan and needs none")
-    spectrum = as_spectrum(Phi, t, centre, "fit_ridge", rows=criterion == "loo")
+    spectrum = as_spectrum(Phi, t, centre, "fit_ridge", rows=criterion == LOO.name)
     lo, hi = search_range(spectrum)
     # a criterion is made of steps about 2 wide in log lambda: 0.05 resolves every minimum
     found = local_minima(lambda u: curve(spectrum, criterion, np.exp(u)), np.arange(lo, hi, 0.05))
@@ -251,7 +251,7 @@ def assemble(
     """Put a result together from a factorisation and the ridge `unit_lam` of its scaled columns."""
     at = sums(spectrum, unit_lam, rows=spectrum.U is not None)
     values = evaluate_sums(spectrum, at)
-    variance = values["uev"]
+    variance = values[UEV.name]
     floor = (4.0 * _EPS * (spectrum.t_scale or 1.0)) ** 2
     if spectrum.tss <= floor * spectrum.n_rows:
         notes.append(Status.CONSTANT_TARGET)
@@ -294,7 +294,7 @@ def reestimate_lambda(
     Phi: Any,
     t: Any = None,
     *,
-    criterion: str = "gcv",
+    criterion: str = GCV.name,
     start: float = 0.01,
     centre: bool = False,
     max_steps: int = 1000,
@@ -326,10 +326,10 @@ def reestimate_lambda(
         if stiffness <= 0.0 or trace <= 0.0:
             return lam, Status.AT_BOUND, tuple(history)
         ratio = {
-            "uev": 1.0 / trace,
-            "fpe": 2.0 * n / ((n + gamma) * trace),
-            "gcv": 2.0 / trace,
-            "bic": n * np.log(n) / ((n + (np.log(n) - 1.0) * gamma) * trace),
+            UEV.name: 1.0 / trace,
+            FPE.name: 2.0 * n / ((n + gamma) * trace),
+            GCV.name: 2.0 / trace,
+            BIC.name: n * np.log(n) / ((n + (np.log(n) - 1.0) * gamma) * trace),
         }[criterion]
         new = lam * float(misfit * fall * ratio / (2.0 * stiffness))
         if abs(np.log(new / lam)) < tol:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_float_array, as_target, check_magnitude, one_of
+from bayessel._formulas import log_normal
 
 LOSSES = ("squared", "absolute", "log")
 
@@ -55,7 +56,7 @@ def standardised_losses(y: npt.ArrayLike, prediction: npt.ArrayLike, loss: str =
         elif loss == "absolute":
             losses = np.abs(target - said) / unit
         else:
-            losses = -said - 0.5 * ((target - target.mean()) / unit) ** 2 - np.log(unit) - 0.5 * np.log(2.0 * np.pi)
+            losses = -said + log_normal((target - target.mean()) / unit, 1.0) - np.log(unit)
     if beyond := int(np.isinf(losses).sum()):
         raise ValueError(f"prediction is so far off in {beyond} of {len(losses)} cases that {loss} loss overflows")
     return losses

@@ -137,3 +137,46 @@ def test_predictions_of_a_run_are_calibrated_over_the_prior(rng):
         narrow.append(np.exp(replace(mixture, variances=mixture.variances / 16).log_cdf(y[8:])[0]))
     assert scipy.stats.kstest(found, "uniform").pvalue > 1e-3
     assert np.mean(np.abs(np.array(found) - 0.5) > 0.475) < 0.2 < np.mean(np.abs(np.array(narrow) - 0.5) > 0.475)
+
+
+# --- numbers of absurd size ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "named"),
+    [
+        (None, [10**400] * 20, "beyond; rescale"),
+        ([[10**400]] * 20, None, "beyond; rescale"),
+        (1.7e308 * np.linspace(-1, 1, 20)[:, None], None, "X has values of size 2e.308"),
+        (None, 1.7e308 * np.linspace(-1, 1, 20), "y has values of size 2e.308"),
+        (None, 1e101 * np.linspace(-1, 1, 20), "y has values of size 1e.101"),
+    ],
+)
+def test_numbers_that_no_arithmetic_bears_are_refused(rng, X, y, named):
+    X = rng.normal(size=(20, 1)) if X is None else X
+    with pytest.raises(ValueError, match=named):
+        G(random_state=0).fit(X, rng.normal(size=20) if y is None else y)
+
+
+@pytest.mark.parametrize("inducing", [None, 5])
+def test_places_that_no_arithmetic_bears_are_refused(rng, inducing):
+    X, y = wave(rng)
+    model = G(random_state=0, inducing=inducing).fit(X, y)
+    with pytest.raises(ValueError, match="has values of size"):
+        model.predict([[1e300, 0.5]])
+    with pytest.raises(ValueError, match="beyond; rescale"):
+        model.predict([[10**400, 0.5]])
+    small = G(random_state=0, inducing=inducing).fit(1e-200 * X, y)
+    with pytest.raises(ValueError, match="infinity"):
+        small.predict([[1e200, 0.5]])
+    np.testing.assert_allclose(model.predict([[1e-300, 0.5]]), model.predict([[0.0, 0.5]]), rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::bayessel.errors.NumericalWarning")
+@pytest.mark.parametrize("scale", [1e40, 1e75])
+def test_huge_targets_as_they_are_get_a_fit_that_knows_their_size(rng, scale):
+    """The priors are for standardised numbers: the fit is poor, and its noise says so."""
+    X, y = wave(rng)
+    model = G(standardise=False, random_state=0).fit(X, scale * (y - 30.0))
+    mean, std = model.predict(NEW, return_std=True)
+    assert np.isfinite(mean).all() and (std > 0.1 * scale).all() and model.noise_std_ < 20.0 * scale

@@ -367,3 +367,28 @@ def test_bad_arguments_are_refused_at_the_door(rng, arguments, said):
     X, t = waves(rng, 8)
     with pytest.raises((ValueError, TypeError), match=said):
         fit_map(X, t, **arguments)
+
+
+# --- targets in any units --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9, 1e40, 1e75])
+def test_without_priors_the_units_of_the_targets_scale_the_answer(rng, scale):
+    """Variances far from where searches begin are found, and the evidence is that of the same process."""
+    X = rng.normal(size=(40, 1))
+    t = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=40)
+    covariance = SquaredExponential() + Noise()
+    near = fit_map(X, t, covariance, prior=None, starts=1)
+    start = near.theta + 2.0 * np.log(scale) * np.array([1.0, 0.0, 1.0])
+    far = fit_map(X, scale * t, covariance, prior=None, starts=[start + 0.3])
+    np.testing.assert_allclose(far.log_evidence, near.log_evidence - 40 * np.log(scale), atol=1e-3)
+    np.testing.assert_allclose(far.theta, start, atol=0.05)
+    assert far.noise_std == pytest.approx(scale * near.noise_std, rel=0.05)
+
+
+def test_a_damped_step_has_its_length_however_steep_the_slope():
+    along, values = np.array([3e160, -4e160]), np.array([1e150, 2e150])
+    mu = optimise._damping(along, values, 1.0)
+    assert np.linalg.norm(along / (values + mu)) == pytest.approx(1.0, rel=0.03)
+    steep = optimise._damping(1e-160 * along, 1e-160 * values, 1.0)
+    assert mu == pytest.approx(1e160 * steep, rel=1e-9)

@@ -14,16 +14,16 @@ from scipy.optimize import minimize
 from bayessel._check import FloatArray, as_count, as_flag, as_float_array, as_generator, as_matrix, check_finite
 from bayessel._numerics import few_threads
 from bayessel.covariance import Covariance, Prior
-from bayessel.covariance._arguments import as_covariance
+from bayessel.covariance.standard import as_covariance
 from bayessel.fit import Evidence, LeaveOneOut, Status, worst
-from bayessel.gp._fit_map import fit_map
-from bayessel.gp._search_status import remarks_about
 from bayessel.gp.inducing.bound import InducingFactor, InducingMarginal
 from bayessel.gp.inducing.select import greedy_variance
 from bayessel.gp.laplace import hessian_of
+from bayessel.gp.map_fit import fit_map
 from bayessel.gp.map_problem import check_prior
 from bayessel.gp.map_result import GPFit, MapOptimum
 from bayessel.gp.marginal import Marginal
+from bayessel.gp.target_remarks import remarks_about
 from bayessel.prediction import Prediction
 
 #: rows on which the exact process is fitted first

@@ -19,7 +19,7 @@ from scipy.linalg import blas, lapack, solve_triangular
 from bayessel._check import FloatArray, as_float_array, as_matrix, as_target, check_magnitude
 from bayessel._numerics import local_minima
 from bayessel.covariance import Covariance
-from bayessel.covariance._arguments import as_covariance
+from bayessel.covariance.standard import as_covariance
 from bayessel.fit import Status
 from bayessel.gp.inducing.cross import Cross
 from bayessel.gp.inducing.split import split
@@ -181,6 +181,7 @@ class InducingMarginal:
         X = as_matrix(Xnew, "Xnew", allow_1d=True)
         if X.shape[1] != Z.shape[1]:
             raise ValueError(f"Xnew must have {Z.shape[1]} columns, as X had, got shape {X.shape}")
+        check_magnitude(X, "Xnew", tiny=True)
         kernels = self.parts.at(theta, X, Z)
         mean, variance = np.empty(len(X)), np.empty(len(X))
         for rows in _blocks(len(X), len(Z)):

@@ -74,7 +74,7 @@ class ColumnsFit(Fit):
     if TYPE_CHECKING:
 
         @property
-        def alpha(self) -> Any: ...
+        def alpha(self) -> Any: ...  # noqa: D102
 
     @property
     def noise_std(self) -> float:

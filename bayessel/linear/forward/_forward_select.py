@@ -21,7 +21,7 @@ from bayessel._check import (
     one_of,
 )
 from bayessel._numerics import few_threads
-from bayessel.criteria import OF_SUMS
+from bayessel.criteria import GCV, OF_SUMS
 from bayessel.fit import Status
 from bayessel.linear.columns.dictionary import STORE_DOUBLE, Columns, as_columns
 from bayessel.linear.forward import stopping
@@ -51,7 +51,7 @@ def forward_select(
     Phi: Any,
     t: Any,
     method: str = "ols",
-    stop: str | None = "gcv",
+    stop: str | None = GCV.name,
     *,
     centre: bool = False,
     gain: str = "error",
@@ -163,7 +163,7 @@ class ForwardSettings:
         max_condition: float | None,
     ) -> None:
         self.method, self.stop, self.centre, self.gain, self.lam = method, stop, centre, gain, lam
-        self.reestimate = None if not reestimate else stop if stop in OF_SUMS else "gcv"
+        self.reestimate = None if not reestimate else stop if stop in OF_SUMS else GCV.name
         self.max_size = max_size
         self.max_condition = MAX_CONDITION if max_condition is None else max_condition
         self.singular = SINGULAR if max_condition is None else np.inf

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.linalg as sl
 
 from bayessel._check import FloatArray, IntArray
+from bayessel.criteria import EVIDENCE
 from bayessel.fit import Status, fingerprint, worst
 from bayessel.linear.columns.dictionary import Columns
 from bayessel.linear.columns.fit import ColumnChoice
@@ -38,7 +39,7 @@ def finish(
 ) -> ForwardFit:
     """Fit the chosen columns, `order` in the order of selection, with the penalty `lam`."""
     k, n = len(order), len(t)
-    sign = -1.0 if stop == "evidence" else 1.0  # the searches make everything small
+    sign = -1.0 if stop == EVIDENCE.name else 1.0  # the searches make everything small
     by_number = np.argsort(order)
     basis = order[by_number]
     design = columns.raw(basis) if k else np.zeros((n, 0))

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.linalg as sl
 
 from bayessel._check import FloatArray, IntArray
-from bayessel.criteria import OF_SUMS, from_sums
+from bayessel.criteria import EVIDENCE, GCV, LOO, OF_SUMS, from_sums
 from bayessel.fit import Status, worst
 from bayessel.linear._criteria import curve
 from bayessel.linear.columns.dictionary import Columns
@@ -144,9 +144,9 @@ def eliminate(
         for at in descend(H, y, lam, gain, offered):
             k = len(at.left)
             entry = _record(at, H, y, stop, n, int(centre))
-            if stop == "evidence":
+            if stop == EVIDENCE.name:
                 known = Spectrum.of(design[:, at.left], t, centre=centre) if k else None
-                entry["evidence"] = np.nan if known is None else fit_evidence(known).log_evidence
+                entry[EVIDENCE.name] = np.nan if known is None else fit_evidence(known).log_evidence
                 entry["value"] = stopping.judged(entry, stop, n)
             if curve is not None:
                 entry["value"] = curve[k]
@@ -212,7 +212,7 @@ def _penalty(H: FloatArray, t: FloatArray, free: int, size: float) -> float:
         return float(found.lam)
     larger = [lam for lam, _ in found.optima if lam > least]
     tried = np.array([least, *larger])
-    return float(tried[np.argmin(curve(spectrum, "gcv", tried))])
+    return float(tried[np.argmin(curve(spectrum, GCV.name, tried))])
 
 
 def _independent(s: FloatArray) -> bool:
@@ -226,10 +226,10 @@ def _record(at: EliminationStep, H: FloatArray, t: FloatArray, stop: str | None,
     out["lam"] = at.lam
     out |= {name: float(from_sums(name, n, S, trace)) for name in OF_SUMS}
     body = H[:, at.left]
-    if stop == "loo":
+    if stop == LOO.name:
         leverage = np.einsum("ij,ij->i", body @ at.G, body) + flat / n
-        out["loo"] = stopping.leave_one_out(t - body @ at.w, 1.0 - leverage)
-    if stop != "evidence":
+        out[LOO.name] = stopping.leave_one_out(t - body @ at.w, 1.0 - leverage)
+    if stop != EVIDENCE.name:
         out["value"] = stopping.judged(out, stop, n)
     return out
 

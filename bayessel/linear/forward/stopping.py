@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from bayessel.criteria import CRITERIA, OF_SUMS, from_sums
+from bayessel.criteria import BIC, CRITERIA, EVIDENCE, FPE, GCV, LOO, OF_SUMS, UEV, from_sums
 from bayessel.fit import Status
 from bayessel.linear.forward.methods import LeastSquaresSteps
 from bayessel.linear.type2 import fit_evidence
 
-STOPS = ("gcv", "loo", "fpe", "uev", "bic", "evidence", "cv")
+STOPS = (GCV.name, LOO.name, FPE.name, UEV.name, BIC.name, EVIDENCE.name, "cv")
 
 
 def patience(size: int) -> int:
@@ -46,10 +46,10 @@ def record(method: LeastSquaresSteps, stop: str | None) -> dict[str, Any]:
     out: dict[str, Any] = {"size": g.n_columns, "column": g.chosen[-1] if g.chosen else -1}
     out |= {"error": S / g.n_train, "gamma": g.n_train - trace, "lam": method.lam}
     out |= {name: float(from_sums(name, g.n_train, S, trace)) for name in OF_SUMS}
-    if stop == "loo":
-        out["loo"] = leave_one_out(*method.left_out())
-    elif stop == "evidence":
-        out["evidence"] = evidence(method) if g.n_columns else np.nan
+    if stop == LOO.name:
+        out[LOO.name] = leave_one_out(*method.left_out())
+    elif stop == EVIDENCE.name:
+        out[EVIDENCE.name] = evidence(method) if g.n_columns else np.nan
     out["value"] = judged(out, stop, g.n_train)
     return out
 
@@ -58,8 +58,8 @@ def judged(at: dict[str, Any], stop: str | None, n_rows: int) -> float:
     """Value of the stopping criterion, infinite where it says nothing because too few rows are left to the noise."""
     if stop is None or stop == "cv":
         return np.nan
-    if stop == "evidence":
-        return -float(at["evidence"])
+    if stop == EVIDENCE.name:
+        return -float(at[EVIDENCE.name])
     return float(at[stop]) if CRITERIA[stop].heard(n_rows, at["gamma"]) else np.inf
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from bayessel._check import FOURTH_POWERS, as_count, as_flag, as_target, check_magnitude
 from bayessel._numerics import few_threads
+from bayessel.criteria import EVIDENCE
 from bayessel.fit import Status, fingerprint, worst
 from bayessel.linear.columns.dictionary import as_columns
 from bayessel.linear.columns.fit import ColumnChoice
@@ -29,7 +30,7 @@ def search(
     t: Any,
     strategy: Any = "pta(1,0)",
     *,
-    score: str = "evidence",
+    score: str = EVIDENCE.name,
     centre: bool = False,
     top: int = 0,
     max_size: int | None = None,

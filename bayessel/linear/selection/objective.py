@@ -12,15 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayessel._check import FloatArray, one_of
-from bayessel._formulas import log_normal
+from bayessel._formulas import FLAGS, flag_code_length, log_normal, precision_code_length, weight_code_length
+from bayessel.criteria import ELPD_LOO, EVIDENCE, LOO, MDL_ALPHA, MDL_W, PRECISION_DELTA, WEIGHT_DELTA, matters
 from bayessel.linear.selection.precisions import PrecisionLevel, SingularModel
 from bayessel.linear.selection.working_model import WorkingModel
 
-SCORES = ("evidence", "loo", "elpd-loo", "mdl-w", "mdl-alpha")
+SCORES = (EVIDENCE.name, LOO.name, ELPD_LOO.name, MDL_W.name, MDL_ALPHA.name)
 #: candidates that a criterion other than the evidence is worked out for
 SHORTLIST = 8
-#: precision to which a weight is sent, and the movement (in units of the noise) below which it is not sent
-DELTA, VANISHING = 0.1, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +36,7 @@ class TrialModel:
 class SelectionObjective:
     """Judge of models; larger is better."""
 
-    name: str = "evidence"
+    name: str = EVIDENCE.name
 
     @classmethod
     def named(cls, name: str) -> SelectionObjective:
@@ -47,36 +46,35 @@ class SelectionObjective:
     @property
     def shortlist(self) -> int:
         """Candidates that are tried one by one; 0 where the scores of all are the objective itself."""
-        return 0 if self.name == "evidence" else SHORTLIST
+        return 0 if self.name == EVIDENCE.name else SHORTLIST
 
     @property
     def needs_rows(self) -> bool:
         """Whether it looks at single rows."""
-        return self.name in ("loo", "elpd-loo")
+        return self.name in (LOO.name, ELPD_LOO.name)
 
     @property
     def unit(self) -> float:
         """What differences near zero are measured by: a nat, or nothing where the target's unit squared is the unit."""
-        return 0.0 if self.name == "loo" else 1.0
+        return 0.0 if self.name == LOO.name else 1.0
 
     def of(self, model: WorkingModel, trial: TrialModel) -> float:
         """Judge a model, in the units of the user's target; minus infinity where there is no answer."""
         at, n, unit = trial.level, model.n_rows, model.t_unit
         shift = -n * float(np.log(unit))
-        if self.name == "evidence":
+        if self.name == EVIDENCE.name:
             return at.value + shift
-        if self.name == "mdl-alpha":
-            length = -(at.log_evidence + shift) - 0.5 * n * np.log(2.0 * np.pi)
-            return -float(length + self._flags(model, self._weights(model, trial)))
-        if self.name == "mdl-w":
+        if self.name == MDL_ALPHA.name:
+            flags = self._flags(model, self._weights(model, trial))
+            return -precision_code_length(at.log_evidence + shift, n, 1, PRECISION_DELTA, flags)
+        if self.name == MDL_W.name:
             weights = self._weights(model, trial)
             shrink = at.lam / (trial.small.s**2 + at.lam)
             misfit = trial.small.rss + float(shrink**2 @ trial.small.z**2)
-            data = 0.5 * (at.beta * misfit - n * np.log(at.beta / unit**2))
-            price = float(np.log(np.abs(weights)).sum()) - len(weights) * np.log(DELTA)
-            return -float(data + price + self._flags(model, weights))
+            flags = self._flags(model, weights)
+            return -weight_code_length(misfit * unit**2, at.beta / unit**2, weights, n, WEIGHT_DELTA, flags)
         errors, variances = self._left_out(model, trial)
-        if self.name == "loo":
+        if self.name == LOO.name:
             return -float(np.mean(errors**2)) * unit**2
         return float(log_normal(errors, variances).sum()) + shift
 
@@ -86,23 +84,23 @@ class SelectionObjective:
         Evidence and lengths are in nats. A mean squared error is made a log density of `n_rows` errors whose variance
         it is.
         """
-        if self.name == "loo":
+        if self.name == LOO.name:
             return float(0.5 * n_rows * np.log(value / best)) if best < 0.0 else (0.0 if value == best else np.inf)
         return best - value
 
     def _flags(self, model: WorkingModel, weights: FloatArray) -> float:
-        return float((len(weights) + 1) * np.log(model.n_columns + int(model.centre)))
+        return flag_code_length(len(weights), model.n_columns + int(model.centre), FLAGS[0])
 
     def _weights(self, model: WorkingModel, trial: TrialModel) -> FloatArray:
         """Weights that do not vanish, in the user's units, that of a bias among them."""
         small, at, active = trial.small, trial.level, list(trial.active)
         w = small.Vt.T @ (small.s / (small.s**2 + at.lam) * small.z)
         sizes = np.sqrt(model.outside_bias[active])
-        sent = (w != 0.0) & (np.sqrt(at.beta) * np.abs(w) * sizes >= VANISHING)
+        sent = matters(w, sizes, at.beta)
         weights = w[sent] * (model.t_unit / model.unit)
         if model.centre:
             bias = model.t_mean - float(model.means[active] @ w)
-            if bias != 0.0 and np.sqrt(at.beta * model.n_rows) * abs(bias) >= VANISHING:
+            if matters(np.array(bias), np.sqrt(model.n_rows), at.beta):
                 weights = np.append(weights, bias * model.t_unit)
         return np.asarray(weights)
 

@@ -1,4 +1,4 @@
-"""What the searches for hyperparameters share at the door, and what they remark about data."""
+"""Remarks about a target alone, which every search for hyperparameters makes."""
 
 from __future__ import annotations
 

@@ -12,14 +12,14 @@ import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_count, as_float_array, as_generator, as_positive, check_finite
 from bayessel.covariance import Covariance, Prior
-from bayessel.covariance._arguments import as_covariance
+from bayessel.covariance.standard import as_covariance
 from bayessel.fit import Evidence, Status, worst
-from bayessel.gp._search_status import remarks_about
 from bayessel.gp.map_problem import MapProblem
 from bayessel.gp.map_result import GPFit, MapOptimum
 from bayessel.gp.map_search import MapSearch
 from bayessel.gp.marginal import Marginal
 from bayessel.gp.optimise import Minimum
+from bayessel.gp.target_remarks import remarks_about
 
 #: odds of 20 to 1: optima that differ by less are of similar worth
 _SIMILAR = float(np.log(20.0))
