@@ -75,8 +75,9 @@ class Status(Enum):
         "the tolerance"
     )
     LOST_DIGITS = (
-        "the sums of squares of this stream lost digits (ill-conditioned columns, means that drift far, or a target "
-        "without noise); pass a callable or a file, so that a second pass is possible, or arithmetic='qr'"
+        "the sums of squares of this stream lost digits (ill-conditioned columns, means that drift far, or noise "
+        "near the rounding of the targets); pass a callable or a file, so that a second pass is possible, or "
+        "arithmetic='qr'"
     )
     CHAINS_DISAGREE = (
         "the chains have not mixed (R-hat above 1.05, or fewer than 50 effective draws of a parameter); go on with "

@@ -157,3 +157,23 @@ def test_bad_inputs_are_refused_with_advice(X):
 def test_joining_different_input_dimensions_is_refused():
     with pytest.raises(ValueError):
         (bs.RBFDictionary([[0.0]], 1.0) + bs.RBFDictionary([[0.0, 0.0]], 1.0)).design([[0.0]])
+
+
+@pytest.mark.parametrize("width", [5e-324, 1e-310, 1e-150, 1e150, [1.0, 1e-310]])
+def test_widths_whose_squares_leave_double_precision_are_refused(width):
+    with pytest.raises(ValueError, match=r"width has values of size .* rescale it"):
+        bs.RBFDictionary(np.eye(2), width)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_extreme_widths_that_are_taken_give_the_limits(kind):
+    """Without a warning: a function is its value at zero at its centre, and at infinity elsewhere."""
+    narrow = bs.RBFDictionary(np.eye(2), 1e-99, kind=kind, bias=False).design(np.eye(2))
+    wide = bs.RBFDictionary(np.eye(2), 1e99, kind=kind, bias=False).design(np.eye(2))
+    np.testing.assert_allclose(np.diag(narrow), 1.0)
+    np.testing.assert_allclose(wide, 1.0)
+    limit = np.sqrt(2.0) * 1e99 if kind == "multiquadric" else 0.0
+    np.testing.assert_allclose(narrow[0, 1], limit, atol=1e-50, rtol=1e-9)
+    for far in (np.array([[1e250, 0.0]]), np.array([[np.nextafter(0.0, 1.0), 0.0]])):
+        with pytest.raises(ValueError, match="rescale it"):
+            bs.RBFDictionary(np.eye(2), 1e-99, kind=kind).design(far)

@@ -28,6 +28,7 @@ from bayessel._check import FloatArray
 Kernel = Callable[[FloatArray, FloatArray], FloatArray]
 #: kernel directions weaker than this are left to the function added at the test input
 _NEGLIGIBLE = 1e-10
+_ZERO = 1e-290
 
 
 class KernelFeatures:
@@ -150,7 +151,11 @@ class Healing:
         e = np.where(used, root, 0.0) - np.sqrt(self._beta) * np.einsum("ij,ij->j", Z, along)
         # s as a sum of squares: what the columns cannot follow, and what their prior holds back
         across, held = added - self._top @ along, self._bottom @ along
-        s = self._beta * (np.einsum("ij,ij->j", across, across) + np.einsum("ij,ij->j", held, held))
-        q = self._beta * (added.T @ self._residual)
-        gain = np.where(used, e / (self._precision + s), 0.0)
-        return mean + gain * q, variance + gain * e
+        s = np.einsum("ij,ij->j", across, across) + np.einsum("ij,ij->j", held, held)
+        # the mean in units of the noise, whose precision may be as large as numbers go
+        total = self._precision / self._beta + s
+        moves = used & (total > _ZERO)  # below, the function is zero at every row
+        gain = np.where(moves, e / np.where(moves, total, 1.0), 0.0)
+        with np.errstate(over="ignore"):
+            growth = np.where(used, e * (e / (self._precision + self._beta * s)), 0.0)
+        return mean + gain * (added.T @ self._residual), variance + growth

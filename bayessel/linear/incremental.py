@@ -29,6 +29,7 @@ from bayessel._check import (
 from bayessel._numerics import rank_one_update
 from bayessel.linear._evidence import log_density
 from bayessel.linear.ridge import criteria
+from bayessel.linear.spectrum import offsets
 
 
 class RidgeState:
@@ -72,6 +73,8 @@ class RidgeState:
         self._alive = np.zeros(self._store.shape[0], dtype=bool)
         self._alive[: self._n] = True
         self._lam = np.concatenate([np.zeros(self._bias), penalty])
+        # a bias takes up any constant: what is taken off here costs no digits later
+        self._shift = float(offsets(target[:, None])[0]) if centre else 0.0
         self.refactor()
 
     # ---- reading
@@ -101,9 +104,15 @@ class RidgeState:
         """Penalty of each column."""
         return self._lam[self._bias :].copy()
 
-    def _weights(self) -> FloatArray:
+    @property
+    def is_determined(self) -> bool:
+        """Whether rows and penalties together determine every weight; without, the shortest weights are reported."""
         diagonal = np.abs(np.diag(self.R)[: self._m])
-        if self._m and diagonal.min() <= diagonal.max() * 1e-300:
+        return bool(diagonal.min() > diagonal.max() * self._m * np.finfo(float).eps)
+
+    def _weights(self) -> FloatArray:
+        """Weights of the bias, for the shifted target, and of the columns."""
+        if not self.is_determined:
             return np.asarray(np.linalg.lstsq(self.R[:-1, :-1], self.R[:-1, -1], rcond=None)[0])
         return np.asarray(sl.solve_triangular(self.R[:-1, :-1], self.R[:-1, -1], check_finite=False))
 
@@ -115,7 +124,7 @@ class RidgeState:
     @property
     def intercept(self) -> float:
         """Weight of the bias; 0 without one."""
-        return float(self._weights()[0]) if self._bias else 0.0
+        return float(self._weights()[0]) + self._shift if self._bias else 0.0
 
     @property
     def cost(self) -> float:
@@ -126,23 +135,34 @@ class RidgeState:
     def sum_squares(self) -> float:
         """t^T P^2 t, the sum of squared residuals."""
         w = self._weights()
-        residual = self.target - self._body()[self._alive[: self._n]] @ w
+        residual = self.target - self._shift - self._body()[self._alive[: self._n]] @ w
         return float(residual @ residual)
 
     @property
     def gamma(self) -> float:
         """Effective number of parameters, the bias included: M - sum lambda_j (A^-1)_jj."""
+        if not self.is_determined:
+            return self.criteria()["gamma"]
         inverse = sl.solve_triangular(self.R[:-1, :-1], np.eye(self._m), check_finite=False)
         return float(self._m - self._lam @ (inverse**2).sum(axis=1))
 
     def variance(self, Phi_new: FloatArray) -> FloatArray:
-        r"""Return :math:`\phi^TA^{-1}\phi` of new rows (times 1/beta: the variance of the function)."""
+        r"""Return :math:`\phi^TA^{-1}\phi` of new rows (times 1/beta: the variance of the function).
+
+        Infinite where the rows and the penalties do not determine the function.
+        """
         rows = as_matrix(Phi_new, "Phi_new")
         if rows.shape[1] != self.n_columns:
             raise ValueError(f"Phi_new must have {self.n_columns} columns like the fit, got shape {rows.shape}")
         rows = np.hstack([np.ones((len(rows), self._bias)), rows])
-        half = sl.solve_triangular(self.R[:-1, :-1], rows.T, trans="T", check_finite=False)
-        return np.asarray((half**2).sum(axis=0))
+        if self.is_determined:
+            half = sl.solve_triangular(self.R[:-1, :-1], rows.T, trans="T", check_finite=False)
+            return np.asarray((half**2).sum(axis=0))
+        _, s, Vt = sl.svd(self.R[:-1, :-1], check_finite=False)
+        known = s > s[0] * self._m * np.finfo(float).eps
+        along = rows @ Vt.T
+        outside = (along[:, ~known] ** 2).sum(axis=1) > 1e-12 * (rows**2).sum(axis=1)
+        return np.where(outside, np.inf, ((along[:, known] / s[known]) ** 2).sum(axis=1))
 
     def log_evidence(self, beta: float) -> float:
         """Log evidence at the present penalties and the noise precision `beta`; see `bayessel.linear.log_evidence`."""
@@ -173,7 +193,7 @@ class RidgeState:
         m = self._m
         stack = np.zeros((self._n + m, m + 1), order="F")
         stack[: self._n, :m] = self._body()
-        stack[: self._n, m] = self._target[: self._n]
+        stack[: self._n, m] = np.where(self._alive[: self._n], self._target[: self._n] - self._shift, 0.0)
         stack[self._n + np.arange(m), np.arange(m)] = np.sqrt(self._lam)
         (R,) = sl.qr(stack, mode="r", overwrite_a=True, check_finite=False)
         full = np.zeros((m + 1, m + 1))
@@ -192,6 +212,7 @@ class RidgeState:
         self._target[self._n] = value
         self._alive[self._n] = True
         self._n += 1
+        x[-1] -= self._shift
         self.R = np.triu(sl.lapack.dtpqrt(0, min(32, self._m + 1), self.R, x[None, :].copy(order="F"))[0])
 
     def remove_row(self, i: int) -> None:
@@ -202,7 +223,7 @@ class RidgeState:
         if self.n_rows == 1:
             raise ValueError("the last row cannot be removed: a fit needs at least one")
         k = int(np.flatnonzero(self._alive[: self._n])[i])
-        x = np.append(self._store[k, : self._m], self._target[k])
+        x = np.append(self._store[k, : self._m], self._target[k] - self._shift)
         self._alive[k] = False
         self._store[k, : self._m] = 0.0  # rows out of the fit are zero: products over the store need no mask
         self._target[k] = 0.0
@@ -223,7 +244,13 @@ class RidgeState:
             self._grow(rows=False)
         full = np.zeros(self._n)
         full[self._alive[: self._n]] = column
-        t = self._target[: self._n]
+        if not self.is_determined:
+            self._store[: self._n, self._m] = full
+            self._lam = np.append(self._lam, penalty)
+            self._m += 1
+            self.refactor()
+            return
+        t = np.where(self._alive[: self._n], self._target[: self._n] - self._shift, 0.0)
         z = self.R[:-1, -1]
         r = sl.solve_triangular(self.R[:-1, :-1], self._body().T @ full, trans="T", check_finite=False)
         length2 = float(full @ full - r @ r)

@@ -27,8 +27,10 @@ import scipy.linalg as sl
 from bayessel._check import FloatArray, IntArray, as_count, as_flag, as_matrix, as_positive, as_target, check_magnitude
 from bayessel._numerics import few_threads
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint
-from bayessel.linear.columns.dictionary import BLOCK, Columns, as_columns
+from bayessel.linear.columns.dictionary import as_columns
 from bayessel.linear.columns.fit import ColumnChoice, in_use
+from bayessel.linear.columns.greedy import INTERRUPTED, until_stopped
+from bayessel.linear.columns.growing_model import WORN, GrowingModel
 from bayessel.prediction import Prediction
 
 _EPS = float(np.finfo(float).eps)
@@ -36,8 +38,6 @@ _EPS = float(np.finfo(float).eps)
 SEVERAL_THREADS = 20_000_000
 #: squared share outside the model below which a candidate is no longer offered: the weights have few digits left
 SPANNED = 1e-20
-#: share of its last measured value below which a squared length is measured again rather than subtracted from
-WORN = 1e-6
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -202,18 +202,24 @@ def project(
     tol = 0.0 if number and tol == 0 else as_positive(tol, "tol")
     targets = mu[:, None] if cov is None else np.hstack([mu[:, None], _root(cov, n)])
     with few_threads(n * p if n * p > SEVERAL_THREADS else 0):
-        chosen, Q, R, Z, left, whole = _forward(columns, targets, sigma, largest, tol if size is None else -1.0, centre)
+        model = GrowingModel(columns, targets, centre=centre, least=SPANNED, lost=WORN)
+        left, stopped = _forward(model, sigma, largest, tol if size is None else -1.0)
+    k = len(left) - 1  # a function that was entering when Ctrl-C came does not count
+    chosen, basis = model.chosen[:k], model.basis
+    k += centre
+    lengths = np.append(np.ones(int(centre)), columns.lengths[chosen])
+    form = basis.rows[:k].T, basis.R[:k, :k] * lengths, basis.coordinates[:k]
     divergence = np.array([_divergence(rest, n, sigma) for rest in left])
     wanted = largest if size is None else min(size, p)
     status = Status.CONVERGED
-    if not whole:
+    if stopped == INTERRUPTED:
         status = Status.INTERRUPTED
     elif len(chosen) < wanted and (size is not None or divergence[-1] > tol):
         status = Status.COLLINEAR_SKIPPED
     elif size is None and divergence[-1] > tol:
         status = Status.CANDIDATES_USED_UP
     return Projection(
-        **_solved(np.array(chosen, dtype=np.intp), divergence, Q, R, Z, centre, sigma),
+        **_solved(np.array(chosen, dtype=np.intp), divergence, *form, centre, sigma),
         status=status,
         notes=() if status is Status.CONVERGED else (status,),
         n_rows=n,
@@ -248,63 +254,27 @@ def _root(cov: Any, n: int) -> FloatArray:
     return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
 
 
-def _forward(
-    columns: Columns, targets: FloatArray, sigma: float, largest: int, tol: float, centre: bool
-) -> tuple[list[int], FloatArray, FloatArray, FloatArray, list[float], bool]:
-    """Orthogonal forward selection for several targets: (columns, Q, R, Q^T targets, sums of squares left, not cut)."""
-    n = len(targets)
-    T = targets.copy()  # the targets outside the span
-    most = largest + centre
-    Q, R, Z = np.zeros((n, most), order="F"), np.zeros((most, most)), np.zeros((most, T.shape[1]))
-    c = columns.lengths_squared  # of the unit columns, outside the span; D: their inner products with T
-    D = columns.cross(T)
-    known, alive, k = c.copy(), c > 0.0, 0
-    chosen: list[int] = []
+def _forward(model: GrowingModel, sigma: float, largest: int, tol: float) -> tuple[list[float], str]:
+    """Orthogonal forward selection for several targets: sums of squares left at every size, and why it ended."""
+    left = [model.rss]
 
-    def enter(v: FloatArray) -> None:
-        nonlocal k, D
-        for _ in range(2):  # orthogonalised twice
-            along = Q[:, :k].T @ v
-            R[:k, k] += along
-            v = v - Q[:, :k] @ along
-        R[k, k] = np.sqrt(v @ v)
-        Q[:, k] = q = v / R[k, k]
-        Z[k] = q @ T
-        T[:] -= np.outer(q, Z[k])
-        b = columns.cross(q[:, None])[:, 0]
-        np.maximum(c - b**2, 0.0, out=c)
-        D -= np.outer(b, Z[k])
-        k += 1
-        worn = np.flatnonzero(alive & (c < WORN * known))
-        width = max(1, BLOCK // n)
-        for start in range(0, len(worn), width):
-            part = worn[start : start + width]
-            outside = columns.take(part)
-            for _ in range(2):
-                outside -= Q[:, :k] @ (Q[:, :k].T @ outside)
-            c[part] = np.einsum("ij,ij->j", outside, outside)
-            D[part] = outside.T @ T
-        known[worn] = c[worn]
-        alive[c < SPANNED] = False
+    def gains() -> FloatArray:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.einsum("ij,ij->i", model.d, model.d) / model.c)
 
-    if centre:
-        enter(np.ones(n))
-    left, whole = [float(np.sum(T**2))], True
-    try:
-        while len(chosen) < largest and _divergence(left[-1], n, sigma) > tol and alive.any():
-            gain = np.full(len(c), -1.0)
-            gain[alive] = np.einsum("ij,ij->i", D[alive], D[alive]) / c[alive]
-            j = int(np.argmax(gain))
-            alive[j] = False
-            chosen.append(j)
-            enter(columns.take(np.array([j]))[:, 0])
-            left.append(min(float(np.sum(T**2)), left[-1]))
-    except KeyboardInterrupt:
-        whole = False
-        del chosen[len(left) - 1 :]  # the function that was entering
-    k = len(chosen) + centre
-    lengths = np.append(np.ones(int(centre)), columns.lengths[chosen])
-    return chosen, Q[:, :k], R[:k, :k] * lengths, Z[:k], left, whole
+    def step() -> str | None:
+        if model.n_columns >= largest:
+            return "max_size"
+        if _divergence(left[-1], len(model.t), sigma) <= tol:
+            return "tol"
+        best = model.best(gains)
+        if best is None:
+            return "candidates"
+        model.absorb(model.columns.cross(model.extend(best)[:, None])[:, 0])
+        left.append(min(model.rss, left[-1]))
+        return None
+
+    return left, until_stopped(step, lambda: left)
 
 
 def _noise(divergence: FloatArray, n: int, sigma: float) -> FloatArray:

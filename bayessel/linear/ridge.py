@@ -332,9 +332,9 @@ def reestimate_lambda(
             BIC.name: n * np.log(n) / ((n + (np.log(n) - 1.0) * gamma) * trace),
         }[criterion]
         new = lam * float(misfit * fall * ratio / (2.0 * stiffness))
+        if not 1e-300 < new < 1e300:
+            return lam, Status.AT_BOUND, tuple(history)
         if abs(np.log(new / lam)) < tol:
             return new, Status.CONVERGED, tuple(history)
         lam = new
-        if not 1e-300 < lam < 1e300:
-            return lam, Status.AT_BOUND, tuple(history)
     return lam, Status.STEP_LIMIT, tuple(history)

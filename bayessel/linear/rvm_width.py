@@ -250,6 +250,13 @@ def _search(problem: _Problem, n_scan: int, n_starts: int) -> RVMWidthFit:
     )
 
 
+def _whole(fit: RVMFit) -> RVMFit:
+    """A fit that Ctrl-C has not cut short; one that it has ends the search."""
+    if Status.INTERRUPTED in fit.notes:
+        raise KeyboardInterrupt
+    return fit
+
+
 class _End:
     """A place in the search and the fit there."""
 
@@ -333,7 +340,7 @@ class _Problem:
     def fit(self, u: FloatArray, coarse: bool = False) -> _End:
         """The sparse fit at these widths, from its own starts; `coarse`: from one of them, to see where to look."""
         init = "greedy" if coarse and self.init == "auto" else self.init
-        return _End(u, fit_rvm(self.design(u), self.t, init=init))
+        return _End(u, _whole(fit_rvm(self.design(u), self.t, init=init)))
 
     def clip(self, u: FloatArray) -> FloatArray:
         """The nearest widths within the range."""
@@ -347,7 +354,7 @@ class _Problem:
             moved, alpha, beta = self._ascend(u, fit)
             if moved is None:
                 break
-            new = fit_rvm(self.design(moved), self.t, init=(fit.basis, alpha, beta))
+            new = _whole(fit_rvm(self.design(moved), self.t, init=(fit.basis, alpha, beta)))
             if not new.log_evidence > before or (start.sound and not _End(moved, new).sound):
                 break
             u, fit = moved, new

@@ -25,6 +25,9 @@ from bayessel.linear.moments import Moments
 from bayessel.linear.spectrum import GRAM_TOLERANCE, Spectrum
 from bayessel.linear.type2 import LinearFit, fit_evidence
 
+#: rounding of the evidence that goes unsaid, in nats
+TOLERATED = 1e-2
+
 
 def fit_evidence_stream(
     source: Any,
@@ -81,6 +84,8 @@ def fit_evidence_stream(
         arithmetic=arithmetic,
     )
     fit = fit_evidence(spectrum, method=method)
+    if not notes and spectrum.rss > 0.0 and _rounding(spectrum, fit) > TOLERATED:
+        notes.append(Status.LOST_DIGITS)
     if notes:
         warnings.warn(f"{notes[0].name}: {notes[0].value}", NumericalWarning, stacklevel=2)
     notes = [*fit.notes, *notes]
@@ -223,6 +228,18 @@ def _sum(blocks: list[tuple[FloatArray, FloatArray]], centre: bool, exact: bool)
     for Phi, t in blocks:
         moments.update(Phi, t)
     return moments
+
+
+def _rounding(spectrum: Spectrum, fit: LinearFit) -> float:
+    r"""Estimate of what rounding moves the evidence by, in nats.
+
+    The triangle is that of a design and a target that differ by eps of their lengths from the given ones. The residual
+    then differs by :math:`\delta = \epsilon(\|t\| + \sum_j\|\phi_j\||w_j|)` and the evidence by
+    :math:`\beta\sqrt q\,\delta`.
+    """
+    lengths = np.sqrt(np.einsum("k,kj,kj->j", spectrum.s**2, spectrum.Vt, spectrum.Vt))
+    moved = float(np.finfo(float).eps) * (np.sqrt(spectrum.tss) + float(lengths @ np.abs(fit.coef)))
+    return float(fit.beta * np.sqrt(float(spectrum.quad(fit.lam))) * moved)
 
 
 def _loses_digits(moments: Moments) -> bool:

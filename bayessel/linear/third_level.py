@@ -17,6 +17,9 @@ from bayessel._check import as_count, as_positive
 from bayessel.fit import Status
 from bayessel.linear.spectrum import Spectrum
 
+#: farthest end of the range of integration from the largest squared singular value, in logarithms
+_FARTHEST = 200.0 * np.log(10.0)
+
 
 def gaussian_approximation(log_evidence: float, gamma: float, n_free: int) -> float:
     """Third-level evidence by the Gaussian approximation, in nats."""
@@ -40,7 +43,7 @@ class Quadrature:
         Share of the integral in the outer 5 % of the range: when it is large the flat prior is improper in effect, and
         the value depends on the range.
     status : Status
-        AT_BOUND when `edge_mass` passes 5 %.
+        AT_BOUND when `edge_mass` passes 5 %; TOO_FEW_ROWS, and a value of NaN, when no row is left but the bias's.
     """
 
     value: float
@@ -79,11 +82,18 @@ def model_evidence_quadrature(
     hi = np.log(as_positive(upper, "upper") if upper is not None else 1e6 * scale)
     if not lo < hi:
         raise ValueError(f"lower must be less than upper, got {np.exp(lo)} and {np.exp(hi)}")
+    if lo < np.log(scale) - _FARTHEST or hi > np.log(scale) + _FARTHEST:
+        raise ValueError(
+            f"lower and upper must lie within 1e-200 and 1e200 of the largest squared singular value, {scale:.3g}; got "
+            f"{np.exp(lo):.3g} and {np.exp(hi):.3g}"
+        )
     points = as_count(points, "points", 3)
     points += 1 - points % 2
     u = np.linspace(lo, hi, points)
     lam = np.exp(u)
     n = spectrum.n_free
+    if n < 1:  # the bias has taken the only row
+        return Quadrature(np.nan, float(np.exp(lo)), float(np.exp(hi)), 1.0, Status.TOO_FEW_ROWS)
     logs = np.empty(points)
     step = max(1, 2_000_000 // max(len(spectrum.s), 1))
     for i in range(0, points, step):

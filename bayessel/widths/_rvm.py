@@ -30,7 +30,7 @@ from bayessel.criteria import (
 from bayessel.diagnostics import mdl_alpha, mdl_w, prequential
 from bayessel.errors import NumericalWarning
 from bayessel.fit import Status
-from bayessel.linear import fit_rvm
+from bayessel.linear import RVMFit, fit_rvm
 from bayessel.policy import IMPROVEMENT_NATS, TIE_NATS
 from bayessel.widths._curves import DrawnFit
 from bayessel.widths._notes import INTERPOLATION, NO_SIGNAL, join_notes
@@ -55,19 +55,27 @@ def evaluate(
         # one warning per width would bury the reader: the statuses are in the table and in the verdict
         warnings.simplefilter("ignore", NumericalWarning)
         if starts:
-            trials = [fit_rvm(design, problem.t, init=one, max_steps=_TRIAL) for one in starts if one is not None]
+            trials = [_fitted(design, problem.t, init=one, max_steps=_TRIAL) for one in starts if one is not None]
             if not trials:
                 return None
             fit = max(trials, key=lambda one: one.log_evidence)
             if not fit.log_evidence > beaten + IMPROVEMENT_NATS:
                 return None
-            fit = fit_rvm(design, problem.t, init=fit)
+            fit = _fitted(design, problem.t, init=fit)
         else:
-            fit = fit_rvm(design, problem.t)
+            fit = _fitted(design, problem.t)
         row, losses = _judge(problem, place, design, fit)
     # a fit to the last digit of the target says nothing about other functions
     start = None if Status.NOISE_AT_FLOOR in fit.notes else (fit.basis, fit.alpha, fit.beta)
     return WidthOutcome(row, _predict(problem, place, fit), losses, start, float(fit.log_evidence))
+
+
+def _fitted(design: Any, t: FloatArray, **options: Any) -> RVMFit:
+    """A sparse fit; one that Ctrl-C has cut short is no row of a comparison, which is to end."""
+    fit = fit_rvm(design, t, **options)
+    if Status.INTERRUPTED in fit.notes:
+        raise KeyboardInterrupt
+    return fit
 
 
 def _design(problem: WidthProblem, place: Candidate) -> Any:
@@ -108,7 +116,7 @@ def _judge(
         put_error(values, losses, HOLDOUT.name, (t - mean) ** 2)
     if PREQUENTIAL.name in problem.criteria:
         # the same orders at every width, so that differences are not blurred by them
-        coded = prequential(design, problem.t, fit_rvm, orders=_ORDERS, random_state=problem.seed)
+        coded = prequential(design, problem.t, _fitted, orders=_ORDERS, random_state=problem.seed)
         put_error(values, losses, PREQUENTIAL.name, coded.per_order)
     row: dict[str, Any] = {name: values[name] for name in problem.criteria}
     row |= {"gamma": float(fit.gamma), "noise_std": float(fit.noise_std), "n_basis": int(fit.n_basis)}

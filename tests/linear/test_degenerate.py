@@ -57,11 +57,19 @@ def test_pure_noise_is_recognised():
     np.testing.assert_allclose(fit.noise_std, np.sqrt(np.mean(t**2)), rtol=1e-6)
 
 
-def test_noise_free_targets_are_fitted_and_announced(rng):
+@pytest.mark.parametrize("method", ["profile", "mackay", "em"])
+@pytest.mark.parametrize("centre", [False, True])
+def test_noise_free_targets_are_fitted_and_announced(rng, centre, method):
+    """The noise level is the rounding of the largest target, and is called a floor."""
     Phi = rng.normal(size=(20, 3))
-    fit = linear.fit_evidence(Phi, Phi @ [1.0, 2.0, 3.0])
-    assert fit.status in (bs.Status.NOISE_AT_FLOOR, bs.Status.ILL_CONDITIONED, bs.Status.AT_BOUND)
+    t = Phi @ [1.0, 2.0, 3.0]
+    fit = linear.fit_evidence(Phi, t, centre=centre, method=method)
+    assert fit.status is bs.Status.NOISE_AT_FLOOR
+    assert set(fit.notes) == {bs.Status.NOISE_AT_FLOOR, bs.Status.ILL_CONDITIONED}
+    np.testing.assert_allclose(fit.noise_std, 4 * problems.EPS * np.abs(t).max(), rtol=1e-9)
     np.testing.assert_allclose(fit.coef, [1, 2, 3], rtol=1e-9)
+    noisy = linear.fit_evidence(Phi, t + 0.1 * rng.normal(size=20), centre=centre, method=method)
+    assert bs.Status.NOISE_AT_FLOOR not in noisy.notes
 
 
 @pytest.mark.parametrize("n", [10, 30, 60])

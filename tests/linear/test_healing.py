@@ -256,3 +256,23 @@ def test_healed_intervals_cover_ninety_five_of_a_hundred():
     # what the twin covers is what can be had
     twin, twin_error = table["Gaussian process"]
     assert healed[1] >= twin[1] - 3 * np.hypot(error[1], twin_error[1])
+
+
+@pytest.mark.parametrize("unit", [1e-90, 1e80])
+def test_units_of_the_target_change_the_scale_alone(rng, unit):
+    """Noise precisions of 1e180 overflow nothing; far from all rows the variance is that of the prior."""
+    X, Phi, t, alpha, beta, new, Phi_new = problem(rng)
+    new[1], kernel = 90.0, kernel_of("gaussian", 0.7)
+    Phi_new[1] = 0.0
+    mean, variance = Healing(Phi, t, alpha, beta, X, kernel, 0.5).predict(new, Phi_new)
+    there = Healing(Phi, unit * t, alpha / unit**2, beta / unit**2, X, kernel, 0.5 / unit**2).predict(new, Phi_new)
+    np.testing.assert_allclose(there[0] / unit, mean, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(there[1] / unit**2, variance, rtol=1e-9)
+    assert variance[1] == pytest.approx(2.0) and mean[1] == 0.0
+
+
+def test_a_prior_as_wide_as_numbers_go(rng):
+    X, Phi, t, alpha, beta, _, Phi_new = problem(rng)
+    far = np.full((1, 1), 90.0)
+    mean, variance = Healing(Phi, t, alpha, beta, X, kernel_of("gaussian", 0.7), 1e-310).predict(far, 0 * Phi_new[:1])
+    assert mean[0] == 0.0 and np.isinf(variance[0])

@@ -216,6 +216,60 @@ def test_without_any_penalty(rng):
     assert_same(state, twin, centre=False)
 
 
+@pytest.mark.parametrize("centre", [False, True])
+def test_rows_of_high_leverage_can_be_forgotten(centre):
+    """The downdate of a row that carries all but 1e-20 of a direction has no digits left: the rows must be asked."""
+    for seed in range(40):
+        rng = np.random.default_rng([79, seed])
+        Phi, t = problems.regression_problem(rng, 20, 6)
+        Phi[:, 2] *= 1e-7
+        Phi[4] = rng.normal(size=6) * 1e3
+        state, twin = RidgeState(Phi, t, 1e-12, centre=centre), Retrained(Phi, t, 1e-12)
+        for which in (state, twin):
+            which.remove_row(4)
+        scale = np.abs(want := twin.values(centre)["coef"])
+        np.testing.assert_allclose(state.coef / scale, want / scale, atol=1e-5)
+
+
+def test_a_bias_takes_up_any_offset_of_the_target(rng):
+    """Adding and removing rows around 1e12 is adding and removing them around zero."""
+    Phi, t = problems.regression_problem(rng, 30, 5)
+    t = np.round(t * 2.0**10)  # whole numbers, so that the offset rounds nothing
+    near, far = RidgeState(Phi, t, 0.3, centre=True), RidgeState(Phi, t + 2.0**50, 0.3, centre=True)
+    for state, offset in ((near, 0.0), (far, 2.0**50)):
+        for k in range(20):
+            state.add_row(Phi[k] + 0.1, float(t[k]) + offset)
+        for _ in range(20):
+            state.remove_row(3)
+    moved = np.abs(near.coef).max() * 1e-9
+    np.testing.assert_allclose(far.coef, near.coef, atol=moved)
+    np.testing.assert_allclose(far.cost, near.cost, rtol=1e-9)
+    np.testing.assert_allclose(far.sum_squares, near.sum_squares, rtol=1e-9)
+    np.testing.assert_allclose(far.intercept - 2.0**50, near.intercept, atol=0.5)
+    np.testing.assert_allclose(far.log_evidence(1e-6), near.log_evidence(1e-6), atol=1e-6)
+
+
+@pytest.mark.parametrize("centre", [False, True])
+def test_fewer_rows_than_free_columns(rng, centre):
+    """Without penalty: the shortest weights, gamma = N, and a variance that is infinite but at the rows."""
+    Phi, t = problems.regression_problem(rng, 4, 7)
+    state = RidgeState(Phi, t, 0.0, centre=centre)
+    assert not state.is_determined
+    fitted = state.rows @ state.coef + state.intercept
+    np.testing.assert_allclose(fitted, t, rtol=1e-9)
+    assert state.gamma == pytest.approx(4.0) and state.log_evidence(1.0) == -np.inf
+    np.testing.assert_allclose(state.variance(Phi), 1.0, rtol=1e-9)  # leverages of one
+    assert np.isinf(state.variance(rng.normal(size=(3, 7)))).all()
+    twin = Retrained(Phi, t, 0.0)
+    more = rng.normal(size=(12, 8))
+    for which in (state, twin):
+        which.add_column(np.array([1.0, -1.0, 2.0, 0.5]), 0.0)
+        for h in more:
+            which.add_row(h, float(h.sum()))
+    assert state.is_determined
+    assert_same(state, twin, centre, rtol=1e-8)
+
+
 @pytest.mark.parametrize(
     ("operation", "arguments"),
     [

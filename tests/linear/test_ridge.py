@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import bayessel as bs
 from bayessel import linear
 from tests.oracles import linear as oracles
 from tests.problems import linear as problems
@@ -217,3 +218,12 @@ def test_odd_problems_get_finite_fits(seeds, centre):
             assert np.isfinite(fit.coef).all(), seed
             assert np.isfinite([fit.intercept, fit.gamma]).all(), seed
             assert fit.noise_std > 0, seed
+
+
+@pytest.mark.parametrize("criterion", ["gcv", "uev", "fpe", "bic"])
+def test_reestimation_of_a_target_without_residual_ends_at_a_bound(rng, criterion):
+    """No residual, no next penalty: zero over something, whose logarithm is not asked for."""
+    Phi = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    for start in (1e-250, 1e-158, 1e-150):
+        lam, status, _ = linear.reestimate_lambda(Phi, [1.0, 2.0, 3.0], criterion=criterion, start=start)
+        assert lam > 0.0 and status is bs.Status.AT_BOUND

@@ -1,5 +1,7 @@
 """Streamed fits against the same fit in memory."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -148,6 +150,27 @@ def test_a_mean_that_drifts_far_is_seen(rng):
     np.testing.assert_allclose(twice.log_evidence, fit.log_evidence, rtol=1e-8)
     with pytest.warns(NumericalWarning, match="LOST_DIGITS"):
         fit_evidence_stream(blocks(Phi, t, cut), centre=True)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e6, 1e9])
+@pytest.mark.parametrize("noise", [0.1, 1e-6, 0.0])
+def test_large_numbers_and_little_noise_are_right_or_said(offset, noise):
+    """Columns around 1e9, targets with their offset or without: an evidence off by 0.002 nats is called so."""
+    rng = np.random.default_rng([5, int(offset), int(1e6 * noise)])
+    seen = []
+    for n, m in [(3, 6), (20, 3), (30, 1), (9, 7)]:
+        Z, w = rng.normal(size=(n, m)), rng.normal(size=m)
+        Phi, e = Z + offset, noise * rng.normal(size=n)
+        for t in (Z @ w + e, Phi @ w + e):
+            for centre in (False, True):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", NumericalWarning)
+                    fit = fit_evidence_stream(list(blocks(Phi, t, [n // 3, n // 3])), centre=centre)
+                exact = oracles.exact_log_evidence(Phi, t, fit.alpha, fit.beta, centre=centre)
+                seen.append(bs.Status.LOST_DIGITS in fit.notes)
+                assert seen[-1] or abs(fit.log_evidence - exact) < 2e-3, (n, m, centre)
+    if offset < 1e9 and noise == 0.1:
+        assert not any(seen)
 
 
 def test_a_dictionary_turns_blocks_of_inputs_into_columns(rng):

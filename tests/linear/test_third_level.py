@@ -104,3 +104,15 @@ def test_the_integral_wants_a_factorisation(rng):
     for other in (fit, None, np.ones((3, 3))):
         with pytest.raises(TypeError, match=r"needs a Spectrum \(fit.spectrum"):
             linear.model_evidence_quadrature(other)
+
+
+def test_no_row_beside_the_bias_is_said(rng):
+    found = linear.model_evidence_quadrature(linear.Spectrum.of(rng.normal(size=(1, 2)), [3.0], centre=True))
+    assert np.isnan(found.value) and found.status is bs.Status.TOO_FEW_ROWS
+
+
+@pytest.mark.parametrize("ends", [{"lower": 1e-300}, {"upper": 1e300}])
+def test_a_range_beyond_all_reason_is_refused(rng, ends):
+    spectrum = linear.Spectrum.of(1e30 * rng.normal(size=(9, 2)), rng.normal(size=9))
+    with pytest.raises(ValueError, match="must lie within 1e-200 and 1e200"):
+        linear.model_evidence_quadrature(spectrum, **ends)

@@ -41,7 +41,7 @@ class Columns:
         """Squared length of each column as it came, as far as it can be told in double precision."""
         squares = np.zeros(self.shape[1])
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            for _, part, block in self._blocks():
+            for _, part, block in self.blocks():
                 height = max(1, CACHED // block.shape[1])
                 buffer, ones = np.empty((height, block.shape[1])), np.ones(height)
                 for start in range(0, len(block), height):
@@ -86,7 +86,7 @@ class Columns:
             return self
         kept = np.empty(self.shape, dtype=np.float64 if n * p <= STORE_DOUBLE else np.float32)
         largest = 0.0
-        for rows, part, block in self._blocks():
+        for rows, part, block in self.blocks():
             if kept.dtype == np.float32:
                 largest = max(largest, float(block.max()), -float(block.min()))
             if largest < SINGLE:
@@ -126,7 +126,7 @@ class Columns:
         check_finite(block, "a column of Phi")
         return block
 
-    def _blocks(self) -> Iterator[tuple[slice, slice, FloatArray]]:
+    def blocks(self) -> Iterator[tuple[slice, slice, FloatArray]]:
         """Parts of the dictionary, (rows, columns, entries), that together are all of it; whole rows where possible."""
         n, p = self.shape
         everything = slice(0, p)
@@ -192,7 +192,7 @@ class Columns:
     def cross(self, V: FloatArray) -> FloatArray:
         """Inner products of every unit column with the columns of `V`, (P, k)."""
         result = np.zeros((self.shape[1], V.shape[1]))
-        for rows, part, block in self._blocks():
+        for rows, part, block in self.blocks():
             result[part] += block.T @ V[rows]
         result *= self.inverse_lengths[:, None]
         return result

@@ -13,6 +13,7 @@ from scipy.linalg import qr
 
 from bayessel._check import FloatArray
 from bayessel.linear.columns.dictionary import Columns
+from bayessel.linear.columns.orthonormal import remainder
 
 #: remainder of a unit column that counts as nothing
 NEGLIGIBLE = 1e-12
@@ -50,9 +51,7 @@ def compress(columns: Columns, most: int) -> tuple[FloatArray, FloatArray] | Non
         W = columns.cross(U)
         left = columns.lengths_squared - np.einsum("ij,ij->i", W, W)
         suspects = np.argsort(-left)[:24]
-        rest = columns.take(suspects)
-        rest = rest - U @ (U.T @ rest)
-        rest = rest - U @ (U.T @ rest)
+        rest = remainder(U.T, columns.take(suspects))
         size = np.linalg.norm(rest, axis=0)
         if size.max() <= NEGLIGIBLE:
             return U, W

@@ -24,10 +24,11 @@ from bayessel._numerics import few_threads
 from bayessel.criteria import GCV, OF_SUMS
 from bayessel.fit import Status
 from bayessel.linear.columns.dictionary import STORE_DOUBLE, Columns, as_columns
+from bayessel.linear.columns.greedy import INTERRUPTED, BestSize, until_stopped
+from bayessel.linear.columns.growing_model import GrowingModel
 from bayessel.linear.forward import stopping
 from bayessel.linear.forward.assemble import finish
 from bayessel.linear.forward.backward import eliminate
-from bayessel.linear.forward.growing_model import GrowingModel
 from bayessel.linear.forward.methods import LeastSquaresSteps, OrthogonalRidgeSteps, RidgeSteps
 from bayessel.linear.forward.result import ForwardFit
 
@@ -173,7 +174,7 @@ class ForwardSettings:
         """Whether weights are solved from the chosen columns without a penalty to keep them apart."""
         return self.method != "rfs"
 
-    def is_singular(self, models: list[LeastSquaresSteps], watch: stopping.BestSize) -> bool:
+    def is_singular(self, models: list[LeastSquaresSteps], watch: BestSize) -> bool:
         """Whether normal equations have become singular while the criterion does not fall any more."""
         size = models[0].growth.n_columns
         return (
@@ -200,12 +201,12 @@ class ForwardSettings:
 
 def _condition(growth: GrowingModel) -> float:
     """Condition number of the chosen columns at unit length."""
-    k, f = growth.size, growth.n_flat
-    if k == f:
+    k = growth.n_columns
+    if not k:
         return 1.0
-    R = growth.R[f:k, f:k]
+    R = growth.basis.R[growth.n_flat :, growth.n_flat :]
     share, _ = sl.lapack.dtrcon(np.asfortranarray(R), norm="1", uplo="U", diag="N")
-    if k - f > _FEW or share > _CLEAR:
+    if k > _FEW or share > _CLEAR:
         return float(1.0 / share) if share > 0.0 else np.inf
     s = sl.svdvals(R, check_finite=False)
     return float(s[0] / s[-1]) if s[-1] > 0.0 else np.inf
@@ -224,12 +225,8 @@ def _step(models: list[LeastSquaresSteps], settings: ForwardSettings) -> list[st
         if g.n_columns >= limit:
             ends.append("rows")
             continue
-        gains = np.where(g.alive, model.gains(), -np.inf)
-        while len(doubtful := g.doubtful(gains)):
-            g.measure(doubtful)
-            gains = np.where(g.alive, model.gains(), -np.inf)
-        best = int(np.argmax(gains)) if len(gains) else -1
-        if not np.isfinite(gains[best]):
+        best = g.best(model.gains)
+        if best is None:
             ends.append("candidates")
             continue
         directions.append(g.extend(best))
@@ -252,46 +249,37 @@ def _step(models: list[LeastSquaresSteps], settings: ForwardSettings) -> list[st
 def _forward(columns: Columns, t: FloatArray, settings: ForwardSettings, known: Any, name: str) -> ForwardFit:
     model = settings.start(columns, t)
     g = model.growth
-    watch = stopping.BestSize()
+    watch = BestSize()
     path: list[dict[str, Any]] = []
-    stopped = "max_size"
-    try:
-        while True:
-            at = stopping.record(model, settings.stop)
-            at["condition"] = g.condition
-            if known is not None:
-                at["value"] = known[1][g.n_columns] if g.n_columns < len(known[1]) else np.nan
-            path.append(at)
-            if settings.stop is None or known is not None:
-                watch.best, watch.value = g.n_columns, at["value"]
-                if known is not None and g.n_columns == known[0]:
-                    stopped = known[2]
-                    break
-            elif watch.far_enough(g.n_columns, at["value"]):
-                stopped = "criterion"
-                break
-            elif settings.is_singular([model], watch):
-                stopped = "ill-conditioned"
-                path.pop()
-                break
-            (end,) = _step([model], settings)
-            if end is not None:
-                stopped = end
-                break
-    except KeyboardInterrupt:
-        if not path:
-            raise
-        stopped = "interrupted"
+
+    def step() -> str | None:
+        at: dict[str, Any] = stopping.record(model, settings.stop)
+        at["condition"] = g.condition
+        if known is not None:
+            at["value"] = known[1][g.n_columns] if g.n_columns < len(known[1]) else np.nan
+        path.append(at)
+        if settings.stop is None or known is not None:
+            watch.best, watch.value = g.n_columns, at["value"]
+            if known is not None and g.n_columns == known[0]:
+                return str(known[2])
+        elif watch.far_enough(g.n_columns, at["value"]):
+            return "criterion"
+        elif settings.is_singular([model], watch):
+            path.pop()
+            return "ill-conditioned"
+        (end,) = _step([model], settings)
+        return end
+
+    stopped = until_stopped(step, lambda: path)
     best = watch.best
     reached = len(path) - 1 if known is None else len(known[1]) - 1
     notes = stopping.notes_of(stopped, best, reached, g.skipped)
     if settings.stop is None and Status.STEP_LIMIT in notes:
         notes.remove(Status.STEP_LIMIT)
-    if stopped == "interrupted":
+    if stopped == INTERRUPTED:
         if Status.PURE_NOISE in notes:
             notes.remove(Status.PURE_NOISE)
         notes.append(Status.INTERRUPTED)
-    f = g.n_flat
     return finish(
         columns,
         t,
@@ -306,8 +294,8 @@ def _forward(columns: Columns, t: FloatArray, settings: ForwardSettings, known: 
         stopped=stopped,
         notes=notes,
         name=name,
-        triangle=g.R[f : f + best, f : f + best] * g.lengths[g.chosen[:best]],
-        coordinates=g.z[f : f + best],
+        triangle=g.body[:best, :best],
+        coordinates=g.coordinates[:best],
     )
 
 
@@ -318,21 +306,15 @@ def _cross_validated(
     n = len(t)
     number = rng.permutation(n) % folds
     models = [settings.start(columns, t, train=number != k) for k in range(folds)]
-    watch, curve, stopped = stopping.BestSize(), [], "criterion"
-    try:
-        while True:
-            curve.append(float(sum(np.sum(model.held_errors() ** 2) for model in models)) / n)
-            if watch.far_enough(len(curve) - 1, curve[-1]):
-                break
-            if settings.is_singular(models, watch):
-                stopped = "ill-conditioned"
-                break
-            ends = [end for end in _step(models, settings) if end is not None]
-            if ends:
-                stopped = ends[0]
-                break
-    except KeyboardInterrupt:
-        if not curve:
-            raise
-        stopped = "interrupted"
+    watch, curve = BestSize(), []
+
+    def step() -> str | None:
+        curve.append(float(sum(np.sum(model.held_errors() ** 2) for model in models)) / n)
+        if watch.far_enough(len(curve) - 1, curve[-1]):
+            return "criterion"
+        if settings.is_singular(models, watch):
+            return "ill-conditioned"
+        return next((end for end in _step(models, settings) if end is not None), None)
+
+    stopped = until_stopped(step, lambda: curve)
     return watch.best, curve, stopped

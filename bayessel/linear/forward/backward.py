@@ -19,6 +19,7 @@ from bayessel.criteria import EVIDENCE, GCV, LOO, OF_SUMS, from_sums
 from bayessel.fit import Status, worst
 from bayessel.linear._criteria import curve
 from bayessel.linear.columns.dictionary import Columns
+from bayessel.linear.columns.greedy import INTERRUPTED, BestSize, until_stopped
 from bayessel.linear.forward import stopping
 from bayessel.linear.forward.assemble import finish
 from bayessel.linear.forward.result import ForwardFit
@@ -134,44 +135,44 @@ def eliminate(
     if lam is None:
         lam = _penalty(H[:, offered], y, n - int(centre), float(np.linalg.norm(whole))) if len(offered) else 0.0
     curve: dict[int, float] | None = None
-    stopped, interrupted = "candidates", False
+    interrupted = False
     if stop == "cv":
         curve, interrupted = _cross_validated(design, t, centre, lam, gain, offered, folds, rng)
-    watch = stopping.BestSize()
+    watch = BestSize()
     path: list[dict[str, Any]] = []
     lefts: list[IntArray] = []
-    try:
-        for at in descend(H, y, lam, gain, offered):
-            k = len(at.left)
-            entry = _record(at, H, y, stop, n, int(centre))
-            if stop == EVIDENCE.name:
-                known = Spectrum.of(design[:, at.left], t, centre=centre) if k else None
-                entry[EVIDENCE.name] = np.nan if known is None else fit_evidence(known).log_evidence
-                entry["value"] = stopping.judged(entry, stop, n)
-            if curve is not None:
-                entry["value"] = curve[k]
-            path.append(entry)
-            lefts.append(at.left)
-            if k > largest:
-                continue
-            if stop is None:
-                watch.best, stopped = k, "max_size"
-                break
-            if watch.far_enough(k, entry["value"]) and np.isfinite(watch.value):
-                stopped = "criterion"
-                break
-    except KeyboardInterrupt:
-        if not path:
-            raise
-        interrupted = True
+    steps = descend(H, y, lam, gain, offered)
+
+    def step() -> str | None:
+        at = next(steps, None)
+        if at is None:
+            return "candidates"
+        k = len(at.left)
+        entry = _record(at, H, y, stop, n, int(centre))
+        if stop == EVIDENCE.name:
+            known = Spectrum.of(design[:, at.left], t, centre=centre) if k else None
+            entry[EVIDENCE.name] = np.nan if known is None else fit_evidence(known).log_evidence
+            entry["value"] = stopping.judged(entry, stop, n)
+        if curve is not None:
+            entry["value"] = curve[k]
+        path.append(entry)
+        lefts.append(at.left)
+        if k > largest:
+            return None
+        if stop is None:
+            watch.best = k
+            return "max_size"
+        return "criterion" if watch.far_enough(k, entry["value"]) and np.isfinite(watch.value) else None
+
+    stopped = until_stopped(step, lambda: path)
     if interrupted:
-        stopped = "interrupted"
+        stopped = INTERRUPTED
     chosen = next((left for left in lefts if len(left) == watch.best), lefts[-1])
     best = next(entry for entry in path if entry["size"] == len(chosen))
     notes = [Status.PURE_NOISE] if not len(chosen) else []
     if len(offered) < p:
         notes.append(Status.COLLINEAR_SKIPPED)
-    if interrupted:
+    if stopped == INTERRUPTED:
         notes.append(Status.INTERRUPTED)
     # in the order of a forward selection: those that would have gone first come last
     gone = [entry["column"] for entry in path if entry["column"] in set(chosen.tolist())]
@@ -207,11 +208,8 @@ def _penalty(H: FloatArray, t: FloatArray, free: int, size: float) -> float:
     if H.shape[1] < free and _independent(spectrum.s):
         return 0.0
     least = (size / LARGEST_CONDITION) ** 2
-    found = fit_ridge(spectrum)
-    if found.lam >= least:
-        return float(found.lam)
-    larger = [lam for lam, _ in found.optima if lam > least]
-    tried = np.array([least, *larger])
+    # whichever is lowest, also one that hardly leaves anything to the noise: the elimination that follows will
+    tried = np.array([max(optimum.lam, least) for optimum in fit_ridge(spectrum).optima])
     return float(tried[np.argmin(curve(spectrum, GCV.name, tried))])
 
 

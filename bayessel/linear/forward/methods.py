@@ -19,7 +19,7 @@ import scipy.linalg as sl
 from bayessel._check import FloatArray
 from bayessel.criteria import CRITERIA
 from bayessel.linear._criteria import curve
-from bayessel.linear.forward.growing_model import GrowingModel
+from bayessel.linear.columns.growing_model import GrowingModel
 from bayessel.linear.ridge import reestimate_lambda, search_range
 from bayessel.linear.spectrum import Spectrum
 
@@ -95,10 +95,7 @@ class LeastSquaresSteps:
     def held_errors(self) -> FloatArray:
         """Errors on the rows that are not fitted."""
         g = self.growth
-        assert g.weight is not None
-        held = g.weight == 0.0
-        kept = np.concatenate([g.z[: g.n_flat], self.shrinkage()])
-        return np.asarray(g.t[held] - g.Q[held, : g.size] @ kept)
+        return g.held_errors(np.concatenate([g.basis.coordinates[: g.n_flat], self.shrinkage()]))
 
 
 class PenalisedSteps(LeastSquaresSteps):
@@ -161,9 +158,8 @@ class RidgeSteps(PenalisedSteps):
         penalty = self.lam * self.relative
         if not g.n_columns:
             return self._gain(g.d, g.d, penalty + g.c, g.c)
-        assert g.B is not None
         spectrum = self.spectrum
-        W = self._U.T @ g.B[g.n_flat : g.size]
+        W = self._U.T @ g.basis.products[g.n_flat :]
         share = spectrum._g(self.lam)
         rest = share * spectrum.z
         along, again = g.d + rest @ W, g.d + (share * rest) @ W
@@ -181,8 +177,8 @@ class RidgeSteps(PenalisedSteps):
         if not g.n_columns:
             return super().left_out()
         share = self.spectrum._g(self.lam)
-        V = g.Q[:, g.n_flat : g.size] @ self._U
-        return g.residual + V @ (share * self.spectrum.z), g.slack + V**2 @ share
+        V = self._U.T @ g.rows
+        return g.residual + (share * self.spectrum.z) @ V, g.slack + share @ V**2
 
 
 class OrthogonalRidgeSteps(PenalisedSteps):
@@ -213,5 +209,5 @@ class OrthogonalRidgeSteps(PenalisedSteps):
     def left_out(self) -> tuple[FloatArray, FloatArray]:
         """P t and the diagonal of P."""
         g = self.growth
-        Q, share = g.Q[:, g.n_flat : g.size], self._shares()
-        return g.residual + Q @ (share * g.coordinates), g.slack + Q**2 @ share
+        share = self._shares()
+        return g.residual + (share * g.coordinates) @ g.rows, g.slack + share @ g.rows**2

@@ -1,13 +1,7 @@
-r"""Where to stop: what a criterion says along the path, and how long to go on beyond its best.
-
-A search ends when the model has more than :math:`\max(15, 0.3\,m_h)` functions beyond the size :math:`m_h` at which the
-criterion was best (Barrio, Romero and Belanche, section 6.1.3 of the evidence-guided search); the model of that size
-is returned.
-"""
+"""What a criterion says along the path of a selection, and what is to be said of how the path ended."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,25 +12,6 @@ from bayessel.linear.forward.methods import LeastSquaresSteps
 from bayessel.linear.type2 import fit_evidence
 
 STOPS = (GCV.name, LOO.name, FPE.name, UEV.name, BIC.name, EVIDENCE.name, "cv")
-
-
-def patience(size: int) -> int:
-    """Functions to go on beyond the best size before giving up."""
-    return max(15, round(0.3 * size))
-
-
-class BestSize:
-    """The best size so far, and whether the search has gone far enough beyond it."""
-
-    def __init__(self, wait: Callable[[int], int] = patience) -> None:
-        self.wait = wait
-        self.best, self.value = 0, np.inf
-
-    def far_enough(self, size: int, value: float) -> bool:
-        """Note the value, to be made small, at a size; NaN counts as no value, of equals the smaller size is best."""
-        if value < self.value or (value == self.value and size < self.best):
-            self.best, self.value = size, value
-        return abs(size - self.best) > self.wait(self.best)
 
 
 def record(method: LeastSquaresSteps, stop: str | None) -> dict[str, Any]:

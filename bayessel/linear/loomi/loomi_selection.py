@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
 from bayessel._check import FloatArray
+from bayessel.linear.columns.orthonormal import OrthonormalBasis
 from bayessel.linear.loomi.information import mutual_information
 from bayessel.linear.loomi.penalty import fitted_penalty
 
@@ -50,7 +51,7 @@ class LOOMISelection:
         self.psi = np.zeros(len(y))
         self.eta = np.ones(len(y))
         self.chosen: list[int] = []
-        self.w: list[FloatArray] = []
+        self.basis = OrthonormalBasis(len(y))
         self.g: list[float] = []
         self.lam: list[float] = []
         self.history: list[dict[str, Any]] = []
@@ -82,11 +83,10 @@ class LOOMISelection:
         return True
 
     def _add(self, column: int, w: FloatArray, ties: int) -> None:
-        unit = w / np.sqrt(w @ w)
-        for _ in range(2 if self.size else 0):  # what modified Gram-Schmidt leaves of the span
-            for old in self.w:
-                unit -= (old @ unit) / (old @ old) * old
-        w = unit * np.sqrt(w @ w)
+        # what modified Gram-Schmidt leaves of the span is taken out once more
+        q, inside, length = self.basis.extended(w)
+        self.basis.append(q, inside, length)
+        w = q * length
         kappa = float(w @ w)
         lam = fitted_penalty(w, self.e, self.penalty)
         g = float(w @ self.e) / (kappa + lam)
@@ -95,7 +95,7 @@ class LOOMISelection:
         self.eta -= leverage
         self.e = self.e - g * w
         self.chosen.append(column)
-        self.w.append(w)
+        self.w = w
         self.g.append(g)
         self.lam.append(lam)
         self.live[column] = False
@@ -129,7 +129,7 @@ class LOOMISelection:
 
     def _orthogonalise_and_score(self) -> FloatArray:
         """Take the last term out of every candidate, block by block, and score by the labels each would give."""
-        w, m = self.w[-1], self.n_negative
+        w, m = self.w, self.n_negative
         kappa = float(w @ w)
         n = len(w)
         hits, misses = np.zeros(len(self.V)), np.zeros(len(self.V))
@@ -181,7 +181,7 @@ class LOOMISelection:
     def model(self, design: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """A, θ and the leave-one-out outputs of the first terms, whose columns these are."""
         size = design.shape[1]
-        W = np.array(self.w[:size])
+        W = self.basis.rows[:size] * np.diag(self.basis.R)[:size, None]
         kappa = np.einsum("ij,ij->i", W, W)
         A = np.triu((W @ (design[self.order] * self.root[:, None])) / kappa[:, None])
         np.fill_diagonal(A, 1.0)

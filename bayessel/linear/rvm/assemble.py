@@ -140,6 +140,8 @@ def _remarks(problem: RVMProblem, own: RVMState, search: RVMSearch) -> list[Stat
         notes.append(Status.ILL_CONDITIONED)
     if not own.size and not problem.constant_target and n >= 3:
         notes.append(Status.PURE_NOISE)
+    if search.interrupted:
+        notes.append(Status.INTERRUPTED)
     return notes
 
 

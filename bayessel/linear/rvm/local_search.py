@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from bayessel._check import FloatArray
 from bayessel.linear.rvm.moves import add_gains, swap_gains
 from bayessel.linear.rvm.newton import ascend
+from bayessel.linear.rvm.starts import AHEAD
 from bayessel.linear.rvm.state import DictionaryForm, RVMScores, RVMState
 
 #: moves that promised a gain and gave none before a search gives up
@@ -18,8 +20,6 @@ PATIENCE = 6
 LEAST_EXCHANGE = 5e-8
 #: functions in the model for each move that is made together with others
 TOGETHER = 12
-#: candidates a form is told of in advance
-AHEAD = 24
 
 
 @dataclass
@@ -34,6 +34,7 @@ class RVMSearch:
     broken_promise: bool = False
     interpolation: bool = False
     finished: bool = False
+    interrupted: bool = False
 
     def note(self, action: str, state: RVMState) -> None:
         """Remember a step."""
@@ -56,9 +57,24 @@ class Move:
 
 
 def climb(form: DictionaryForm, state: RVMState, search: RVMSearch, *, tol: float) -> RVMState:
-    """Move until nothing gains more than `tol` (an exchange: a little more); the evidence never decreases."""
-    state = ascend(form, state, learn_noise=search.learn_noise, tol=0.1 * tol, b_max=search.b_max)
-    search.note("climb", state)
+    """Move until nothing gains more than `tol` (an exchange: a little more); the evidence never decreases.
+
+    Ctrl-C ends it where it is, and `search` says so.
+    """
+    try:
+        state = ascend(form, state, learn_noise=search.learn_noise, tol=0.1 * tol, b_max=search.b_max)
+        search.note("climb", state)
+        for better in _moved(form, state, search, tol):
+            state = better
+        state = ascend(form, state, learn_noise=search.learn_noise, tol=1e-3 * tol, b_max=search.b_max)
+        search.note("climb", state)
+    except KeyboardInterrupt:
+        search.interrupted = True
+    return state
+
+
+def _moved(form: DictionaryForm, state: RVMState, search: RVMSearch, tol: float) -> Iterator[RVMState]:
+    """States that one move after the other leads to, each better than the last."""
     banned: set[tuple[int, int]] = set()
     failures = 0
     while search.moves_left > 0:
@@ -79,6 +95,7 @@ def climb(form: DictionaryForm, state: RVMState, search: RVMSearch, *, tol: floa
             failures = 0
             banned.clear()
             search.note("+".join(move.action for move in moves), state)
+            yield state
         else:
             failures += 1
             leaver = moves[0].leaver
@@ -86,9 +103,6 @@ def climb(form: DictionaryForm, state: RVMState, search: RVMSearch, *, tol: floa
             if failures >= PATIENCE:
                 search.broken_promise = moves[0].gain > 0.01
                 break
-    state = ascend(form, state, learn_noise=search.learn_noise, tol=1e-3 * tol, b_max=search.b_max)
-    search.note("climb", state)
-    return state
 
 
 def _try(form: DictionaryForm, state: RVMState, moves: list[Move], search: RVMSearch, tol: float) -> RVMState:

@@ -51,35 +51,60 @@ def search(
 ) -> tuple[str, RVMState, RVMSearch, dict[str, RVMState]]:
     """Return the name of the best start, where it led, how, and where each start led."""
     found: RVMEnds = {}
-    for name, start in _promising(problem, init):
-        end = search_from(problem, start, 40, max(tol, 0.05))
-        if np.isfinite(end[0].log_evidence):
-            found[name] = end
-    if not found:
-        found["empty"] = search_from(problem, starts.empty(problem.form, problem.level(0.1)), 40, max(tol, 0.05))
-    leader = max((state for state, _ in found.values()), key=lambda state: state.log_evidence)
-    if init == "auto" and problem.learn_noise and leader.size and not _sound(problem, leader):
-        # The best fit passes through nearly all rows, and with more columns than rows every climb ends there. Fits that
-        # stop while the noise is held high are offered beside it; the evidence one level up decides.
-        for noise in HIGH_NOISES:
-            found[f"noise held at {noise:g}"] = _high_noise_start(problem, noise)
-    reached = {name: state for name, (state, _) in found.items()}
-    if restarts is None and init == "auto" and _small(problem):
-        _perturb_best(problem, found, tol, None)
-    elif restarts:
-        _perturb_best(problem, found, tol, restarts)
+    reached: dict[str, RVMState] = {}
+    try:
+        for name, start in _promising(problem, init):
+            _keep(found, name, search_from(problem, start, 40, max(tol, 0.05)))
+        if not found:
+            start = starts.empty(problem.form, problem.level(0.1))
+            found["empty"] = search_from(problem, start, 40, max(tol, 0.05))
+        leader = max((state for state, _ in found.values()), key=lambda state: state.log_evidence)
+        if init == "auto" and problem.learn_noise and leader.size and not _sound(problem, leader):
+            # The best fit passes through nearly all rows, and with more columns than rows every climb ends there. Fits
+            # that stop while the noise is held high are offered beside it; the evidence one level up decides.
+            for noise in HIGH_NOISES:
+                found[f"noise held at {noise:g}"] = _high_noise_start(problem, noise)
+        reached = {name: state for name, (state, _) in found.items()}
+        if restarts is None and init == "auto" and _small(problem):
+            _perturb_best(problem, found, tol, None)
+        elif restarts:
+            _perturb_best(problem, found, tol, restarts)
+        # to the end, from the best of all and from the best greedy start: 'auto' is never below 'greedy'
+        names = _ranked(problem, found)[0]
+        for name in dict.fromkeys([*names[:1], *[name for name in names if _is_greedy(name)][:1]]):
+            state, history = found[name]
+            if not history.finished:
+                history.moves_left = max_steps
+                _keep(found, name, (climb(problem.form, state, history, tol=tol), history))
+    except KeyboardInterrupt:
+        if not found:
+            raise
+        interrupted = True
+    else:
+        interrupted = False
     names, passed_over = _ranked(problem, found)
-    name = names[0]
-    state, history = found[name]
-    history.interpolation = passed_over
-    if history.finished:
-        return name, state, history, reached
-    history.moves_left = max_steps
-    return name, climb(problem.form, state, history, tol=tol), history, reached
+    state, history = found[names[0]]
+    history.interpolation, history.interrupted = passed_over, interrupted
+    return names[0], state, history, reached or {name: state for name, (state, _) in found.items()}
+
+
+def _keep(found: RVMEnds, name: str, end: tuple[RVMState, RVMSearch]) -> None:
+    """Keep where a search ended, unless it has no evidence; one that Ctrl-C ended is the last."""
+    if np.isfinite(end[0].log_evidence):
+        found[name] = end
+    if end[1].interrupted:
+        raise KeyboardInterrupt
+
+
+def _is_greedy(name: str) -> bool:
+    return name.startswith("greedy") or name == "sequential"
 
 
 def _promising(problem: RVMProblem, init: str) -> list[tuple[str, RVMState]]:
-    """Return the starts; where time counts, those that are still within reach of the best after a few steps uphill."""
+    """Return the starts; where time counts, those that are still within reach of the best after a few steps uphill.
+
+    Greedy starts are judged among themselves, as they are where no others are made.
+    """
     begun = list(_starts(problem, init))
     if _small(problem) or len(begun) < 2:
         return begun
@@ -87,8 +112,13 @@ def _promising(problem: RVMProblem, init: str) -> list[tuple[str, RVMState]]:
         (name, ascend(problem.form, start, learn_noise=problem.learn_noise, steps=8, tol=0.5, b_max=problem.b_max))
         for name, start in begun
     ]
-    best = max((start.log_evidence for _, start in begun if np.isfinite(start.log_evidence)), default=-np.inf)
-    return [(name, start) for name, start in begun if start.log_evidence > best - WITHIN_REACH]
+
+    def best(greedy: bool) -> float:
+        heights = [start.log_evidence for name, start in begun if _is_greedy(name) or not greedy]
+        return max((height for height in heights if np.isfinite(height)), default=-np.inf)
+
+    least = {greedy: best(greedy) - WITHIN_REACH for greedy in (False, True)}
+    return [(name, start) for name, start in begun if start.log_evidence > least[_is_greedy(name)]]
 
 
 def search_from(problem: RVMProblem, start: RVMState, moves: int, tol: float) -> tuple[RVMState, RVMSearch]:
@@ -140,7 +170,6 @@ def _narrow(problem: RVMProblem) -> bool:
 
 def _starts(problem: RVMProblem, init: str) -> Iterator[tuple[str, RVMState]]:
     form, b = problem.form, problem.b
-    n, p = problem.columns.shape
     if not len(form.candidates):
         yield "empty", starts.empty(form, problem.level(0.1))
         return
@@ -150,14 +179,22 @@ def _starts(problem: RVMProblem, init: str) -> Iterator[tuple[str, RVMState]]:
     if init in ("auto", "full"):
         for name, contest in _contests(problem, init).items():
             yield name, starts.full(form, replace(contest, b_max=problem.b_max), b)
-    if init == "greedy" or (init == "auto" and _small(problem)):
-        noises = [0.01, 0.001] if init == "greedy" else [0.0003] if _narrow(problem) else [0.001]
-        for noise in [*noises, *([1e-6] if n * p <= QUIET_START else [])]:
-            yield f"greedy({noise:g})", starts.greedy(form, problem.level(noise))
-        if n * p <= QUIET_START or not (isinstance(form, OrthogonalForm) and form.rank <= WIDE):  # hopeless when wide
-            yield "sequential", starts.sequential(form, problem.level(0.1), problem.learn_noise, problem.b_max)
+    if init in ("auto", "greedy"):
+        yield from _greedy_starts(problem, init)
     elif init == "backward":
         yield "backward", starts.greedy(form, problem.level(1e-4), least_gain=1e-2, block=5)
+
+
+def _greedy_starts(problem: RVMProblem, init: str) -> Iterator[tuple[str, RVMState]]:
+    """Starts that add one function after the other, those of 'greedy' among those of 'auto' wherever time counts."""
+    form, tiny = problem.form, problem.columns.shape[0] * problem.columns.shape[1] <= QUIET_START
+    wide = isinstance(form, OrthogonalForm) and form.rank <= WIDE
+    if isinstance(form, OrthogonalForm) or _small(problem):
+        held = [0.01, 0.001, *([0.0003] if init == "auto" and _narrow(problem) else []), *([1e-6] if tiny else [])]
+        for noise in held:
+            yield f"greedy({noise:g})", starts.greedy(form, problem.level(noise))
+    if tiny or not wide:  # hopeless when wide
+        yield "sequential", starts.sequential(form, problem.level(0.1), problem.learn_noise, problem.b_max)
 
 
 def _high_noise_start(problem: RVMProblem, noise: float) -> tuple[RVMState, RVMSearch]:

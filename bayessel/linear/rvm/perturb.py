@@ -42,7 +42,10 @@ def perturb(form: DictionaryForm, state: RVMState, search: RVMSearch, rounds: in
             new = form.solve(state.active[stay], state.a[stay], state.b)
         else:
             new = regrow(form, state, min(state.b + float(np.log(size)), search.b_max))
-        new = climb(form, new, RVMSearch(search.learn_noise, search.b_max, 60), tol=tol)
+        tried = RVMSearch(search.learn_noise, search.b_max, 60)
+        new = climb(form, new, tried, tol=tol)
+        if tried.interrupted:
+            raise KeyboardInterrupt
         if new.log_evidence > state.log_evidence + tol:
             state, failures = new, 0
             search.note(f"{kind} {size:g}", state)

@@ -14,6 +14,9 @@ from bayessel.linear.rvm.newton import ascend
 from bayessel.linear.rvm.reestimation import Reestimation
 from bayessel.linear.rvm.state import DictionaryForm, RVMState
 
+#: candidates a form is told of in advance
+AHEAD = 24
+
 
 def empty(form: DictionaryForm, b: float) -> RVMState:
     """Return the model without columns."""
@@ -66,6 +69,8 @@ def sequential(form: DictionaryForm, b: float, learn_noise: bool, b_max: float =
         scores = form.score(state)
         gains = add_gains(state, scores)
         m = int(np.argmax(gains))
+        if gains[m] > 0.0:
+            form.prefetch(np.argsort(-gains)[:AHEAD])
         d, v2 = np.diagonal(state.V), state.v**2
         with np.errstate(divide="ignore", invalid="ignore"):
             # inside the model: alpha_new/alpha, and what re-estimating or deleting would gain

@@ -10,6 +10,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.linear.columns.fit import ColumnChoice
+from bayessel.linear.columns.greedy import patience
 from bayessel.linear.selection.candidate_scores import (
     CandidateSums,
     after_adding,
@@ -101,7 +102,7 @@ class SelectionSearch:
     @property
     def largest(self) -> int:
         """Size at which the search goes on for the last time."""
-        return self.best_size + max(15, round(0.3 * self.best_size))
+        return self.best_size + patience(self.best_size)
 
     def better(self, than: float) -> bool:
         """Whether this model is better than a value, by more than rounding."""

@@ -1,9 +1,7 @@
 r"""The model a search works on: an orthonormal basis of its span, and every candidate's coordinates in it.
 
-:math:`\Phi = QR` grows by Gram-Schmidt, done twice, and shrinks by rotations; :math:`B = Q^TF` costs one pass over the
-dictionary per function added, none per function removed, and none for most that come back (see
-`removed_directions`). What the candidates have outside the span, :math:`|f_\perp|^2` and :math:`f_\perp^Tt`, follows
-by subtraction and is measured again where the difference has lost its digits.
+:math:`B = Q^TF` costs one pass over the dictionary per function added, none per function removed, and none for most
+that come back (see `bayessel.linear.columns.removed_directions`).
 """
 
 from __future__ import annotations
@@ -18,6 +16,8 @@ from scipy.linalg.lapack import dgesdd
 from bayessel._check import FloatArray, IntArray
 from bayessel.linear.columns.centring import FAR, centred, constant
 from bayessel.linear.columns.dictionary import Columns
+from bayessel.linear.columns.orthonormal import OrthonormalBasis
+from bayessel.linear.columns.remainders import CandidateRemainders
 from bayessel.linear.columns.removed_directions import RemovedDirections
 from bayessel.linear.selection.precisions import SingularModel
 
@@ -33,6 +33,7 @@ class ModelSnapshot:
     """Everything that changes, copied."""
 
     active: tuple[int, ...]
+    basis: tuple[FloatArray, ...]
     arrays: dict[str, FloatArray]
     numbers: dict[str, float]
 
@@ -44,9 +45,9 @@ class WorkingModel:
     ----------
     active : list of int
         Columns in use.
-    Qt, B : (M, N), (M, P) arrays
-        Orthonormal rows that span the columns in use, and their inner products with all candidates.
-    perp2, perpt : (P,) arrays
+    basis : OrthonormalBasis
+        Of the columns in use, with their inner products with all candidates and the target.
+    remainders : CandidateRemainders
         Squared length of each candidate outside the span, and its inner product with the target there.
     usable : (P,) array of bool
         Candidates that may be added.
@@ -55,8 +56,7 @@ class WorkingModel:
     """
 
     means: FloatArray
-    perp2: FloatArray
-    perpt: FloatArray
+    remainders: CandidateRemainders
     length2: FloatArray
     unit: float
 
@@ -71,9 +71,7 @@ class WorkingModel:
         self.beta_max = min((4.0 * _EPS * float(np.abs(t).max() or 1.0) / self.t_unit) ** -2.0, 1e300)
         self.rss = self.rss_then = float(self.residual @ self.residual)
         self.active: list[int] = []
-        self.size = 0  # functions in use
-        self._Qt, self._B = np.empty((0, self.n_rows)), np.empty((0, self.n_columns))
-        self._R, self._z = np.empty((0, 0)), np.empty(0)
+        self.basis = OrthonormalBasis(self.n_rows, self.n_columns)
         self.removed = RemovedDirections(self.n_rows, self.n_columns)
         self.passes = 0
         self._first_pass()
@@ -82,7 +80,7 @@ class WorkingModel:
             self.columns = centred(columns, means, COLLINEAR)
             self._first_pass()
             self.means = means / self.unit
-        self.known2 = self.length2.copy()  # what perp2 has been subtracted from
+        self.remainders.reference = self.length2.copy()
         self.outside_bias = self.perp2.copy()
         self.usable = self.perp2 > COLLINEAR**2 * self.length2
         self.blank = self.columns.lengths == 0.0
@@ -96,9 +94,9 @@ class WorkingModel:
         self.passes += 1
         both = np.stack([self.residual, np.ones(self.n_rows)]) if self.centre else self.residual[None]
         inner = self.project(both)
-        self.perpt = inner[0].copy()
         self.means = inner[1] / self.n_rows if self.centre else np.zeros(self.n_columns)
-        self.perp2 = np.maximum(self.length2 - self.n_rows * self.means**2, 0.0)
+        outside = np.maximum(self.length2 - self.n_rows * self.means**2, 0.0)
+        self.remainders = CandidateRemainders(outside, inner[0].copy())
 
     def _far_off(self) -> bool:
         """Whether means hide spreads; a constant column among the candidates has none."""
@@ -108,24 +106,44 @@ class WorkingModel:
     # ---- what is there
 
     @property
+    def size(self) -> int:
+        """Functions in use."""
+        return self.basis.size
+
+    @property
     def Qt(self) -> FloatArray:
         """Orthonormal rows that span the functions in use."""
-        return self._Qt[: self.size]
+        return self.basis.rows
 
     @property
     def B(self) -> FloatArray:
         """Q^T F."""
-        return self._B[: self.size]
+        return self.basis.products
 
     @property
     def R(self) -> FloatArray:
         """Upper triangular, Phi = Q R."""
-        return self._R[: self.size, : self.size]
+        return self.basis.R
 
     @property
     def z(self) -> FloatArray:
         """Q^T t."""
-        return self._z[: self.size]
+        return self.basis.coordinates
+
+    @property
+    def perp2(self) -> FloatArray:
+        """Squared length of each candidate outside the span."""
+        return self.remainders.squares
+
+    @property
+    def perpt(self) -> FloatArray:
+        """Inner product of each candidate with the target outside the span."""
+        return self.remainders.inner
+
+    @property
+    def known2(self) -> FloatArray:
+        """What the squared lengths outside have been subtracted from."""
+        return self.remainders.reference
 
     @property
     def most(self) -> int:
@@ -145,7 +163,7 @@ class WorkingModel:
 
     def let_go(self) -> None:
         """Free what is as large as the dictionary's sides."""
-        self._Qt, self._B = np.empty((0, 0)), np.empty((0, 0))
+        self.basis = OrthonormalBasis(0)
         self.removed = RemovedDirections(1, 1)
 
     def small(self) -> SingularModel:
@@ -191,7 +209,7 @@ class WorkingModel:
                 result += rows[:, part] @ source[part].astype(np.float64)
         else:
             result = np.zeros((len(rows), self.n_columns))
-            for some, part, block in self.columns._blocks():
+            for some, part, block in self.columns.blocks():
                 result[:, part] += rows[:, some] @ block
         result /= self.unit
         return np.asarray(result)
@@ -200,20 +218,7 @@ class WorkingModel:
 
     def extended(self, j: int) -> tuple[FloatArray, FloatArray, float]:
         """Return q, h and rho of candidate j: its direction outside the span, and Q^T f and the length along q."""
-        v = self.column(j)
-        full = float(np.sqrt(v @ v))
-        h = np.zeros(self.size)
-        length = full
-        for _ in range(4):
-            along = self.Qt @ v
-            h += along
-            v = self._centred(v - along @ self.Qt)
-            before, length = length, float(np.sqrt(v @ v))
-            if length > 0.5 * before or length <= COLLINEAR * full:
-                break
-        if length <= COLLINEAR * full:
-            return v, h, 0.0
-        return v / length, h, length
+        return self.basis.extended(self.column(j), self._centred if self.centre else None, COLLINEAR)
 
     def _products(self, j: int, q: FloatArray, rho: float) -> tuple[FloatArray, FloatArray, float]:
         """Direction and length of candidate j outside the span, and the direction's products with all candidates."""
@@ -240,59 +245,35 @@ class WorkingModel:
 
     def add(self, j: int, q: FloatArray, h: FloatArray, rho: float) -> FloatArray:
         """Let candidate j join, extended as `extended` says; returns the new row of B."""
-        m = self.size
-        self._grow(m + 1)
         q, row, rho = self._products(j, q, rho)
-        self._Qt[m] = q
-        self._B[m] = row
-        self._R[:m, m], self._R[m, : m + 1] = h, 0.0
-        self._R[m, m] = rho
         along = float(q @ self.residual)
-        self._z[m] = along
+        self.basis.append(q, h, rho, along, row)
         self.residual -= along * q
         self.rss = float(self.residual @ self.residual)
         self.active.append(j)
-        self.size += 1
         self.usable[j] = False
-        self.perp2 -= row * row
-        np.maximum(self.perp2, 0.0, out=self.perp2)
-        self.perpt -= along * row
+        self.remainders.absorb(row, along)
         if self.rss < 1e-6 * self.rss_then:  # the difference has lost as many digits as the residual has become smaller
             left = self.Qt @ self.residual  # rounding of the target's larger parts
-            self._z[: self.size] += left
+            self.z[:] += left
             self.residual -= left @ self.Qt
             self.rss = self.rss_then = float(self.residual @ self.residual)
-            self.perpt = self.project(self.residual[None])[0]
+            self.remainders.inner = self.project(self.residual[None])[0]
         return np.asarray(row)
 
     def rotation(self, position: int) -> tuple[FloatArray, FloatArray]:
         """Return the triangle without the column at `position`, and the rotation of the rows from there on."""
-        m = self.size
-        G, top = sl.qr(self.R[position:, position + 1 :], check_finite=False)
-        R = np.zeros((m - 1, m - 1))
-        R[:, :position] = self.R[: m - 1, :position]
-        R[:position, position:] = self.R[:position, position + 1 :]
-        R[position:, position:] = top[: m - 1 - position]
-        return R, G
+        return self.basis.without(position)
 
     def remove(self, position: int, turned: tuple[FloatArray, FloatArray] | None = None) -> None:
         """Let the function at `position` leave: rotate, and give what the last direction held back to the outside."""
-        m = self.size
-        R, G = self.rotation(position) if turned is None else turned
-        for array in (self._Qt, self._B):
-            array[position:m] = G.T @ array[position:m]
-        self._z[position:m] = G.T @ self._z[position:m]
-        self._R[: m - 1, : m - 1] = R
-        along, row = float(self._z[m - 1]), self._B[m - 1]
-        self.residual += along * self._Qt[m - 1]
+        q, row, along = self.basis.remove(position, self.rotation(position) if turned is None else turned)
+        self.residual += along * q
         self.rss = float(self.residual @ self.residual)
         self.rss_then = max(self.rss_then, self.rss)
-        self.perp2 += row * row
-        self.perpt += along * row
-        self.removed.keep(self._Qt[m - 1], row)
-        np.maximum(self.known2, self.perp2, out=self.known2)
+        self.remainders.release(row, along)
+        self.removed.keep(q, row)
         self.active.pop(position)
-        self.size -= 1
         self.usable[self.perp2 > COLLINEAR**2 * self.length2] = True  # what was inside the span may be outside again
         self.usable[self.blank] = False
         self.usable[self.active] = False
@@ -304,17 +285,12 @@ class WorkingModel:
 
     def measure(self, which: IntArray) -> None:
         """Measure anew what these candidates have outside the span."""
-        width = max(1, WIDENED // self.n_rows)
-        for start in range(0, len(which), width):
-            part = which[start : start + width]
+
+        def columns(part: IntArray) -> FloatArray:
             F = self.columns.raw(part) / self.unit
-            if self.centre:
-                F -= F.mean(axis=0)
-            F -= self.Qt.T @ self.B[:, part]
-            F -= self.Qt.T @ (self.Qt @ F)
-            self.perp2[part] = np.einsum("ij,ij->j", F, F)
-            self.perpt[part] = self.residual @ F
-        self.known2[which] = self.perp2[which]
+            return F - F.mean(axis=0) if self.centre else F
+
+        self.remainders.measure(which, WIDENED // self.n_rows, columns, self.Qt, self.residual, self.B)
 
     def doubtful(self, lam: float, S: FloatArray) -> Any:
         """Candidates whose squared length outside has lost digits that their score needs."""
@@ -325,33 +301,18 @@ class WorkingModel:
 
     def snapshot(self) -> ModelSnapshot:
         """Copy what changes."""
-        names = ("Qt", "B", "R", "z", "residual", "perp2", "perpt", "known2", "usable")
-        arrays = {name: np.array(getattr(self, name)) for name in names}
-        return ModelSnapshot(tuple(self.active), arrays, {"rss": self.rss, "rss_then": self.rss_then})
+        arrays = {name: np.array(getattr(self, name)) for name in ("residual", "usable")}
+        arrays |= {name: getattr(self.remainders, name).copy() for name in ("squares", "inner", "reference")}
+        numbers = {"rss": self.rss, "rss_then": self.rss_then}
+        return ModelSnapshot(tuple(self.active), self.basis.copy(), arrays, numbers)
 
     def restore(self, then: ModelSnapshot) -> None:
         """Go back to a snapshot."""
-        m = len(then.active)
-        self.removed.renew(self.Qt, self.B, then.arrays["Qt"], then.arrays["B"])
-        self._grow(m)
-        self.active, self.size = list(then.active), m
-        for name in ("Qt", "B"):
-            getattr(self, "_" + name)[:m] = then.arrays[name]
-        self._R[:m, :m], self._z[:m] = then.arrays["R"], then.arrays["z"]
-        for name in ("residual", "perp2", "perpt", "known2", "usable"):
+        self.removed.renew(self.Qt, self.B, *then.basis[:2])
+        self.active = list(then.active)
+        self.basis.restore(then.basis)
+        for name in ("residual", "usable"):
             setattr(self, name, then.arrays[name].copy())
+        for name in ("squares", "inner", "reference"):
+            setattr(self.remainders, name, then.arrays[name].copy())
         self.rss, self.rss_then = then.numbers["rss"], then.numbers["rss_then"]
-
-    def _grow(self, m: int) -> None:
-        have = len(self._z)
-        if m <= have:
-            return
-        room = max(32, m + m // 2)
-        for name in ("_Qt", "_B"):
-            old = getattr(self, name)
-            new = np.empty((room, old.shape[1]))
-            new[:have] = old
-            setattr(self, name, new)
-        R, z = np.zeros((room, room)), np.zeros(room)
-        R[:have, :have], z[:have] = self._R, self._z
-        self._R, self._z = R, z

@@ -6,8 +6,8 @@ import pytest
 from bayessel.basis import LazyDesign, RBFDictionary
 from bayessel.fit import Status
 from bayessel.linear import forward_select
+from bayessel.linear.columns.growing_model import GrowingModel
 from bayessel.linear.forward import backward
-from bayessel.linear.forward.growing_model import GrowingModel
 from tests.oracles import linear as oracles
 
 METHODS = ("ols", "rfs", "rols", "backward")
@@ -270,3 +270,11 @@ def test_an_interrupt_between_folds_leaves_what_those_before_say(rng, monkeypatc
     fit = forward_select(F, t, "backward", "cv")
     assert fit.status is Status.INTERRUPTED and fit.stopped == "interrupted"
     assert 2 in fit.basis and 0.05 < fit.value < 0.2
+
+
+def test_backward_elimination_from_more_columns_than_rows_keeps_weights(rng):
+    """The penalty of all columns together must not be the one that sends every weight to zero."""
+    F = rng.normal(size=(60, 90))
+    t = F[:, :4] @ [2.0, -1.0, 0.5, 1.0] + 0.2 * rng.normal(size=60)
+    fit = forward_select(F, t, "backward")
+    assert fit.residuals @ fit.residuals < 0.5 * t @ t

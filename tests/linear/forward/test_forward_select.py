@@ -9,7 +9,7 @@ from sklearn.linear_model import orthogonal_mp
 from bayessel.diagnostics import compare
 from bayessel.linear import fit_evidence, forward_select, log_evidence
 from bayessel.linear.columns.dictionary import as_columns
-from bayessel.linear.forward.growing_model import GrowingModel
+from bayessel.linear.columns.growing_model import GrowingModel
 from bayessel.linear.forward.methods import LeastSquaresSteps, OrthogonalRidgeSteps, RidgeSteps
 from tests.oracles import linear as oracles
 

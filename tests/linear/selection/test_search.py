@@ -211,9 +211,9 @@ def test_how_long_a_search_goes_on(rng):
     work = SelectionSearch(WorkingModel(as_columns(F), t, False), SelectionObjective())
     for best, last in ((0, 15), (10, 25), (50, 65), (55, 71), (100, 130), (115, 149)):
         work.best_size = best
-        work.model.size = last
+        work.model.basis.size = last
         assert work.going
-        work.model.size = last + 1
+        work.model.basis.size = last + 1
         assert not work.going
 
 
