@@ -30,6 +30,9 @@ NOISE_ROWS_OF_NETWORKS = 3.0
 
 #: Widths that differ by less than this factor are one scale.
 SEPARATE_WIDTHS = 1.5
+#: Ends of searches from different starts whose widths differ by less than this factor are one optimum: an ascent stops
+#: within a few per cent of it, and optima of one scale are further apart.
+SAME_WIDTHS = 1.3
 #: Preferred widths closer than this fraction are one choice, however fine the grid.
 CLOSE_WIDTHS = 0.1
 #: Local optima whose log evidence is further below the best, in nats, are no rivals: their odds are below 1 to 20 000.

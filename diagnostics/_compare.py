@@ -13,6 +13,7 @@ from bayessel._formulas import FLAGS
 from bayessel.criteria import (
     BIC,
     CRITERIA,
+    DELTAS,
     ELPD_LOO,
     EVIDENCE,
     GCV,
@@ -149,9 +150,10 @@ def compare(
 def _row(at: Reading, delta_w: float, delta_alpha: float, flags: str) -> dict[str, Any]:
     """Every number of one fit."""
     fit = at.fit
-    row: dict[str, Any] = {
-        name: CRITERIA[name].value(fit) if CRITERIA[name].applies(fit) else np.nan for name in COLUMNS
-    }
+    row: dict[str, Any] = dict.fromkeys(COLUMNS, np.nan)
+    for criterion in (CRITERIA[name] for name in COLUMNS if name not in DELTAS):
+        if criterion.applies(fit):
+            row[criterion.name] = criterion.value(fit)
     row |= {"kind": _kind(at, EVIDENCE.name), "noise_std": at.noise_std, "n_basis": np.nan}
     row["gamma"] = float(getattr(fit, "effective_parameters", np.nan))
     if isinstance(fit, Sendable):

@@ -26,7 +26,7 @@ from bayessel.basis import KINDS, RBFDictionary, radial, radial_slope, scaled_di
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import LinearFit, fit_evidence
-from bayessel.policy import RIVAL_NATS
+from bayessel.policy import IMPROVEMENT_NATS, RIVAL_NATS, SAME_WIDTHS
 from bayessel.prediction import Prediction
 
 _EPS = float(np.finfo(float).eps)
@@ -342,7 +342,9 @@ class _Problem:
             # widths so large that the input has dropped out are one and the same
             key = np.minimum(theta[1:], np.log(30.0))
             near = [
-                np.abs(key - np.minimum(o[1:], np.log(30.0))).max() < 0.2 and abs(value - v) < 1e-2 for v, o in distinct
+                np.abs(key - np.minimum(o[1:], np.log(30.0))).max() < np.log(SAME_WIDTHS)
+                and abs(value - v) < IMPROVEMENT_NATS
+                for v, o in distinct
             ]
             if not any(near) and (not distinct or distinct[0][0] - value <= RIVAL_NATS):
                 distinct.append((value, theta))

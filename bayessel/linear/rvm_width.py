@@ -28,11 +28,9 @@ from bayessel._numerics import few_threads
 from bayessel.basis import KINDS, LazyDesign, RBFDictionary, radial, radial_slope, scaled_distances
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
 from bayessel.linear.rvm import RVMFit, fit_rvm
-from bayessel.policy import NOISE_SHARE_OF_EVIDENCES, RIVAL_NATS, leaves_noise
+from bayessel.policy import NOISE_SHARE_OF_EVIDENCES, RIVAL_NATS, SAME_WIDTHS, leaves_noise
 from bayessel.prediction import Prediction
 
-#: widths that differ by less than this factor are one optimum
-SAME = 1.3
 #: widths of an input are searched up to this multiple of its range; there it has dropped out
 WIDEST = 1e3
 #: dictionaries of more entries are made column by column
@@ -223,7 +221,7 @@ def _search(problem: _Problem, n_scan: int, n_starts: int) -> RVMWidthFit:
     found = sorted(ends or scan, key=_End.rank, reverse=True)
     rivals = found[:1]
     for one in found[1:]:
-        apart = all(np.abs(problem.seen(one.u) - problem.seen(o.u)).max() > np.log(SAME) for o in rivals)
+        apart = all(np.abs(problem.seen(one.u) - problem.seen(o.u)).max() > np.log(SAME_WIDTHS) for o in rivals)
         if ends and apart and one.sound == found[0].sound and found[0].value - one.value <= RIVAL_NATS:
             rivals.append(one)
     if len(rivals) > 1:
