@@ -50,6 +50,16 @@ def validated_regression(
     return np.asarray(X, dtype=np.float64), y
 
 
+def log_density_of_new(estimator: Any, X: Any, y: Any, several_outputs: bool = False) -> FloatArray:
+    """log p(y_n | x_n, training data) of new observations under normal predictions, in nats."""
+    check_is_fitted(estimator)
+    _, y = validated_regression(estimator, X, y, reset=False, several_outputs=several_outputs)
+    mean, std = estimator.predict(X, return_std=True)  # as it came: a table's columns have names that are checked
+    if y.shape != mean.shape:
+        raise ValueError(f"y must have the shape of the training target, {mean.shape}; got {y.shape}")
+    return log_normal((y - mean) / std, 1.0) - np.log(std)
+
+
 class Versioned(BaseEstimator):
     """Base of every estimator: pickles know which version fitted them, and a status that matters is said aloud."""
 
@@ -88,9 +98,4 @@ class Regressor(RegressorMixin, Versioned):
 
     def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
         """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
-        check_is_fitted(self)
-        _, y = self._validate(X, y, reset=False)
-        mean, std = self.predict(X, return_std=True)  # as it came: a table's columns have names that are checked
-        if y.shape != mean.shape:
-            raise ValueError(f"y must have the shape of the training target, {mean.shape}; got {y.shape}")
-        return log_normal((y - mean) / std, 1.0) - np.log(std)
+        return log_density_of_new(self, X, y, self._several_outputs)

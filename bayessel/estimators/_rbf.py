@@ -8,16 +8,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayessel._check import FloatArray, as_matrix, as_positive_vector, one_of
-from bayessel.basis import KINDS, RBFDictionary
+from bayessel._check import FloatArray
 from bayessel.estimators._arguments import Regressor, validated
-from bayessel.estimators.found_width import Engine, FoundWidth, find_width
+from bayessel.estimators._radial_dictionary import MAX_OWN_CENTRES, centres_for, default_width, set_dictionary
+from bayessel.estimators.found_width import Engine, FoundWidth
 from bayessel.fit import LeaveOneOut, Status, fingerprint, worst
 from bayessel.linear import LinearFit, RidgeFit, RidgeState, Spectrum
 from bayessel.linear.posterior import from_complement
-
-#: one kernel per row beyond this would need more than 3 GB for the design alone
-MAX_OWN_CENTRES = 20_000
 
 
 class Radial:
@@ -30,20 +27,10 @@ class Radial:
 
     def _centres_for(self, X: FloatArray) -> FloatArray:
         """Centres of the dictionary: those given, or the rows."""
-        one_of(self.kind, "kind", KINDS)
-        if not isinstance(self.bias, bool | np.bool_):
-            raise TypeError(f"bias must be True or False, got {self.bias!r}")
-        if self.centers is None:
-            return X
-        centers = as_matrix(self.centers, "centers", allow_1d=X.shape[1] == 1)
-        if centers.shape[1] != X.shape[1]:
-            raise ValueError(f"centers must have the {X.shape[1]} columns of X, got shape {centers.shape}")
-        return centers
+        return centres_for(self, X)
 
     def _set_dictionary(self, chosen: Any, centers: FloatArray) -> None:
-        r = as_positive_vector(chosen, "width", centers.shape[1])
-        self.width_ = float(r[0]) if np.ndim(chosen) == 0 else r
-        self.dictionary_ = RBFDictionary(centers, self.width_, kind=self.kind, bias=bool(self.bias))
+        set_dictionary(self, chosen, centers)
 
 
 class RadialRegressor(Radial, Regressor):
@@ -56,16 +43,7 @@ class RadialRegressor(Radial, Regressor):
         self, X: FloatArray, y: FloatArray, screen: Engine, judge: Engine | None = None, per_input: bool = False
     ) -> FloatArray:
         """Widths that `width=None` stands for, one per input."""
-        self.found_width_ = find_width(
-            X,
-            y if y.ndim == 2 else y[:, None],
-            screen,
-            centers=None if self.centers is None else self._centres_for(X),
-            kind=self.kind,
-            bias=bool(self.bias),
-            judge=judge,
-            per_input=per_input,
-        )
+        self.found_width_ = default_width(self, X, y, screen, judge, per_input)
         return self.found_width_.widths
 
     def _notes_of_width(self) -> tuple[Status, ...]:

@@ -9,8 +9,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_positive, one_of
 from bayessel.basis import radial, scaled_distances
-from bayessel.estimators._arguments import validated
-from bayessel.estimators._some_functions import SomeFunctionsRegressor, design_of
+from bayessel.estimators._arguments import Regressor, validated
+from bayessel.estimators._radial_dictionary import centres_for, default_width, design_of, set_dictionary
+from bayessel.estimators._some_functions import functions_in_use, predicted, remember
+from bayessel.estimators.found_width import FoundWidth
 from bayessel.fit import Status
 from bayessel.linear import fit_evidence, fit_rvm
 from bayessel.linear.healing import Healing, KernelFeatures
@@ -24,7 +26,7 @@ PRECISIONS = ("var", "mean", "evidence")
 PROCESS_RANK = 300
 
 
-class RVMRegressor(SomeFunctionsRegressor):
+class RVMRegressor(Regressor):
     r"""Relevance vector machine: sparse Bayesian regression on radial functions.
 
     The model is :math:`t = \Phi w + \epsilon`, :math:`w_i \sim N(0, 1/\alpha_i)`, :math:`\epsilon \sim N(0, 1/\beta)`;
@@ -113,34 +115,36 @@ class RVMRegressor(SomeFunctionsRegressor):
         self.augment = augment
         self.augment_precision = augment_precision
 
+    _several_outputs = False
+
     # ---- fitting
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
         X, y = self._validate(X, y, reset=True)
-        centers = self._centres_for(X)
+        centers = centres_for(self, X)
         self._augment(self.augment)
         self._check_precision()
         self.optima_: tuple[Any, ...] = ()
         notes: tuple[Status, ...] = ()
-        self.found_width_ = None
+        self.found_width_: FoundWidth | None = None
         if isinstance(self.width, str):
             one_of(self.width, "width", ("fit", "ard"))
             found = fit_rvm_width(
                 X, y, centers=centers, kind=self.kind, bias=bool(self.bias), shared=self.width == "fit", init=self.init
             )
             self.optima_, notes, fit = found.optima, found.notes, found.fit
-            self._set_dictionary(float(found.widths[0]) if self.width == "fit" else found.widths, centers)
+            set_dictionary(self, float(found.widths[0]) if self.width == "fit" else found.widths, centers)
         else:
             chosen = self.width
             if chosen is None:
-                chosen = self._find_width(
-                    X, y, lambda Phi, t: fit_evidence(Phi, t, centre=bool(self.bias)), judge=self._fit_fold
+                self.found_width_ = default_width(
+                    self, X, y, lambda Phi, t: fit_evidence(Phi, t, centre=bool(self.bias)), judge=self._fit_fold
                 )
-                notes = self._notes_of_width()
-            self._set_dictionary(chosen, centers)
+                chosen, notes = self.found_width_.widths, self.found_width_.notes
+            set_dictionary(self, chosen, centers)
             fit = fit_rvm(design_of(self.dictionary_, X, STORED), y, init=self.init)
-        self._remember(fit, X, y, notes)
+        remember(self, fit, X, y, notes)
         kind = self._augment(self.augment)
         self._healing = None if kind is None else (kind, self._healed(kind))
         self._warn()
@@ -163,9 +167,9 @@ class RVMRegressor(SomeFunctionsRegressor):
         X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
         kind = self._augment(self.augment if augment is None else augment)
         if kind is None:
-            return self._predicted(X, return_std)
+            return predicted(self, X, return_std)
         ready = self._healing if self._healing is not None and self._healing[0] == kind else (kind, self._healed(kind))
-        mean, variance = ready[1].predict(X, self._in_use(X))
+        mean, variance = ready[1].predict(X, functions_in_use(self, X))
         return (mean, np.sqrt(variance + 1.0 / self.beta_)) if return_std else mean
 
     def to_pymc(self, columns: str = "used", prior: str = "gamma", collapsed: bool = False) -> Any:
