@@ -213,7 +213,7 @@ def _penalty(H: FloatArray, t: FloatArray, free: int, size: float) -> float:
     found = fit_ridge(spectrum)
     if found.lam >= least and found.gamma >= SHRUNK:
         return float(found.lam)
-    # where GCV leaves the constant alone, whichever is lowest: the elimination that follows will leave rows to the noise
+    # where GCV leaves the constant alone, whichever is lowest: the elimination will leave rows to the noise
     tried = np.array([max(optimum.lam, least) for optimum in found.optima])
     return float(tried[np.argmin(curve(spectrum, GCV.name, tried))])
 
