@@ -57,7 +57,11 @@ class _Cache(caching.FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         """Machine code to disk, if it can be."""
         with suppress(OSError):
-            super().save_overload(sig, data)
+            try:
+                super().save_overload(sig, data)
+            except Exception:  # the index is damaged, or tells of a class that has moved: begin another
+                self.flush()
+                super().save_overload(sig, data)
 
 
 def _reach(function: FunctionType, options: Any, found: dict[int, str]) -> None:

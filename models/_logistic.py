@@ -60,9 +60,8 @@ def logistic(
 
     Notes
     -----
-    `bayessel.steps` gives α to `GammaPrecisionGibbs` and w and b to `PersistentHMC`. The step
-    `bayessel.samplers.polya_gamma.PolyaGammaGibbs` draws w and b exactly, given one auxiliary variable per row:
-    ``bs.steps(model, assigned=PolyaGammaGibbs(["w", "b"], model=model))``.
+    `bayessel.steps` gives α to `GammaPrecisionGibbs`, and w and b together to `PolyaGammaGibbs`: exact draws given one
+    auxiliary variable per row.
 
     Examples
     --------

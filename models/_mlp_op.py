@@ -1,7 +1,7 @@
 """The network as one PyTensor node and its derivatives as a second one: one forward pass, one backward pass.
 
 The forward node also gives the hidden values, from which the backward node goes on; nothing is computed twice. Both are
-NumPy when interpreted and compiled loops and matrix products with numba (`bayessel.mlp.compiled`).
+the compiled passes of `bayessel.mlp.passes`, also where the graph is interpreted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import sys
 import zlib
 from typing import Any
 
-import numpy as np
 import pytensor.tensor as pt
 from pytensor.gradient import DisconnectedType, disconnected_type, grad
 from pytensor.graph.basic import Apply
@@ -20,14 +19,14 @@ from pytensor.graph.replace import graph_replace
 
 from bayessel import __version__
 from bayessel._pymc import numba_njit, register_funcify_default_op_cache_key
-from bayessel.mlp import compiled, network
+from bayessel.mlp import fast_tanh, passes
 
 
 class Network(Op):
-    """(a, u, b, v, w, X) -> outputs f (n, K) and hidden values Z (n, H); the weights in the order of `Weights`."""
+    """(a, u, b, v, w, X) -> outputs f (n, K) and hidden values Z (H, n); the weights in the order of `Weights`."""
 
     __props__ = ()
-    gufunc_signature = "(h),(d,h),(k),(h,k),(d,k),(n,d)->(n,k),(n,h)"
+    gufunc_signature = "(h),(d,h),(k),(h,k),(d,k),(n,d)->(n,k),(h,n)"
 
     def make_node(self, *inputs: Any) -> Apply:
         """Shapes known at compile time are passed on: broadcasting relies on them."""
@@ -35,19 +34,18 @@ class Network(Op):
         if [x.ndim for x in tensors] != [1, 2, 1, 2, 2, 2]:
             raise TypeError(f"a network takes (a, u, b, v, w, X) of 1, 2, 1, 2, 2, 2 axes, got {tensors}")
         n, K, H = tensors[5].type.shape[0], tensors[2].type.shape[0], tensors[0].type.shape[0]
-        outputs = [pt.tensor(dtype="float64", shape=(n, K)), pt.tensor(dtype="float64", shape=(n, H))]
+        outputs = [pt.tensor(dtype="float64", shape=(n, K)), pt.tensor(dtype="float64", shape=(H, n))]
         return Apply(self, tensors, outputs)
 
     def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
-        """NumPy at run time."""
-        *weights, X = inputs
-        outputs[0][0], outputs[1][0] = network.forward(network.Weights(*weights), X)
+        """The compiled pass at run time."""
+        outputs[0][0], outputs[1][0] = passes.forward_by_name(*inputs)
 
     def infer_shape(self, *arguments: Any) -> Any:
-        """(n, K) and (n, H); the shapes of the inputs come last, after one or two arguments by PyTensor's version."""
+        """(n, K) and (H, n); the shapes of the inputs come last, after one or two arguments by PyTensor's version."""
         shapes = arguments[-1]
         n = shapes[5][0]
-        return [(n, shapes[2][0]), (n, shapes[0][0])]
+        return [(n, shapes[2][0]), (shapes[0][0], n)]
 
     def connection_pattern(self, node: Any) -> Any:
         """The inputs X are data."""
@@ -66,7 +64,7 @@ class BackwardPass(Op):
     """(v, X, Z, ∂/∂f) -> ∂/∂(a, u, b, v, w)."""
 
     __props__ = ()
-    gufunc_signature = "(h,k),(n,d),(n,h),(n,k)->(h),(d,h),(k),(h,k),(d,k)"
+    gufunc_signature = "(h,k),(n,d),(h,n),(n,k)->(h),(d,h),(k),(h,k),(d,k)"
 
     def make_node(self, *inputs: Any) -> Apply:
         """Five arrays of the shapes of the weights."""
@@ -76,9 +74,8 @@ class BackwardPass(Op):
         return Apply(self, tensors, [pt.tensor(dtype="float64", shape=shape) for shape in shapes])
 
     def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
-        """NumPy at run time."""
-        v, X, Z, df = inputs
-        for cell, value in zip(outputs, network.backward_parts(v, X, Z, df), strict=True):
+        """The compiled pass at run time."""
+        for cell, value in zip(outputs, passes.backward_by_name(*inputs), strict=True):
             cell[0] = value
 
     def infer_shape(self, *arguments: Any) -> Any:
@@ -99,13 +96,13 @@ class BackwardPass(Op):
 
 def plain(a: Any, u: Any, b: Any, v: Any, w: Any, X: Any) -> list[Any]:
     """The network in PyTensor's own operations."""
-    Z = pt.tanh(X @ u + a)
-    return [Z @ v + X @ w + b, Z]
+    Z = pt.tanh(X @ u + a).T
+    return [Z.T @ v + X @ w + b, Z]
 
 
 def _plain_backward(v: Any, X: Any, Z: Any, df: Any) -> list[Any]:
-    below = (df @ v.T) * (1.0 - Z**2)
-    return [below.sum(axis=0), X.T @ below, df.sum(axis=0), Z.T @ df, X.T @ df]
+    below = (v @ df.T) * (1.0 - Z**2)
+    return [below.sum(axis=1), (below @ X).T, df.sum(axis=0), Z @ df, X.T @ df]
 
 
 def _written_out(formulas: Any, inputs: Any, wanted: Any, cotangents: Any) -> list[Any]:
@@ -131,17 +128,14 @@ def _version(*modules: Any) -> int:
     return zlib.crc32(text.encode())
 
 
-_VERSION = _version(compiled, sys.modules[__name__])
+_VERSION = _version(passes, fast_tanh, sys.modules[__name__])
 
 
 @register_funcify_default_op_cache_key(Network)
 def _numba_network(op: Network, node: Any, **kwargs: Any) -> Any:
     @numba_njit
     def network_forward(a: Any, u: Any, b: Any, v: Any, w: Any, X: Any) -> Any:
-        contiguous = np.ascontiguousarray
-        return compiled.forward(
-            contiguous(a), contiguous(u), contiguous(b), contiguous(v), contiguous(w), contiguous(X)
-        )
+        return passes.forward_by_name(a, u, b, v, w, X)
 
     return network_forward, _VERSION
 
@@ -150,7 +144,6 @@ def _numba_network(op: Network, node: Any, **kwargs: Any) -> Any:
 def _numba_backward(op: BackwardPass, node: Any, **kwargs: Any) -> Any:
     @numba_njit
     def network_backward(v: Any, X: Any, Z: Any, df: Any) -> Any:
-        contiguous = np.ascontiguousarray
-        return compiled.backward(contiguous(v), contiguous(X), contiguous(Z), contiguous(df))
+        return passes.backward_by_name(v, X, Z, df)
 
     return network_backward, _VERSION

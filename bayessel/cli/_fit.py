@@ -121,10 +121,7 @@ def _left_out(estimator: Any) -> LeaveOneOut:
     found = (estimator if hasattr(estimator, "leave_one_out") else estimator.fit_).leave_one_out()
     if isinstance(found, LeaveOneOut):
         return found
-    errors, variances = found
-    if hasattr(estimator, "log_leave_one_out"):
-        return LeaveOneOut(errors, variances, estimator.log_leave_one_out())
-    return LeaveOneOut.normal(errors, variances)
+    return LeaveOneOut.normal(*found)
 
 
 def _sentences(estimator: Any, caught: list[warnings.WarningMessage]) -> list[str]:

@@ -23,8 +23,13 @@ HERE = (str(Path(__file__).parent),)
 def validated(estimator: Any, *data: Any, **options: Any) -> Any:
     """scikit-learn's validation; where it lets a bare conversion error through, the remedy is added."""
     try:
-        with np.errstate(invalid="ignore"):  # sums of huge numbers of either sign, by which it looks for infinities
+        # sums of huge numbers of either sign, by which it looks for infinities
+        with np.errstate(over="ignore", invalid="ignore"):
             return validate_data(estimator, *data, dtype=np.float64, **options)
+    except TypeError as error:
+        if "complex" not in str(error):
+            raise
+        raise TypeError("X and y must be real numbers, got complex ones; pass their parts as columns") from error
     except OverflowError as error:
         raise ValueError("X and y must be numbers up to 1e308, got integers beyond; rescale them") from error
     except ValueError as error:

@@ -83,6 +83,11 @@ class SampledNetworks(Fit):
         return self._left_out[0]
 
     @property
+    def noise_std(self) -> FloatArray | None:
+        """Root mean square of the noise over the networks, (K,); None for classes."""
+        return np.sqrt(self.noise.mean(axis=0)) if self.networks.kind == "gaussian" else None
+
+    @property
     def pareto_k(self) -> FloatArray:
         """Shapes of the tails of the rows' importance weights, (n,); above 0.7 they are unsure."""
         return self._left_out[1]

@@ -17,7 +17,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel._compiled import njit
-from bayessel.mlp.energy import backward, forward, likelihood
+from bayessel.mlp.passes import backward, forward, likelihood
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy"}
 RHO, SIGMA = 0.25, 0.5
@@ -30,7 +30,7 @@ LEAST_GAIN, PATIENCE = 1e-9, 5
 GOING_ON, PAST_BEST, CONVERGED, USED_UP = range(4)
 
 
-class Cases(NamedTuple):
+class TrainingCases(NamedTuple):
     """Inputs by columns (D, n), targets (K, n), kind of likelihood."""
 
     X: FloatArray
@@ -72,7 +72,7 @@ def start(q: FloatArray) -> Run:
 
 
 @njit(**OPTIONS)
-def loss(q: FloatArray, cases: Cases, Z: FloatArray, f: FloatArray) -> float:
+def loss(q: FloatArray, cases: TrainingCases, Z: FloatArray, f: FloatArray) -> float:
     """Minus log likelihood with noise of precision 1, up to constants; f becomes its derivatives times −1."""
     forward(q, cases.X, Z, f)
     return -likelihood(cases.kind, f, cases.T, np.ones(len(f)), 1.0)
@@ -80,7 +80,7 @@ def loss(q: FloatArray, cases: Cases, Z: FloatArray, f: FloatArray) -> float:
 
 @njit(**OPTIONS)
 def loss_and_gradient(
-    q: FloatArray, cases: Cases, Z: FloatArray, f: FloatArray, below: FloatArray, g: FloatArray
+    q: FloatArray, cases: TrainingCases, Z: FloatArray, f: FloatArray, below: FloatArray, g: FloatArray
 ) -> float:
     """The same; g becomes the gradient."""
     value = loss(q, cases, Z, f)
@@ -103,7 +103,9 @@ def cubic_minimum(f0: float, s0: float, f1: float, s1: float, width: float) -> f
 
 
 @njit(**OPTIONS)
-def line_search(run: Run, cases: Cases, Z: FloatArray, f: FloatArray, below: FloatArray, space: FloatArray) -> float:
+def line_search(
+    run: Run, cases: TrainingCases, Z: FloatArray, f: FloatArray, below: FloatArray, space: FloatArray
+) -> float:
     """Move q along the direction to where both conditions hold, or else to the lowest place seen; returns the gain.
 
     `low` is the lowest place seen that satisfies the first condition; once there is a `high`, a minimum lies between
@@ -159,7 +161,7 @@ def line_search(run: Run, cases: Cases, Z: FloatArray, f: FloatArray, below: Flo
 
 
 @njit(**OPTIONS)
-def held_out_loss(run: Run, held_out: Cases, Z: FloatArray, f: FloatArray) -> None:
+def held_out_loss(run: Run, held_out: TrainingCases, Z: FloatArray, f: FloatArray) -> None:
     """Note the loss on the held-out cases, and the weights if it is the least so far."""
     value = loss(run.q, held_out, Z, f) if held_out.X.shape[1] else run.numbers[LOSS]
     run.numbers[HELD_OUT] = value
@@ -184,7 +186,13 @@ def _ended(numbers: FloatArray, squares: float, rule: Rule) -> int:
 
 @njit(**OPTIONS)
 def advance(
-    run: Run, cases: Cases, held_out: Cases, hidden: int, rule: Rule, iterations: int, evaluations: float
+    run: Run,
+    cases: TrainingCases,
+    held_out: TrainingCases,
+    hidden: int,
+    rule: Rule,
+    iterations: int,
+    evaluations: float,
 ) -> int:
     """Go on until the rule says stop, or for so many iterations, or until so many evaluations in all.
 

@@ -39,7 +39,7 @@ FIRST = 0.01
 PACE, LOOK = 10, 0.05
 
 
-class Plan(NamedTuple):
+class EvaluationBudget(NamedTuple):
     """What a network must take and may take, in evaluations of the gradient."""
 
     least: float
@@ -57,7 +57,7 @@ class EarlyStoppingState:
     kind: str
     hidden: int
     seed: tuple[int, ...]
-    plan: Plan | None = None
+    plan: EvaluationBudget | None = None
     finished: list[tuple[FloatArray, dict[str, Any]]] = field(default_factory=list)
     running: tuple[int, tuple[FloatArray, ...]] | None = None
 
@@ -179,7 +179,7 @@ class _Training:
         if time_budget is None and max_evaluations is None:
             max_evaluations = default_evaluations(self.architecture, len(self.X))
         if max_evaluations is not None and self.state.plan is None:
-            self.state.plan = Plan(max_evaluations / self.most, max_evaluations / least)
+            self.state.plan = EvaluationBudget(max_evaluations / self.most, max_evaluations / least)
         limit = math.inf if max_evaluations is None else before + max_evaluations
         try:
             if self.state.plan is None and time_budget is not None:
@@ -240,7 +240,7 @@ class _Training:
         start = perf_counter()
         cg.advance(run, cases, held_out, self.state.hidden, cg.Rule(PAST, PACE, math.inf, math.inf), PACE, math.inf)
         budget = time_budget * run.numbers[cg.EVALUATIONS] / max(perf_counter() - start, 1e-9)
-        self.state.plan = Plan(budget / self.most, budget / least)
+        self.state.plan = EvaluationBudget(budget / self.most, budget / least)
 
     def _present(self) -> Any:
         """The run of the network at hand, begun if need be, its training rows and those held out."""
@@ -256,7 +256,7 @@ class _Training:
         if getattr(self, "_number", None) != number:
             self._number = number
             self._cases = tuple(
-                cg.Cases(np.ascontiguousarray(self.X[rows].T), np.ascontiguousarray(self.T[rows].T), kind)
+                cg.TrainingCases(np.ascontiguousarray(self.X[rows].T), np.ascontiguousarray(self.T[rows].T), kind)
                 for rows in (trained, held_out)
             )
         return (cg.Run(*present), *self._cases)
@@ -310,7 +310,7 @@ def warm_up() -> None:
     """Compile, outside of any clock."""
     from bayessel.mlp import conjugate_gradients as cg
 
-    none = cg.Cases(np.zeros((1, 1)), np.zeros((1, 1)), 0)
+    none = cg.TrainingCases(np.zeros((1, 1)), np.zeros((1, 1)), 0)
     cg.advance(cg.start(np.zeros(5)), none, none, 1, cg.Rule(PAST, 1, 1.0, 1.0), 1, 1.0)
 
 

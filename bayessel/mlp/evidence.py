@@ -26,7 +26,7 @@ from scipy.special import gammaln
 from bayessel._check import FloatArray, as_count, as_float_array, as_generator, as_positive
 from bayessel.fit import Evidence, Status, fingerprint, worst
 from bayessel.mlp.evidence_result import NetworkEvidenceFit, NetworkOptimum, leave_out, output_covariances
-from bayessel.mlp.hessian import Found, Problem, bends, newton, peak
+from bayessel.mlp.hessian import NetworkProblem, NewtonEnd, bends, newton, peak
 from bayessel.mlp.network import Architecture, default_hidden
 from bayessel.mlp.networks import Networks, slopes
 from bayessel.mlp.targets import as_data
@@ -77,7 +77,7 @@ class Groups:
 class Start:
     """One search: where it stands, and what it is worth."""
 
-    found: Found
+    found: NewtonEnd
     alpha: FloatArray
     beta: FloatArray
     gamma: FloatArray
@@ -150,7 +150,7 @@ def fit_network_evidence(
     n_starts = as_count(n_starts, "n_starts")
     begin = perf_counter()
     end = np.inf if time_budget is None else begin + as_positive(time_budget, "time_budget")
-    problem, groups = Problem(X, T, kind, architecture), Groups(architecture)
+    problem, groups = NetworkProblem(X, T, kind, architecture), Groups(architecture)
     seeds = as_generator(random_state).spawn(n_starts)
     starts: list[Start] = []
     interrupted = False
@@ -170,7 +170,7 @@ def fit_network_evidence(
     return _result(problem, groups, as_float_array(t, "t"), starts, interrupted, late, perf_counter() - begin)
 
 
-def search(problem: Problem, groups: Groups, rng: np.random.Generator, end: float, starts: list[Start]) -> None:
+def search(problem: NetworkProblem, groups: Groups, rng: np.random.Generator, end: float, starts: list[Start]) -> None:
     """One search from random weights; its state so far is the last of `starts` at any time.
 
     First few Newton steps for every new set of precisions, which the Gauss-Newton Hessian gives: it is a peak wherever
@@ -200,7 +200,9 @@ def search(problem: Problem, groups: Groups, rng: np.random.Generator, end: floa
             found = newton(problem, found.at.q, alpha[groups.of], beta, steps, found.damping, tol)
 
 
-def first(problem: Problem, groups: Groups, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
+def first(
+    problem: NetworkProblem, groups: Groups, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Weights that use the hidden units a little, and precisions that hold them loosely."""
     network = problem.architecture
     D, H, K = network.inputs, network.hidden, network.outputs
@@ -214,7 +216,7 @@ def first(problem: Problem, groups: Groups, rng: np.random.Generator) -> tuple[F
     return q, alpha, np.full(K, 4.0 if problem.kind == "gaussian" else 1.0)
 
 
-def reestimate(problem: Problem, groups: Groups, found: Found, now: Start) -> tuple[FloatArray, FloatArray]:
+def reestimate(problem: NetworkProblem, groups: Groups, found: NewtonEnd, now: Start) -> tuple[FloatArray, FloatArray]:
     """α_c = γ_c/|w_c|² and β_k = (n − γ_k)/|r_k|², where the evidence is stationary if ŵ stood still."""
     n = len(problem.X)
     squares = groups.sums(found.at.q**2)
@@ -231,7 +233,7 @@ def reestimate(problem: Problem, groups: Groups, found: Found, now: Start) -> tu
     return alpha, np.clip(np.clip(beta, 0.1 * now.beta, 10.0 * now.beta), *BETA_BOUNDS)
 
 
-def by_output(problem: Problem, found: Found, now: Start) -> FloatArray:
+def by_output(problem: NetworkProblem, found: NewtonEnd, now: Start) -> FloatArray:
     """γ_k = β_k tr A⁻¹ ∇∇E_k: the well-determined parameters that each output pays for; they add up to Σ γ_c."""
     K = problem.architecture.outputs
     if K == 1:
@@ -247,9 +249,9 @@ def by_output(problem: Problem, found: Found, now: Start) -> FloatArray:
 
 
 def value(
-    problem: Problem,
+    problem: NetworkProblem,
     groups: Groups,
-    found: Found,
+    found: NewtonEnd,
     alpha: FloatArray,
     beta: FloatArray,
     exact: bool,
@@ -309,7 +311,7 @@ def _hidden(value: int | str, n: int, inputs: int, outputs: int) -> int:
 
 
 def _result(
-    problem: Problem,
+    problem: NetworkProblem,
     groups: Groups,
     given: FloatArray,
     starts: list[Start],

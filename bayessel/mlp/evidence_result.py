@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 from bayessel._check import FloatArray
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
-from bayessel.mlp.hessian import Point, Problem, jacobian
+from bayessel.mlp.hessian import NetworkProblem, Point, jacobian
 from bayessel.mlp.network import forward
 from bayessel.mlp.networks import Networks
 from bayessel.mlp.targets import link
@@ -124,7 +124,7 @@ class NetworkEvidenceFit(Fit):
         architecture = self.networks.architecture
         covariances = np.empty((*f.shape, f.shape[1]))
         size = max(1, 2_000_000 // (architecture.size * architecture.outputs))
-        problem = Problem(X, f, self.networks.kind, architecture)
+        problem = NetworkProblem(X, f, self.networks.kind, architecture)
         for begin in range(0, len(X), size):
             rows = slice(begin, begin + size)
             at = Point(self.weights, f[rows], Z[rows], f[rows], f[rows])

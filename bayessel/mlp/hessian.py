@@ -21,7 +21,7 @@ from bayessel.mlp.network import Architecture, backward, forward
 from bayessel.mlp.targets import link
 
 
-class Problem(NamedTuple):
+class NetworkProblem(NamedTuple):
     """Data, the kind of likelihood, the network."""
 
     X: FloatArray
@@ -40,7 +40,7 @@ class Point(NamedTuple):
     df: FloatArray
 
 
-def look(problem: Problem, q: FloatArray, beta: FloatArray) -> tuple[float, Point]:
+def look(problem: NetworkProblem, q: FloatArray, beta: FloatArray) -> tuple[float, Point]:
     """Minus log likelihood at weights q with noise precisions β (K,), constants left out; what derivatives need."""
     f, Z = forward(problem.architecture.split(q), problem.X)
     T = problem.T
@@ -56,12 +56,12 @@ def look(problem: Problem, q: FloatArray, beta: FloatArray) -> tuple[float, Poin
     return float(loss), Point(q, f, Z, p, p - T)
 
 
-def gradient(problem: Problem, at: Point) -> FloatArray:
+def gradient(problem: NetworkProblem, at: Point) -> FloatArray:
     """Of the loss by the packed weights."""
     return backward(problem.architecture.split(at.q), problem.X, at.Z, at.df)
 
 
-def jacobian(problem: Problem, at: Point, X: FloatArray | None = None) -> FloatArray:
+def jacobian(problem: NetworkProblem, at: Point, X: FloatArray | None = None) -> FloatArray:
     """∂f_k/∂weights for each row, (K, n, P)."""
     X = problem.X if X is None else X
     network = problem.architecture
@@ -79,7 +79,7 @@ def jacobian(problem: Problem, at: Point, X: FloatArray | None = None) -> FloatA
     return J
 
 
-def gauss_newton(problem: Problem, at: Point, beta: FloatArray, J: FloatArray) -> FloatArray:
+def gauss_newton(problem: NetworkProblem, at: Point, beta: FloatArray, J: FloatArray) -> FloatArray:
     """The first sum, (P, P)."""
     if problem.kind == "gaussian":
         return np.asarray(sum(b * (j.T @ j) for b, j in zip(beta, J, strict=True)))
@@ -89,7 +89,7 @@ def gauss_newton(problem: Problem, at: Point, beta: FloatArray, J: FloatArray) -
     return np.asarray(sum((j.T * p) @ j for p, j in zip(at.p.T, J, strict=True)) - mean.T @ mean)
 
 
-def bends(problem: Problem, at: Point, df: FloatArray) -> FloatArray:
+def bends(problem: NetworkProblem, at: Point, df: FloatArray) -> FloatArray:
     """The second sum with derivatives df (n, K) by the outputs, (P, P)."""
     network = problem.architecture
     D, H, K = network.inputs, network.hidden, network.outputs
@@ -141,7 +141,7 @@ def peak(A: FloatArray, scale: FloatArray, damping: float = 0.0) -> Peak | None:
     return None if info else Peak(L, scale)
 
 
-class Found(NamedTuple):
+class NewtonEnd(NamedTuple):
     """Where a search came to: the point, loss and penalty, Jacobian, two Hessians, the exact one's peak.
 
     `converged`: it is a minimum.
@@ -158,14 +158,14 @@ class Found(NamedTuple):
 
 
 def newton(
-    problem: Problem,
+    problem: NetworkProblem,
     q: FloatArray,
     alpha: FloatArray,
     beta: FloatArray,
     steps: int,
     damping: float = 1e-3,
     tol: float = 1e-7,
-) -> Found:
+) -> NewtonEnd:
     """Go towards a minimum of loss + ½ Σ α q² by damped Newton steps; α (P,) for each weight.
 
     It is found when another full step would gain less than `tol`.
@@ -181,9 +181,9 @@ def newton(
         full = peak(A, scale)
         g = gradient(problem, at) + alpha * at.q
         if full is not None and 0.5 * float(g @ full.solve(g)) <= tol:
-            return Found(at, value, J, GN, A, full, damping, True)
+            return NewtonEnd(at, value, J, GN, A, full, damping, True)
         if steps == 0:
-            return Found(at, value, J, GN, A, full, damping, False)
+            return NewtonEnd(at, value, J, GN, A, full, damping, False)
         steps -= 1
         length = 0.3
         while True:
@@ -205,7 +205,7 @@ def newton(
                     break
             damping = max(5.0 * damping, 1e-4)
             if damping > 1e12:  # rounding is all there is left to gain
-                return Found(at, value, J, GN, A, full, 1e-3, full is not None)
+                return NewtonEnd(at, value, J, GN, A, full, 1e-3, full is not None)
 
 
 def _downhill(A: FloatArray, scale: FloatArray, g: FloatArray, length: float) -> tuple[FloatArray, float]:

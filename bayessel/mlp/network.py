@@ -2,8 +2,8 @@
 
 f_k(x) = Σ_h v_hk tanh(Σ_i x_i u_ih + a_h) + Σ_i x_i w_ik + b_k
 
-Neal (1996), Bayesian Learning for Neural Networks; Rasmussen (1996), eq. 3.12. Functions of arrays: one forward and one
-backward pass, matrix products only. Leading axes of the weights are draws: a whole chain is one call.
+Neal (1996), Bayesian Learning for Neural Networks; Rasmussen (1996), eq. 3.12. Leading axes of the weights are draws: a
+whole chain is one call.
 """
 
 from __future__ import annotations
@@ -72,40 +72,39 @@ class Architecture:
 
     def join(self, weights: Weights) -> FloatArray:
         """The packed vector (…, size), the inverse of `split`."""
-        lead = np.shape(weights.bias)[:-1]
-        return np.concatenate([np.reshape(part, (*lead, -1)) for part in weights], axis=-1)
+        return pack(weights)
 
 
 def forward(weights: Weights, X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Outputs f (…, n, K) and hidden values Z = tanh(Xu + a) (…, n, H) for inputs X (n, D)."""
-    a, u, b, v, w = weights
-    Z = X @ u
-    Z += a[..., None, :]
-    np.tanh(Z, out=Z)
-    f = Z @ v
-    f += X @ w
-    f += b[..., None, :]
-    return f, Z
+    from bayessel.mlp import passes
+
+    lead, (H, K) = weights.bias.shape[:-1], weights.hidden_output.shape[-2:]
+    columns = np.ascontiguousarray(X.T, dtype=np.float64)
+    Z, f = np.empty((*lead, H, len(X))), np.empty((*lead, K, len(X)))
+    packed = pack(weights)
+    for index in np.ndindex(lead):
+        passes.forward(packed[index], columns, Z[index], f[index])
+    return np.swapaxes(f, -1, -2), np.swapaxes(Z, -1, -2)
 
 
 def backward(weights: Weights, X: FloatArray, Z: FloatArray, df: FloatArray) -> FloatArray:
     """Derivatives of a loss by the packed weights (…, size), given those by the outputs, df (…, n, K)."""
-    parts = backward_parts(weights.hidden_output, X, Z, df)
-    return np.concatenate([part.reshape((*df.shape[:-2], -1)) for part in parts], axis=-1)
+    from bayessel.mlp import passes
+
+    columns, below = np.ascontiguousarray(X.T, dtype=np.float64), np.empty(len(X))
+    Z, df = (np.ascontiguousarray(np.swapaxes(part, -1, -2)) for part in (Z, df))
+    packed = pack(weights)
+    gradient = np.empty(packed.shape)
+    for index in np.ndindex(packed.shape[:-1]):
+        passes.backward(packed[index], columns, Z[index], df[index], below, gradient[index])
+    return gradient
 
 
-def backward_parts(v: FloatArray, X: FloatArray, Z: FloatArray, df: FloatArray) -> Weights:
-    """The same by name, from the hidden-to-output weights v (…, H, K): the only ones that the derivatives need."""
-    turned = np.swapaxes(df, -1, -2)
-    below = df @ np.swapaxes(v, -1, -2)
-    below *= 1.0 - Z * Z
-    return Weights(
-        below.sum(axis=-2),
-        X.T @ below,
-        df.sum(axis=-2),
-        np.swapaxes(turned @ Z, -1, -2),
-        np.swapaxes(turned @ X, -1, -2),
-    )
+def pack(weights: Weights) -> FloatArray:
+    """The packed vector (…, size), leading axes those of the draws."""
+    lead = np.shape(weights.bias)[:-1]
+    return np.concatenate([np.asarray(part, dtype=np.float64).reshape((*lead, -1)) for part in weights], axis=-1)
 
 
 def default_hidden(n: int, inputs: int, outputs: int = 1) -> int:

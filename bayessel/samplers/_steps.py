@@ -14,17 +14,18 @@ from pytensor.graph.basic import Variable
 from bayessel._pymc import competence
 from bayessel.samplers.conjugacy.block import GaussianBlock
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, distribution_name
+from bayessel.samplers.conjugacy.logistic import LogisticBlock
 from bayessel.samplers.conjugacy.scale import ScaleConditional
 from bayessel.samplers.differences_step import DifferencesGibbs, differences_of
-from bayessel.samplers.gibbs import GammaPrecisionGibbs, GaussianWeightsGibbs
-from bayessel.samplers.network_step import NetworkSampler, network_of
+from bayessel.samplers.gibbs import GammaPrecisionGibbs, GaussianWeightsGibbs, PolyaGammaGibbs
+from bayessel.samplers.network.step import NetworkSampler, network_of
 from bayessel.samplers.persistent_hmc import PersistentHMC
 
 
-class _Plan(NamedTuple):
+class StepPlan(NamedTuple):
     """Variables by step, and for each variable the reason."""
 
-    blocks: list[list[Variable]]
+    blocks: list[GaussianBlock]
     scales: list[Variable]
     discrete: list[Variable]
     rest: list[Variable]
@@ -35,10 +36,11 @@ def steps(model: pm.Model | None = None, *, assigned: Any = (), **hmc: Any) -> l
     """Step methods for every free variable of a PyMC model; ``pm.sample(step=bs.steps(model))`` runs them.
 
     Precisions, variances and scales of Normal variables, and rates and means of Gamma variables of fixed shape, get
-    `GammaPrecisionGibbs`, Normal variables in whose means all else is linear `GaussianWeightsGibbs`, as far as the
-    model's graph proves that the conditionals are exact; other discrete variables get what PyMC itself would choose,
-    and other continuous ones `PersistentHMC`, together, last. The networks of `bayessel.models.mlp` and the
-    hierarchies of `bayessel.models.loss_differences` have samplers of their own.
+    `GammaPrecisionGibbs`; Normal variables in which the means of all else are linear `GaussianWeightsGibbs`, and those
+    in which log odds of Bernoulli variables are `PolyaGammaGibbs`: as far as the model's graph proves it. Other
+    discrete variables get what PyMC itself would choose, and other continuous ones `PersistentHMC`, together, last. The
+    networks of `bayessel.models.mlp` and the hierarchies of `bayessel.models.loss_differences` have samplers of their
+    own.
 
     Parameters
     ----------
@@ -75,7 +77,7 @@ def steps(model: pm.Model | None = None, *, assigned: Any = (), **hmc: Any) -> l
     plan = _plan(model, own)
     made: list[Any] = [*own]
     # weights before precisions: a chain that starts with all weights at zero must not take that for information
-    made += [GaussianWeightsGibbs(block, model=model) for block in plan.blocks]
+    made += [_gibbs_step(block)(block.members, model=model) for block in plan.blocks]
     if plan.scales:
         made.append(GammaPrecisionGibbs(plan.scales, model=model))
     chosen: dict[Any, list[Variable]] = {}
@@ -103,8 +105,8 @@ def _said(variables: list[Variable]) -> dict[str, Any]:
 
 
 def gibbs_blocks(model: pm.Model | None = None, *, assigned: Any = ()) -> list[list[Variable]]:
-    """The blocks of Normal variables that `steps` gives to `GaussianWeightsGibbs`, one each."""
-    return _plan(modelcontext(model), _as_steps(assigned)).blocks
+    """The blocks of Normal variables that `steps` gives to a Gibbs step, one each."""
+    return [block.members for block in _plan(modelcontext(model), _as_steps(assigned)).blocks]
 
 
 def explain_steps(model: pm.Model | None = None, *, assigned: Any = ()) -> str:
@@ -144,11 +146,11 @@ def explain_steps(model: pm.Model | None = None, *, assigned: Any = ()) -> str:
         for value in step.vars:
             chosen[model.values_to_rvs[value]] = type(step).__name__
     for block in plan.blocks:
-        members = [str(rv.name) for rv in block]
+        members, name = [str(rv.name) for rv in block.members], _gibbs_step(block).__name__
         if len(members) > 5:
             members = [*members[:2], "…", members[-1]]
-        label = f"GaussianWeightsGibbs[{', '.join(members)}]" if len(members) > 1 else "GaussianWeightsGibbs"
-        chosen |= dict.fromkeys(block, label)
+        label = f"{name}[{', '.join(members)}]" if len(members) > 1 else name
+        chosen |= dict.fromkeys(block.members, label)
     chosen |= dict.fromkeys(plan.scales, "GammaPrecisionGibbs")
     chosen |= {rv: _pymc_choice(rv).__name__ for rv in plan.discrete}
     chosen |= dict.fromkeys(plan.rest, "PersistentHMC")
@@ -169,7 +171,7 @@ def _as_steps(assigned: Any) -> list[Any]:
     return given
 
 
-def _plan(model: pm.Model, own: list[Any]) -> _Plan:
+def _plan(model: pm.Model, own: list[Any]) -> StepPlan:
     graph = ModelGraph(model)
     taken = {model.values_to_rvs[value] for step in own for value in step.vars}
     reason: dict[Variable, str] = {}
@@ -187,7 +189,7 @@ def _plan(model: pm.Model, own: list[Any]) -> _Plan:
         is_normal = distribution_name(rv) == "Normal"
         try:
             if is_normal:
-                reason[rv] = GaussianBlock(graph, [rv]).says
+                reason[rv] = _block(graph, [rv]).says
                 normal.append(rv)
             else:
                 reason[rv] = ScaleConditional(graph, rv).says
@@ -196,27 +198,55 @@ def _plan(model: pm.Model, own: list[Any]) -> _Plan:
             rest.append(rv)
             reason[rv] = f"not conjugate: {declined}"
     blocks = _group(graph, normal)
-    return _Plan(blocks, scales, discrete, rest, reason)
+    return StepPlan(blocks, scales, discrete, rest, reason)
 
 
-def _group(graph: ModelGraph, candidates: list[Variable]) -> list[list[Variable]]:
+def _block(graph: ModelGraph, members: list[Variable]) -> GaussianBlock:
+    """The members as one block, by Pólya-Gamma variables only where it is not one without.
+
+    Raises
+    ------
+    NotConjugateError
+        They are no block.
+    """
+    try:
+        return GaussianBlock(graph, members)
+    except NotConjugateError as declined:
+        try:
+            return LogisticBlock(graph, members)
+        except NotConjugateError as other:
+            # of a Bernoulli child the second says more
+            raise (other if "log odds" in str(other) else declined) from None
+
+
+def _gibbs_step(block: GaussianBlock) -> type[GaussianWeightsGibbs]:
+    return PolyaGammaGibbs if isinstance(block, LogisticBlock) else GaussianWeightsGibbs
+
+
+def _group(graph: ModelGraph, candidates: list[Variable]) -> list[GaussianBlock]:
     """Normals that are coupled drawn together, as far as they are conjugate jointly: no walk along their ridges."""
     near = {x: {x, *graph.children(x)} for x in candidates}
-    blocks: list[list[Variable]] = []
+    blocks: list[GaussianBlock] = []
     left = list(candidates)
     while left:
         coupled = _coupled(left[0], left, near)
-        if len(coupled) == 1 or _is_block(graph, coupled):
-            block = coupled
-        else:
-            block = coupled[:1]
+        block = _joint(graph, coupled)
+        if block is None:
+            block = _block(graph, coupled[:1])
             for x in coupled[1:]:
-                reach = set().union(*(near[v] for v in block))
-                if near[x] & reach and _is_block(graph, [*block, x]):
-                    block.append(x)
+                reach = set().union(*(near[v] for v in block.members))
+                if near[x] & reach:
+                    block = _joint(graph, [*block.members, x]) or block
         blocks.append(block)
-        left = [x for x in left if x not in block]
+        left = [x for x in left if x not in block.members]
     return blocks
+
+
+def _joint(graph: ModelGraph, members: list[Variable]) -> GaussianBlock | None:
+    try:
+        return _block(graph, members)
+    except NotConjugateError:
+        return None
 
 
 def _coupled(first: Variable, others: list[Variable], near: dict[Variable, set[Variable]]) -> list[Variable]:
@@ -229,14 +259,6 @@ def _coupled(first: Variable, others: list[Variable], near: dict[Variable, set[V
         found += step
         reach = reach.union(*(near[x] for x in step))
         left = [x for x in left if x not in step]
-
-
-def _is_block(graph: ModelGraph, members: list[Variable]) -> bool:
-    try:
-        GaussianBlock(graph, members)
-    except NotConjugateError:
-        return False
-    return True
 
 
 def _pymc_choice(rv: Variable) -> Any:

@@ -12,7 +12,7 @@ Temperatures and step sizes are chosen by a pilot run and then kept: a run that 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from scipy.special import logsumexp
 
 from bayessel._check import FloatArray
+from bayessel.fit import Evidence, Status
 
 #: a step of the pilot run keeps so much of the effective number of particles; fewer than this share are drawn anew
 KEEP, RESAMPLE = 0.95, 0.5
@@ -28,11 +29,14 @@ TARGET_ACCEPTANCE, FIRST_STEP, STEPS = 0.8, 0.3, (1e-4, 2.0)
 #: temperatures of a pilot run that does not end
 MOST_TEMPERATURES = 5000
 
+#: a standard error beyond, in nats, is itself unsure
+LARGEST_ERROR = 0.5
+
 #: arrays whose first axis is the particle
 type Particles = tuple[FloatArray, ...]
 
 
-class Path(Protocol):
+class AnnealingPath(Protocol):
     """A path from r to the target."""
 
     def first(self, rng: np.random.Generator, n: int) -> Particles:
@@ -61,7 +65,81 @@ class Schedule:
         return zip(self.temperatures[:-1], self.temperatures[1:], self.step_sizes, strict=True)
 
 
-def pilot(path: Path, n: int, rng: np.random.Generator) -> tuple[float, Schedule]:
+@dataclass(frozen=True, eq=False)
+class AnnealedEvidence:
+    """An evidence by annealing.
+
+    Attributes
+    ----------
+    evidence : Evidence
+        log p(t), in nats, every constant included, "sampled"; hyperparameters integrated out, unless they were given.
+        Its error is from the spread of the runs; NaN for a single run.
+    log_weights : (n_runs,) array
+        Log of each run's unbiased estimate. Their mean is below the log evidence on average.
+    effective_runs : float
+        Effective number of runs, (Σw)²/Σw²: near 1 when one of them is all there is.
+    upper : float
+        From runs back to the prior: above the log evidence on average. NaN unless asked for.
+    pilots : (n_pilots,) array
+        Rough log estimates by the pilot runs, each from a reference of its own; the first is that of the `draws`, where
+        some were given. One that is lower by far began at a worse explanation of the data and stayed there.
+    temperatures : (m,) array
+        From 0 to 1.
+    step_sizes, acceptance_rates : (m − 1,) array
+        Of the best pilot run.
+    n_gradients : int
+    status, notes
+        The most serious remark, and all of them.
+    fingerprint : str
+        Name of the data.
+    n_rows : int
+    seconds : float
+        Compiling not counted.
+    """
+
+    evidence: Evidence
+    log_weights: FloatArray = field(repr=False)
+    effective_runs: float
+    upper: float
+    pilots: FloatArray = field(repr=False)
+    temperatures: FloatArray = field(repr=False)
+    step_sizes: FloatArray = field(repr=False)
+    acceptance_rates: FloatArray = field(repr=False)
+    n_gradients: int
+    status: Status
+    notes: tuple[Status, ...]
+    fingerprint: str
+    n_rows: int
+    seconds: float
+
+    @property
+    def log_evidence(self) -> float:
+        """Value of the evidence in nats."""
+        return self.evidence.value
+
+    @property
+    def standard_error(self) -> float:
+        """Error of the evidence in nats."""
+        return np.nan if self.evidence.error is None else self.evidence.error
+
+    @property
+    def reliable(self) -> bool:
+        """Whether the error is so small that it can be believed."""
+        return bool(self.standard_error < LARGEST_ERROR)
+
+    def in_units(self, log_factor: float, fingerprint: str) -> AnnealedEvidence:
+        """The same in other units of the targets, whose density is larger by a factor; and the name of those data."""
+        return replace(
+            self,
+            evidence=replace(self.evidence, value=self.evidence.value + log_factor),
+            log_weights=self.log_weights + log_factor,
+            upper=self.upper + log_factor,
+            pilots=self.pilots + log_factor,
+            fingerprint=fingerprint,
+        )
+
+
+def pilot(path: AnnealingPath, n: int, rng: np.random.Generator) -> tuple[float, Schedule]:
     """Temperatures chosen by how equal they leave the weights of n particles, step sizes by acceptance.
 
     Returns also a rough estimate of the log evidence, by which one path may be preferred to another.
@@ -72,7 +150,7 @@ def pilot(path: Path, n: int, rng: np.random.Generator) -> tuple[float, Schedule
         before, logs = schedule.temperatures[-1], path.gains(particles)
         now = next_temperature(logs, before) if len(schedule.step_sizes) < MOST_TEMPERATURES else 1.0
         weights = (now - before) * logs
-        total += _log_mean(weights)
+        total += log_mean(weights)
         particles = chosen(particles, draw_anew(weights, rng))
         rate = path.move(rng, particles, step, now)
         schedule.temperatures.append(now)
@@ -82,22 +160,22 @@ def pilot(path: Path, n: int, rng: np.random.Generator) -> tuple[float, Schedule
     return total, schedule
 
 
-def forwards(path: Path, schedule: Schedule, n: int, rng: np.random.Generator) -> tuple[float, Particles]:
+def forwards(path: AnnealingPath, schedule: Schedule, n: int, rng: np.random.Generator) -> tuple[float, Particles]:
     """One run: log of its unbiased estimate, and n particles that stand for the target."""
     particles = path.first(rng, n)
     total, weights = 0.0, np.zeros(n)
     for before, now, step in schedule.steps():
         weights += (now - before) * path.gains(particles)
         if effective(weights) < RESAMPLE * n:
-            total += _log_mean(weights)
+            total += log_mean(weights)
             if total == -np.inf:
                 return total, particles
             particles, weights = chosen(particles, draw_anew(weights, rng)), np.zeros(n)
         path.move(rng, particles, step, now)
-    return total + _log_mean(weights), chosen(particles, draw_anew(weights, rng))
+    return total + log_mean(weights), chosen(particles, draw_anew(weights, rng))
 
 
-def backwards(path: Path, schedule: Schedule, particles: Particles, rng: np.random.Generator) -> float:
+def backwards(path: AnnealingPath, schedule: Schedule, particles: Particles, rng: np.random.Generator) -> float:
     """From particles of the target to r: minus log of an estimate of one over the evidence.
 
     The same path in the opposite direction, so each move comes before the step of its temperature. Unbiased for draws
@@ -110,9 +188,9 @@ def backwards(path: Path, schedule: Schedule, particles: Particles, rng: np.rand
         path.move(rng, particles, step, now)
         weights -= (now - before) * path.gains(particles)
         if effective(weights) < RESAMPLE * n:
-            total += _log_mean(weights)
+            total += log_mean(weights)
             particles, weights = chosen(particles, draw_anew(weights, rng)), np.zeros(n)
-    return -(total + _log_mean(weights))
+    return -(total + log_mean(weights))
 
 
 def adapted(step: float, rate: float, gain: float) -> float:
@@ -162,5 +240,14 @@ def chosen(particles: Particles, indices: npt.NDArray[np.int64]) -> Particles:
     return tuple(part[indices] for part in particles)
 
 
-def _log_mean(log_weights: FloatArray) -> float:
+def log_mean(log_weights: FloatArray) -> float:
+    """Logarithm of the mean of exp(log weights)."""
     return float(logsumexp(log_weights) - np.log(len(log_weights)))
+
+
+def relative_error(logs: FloatArray) -> float:
+    """Standard error of the mean of exp(logs), relative to it: that of its logarithm while it is small."""
+    if len(logs) < 2 or not np.isfinite(logs.max()):
+        return float("nan")
+    w = np.exp(logs - logs.max())
+    return float(w.std(ddof=1) / (w.mean() * np.sqrt(len(w))))

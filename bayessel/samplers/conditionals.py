@@ -108,7 +108,7 @@ class Likelihood:
         return np.ascontiguousarray(s[:k, None] * Vt[:k] * size), np.ascontiguousarray(U[:, :k].T)
 
 
-class Spectrum:
+class GaussianSpectrum:
     """w | α, β with prior precisions α c_i² and one likelihood of precision β: O(M²) per draw.
 
     With A diag(1/c) = U diag(s) Vᵀ, the coordinates Vᵀ diag(c) w are independent, of precision α + β s².

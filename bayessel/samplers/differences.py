@@ -31,7 +31,7 @@ from bayessel.samplers.slice import slice_sample
 LIMIT = 300.0
 
 
-class State(NamedTuple):
+class DifferencesState(NamedTuple):
     """What the sweep moves: (T,) arrays, except μ₀, τ, ν − 1, and z of all training sets in a row."""
 
     mu_all: float
@@ -56,7 +56,7 @@ class Belief:
 
 
 @dataclass(frozen=True, eq=False)
-class Cases:
+class LossCases:
     """Differences in a row, sorted by training set and these by task; how many of each."""
 
     y: FloatArray
@@ -80,7 +80,7 @@ class Cases:
     task_of_case: npt.NDArray[np.intp] = None  # type: ignore[assignment]
 
 
-def sweep(rng: np.random.Generator, cases: Cases, belief: Belief, state: State) -> State:
+def sweep(rng: np.random.Generator, cases: LossCases, belief: Belief, state: DifferencesState) -> DifferencesState:
     """Move everything once."""
     s = state
     squares = np.square(cases.y - np.repeat(s.mu[cases.task_of_set] + s.omega[cases.task_of_set] * s.z, cases.per_set))
@@ -116,7 +116,7 @@ def sweep(rng: np.random.Generator, cases: Cases, belief: Belief, state: State) 
     w = omega[cases.task_of_set]
     gain = 1.0 / (variance + w**2)
     z = w * gain * (average - mu[cases.task_of_set]) + np.sqrt(variance * gain) * rng.standard_normal(len(w))
-    return State(mu_all, tau, mu, omega, z, sigma, excess)
+    return DifferencesState(mu_all, tau, mu, omega, z, sigma, excess)
 
 
 def pooled(values: FloatArray, variances: FloatArray) -> tuple[float, float]:

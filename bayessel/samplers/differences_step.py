@@ -10,7 +10,7 @@ from pymc import modelcontext
 from pymc.step_methods import BlockedStep
 
 from bayessel._pymc import LogTransform, PointType, StatsType, StepMethodState, get_random_generator
-from bayessel.samplers.differences import Belief, Cases, State, sweep
+from bayessel.samplers.differences import Belief, DifferencesState, LossCases, sweep
 
 #: the variables of several tasks; with one there are neither of the first two, and a given ν leaves out the last
 NAMES = ("mu_all", "tau", "mu", "omega", "set_effect", "sigma", "nu_minus_one")
@@ -58,13 +58,13 @@ class DifferencesGibbs(BlockedStep):
 
     def data_changed(self) -> None:
         """Read the data anew at the next draw."""
-        self._cases: Cases | None = None
+        self._cases: LossCases | None = None
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Make one draw."""
         if self._cases is None:
             y = np.asarray(self.model["y_data"].get_value(borrow=True), dtype=np.float64)
-            self._cases = Cases(y, self.said["per_set"], self.said["sets"])
+            self._cases = LossCases(y, self.said["per_set"], self.said["sets"])
             self._excess = 0.0 if "nu_minus_one" in self.value else float(self.model["nu"].get_value()) - 1.0
         belief: Belief = Belief(**self.said["belief"])
         at = {name: np.asarray(point[value]) for name, value in self.value.items()}
@@ -73,7 +73,7 @@ class DifferencesGibbs(BlockedStep):
             self.rng,
             self._cases,
             belief,
-            State(
+            DifferencesState(
                 float(at["mu_all"]) if several else 0.0,
                 float(np.exp(at["tau"])) if several else belief.flat,
                 at["mu"],

@@ -1,6 +1,6 @@
 """Gibbs steps for PyMC models: exact draws of precisions and scales, and of blocks of Normal variables.
 
-Both find the conjugate structure in the model's graph themselves. They work with constrained values and write the
+All find the conjugate structure in the model's graph themselves. They work with constrained values and write the
 values PyMC samples: where the transform of another variable depends on what was drawn, that variable's sampled value is
 computed anew, so that it stays where it was.
 """
@@ -8,7 +8,7 @@ computed anew, so that it stays where it was.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pymc as pm
@@ -19,11 +19,12 @@ from pytensor.graph.basic import Variable
 from bayessel._pymc import StepMethodState, get_random_generator, get_value_vars_from_user_vars
 from bayessel.samplers.conjugacy.block import GaussianBlock
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError
+from bayessel.samplers.conjugacy.logistic import LogisticBlock
 from bayessel.samplers.conjugacy.scale import ScaleConditional
 
 
 class _GibbsStep(BlockedStep):
-    """What both steps share: reading the point, writing it, and the random generator as the only state."""
+    """What the steps share: reading the point, writing it, and the random generator as the only state."""
 
     _state_class = StepMethodState
 
@@ -157,10 +158,11 @@ class GaussianWeightsGibbs(_GibbsStep):
     """
 
     name = "gaussian_weights_gibbs"
+    _block: ClassVar[type[GaussianBlock]] = GaussianBlock
 
     def _find(self) -> None:
         try:
-            self.block = GaussianBlock(self.graph, self.targets)
+            self.block = self._block(self.graph, self.targets)
         except NotConjugateError as reason:
             raise self._refuse(self.targets[0], reason) from reason
 
@@ -171,8 +173,33 @@ class GaussianWeightsGibbs(_GibbsStep):
 
     def _draw(self, point: dict[str, Any], env: dict[Variable, Any], new: dict[str, Any]) -> None:
         targets = self.block.members
-        for rv in self.block.others:
+        for rv in self.block.reads:
             self.space.read(rv, point, env)
         env.update(zip(targets, self.block.draw(env, self.rng), strict=True))
         for rv in targets:
             self.space.write(rv, new, env)
+
+
+class PolyaGammaGibbs(GaussianWeightsGibbs):
+    """One joint draw of Normal variables in whose values the log odds of Bernoulli variables are affine.
+
+    Parameters
+    ----------
+    vars : variable, name or list
+        Normal variables, all the weights of a logistic regression together. All that depends on them must be Bernoulli
+        variables given by ``logit_p``, affine in them with coefficients that are data, or Normal variables as for
+        `GaussianWeightsGibbs`.
+    model : pymc.Model, optional
+        Default: the model on the stack.
+    rng : int or numpy.random.Generator, optional
+        Overruled by ``pm.sample(random_seed=...)``.
+
+    Notes
+    -----
+    A draw costs one Pólya-Gamma variable per row and a Cholesky factor of the size of the weights; nothing is tuned.
+    Successive draws are correlated, most where the classes are far apart or very unequal in number (Polson, Scott and
+    Windle 2013, JASA 108, 1339).
+    """
+
+    name = "polya_gamma_gibbs"
+    _block = LogisticBlock

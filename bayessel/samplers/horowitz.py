@@ -23,14 +23,14 @@ from bayessel.samplers.leapfrog import LogDensity, Phase, energy, leapfrog
 DIVERGENCE = 1000.0
 
 
-class State(NamedTuple):
+class HorowitzState(NamedTuple):
     """All that the next update depends on, besides the settings: phase-space point and persistent uniform v."""
 
     phase: Phase
     v: float
 
 
-class Settings(NamedTuple):
+class HorowitzSettings(NamedTuple):
     """How to move: step vector ε M^{-1/2}, L, W, a, and δ of the persistent uniform (None: a new uniform each time).
 
     Each trajectory takes its own step size, up to the part `jitter` longer or shorter: a trajectory of fixed length may
@@ -45,7 +45,7 @@ class Settings(NamedTuple):
     jitter: float = 0.0
 
 
-class Info(NamedTuple):
+class HorowitzInfo(NamedTuple):
     """What a human wants to see of one update."""
 
     accepted: bool
@@ -54,15 +54,17 @@ class Info(NamedTuple):
     n_gradients: int
 
 
-def start(position: FloatArray, log_density: LogDensity, rng: np.random.Generator) -> State:
+def start(position: FloatArray, log_density: LogDensity, rng: np.random.Generator) -> HorowitzState:
     """State at a position: density and gradient evaluated, momentum and uniform drawn."""
     logp, gradient = log_density(position)
-    return State(Phase(position, momentum.fresh(rng, position.size), float(logp), gradient), acceptance.draw(rng))
+    return HorowitzState(
+        Phase(position, momentum.fresh(rng, position.size), float(logp), gradient), acceptance.draw(rng)
+    )
 
 
 def transition(
-    state: State, log_density: LogDensity, settings: Settings, rng: np.random.Generator
-) -> tuple[State, Info]:
+    state: HorowitzState, log_density: LogDensity, settings: HorowitzSettings, rng: np.random.Generator
+) -> tuple[HorowitzState, HorowitzInfo]:
     """One update; leaves exp(−H) dq dφ, times the uniform distribution of v, as it is."""
     step, n_leapfrog, width, persistence, delta, jitter = settings
     if jitter > 0.0:
@@ -93,4 +95,4 @@ def transition(
         phi = momentum.flip(new.momentum)
     phi = momentum.refresh(phi, persistence, momentum.fresh(rng, phi.size))
     phase = Phase(new.position, phi, new.logp, new.gradient)
-    return State(phase, v), Info(accepted, exp(min(log_ratio, 0.0)), diverging, n_gradients)
+    return HorowitzState(phase, v), HorowitzInfo(accepted, exp(min(log_ratio, 0.0)), diverging, n_gradients)

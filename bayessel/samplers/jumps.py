@@ -29,7 +29,7 @@ class Proposal(NamedTuple):
     whiten: FloatArray
 
 
-class Info(NamedTuple):
+class JumpInfo(NamedTuple):
     """What a human wants to see of one jump, with log π/t where it began and where it went."""
 
     accepted: bool
@@ -54,7 +54,7 @@ def jump(
     value: Callable[[FloatArray], float],
     how: Proposal,
     rng: np.random.Generator,
-) -> tuple[FloatArray, float, Info]:
+) -> tuple[FloatArray, float, JumpInfo]:
     """Return position and log density after one jump, the old ones if it is rejected."""
     z = how.whiten @ (position - how.location)
     size = z.size
@@ -65,7 +65,7 @@ def jump(
     excess_there = new - log_density(float(fresh @ fresh), size) if isfinite(new) else -inf
     rate = exp(min(excess_there - excess, 0.0))
     accepted = rng.random() < rate
-    info = Info(accepted, rate, excess, excess_there)
+    info = JumpInfo(accepted, rate, excess, excess_there)
     return (there, new, info) if accepted else (position, logp, info)
 
 

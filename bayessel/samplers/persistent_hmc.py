@@ -19,7 +19,7 @@ from bayessel._pymc import Competence, PointType, StatsType, StepMethodState, da
 from bayessel.samplers import acceptance, horowitz, jumps, metric, momentum, tuning
 from bayessel.samplers.density import Density, continuous
 from bayessel.samplers.evaluated import EvaluatedStep
-from bayessel.samplers.horowitz import Settings, State
+from bayessel.samplers.horowitz import HorowitzSettings, HorowitzState
 from bayessel.samplers.leapfrog import Phase, energy
 from bayessel.samplers.tuning import Tuning
 
@@ -259,9 +259,9 @@ class PersistentHMC(EvaluatedStep):
             n_jumps = 1 if tunes else tuning.jumps_per_draw(self.stay)
         return n_jumps, int(not tunes or self.rng.random() * tuning.NOW_AND_THEN < 1.0)
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> HorowitzSettings:
         assert self.step_size is not None
-        return Settings(
+        return HorowitzSettings(
             self.step_size * self.scale,
             self.n_leapfrog,
             self.window,
@@ -283,7 +283,7 @@ class PersistentHMC(EvaluatedStep):
             rates, jumped = self._jump(n_jumps) if n_jumps else (0.0, 0)
             if updates:
                 n_gradients += self._know_gradient()
-            state = State(self._phase(), self.v)
+            state = HorowitzState(self._phase(), self.v)
             settings = self._settings()
             flips, diverging = 0, False
             for _ in range(updates):

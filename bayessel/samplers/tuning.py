@@ -198,7 +198,7 @@ def _product(one: FloatArray, other: FloatArray, like: FloatArray) -> FloatArray
     return one[:, None] * other if like.ndim == 2 else one * other
 
 
-def observe_jump(tuning: Tuning, info: jumps.Info) -> Tuning:
+def observe_jump(tuning: Tuning, info: jumps.JumpInfo) -> Tuning:
     """After one jump."""
     return tuning._replace(here=(*tuning.here, info.here)[-KEPT:], there=(*tuning.there, info.there)[-KEPT:])
 

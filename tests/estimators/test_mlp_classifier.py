@@ -81,20 +81,21 @@ def test_relevance_is_the_slope_of_the_log_odds():
     model, X, _ = short_classes(2)
     networks = model.fit_.engine.networks
     one = networks.weights
-    z = (X - model._units.input_shift) / model._units.input_scale
+    units = model.fit_.units
+    z = (X - units.input_shift) / units.input_scale
     slope = one.input_output[:, None, :, 0] + np.einsum(
         "sh,snh,sih->sni",
         one.hidden_output[..., 0],
         1 - np.tanh(z @ one.input_hidden + one.hidden_bias[:, None]) ** 2,
         one.input_hidden,
     )
-    expected = np.median(np.sqrt((slope**2).mean(axis=1)), axis=0) / model._units.input_scale
+    expected = np.median(np.sqrt((slope**2).mean(axis=1)), axis=0) / units.input_scale
     np.testing.assert_allclose(model.relevance_["slope"], expected, rtol=1e-10)
     # of several classes only differences of outputs matter
     model, X, _ = short_classes(3)
     networks = model.fit_.engine.networks
     shifted = networks.packed + 0.0
-    shifted[:, model._architecture.slices["input_output"]] += 5.0
+    shifted[:, networks.architecture.slices["input_output"]] += 5.0
     moved = replace(networks, packed=shifted)
     np.testing.assert_allclose(moved.rms_slopes(z), networks.rms_slopes(z))
 

@@ -19,6 +19,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import bayessel as bs
 from bayessel.errors import SamplingWarning, VersionWarning
+from bayessel.estimators._network import planned
 from bayessel.mlp import default_hidden, fit_early_stopping, fit_network_evidence
 from bayessel.mlp.network import Architecture
 from bayessel.mlp.networks import slopes
@@ -117,8 +118,8 @@ def test_units_of_the_data_do_not_matter(rng):
 
 def test_leave_one_out_weights_the_draws_as_arviz_does():
     model, _, y = short_run()
-    total = model.log_leave_one_out()
-    errors, variances = model.leave_one_out()
+    out = model.leave_one_out()
+    total, errors, variances = out.log_densities, out.errors, out.variances
     states, noise = model.fit_.engine.every
     assert len(states) == 2 * (40 - 4)
     Z, t = model._rows
@@ -213,11 +214,9 @@ def test_a_budget_without_a_number_of_draws_is_used_and_no_fault(rng):
     assert model.trace_.posterior.sizes["draw"] > made
 
 
-def test_settings_follow_from_the_size_and_the_budget_alone(rng):
+def test_settings_follow_from_the_size_and_the_budget_alone():
     def plan(n, seconds, **options):
-        model = M(**options)
-        model._rows, model._architecture = (np.zeros((n, 8)), None), Architecture(8, default_hidden(n, 8))
-        return model._planned(seconds)
+        return planned(M(**options, time_budget=seconds).get_params(), n, Architecture(8, default_hidden(n, 8)).size)
 
     small, large = plan(64, None), plan(1024, None)
     assert (small.tune, small.draws) == (large.tune, large.draws) == (100, 200)
@@ -237,7 +236,7 @@ def test_before_the_first_draw_the_mean_predicts(rng):
     mean, std = model.predict(NEW, return_std=True)
     np.testing.assert_allclose(mean, np.broadcast_to(y.mean(axis=0), (5, 2)))
     np.testing.assert_allclose(std, np.broadcast_to(y.std(axis=0), (5, 2)))
-    assert model.relevance_["slope"].eq(0.0).all() and model.log_leave_one_out().shape == (20,)
+    assert model.relevance_["slope"].eq(0.0).all() and model.leave_one_out().log_densities.shape == (20,)
 
 
 def test_the_same_seed_gives_the_same_draws_on_one_core_and_on_two():
@@ -361,7 +360,7 @@ def test_bad_calls_after_the_fit():
     for call in ("predict", "predict_median", "predictive"):
         with pytest.raises(NotFittedError):
             getattr(M(), call)([[0.0]])
-    for call in ("leave_one_out", "log_leave_one_out", "to_pymc", "continue_fit"):
+    for call in ("leave_one_out", "to_pymc", "continue_fit", "evidence"):
         with pytest.raises(NotFittedError):
             getattr(M(), call)()
     for name in ("relevance_", "weights_"):
@@ -457,15 +456,17 @@ def test_predictions_are_those_of_the_engine_in_units_of_the_data(how, outputs):
 def test_an_ensemble_leaves_rows_to_networks_that_have_not_seen_them():
     model, X, y = fitted("early-stopping")
     fit, _, centre, spread = engine("early-stopping", model, X, y)
-    errors, variances = model.leave_one_out()
+    out = model.leave_one_out()
+    errors, variances = out.errors, out.variances
     np.testing.assert_allclose(y - errors, centre + spread * fit.held_out[:, 0], rtol=1e-9)
     np.testing.assert_allclose(variances, (spread * fit.noise_std)[0] ** 2, rtol=1e-9)
-    np.testing.assert_allclose(model.log_leave_one_out(), scipy.stats.norm.logpdf(errors, 0.0, variances**0.5))
+    np.testing.assert_allclose(out.log_densities, scipy.stats.norm.logpdf(errors, 0.0, variances**0.5))
 
 
 def test_rows_left_out_of_the_most_probable_network_by_its_leverages():
     model, X, y = fitted("evidence")
-    errors, variances = model.leave_one_out()
+    out = model.leave_one_out()
+    errors, variances = out.errors, out.variances
     share = 1.0 - model.predictive(X, noise=False).variances[0] / model.noise_std_**2
     assert (share > 0.1).all() and (share < 1.0).all()
     np.testing.assert_allclose(errors, (y - model.predict(X)) / share, rtol=1e-8)

@@ -30,7 +30,7 @@ def problem(rng, kind="gaussian", n=60, D=3, H=4):
 
 
 def cases(X, T, kind="gaussian"):
-    return cg.Cases(np.ascontiguousarray(X.T), np.ascontiguousarray(T.T), KINDS[kind])
+    return cg.TrainingCases(np.ascontiguousarray(X.T), np.ascontiguousarray(T.T), KINDS[kind])
 
 
 def plain_loss(network, q, X, T, kind="gaussian"):

@@ -86,6 +86,29 @@ def test_each_network_keeps_to_its_share(rng):
     assert {record["reason"] for record in scarce.history} == {"budget"}
 
 
+def test_a_network_that_comes_too_late_for_its_share_is_not_begun(rng):
+    """Of five networks at most; one that is under way when the budget is over predicts only where there are too few."""
+    X = rng.standard_normal((40, 2))
+    t = np.sin(X[:, 0]) + 0.2 * rng.standard_normal(40)
+    late = 0
+    how = {"hidden": 3, "n_networks": (3, 5)}
+    for seed in range(6):
+        one = fit_early_stopping(X, t, max_evaluations=3000, random_state=seed, **how)
+        finished, left = len(one.state.finished), 3000 - one.state.evaluations
+        assert len(one.networks) == finished >= 3
+        if finished < 5 and left > 0:
+            late += 1
+            assert one.state.present is None and left < one.state.plan.least == 600
+    assert late >= 2
+    # with the least share of a network alone there is time for 150 evaluations, and it goes on for 250 iterations
+    how = {"hidden": 3, "n_networks": (3, 20), "random_state": 0}
+    one = fit_early_stopping(X, t, max_evaluations=3000, **how)
+    more = fit_early_stopping(X, t, max_evaluations=150, state=one.state, **how)
+    assert more.state.present is not None and len(more.networks) == len(more.state.finished) >= 3
+    few = fit_early_stopping(X, t, hidden=3, max_evaluations=100, n_networks=(2, 2), random_state=0)
+    assert len(few.networks) == 2 == len(few.state.finished) + (few.state.present is not None)
+
+
 def test_same_seed_same_result(rng):
     X, t, _ = data(rng)
     one, two, other = (fit_early_stopping(X, t, max_evaluations=3000, random_state=seed) for seed in (1, 1, 2))

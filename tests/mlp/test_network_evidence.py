@@ -13,7 +13,7 @@ from bayessel.fit import Status, fingerprint
 from bayessel.mlp import Architecture, fit_network_evidence
 from bayessel.mlp import evidence as ev
 from bayessel.mlp.evidence_result import leave_out, moderated, output_covariances
-from bayessel.mlp.hessian import Problem, bends, gauss_newton, gradient, jacobian, look, newton, peak
+from bayessel.mlp.hessian import NetworkProblem, bends, gauss_newton, gradient, jacobian, look, newton, peak
 from bayessel.mlp.network import permutation_log_count
 from bayessel.mlp.networks import Networks
 from bayessel.mlp.targets import as_data, link
@@ -30,7 +30,7 @@ def problem(rng, kind="gaussian", n=40, D=3, H=4, K=2):
     else:
         t = (signal > 0).astype(float) if kind == "logistic" else np.digitize(signal[:, -1], [-0.5, 0.5])
     X, T = as_data(X, t, kind)
-    return Problem(X, T, kind, Architecture(D, H, T.shape[1]))
+    return NetworkProblem(X, T, kind, Architecture(D, H, T.shape[1]))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -85,7 +85,7 @@ def test_newton_ends_where_scipy_finds_nothing_better(rng, kind):
 def test_a_saddle_is_left(rng):
     """Where all hidden units are off and direct weights are held, the slope is nil: no minimum for a rising target."""
     x = np.linspace(-2, 2, 60)[:, None]
-    at_hand = Problem(x, np.tanh(2 * x), "gaussian", Architecture(1, 3, 1))
+    at_hand = NetworkProblem(x, np.tanh(2 * x), "gaussian", Architecture(1, 3, 1))
     q = np.zeros(at_hand.architecture.size)
     alpha, beta = np.full(len(q), 0.1), np.array([50.0])
     alpha[-1] = 1e8
@@ -122,7 +122,7 @@ def test_it_is_the_integral_over_the_weights(rng):
     """One input, one hidden unit: three weights integrate in closed form, two by quadrature; enough rows for a peak."""
     x = rng.uniform(-2, 2, (150, 1))
     t = 1.5 * np.tanh(2 * x[:, 0] - 0.5) + 0.15 * rng.standard_normal(150)
-    at_hand = Problem(x, t[:, None], "gaussian", Architecture(1, 1, 1))
+    at_hand = NetworkProblem(x, t[:, None], "gaussian", Architecture(1, 1, 1))
     groups = ev.Groups(at_hand.architecture)
     alpha, beta = np.array([1.0, 0.5, ev.BIAS_PRECISION, 0.7, 2.0]), np.array([40.0])
     now = settled(at_hand, groups, alpha, beta, np.array([-0.5, 2.0, 0.0, 1.5, 0.0]))
@@ -209,7 +209,9 @@ def test_error_bars(rng):
     h = 1e-5 * np.eye(len(fit.weights))
 
     def outputs(q):
-        return look(Problem(X[:9], mean[:, None], "gaussian", fit.networks.architecture), q, np.ones(1))[1].f[:, 0]
+        return look(NetworkProblem(X[:9], mean[:, None], "gaussian", fit.networks.architecture), q, np.ones(1))[1].f[
+            :, 0
+        ]
 
     J = np.array([(outputs(fit.weights + e) - outputs(fit.weights - e)) / 2e-5 for e in h]).T
     expected = np.einsum("np,pq,nq->n", J, fit.covariance, J) + 1.0 / fit.beta[0]
@@ -339,7 +341,7 @@ def test_rows_left_out_are_those_of_a_linear_network_without_them(rng, kind):
     q, root = rng.standard_normal(network.size), rng.standard_normal((network.size, network.size))
     covariance = 0.3 * root @ root.T / network.size
     beta = np.array([0.2, 0.4]) if kind == "gaussian" else np.ones(K)
-    at_hand = Problem(X, T, kind, network)
+    at_hand = NetworkProblem(X, T, kind, network)
     at = look(at_hand, q, beta)[1]
     J = jacobian(at_hand, at)
     V = output_covariances(J, covariance)
@@ -383,7 +385,7 @@ def test_rows_left_out_are_about_those_of_fits_without_them(rng, kind):
     gaps = []
     for i in range(0, 60, 4):
         rest = np.arange(60) != i
-        found = newton(Problem(X[rest], t[rest, None], kind, architecture), fit.weights, alpha, beta, 50)
+        found = newton(NetworkProblem(X[rest], t[rest, None], kind, architecture), fit.weights, alpha, beta, 50)
         assert found.converged
         own = replace(fit, networks=replace(fit.networks, packed=found.at.q[None]), covariance=found.peak.covariance())
         gaps.append(

@@ -5,9 +5,10 @@ import pytest
 
 import bayessel as bs
 from bayessel.diagnostics.delve import families
+from bayessel.estimators._network import planned
 from bayessel.estimators.standardise import Standardisation
 from bayessel.mlp import Architecture, default_hidden
-from bayessel.samplers.network_step import NetworkSampler
+from bayessel.samplers.network.step import NetworkSampler
 from bayessel.samplers.run.start import initial_points
 
 CASES = 64
@@ -24,9 +25,8 @@ def task(name, seed):
 
 def updates_of_a_default_fit(X, t):
     """Of one chain, tuning included."""
-    model = bs.MLPRegressor()
-    model._rows, model._architecture = (X, t), Architecture(X.shape[1], default_hidden(*X.shape))
-    plan = model._planned(None)
+    size = Architecture(X.shape[1], default_hidden(*X.shape)).size
+    plan = planned(bs.MLPRegressor().get_params(), len(X), size)
     return plan.updates * (plan.tune + plan.draws)
 
 

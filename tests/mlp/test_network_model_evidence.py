@@ -11,10 +11,11 @@ from sklearn.base import clone
 import bayessel as bs
 from bayessel.diagnostics import compare
 from bayessel.errors import DataMismatchError, SamplingWarning
+from bayessel.estimators._annealed import log_hyperparameters
 from bayessel.fit import Status
 from bayessel.mlp import Precisions
-from bayessel.samplers import network_annealing
-from bayessel.samplers.network_annealing import anneal_network
+from bayessel.samplers.network import annealing as network_annealing
+from bayessel.samplers.network.annealing import anneal_network
 from tests.oracles.annealing import linear_log_evidence
 from tests.problems.mlp import SHORT, M, short_classes, short_run, wave
 from tests.samplers.network.test_network_annealing import silent, z_score
@@ -40,7 +41,7 @@ def test_it_is_that_of_the_model_in_units_of_the_data(rng):
     inside = anneal_network(
         *model._rows,
         hidden=3,
-        draws=model._log_hyperparameters(),
+        draws=log_hyperparameters(model.fit_.engine),
         random_state=np.random.default_rng(np.random.SeedSequence([0, 1])),
         **QUICK,
     )
@@ -145,7 +146,7 @@ def test_several_outputs(rng):
 def test_few_draws_and_other_fits(rng):
     X, y = wave(rng, 20)
     few = M(**SHORT).fit(X, y)
-    assert few._log_hyperparameters() is None and np.isfinite(few.evidence(**QUICK).log_evidence)
+    assert log_hyperparameters(few.fit_.engine) is None and np.isfinite(few.evidence(**QUICK).log_evidence)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for how in ("early-stopping", "evidence"):

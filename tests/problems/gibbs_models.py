@@ -10,7 +10,7 @@ from pymc.exceptions import ImputationWarning
 
 import bayessel as bs
 
-G, W, H = "GammaPrecisionGibbs", "GaussianWeightsGibbs", "PersistentHMC"
+G, W, P, H = "GammaPrecisionGibbs", "GaussianWeightsGibbs", "PolyaGammaGibbs", "PersistentHMC"
 
 
 def numbers():
@@ -119,7 +119,7 @@ def logistic():
     with pm.Model() as model:
         w = pm.Normal("w", 0.0, 1.0, shape=3)
         pm.Bernoulli("y", logit_p=X @ w, observed=(y > 0).astype(int))
-    return model, {"w": H}
+    return model, {"w": P}
 
 
 def logistic_with_a_scale():
@@ -128,7 +128,41 @@ def logistic_with_a_scale():
         tau = pm.Gamma("tau", 2.0, 1.0)
         w = pm.Normal("w", 0.0, tau=tau, shape=3)
         pm.Bernoulli("y", logit_p=X @ w, observed=(y > 0).astype(int))
-    return model, {"tau": G, "w": H}
+    return model, {"tau": G, "w": P}
+
+
+def logistic_by_group():
+    X, y = regression()
+    with pm.Model() as model:
+        tau = pm.Gamma("tau", 2.0, 1.0)
+        mu = pm.Normal("mu", 0.0, 2.0)
+        a = pm.Normal("a", mu, tau=tau, shape=4)
+        pm.Bernoulli("y", logit_p=a[GROUP] + 0.5 * X[:, 0], observed=(y > 0).astype(int))
+    return model, {"tau": G, "mu": f"{P}[mu, a]", "a": f"{P}[mu, a]"}
+
+
+def logistic_beside_a_line():
+    X, y = regression()
+    with pm.Model() as model:
+        w = pm.Normal("w", 0.2, 1.5)
+        beta = pm.Gamma("beta", 2.0, 1.0)
+        pm.Normal("z", 1.0 + w * X[:, 1], tau=beta, observed=y)
+        pm.Bernoulli("y", p=pm.math.sigmoid(0.3 - w * X[:, 0]), observed=(y > 0).astype(int))
+    return model, {"w": P, "beta": G}
+
+
+def looks_logistic():
+    X, y = regression()
+    x, label = X[:, 0], (y > 0).astype(int)
+    with pm.Model() as model:
+        a, b, c, d, e = (pm.Normal(name) for name in "abcde")
+        s = pm.Exponential("s", 1.0)
+        pm.Bernoulli("probit", p=pm.math.invprobit(a * x), observed=label)
+        pm.Bernoulli("squared", logit_p=b**2 * x, observed=label)
+        pm.Bernoulli("at most nine tenths", p=0.9 * pm.math.sigmoid(c * x), observed=label)
+        pm.Binomial("counts", n=3, logit_p=d * x, observed=2 * label)
+        pm.Bernoulli("random coefficient", logit_p=s * e * x, observed=label)
+    return model, dict.fromkeys([*"abcde", "s"], H)
 
 
 def nonlinear_mean():
@@ -450,6 +484,9 @@ ALL = [
     non_centred_schools,
     logistic,
     logistic_with_a_scale,
+    logistic_by_group,
+    logistic_beside_a_line,
+    looks_logistic,
     nonlinear_mean,
     squared_weight,
     prior_means,

@@ -5,8 +5,8 @@ from scipy import stats
 
 import bayessel as bs
 from bayessel.mlp import Architecture, Gamma, NetworkPrior
-from bayessel.samplers.network import Problem, Settings, workspace
-from bayessel.samplers.network_step import KINDS, hyperpriors
+from bayessel.samplers.network.step import KINDS, hyperpriors
+from bayessel.samplers.network.trajectory import NetworkPosterior, TrajectorySettings, workspace
 
 LIKELIHOODS = ("gaussian", "student", "logistic", "softmax")
 
@@ -44,14 +44,14 @@ def problem(X, T, prior, likelihood="gaussian"):
     """The same in the arrays of compiled code; X (n, D), T (n, K)."""
     rows = hyperpriors(prior, likelihood == "student")
     columns = np.ascontiguousarray(X.T), np.ascontiguousarray(T.T)
-    found = Problem(KINDS[likelihood], *columns, rows, prior.bias_sd**-2, np.sum(X**2, axis=0))
+    found = NetworkPosterior(KINDS[likelihood], *columns, rows, prior.bias_sd**-2, np.sum(X**2, axis=0))
     a = prior.architecture
     return found, workspace(a.inputs, a.hidden, a.outputs, len(X))
 
 
 def settings(step_size=0.3, n_leapfrog=8, window=1, persistence=0.5, jitter=0.0, draw_precisions=True):
     """How to move."""
-    return Settings(step_size, jitter, n_leapfrog, window, persistence, draw_precisions)
+    return TrajectorySettings(step_size, jitter, n_leapfrog, window, persistence, draw_precisions)
 
 
 def uniform_p(values):

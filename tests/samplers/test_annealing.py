@@ -3,8 +3,16 @@
 import numpy as np
 import pytest
 
-from bayessel.samplers.annealed_evidence import log_mean, relative_error
-from bayessel.samplers.annealing import backwards, draw_anew, effective, forwards, next_temperature, pilot
+from bayessel.samplers.annealing import (
+    backwards,
+    draw_anew,
+    effective,
+    forwards,
+    log_mean,
+    next_temperature,
+    pilot,
+    relative_error,
+)
 
 SCALE = 0.5
 

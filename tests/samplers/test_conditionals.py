@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from bayessel.samplers import conditionals, log_scales
-from bayessel.samplers.conditionals import Likelihood, Spectrum, gaussian
+from bayessel.samplers.conditionals import GaussianSpectrum, Likelihood, gaussian
 from bayessel.samplers.log_scales import LogConcave
 
 # --- precisions and scales --------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def test_the_moments_see_a_wrong_precision(rng):
 def test_the_diagonalised_draw_is_the_same_distribution(rng, n, m, centred):
     A, y, c = rng.normal(size=(n, m)), rng.normal(size=n), rng.gamma(3.0, size=m)
     prior_mean = rng.normal(size=m) if centred else np.zeros(m)
-    spectrum = Spectrum(A, c)
+    spectrum = GaussianSpectrum(A, c)
     centre = spectrum.forth @ prior_mean if centred else None
     mean, cov = moments(lambda r: spectrum.draw(0.8, 2.3, spectrum.project(y), centre, r))
     expected_mean, expected_cov = dense([(A, 2.3, y)], 0.8 * c**2, prior_mean)

@@ -300,6 +300,26 @@ def test_weights_that_are_left_behind_are_seen(rng, monkeypatch):
         check_whitened(rng)
 
 
+def test_a_sum_of_squares_follows_weights_that_change(rng):
+    """Rows whose precision has a second random part: nothing of it may be kept from the first draw."""
+    X = rng.normal(size=(30, 2))
+    with pm.Model() as model:
+        other = pm.Gamma("other", 2.0, 1.0, shape=3)
+        beta = pm.Gamma("beta", 2.0, 1.0)
+        w = pm.Normal("w", 0.0, 1.0, shape=2)
+        pm.Normal("y", X @ w, tau=beta * other[np.arange(30) % 3], observed=X[:, 0] + rng.normal(size=30))
+    step, logp = prepared(bs.GammaPrecisionGibbs, "beta", model), model.compile_logp(mode=ONCE)
+    for _ in range(3):
+        point = somewhere(model, rng)
+        step.rng = Scripted()
+        new, _ = step.step(point)
+        [shape], rate = step.rng.shapes, np.exp(-new["beta_log__"])
+        grid = np.linspace(-1.0, 1.0, 5)
+        at = [float(logp({**point, "beta_log__": np.asarray(x)})) for x in grid]
+        difference = np.array(at) - log_density_of("gamma", grid, shape, rate)
+        assert_allclose(difference, difference[0], rtol=1e-9)
+
+
 # --- planted bugs -------------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from bayessel.samplers import acceptance, horowitz, momentum, window
-from bayessel.samplers.horowitz import Settings, State
+from bayessel.samplers.horowitz import HorowitzSettings, HorowitzState
 from bayessel.samplers.leapfrog import Phase, energy, trajectory
 from tests.oracles.monte_carlo import assert_means, z_scores
 from tests.problems import targets
@@ -41,7 +41,7 @@ def expected(target):
 
 
 def settings_for(target, step=1.0, n_leapfrog=1, width=1, persistence=0.9, delta=0.1, jitter=0.0):
-    return Settings(np.full(target.size, step * target.length), n_leapfrog, width, persistence, delta, jitter)
+    return HorowitzSettings(np.full(target.size, step * target.length), n_leapfrog, width, persistence, delta, jitter)
 
 
 def check(target, settings, rng, **kw):
@@ -259,7 +259,7 @@ def test_a_new_momentum_at_every_update_is_plain_hamiltonian_monte_carlo(rng):
     target = targets.skewed(2)
     settings = settings_for(target, 0.5, n_leapfrog=2, persistence=0.0)
     state = horowitz.start(target.draw(rng), target.log_density, rng)
-    twin = State(state.phase._replace(momentum=state.phase.momentum.copy()), state.v)
+    twin = HorowitzState(state.phase._replace(momentum=state.phase.momentum.copy()), state.v)
     a, _ = horowitz.transition(state, target.log_density, settings, np.random.default_rng(1))
     b, _ = horowitz.transition(twin, target.log_density, settings, np.random.default_rng(1))
     assert_allclose(a.phase.momentum, b.phase.momentum)

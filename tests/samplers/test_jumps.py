@@ -77,7 +77,7 @@ def test_how_long_a_chain_stays(rng):
     state = tuning.begin(100, 2, 0.9, 0.1)
     assert tuning.stay(state, 3.0) == 3.0
     for _ in range(300):
-        state = tuning.observe_jump(state, jumps.Info(True, 1.0, 0.5, 0.7))
+        state = tuning.observe_jump(state, jumps.JumpInfo(True, 1.0, 0.5, 0.7))
     assert tuning.stay(state, 3.0) == 1.0
     assert len(state.here) == len(state.there) == tuning.KEPT
 

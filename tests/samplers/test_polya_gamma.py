@@ -6,8 +6,12 @@ import pytest
 from scipy.special import expit
 
 import bayessel as bs
-from bayessel.samplers.polya_gamma import PolyaGammaGibbs, _accept, _coefficient, polya_gamma
+from bayessel.samplers.gibbs import PolyaGammaGibbs
+from bayessel.samplers.polya_gamma import _accept, _coefficient, polya_gamma
 from tests.oracles.monte_carlo import assert_means, z_scores
+from tests.problems import gibbs_models
+
+ONCE = "FAST_COMPILE"
 
 CS = [0.0, 1e-8, 0.5, 2.0, 3.2, 10.0, 60.0]
 RATES = np.array([0.3, 1.0, 4.0, 20.0])
@@ -158,6 +162,110 @@ def test_new_data_are_read(rng):
     pm.set_data({"y_data": 1 - y}, model=model)
     step.data_changed()
     assert mean() < -0.5
+
+
+# --- the finder, against the model's own density --------------------------------------------------------------------
+
+CONJUGATE = [
+    (gibbs_models.logistic, ["w"]),
+    (gibbs_models.logistic_with_a_scale, ["w"]),
+    (gibbs_models.logistic_by_group, ["mu", "a"]),
+    (gibbs_models.logistic_beside_a_line, ["w"]),
+]
+
+
+@pytest.mark.parametrize(("make", "names"), CONJUGATE)
+def test_given_the_auxiliary_variables_the_model_is_the_gaussian_that_is_drawn(make, names, rng, monkeypatch):
+    """With ω at its mean, tanh(η/2)/2η, the factor's slope κ − ωη is that of the likelihood, y − σ(η)."""
+    model, _ = make()
+    step, logp = PolyaGammaGibbs(names, model=model), model.compile_logp(mode=ONCE)
+    point = {name: rng.normal(size=np.shape(value)) for name, value in model.initial_point().items()}
+    seen = []
+
+    def first_moment(c, rng):
+        return np.tanh(c / 2) / (2 * c)
+
+    def keep(factors, d, m, rng):
+        seen.append((factors, d, m))
+        return np.zeros(len(d))
+
+    monkeypatch.setattr("bayessel.samplers.conjugacy.logistic.polya_gamma", first_moment)
+    monkeypatch.setattr("bayessel.samplers.conjugacy.block.gaussian", keep)
+    step.setup_chain(rng, 0, 1)
+    step.step(point)
+    [(factors, d, m)] = seen
+    at = np.concatenate([np.ravel(point[name]) for name in names])
+    gradient = -d * (at - m)
+    for likelihood, tau, y in factors:
+        gradient -= likelihood.A.T @ (tau * (likelihood.A @ at - y))
+
+    def moved(k, h):
+        x = at.copy()
+        x[k] += h
+        pieces = np.split(x, np.cumsum([np.size(point[name]) for name in names])[:-1])
+        new = {name: piece.reshape(np.shape(point[name])) for name, piece in zip(names, pieces, strict=True)}
+        return float(logp({**point, **new}))
+
+    expected = [(moved(k, 1e-5) - moved(k, -1e-5)) / 2e-5 for k in range(len(at))]
+    np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_draws_of_a_found_step_are_those_of_the_density_on_a_grid(rng):
+    """A weight shared by a logistic and a Gaussian likelihood, its noise held."""
+    model, _ = gibbs_models.logistic_beside_a_line()
+    step = PolyaGammaGibbs(["w"], model=model)
+    logp, point = model.compile_logp(mode=ONCE), model.initial_point()
+    grid = np.linspace(-4, 4, 801)
+    log_p = np.array([float(logp({**point, "w": np.asarray(w)})) for w in grid])
+    p = np.exp(log_p - log_p.max())
+    expected = [(p * grid).sum() / p.sum(), (p * grid**2).sum() / p.sum()]
+    found = []
+    for _ in range(40):
+        step.setup_chain(np.random.default_rng(rng.integers(2**32)), 0, 60)
+        at, kept = dict(point), []
+        for _ in range(60):
+            at, _ = step.step(at)
+            kept.append([float(at["w"]), float(at["w"]) ** 2])
+        found.append(kept[10:])
+    assert_means(np.array(found), expected)
+
+
+def test_the_choice_is_explained():
+    lines = bs.explain_steps(gibbs_models.logistic_by_group()[0]).splitlines()
+    assert [line.split("  ")[-1] for line in lines if "PolyaGamma" in line] == [
+        "Normal; the mean of a is linear in it",
+        "Normal; the log odds of y are linear in it (by Pólya-Gamma variables)",
+    ]
+    [line] = [
+        line for line in bs.explain_steps(gibbs_models.logistic_beside_a_line()[0]).splitlines() if line[0] == "w"
+    ]
+    assert line.endswith("the log odds of y are linear in it (by Pólya-Gamma variables); the mean of z too")
+    reasons = bs.explain_steps(gibbs_models.looks_logistic()[0])
+    for said in (
+        "not given by its log odds",
+        "not linear in b",
+        "Binomial",
+        "in the log odds of random coefficient are no data",
+    ):
+        assert said in reasons, reasons
+
+
+@pytest.mark.slow
+def test_the_posterior_of_a_hierarchy_is_that_of_nuts():
+    model, _ = gibbs_models.logistic_by_group()
+    ours = bs.sample(model, draws=4000, tune=200, chains=4, cores=1, random_seed=1, progressbar=False)
+    with model:
+        nuts = pm.sample(
+            2000, tune=1000, chains=4, cores=1, random_seed=2, target_accept=0.95, progressbar=False, quiet=True
+        )
+    for name in ("mu", "a", "tau"):
+        for power in (1, 2):
+            values = [np.moveaxis(t.posterior[name].values, (0, 1), (0, 1)) ** power for t in (ours, nuts)]
+            means = [v.reshape(v.shape[0], v.shape[1], -1) for v in values]
+            batches = [m.reshape(m.shape[0] * 20, -1, m.shape[2]).mean(axis=1) for m in means]
+            error = np.sqrt(sum(b.var(axis=0, ddof=1) / len(b) for b in batches))
+            z = (batches[0].mean(axis=0) - batches[1].mean(axis=0)) / error
+            assert np.abs(z).max() < 4.0, (name, power, z)
 
 
 def test_what_is_not_conjugate_is_refused():

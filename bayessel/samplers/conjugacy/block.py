@@ -16,7 +16,7 @@ from scipy import sparse
 
 from bayessel._check import FloatArray
 from bayessel.samplers.arrow import Arrow
-from bayessel.samplers.conditionals import Likelihood, Spectrum, gaussian
+from bayessel.samplers.conditionals import GaussianSpectrum, Likelihood, gaussian
 from bayessel.samplers.conjugacy.affine import MAX_ENTRIES, Affine, affine, check_line, check_moved, design
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, precision
 
@@ -35,7 +35,7 @@ class GaussianBlock:
         block = frozenset(members)
         outputs: list[Variable] = []
         self.own: list[bool] = []  # the prior mean is free of the block
-        self.factors: list[_Factor] = []
+        self.factors: list[BlockFactor] = []
         for x in self.members:
             mean, sd = graph.normal(x)
             check_line(graph, x)
@@ -45,26 +45,40 @@ class GaussianBlock:
             part = affine(graph, mean, block)
             self.own.append(part is None)
             if part is not None:
-                self.factors.append(_Factor(graph, x, part, len(outputs), inside=True))
+                self.factors.append(BlockFactor(graph, x, part, len(outputs), inside=True))
             outputs += [x, mean, precision(sd)]
-        children = dict.fromkeys(c for x in self.members for c in graph.children(x) if c not in block)
-        for child in children:
-            mean, sd = graph.normal(child)
-            if graph.roots([sd]) & block:
-                raise NotConjugateError(f"stands in the standard deviation of {child.name}")
-            part = affine(graph, mean, block)
-            if part is None:
-                raise NotConjugateError(f"stands in {child.name}, but not in its mean")
-            self.factors.append(_Factor(graph, child, part, len(outputs), inside=False))
-            outputs += [graph.value(child), mean, precision(sd)]
+        self.children = list(dict.fromkeys(c for x in self.members for c in graph.children(x) if c not in block))
+        for child in self.children:
+            outputs += self._read_child(child, block, len(outputs))
         self.program = graph.program(outputs)
         needs = [v for p in (self.program, *(f.linear for f in self.factors)) for v in p.inputs]
         self.needs = list(dict.fromkeys([*self.members, *needs]))
         self.others = [v for v in self.needs if v not in block]
         check_moved(graph, self.members)
         self._check_size(graph)
-        names = ", ".join(str(c.name) for c in children)
-        self.says = f"Normal; the mean of {names} is linear in it" if names else "Normal; nothing else depends on it"
+
+    @property
+    def says(self) -> str:
+        """What was proved."""
+        names = ", ".join(str(c.name) for c in self.children)
+        return f"Normal; the mean of {names} is linear in it" if names else "Normal; nothing else depends on it"
+
+    @property
+    def reads(self) -> list[Variable]:
+        """Variables whose present values a draw needs."""
+        return self.others
+
+    def _read_child(self, child: Variable, block: frozenset[Variable], place: int) -> list[Variable]:
+        """Add the factor of a child; return its value, mean and precision as expressions, which come at `place`."""
+        graph = self.graph
+        mean, sd = graph.normal(child)
+        if graph.roots([sd]) & block:
+            raise NotConjugateError(f"stands in the standard deviation of {child.name}")
+        part = affine(graph, mean, block)
+        if part is None:
+            raise NotConjugateError(f"stands in {child.name}, but not in its mean")
+        self.factors.append(BlockFactor(graph, child, part, place, inside=False))
+        return [graph.value(child), mean, precision(sd)]
 
     def _check_size(self, graph: ModelGraph) -> None:
         initial = graph.initial
@@ -106,7 +120,7 @@ class GaussianBlock:
         self._m[place].reshape(shape)[...] = values[3 * k + 1]
         self._d[place].reshape(shape)[...] = values[3 * k + 2]
 
-    def _find_spectrum(self, values: list[Any], static: list[bool]) -> Spectrum | None:
+    def _find_spectrum(self, values: list[Any], static: list[bool]) -> GaussianSpectrum | None:
         """One constant design of one precision, and prior precisions in constant ratios: diagonal for good."""
         if len(self.factors) != 1 or not all(self.own):
             return None
@@ -125,7 +139,7 @@ class GaussianBlock:
             return None
         if not np.all(np.isfinite(c) & (c > 0.0)):
             return None
-        spectrum = Spectrum(factor.A.A, c)
+        spectrum = GaussianSpectrum(factor.A.A, c)
         means = [np.broadcast_to(values[3 * k + 1], shape).ravel() for k, shape in enumerate(self.shapes)]
         m = np.concatenate(means)
         self._centre = None if self._centre_moves or not m.any() else spectrum.forth @ m
@@ -142,7 +156,7 @@ class GaussianBlock:
         else:
             for k, _ in self._moving:
                 self._read_prior(k, values)
-            factors = [factor.current(self, env, values) for factor in self.factors]
+            factors = [factor.current(self, env, values, rng) for factor in self.factors]
             X = self._draw_arrow(factors, rng)
         if not np.isfinite(X.sum()):
             names = ", ".join(str(x.name) for x in self.members)
@@ -175,7 +189,7 @@ class GaussianBlock:
         return spectrum.draw(alpha, beta, z, centre, rng)
 
 
-class _Factor:
+class BlockFactor:
     """One Gaussian factor τ(AX − y)²; A, y and τ are kept as far as they do not depend on other random variables."""
 
     def __init__(self, graph: ModelGraph, child: Variable, part: Affine, place: int, inside: bool) -> None:
@@ -190,6 +204,7 @@ class _Factor:
             raise NotConjugateError(f"the design of {self.child.name} has {rows} × {columns} entries, too many to keep")
 
     def refresh(self, block: GaussianBlock, env: dict[Variable, Any], values: list[Any], static: list[bool]) -> None:
+        """Take in data and shapes."""
         self.linear.refresh()
         self.shape = np.shape(values[self.place])
         self.check_size(int(np.prod(self.shape)), block.size)
@@ -224,7 +239,7 @@ class _Factor:
         return tau, None if self.y_static else self._target(values)
 
     def current(
-        self, block: GaussianBlock, env: dict[Variable, Any], values: list[Any]
+        self, block: GaussianBlock, env: dict[Variable, Any], values: list[Any], rng: np.random.Generator
     ) -> tuple[Likelihood, float | FloatArray, FloatArray]:
         """(A, τ, y) at the present values of everything else."""
         A = self.design(block, env) if self.A is None else self.A

@@ -11,7 +11,8 @@ from pymc.util import get_random_generator, get_value_vars_from_user_vars
 
 import bayessel as bs
 from bayessel.diagnostics.calibration import geweke, sbc
-from bayessel.samplers.univariate import AdaptiveRejectionStep, SliceStep
+from bayessel.samplers.conjugacy import logistic
+from bayessel.samplers.polya_gamma import polya_gamma
 
 PRIOR = {"alpha_shape": 2.0, "alpha_rate": 2.0, "beta_shape": 2.0, "beta_rate": 2.0}
 ROWS = np.linspace(-1.0, 1.0, 5)
@@ -23,6 +24,7 @@ MODELS = {
     "linear, collapsed": lambda: bs.models.linear(DESIGN, TARGET, collapsed=True, **PRIOR),
     "rvm": lambda: bs.models.rvm(DESIGN, TARGET, **PRIOR),
     "rvm, collapsed": lambda: bs.models.rvm(DESIGN, TARGET, collapsed=True, **PRIOR),
+    "logistic": lambda: bs.models.logistic(DESIGN, TARGET > 0, bias_scale=1.0, alpha_shape=2.0, alpha_rate=2.0),
 }
 PRECISIONS = ("alpha", "beta")
 
@@ -49,33 +51,23 @@ def hmc(**settings):
     return lambda model: [bs.PersistentHMC(model=model, **settings)]
 
 
-def one_by_one(model):
-    return [AdaptiveRejectionStep(PRECISIONS, model=model), SliceStep(["w"], model=model)]
-
-
-def rejection_and_gibbs(model):
-    return [AdaptiveRejectionStep(PRECISIONS, model=model), bs.GaussianWeightsGibbs([model["w"]], model=model)]
-
-
-def rejection(model):
-    return [AdaptiveRejectionStep(PRECISIONS, model=model)]
-
-
 EXPLICIT = {
     "all Gibbs": gibbs,
     "Gibbs and persistent HMC": gibbs_and_hmc,
     "persistent HMC, nonreversible": hmc(),
     "persistent HMC, metropolis": hmc(accept="metropolis"),
     "persistent HMC, windows": hmc(n_leapfrog=5, window=3),
-    "adaptive rejection and Gibbs": rejection_and_gibbs,
-    "adaptive rejection and slices": one_by_one,
 }
 COLLAPSED = {
     "persistent HMC, nonreversible": EXPLICIT["persistent HMC, nonreversible"],
     "persistent HMC, metropolis": EXPLICIT["persistent HMC, metropolis"],
-    "adaptive rejection": rejection,
 }
-COMBINATIONS = [(model, steps) for model in MODELS for steps in (COLLAPSED if "collapsed" in model else EXPLICIT)]
+FOUND = {"what is found": found}
+COMBINATIONS = [
+    (model, steps)
+    for model in MODELS
+    for steps in (COLLAPSED if "collapsed" in model else FOUND if model == "logistic" else EXPLICIT)
+]
 
 
 class PriorOnly(BlockedStep):
@@ -134,6 +126,23 @@ def test_a_few_ranks_of_the_linear_model(linear):
     assert ranks.ok, ranks.text
 
 
+def test_a_few_ranks_and_a_short_joint_test_of_a_logistic_model():
+    """Weights by Pólya-Gamma variables, their precision by Gibbs; with half the ω the test fails."""
+    model = MODELS["logistic"]()
+    assert [step.name for step in found(model)] == ["polya_gamma_gibbs", "gamma_precision_gibbs"]
+    ranks = sbc(model, found, 50, 31, thin=3, tune=30, random_seed=1, progressbar=False)
+    assert ranks.ok, ranks.text
+    joint = geweke(model, found, 300, thin=3, tune=30, marginal=1500, random_seed=1, progressbar=False)
+    assert joint.ok, joint.text
+
+
+def test_a_joint_test_sees_wrong_polya_gamma_variables(monkeypatch):
+    monkeypatch.setattr(logistic, "polya_gamma", lambda c, rng: 0.6 * polya_gamma(c, rng))
+    assert not geweke(
+        MODELS["logistic"](), found, 300, thin=1, tune=30, marginal=1500, random_seed=1, progressbar=False
+    ).ok
+
+
 def test_a_short_joint_test_of_the_linear_model(linear):
     joint = geweke(linear, gibbs_and_hmc, 200, thin=4, tune=100, marginal=1000, random_seed=1, progressbar=False)
     assert joint.ok, joint.text
@@ -153,7 +162,7 @@ def test_a_few_replications_see_a_sampler_of_the_prior_and_a_wrong_shape(linear)
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "steps"), COMBINATIONS)
 def test_ranks_are_uniform(model, steps):
-    make_steps = (EXPLICIT | COLLAPSED)[steps]
+    make_steps = (EXPLICIT | COLLAPSED | FOUND)[steps]
     # persistent momentum wants some tuning and makes neighbours unlike each other; conditionals forget in a few draws
     thin, tune = (10, 200) if "HMC" in steps else (5, 80)
     result = sbc(MODELS[model](), make_steps, 500, 31, thin=thin, tune=tune, random_seed=20, progressbar=False)
@@ -165,7 +174,7 @@ def test_ranks_are_uniform(model, steps):
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "steps"), COMBINATIONS)
 def test_the_joint_distribution_is_left_invariant(model, steps):
-    make_steps = (EXPLICIT | COLLAPSED)[steps]
+    make_steps = (EXPLICIT | COLLAPSED | FOUND)[steps]
     result = geweke(MODELS[model](), make_steps, 2500, thin=2, tune=400, random_seed=20, progressbar=False)
     print(f"\n{model}: {steps} ({result.seconds:.0f} s)\n{result}\n{result.table.head(6)}")  # noqa: T201
     assert result.ok, result.text

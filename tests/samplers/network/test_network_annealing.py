@@ -7,11 +7,16 @@ import pytest
 
 from bayessel.fit import Status
 from bayessel.mlp import Architecture, Gamma, NetworkPrior, Precisions
-from bayessel.samplers import network_annealing
 from bayessel.samplers.annealing import forwards
-from bayessel.samplers.network_annealing import anneal_network
-from bayessel.samplers.network_path import NetworkPath, log_gamma_draws, logs_of, precisions_of
-from bayessel.samplers.network_reference import gammas_of
+from bayessel.samplers.network import annealing as network_annealing
+from bayessel.samplers.network.annealing import (
+    NetworkPath,
+    anneal_network,
+    gammas_of,
+    log_gamma_draws,
+    logs_of,
+    precisions_of,
+)
 from tests.oracles.annealing import (
     integrated_line_log_evidence,
     linear_log_evidence,
@@ -225,7 +230,7 @@ def path_of(prior, kind="gaussian", n=4, rng=None):
     a = prior.architecture
     X, T = rng.standard_normal((n, a.inputs)), (rng.standard_normal((n, a.outputs)) > 0).astype(float)
     m = len(logs_of(prior.at_mean()))
-    return NetworkPath(*problem(X, T, prior, kind), prior, None, np.tile([2.0, 1.5], (m, 1)), 1, 5)
+    return NetworkPath(*problem(X, T, prior, kind), prior, kind, None, np.tile([2.0, 1.5], (m, 1)), 1, 5)
 
 
 def test_densities_of_hyperparameters_are_those_of_the_prior(rng):

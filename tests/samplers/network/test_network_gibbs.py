@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 from scipy import special, stats
 
 from bayessel.mlp import Gamma, Precisions
-from bayessel.samplers.network_gibbs import LIMIT, log_gamma_draw, log_mean_draw, noise, precisions
-from bayessel.samplers.network_step import KINDS, hyperpriors
+from bayessel.samplers.network.precisions import LIMIT, log_gamma_draw, log_mean_draw, noise, precisions
+from bayessel.samplers.network.step import KINDS, hyperpriors
 from tests.oracles.monte_carlo import assert_means
 from tests.problems.network import gentle_prior, uniform_p
 
@@ -65,7 +65,7 @@ def test_precisions_of_weights(rng, usual):
 
     for _ in range(400):
         s = begin.copy()
-        precisions(rng, q, s, rows, D, H, K)
+        precisions(rng, q, s, rows, D, H, K, np.ones_like(rows), 1.0)
         log_u, log_w = s[K + 2 : K + 2 + D], s[K + 3 + D : K + 3 + 2 * D]
         mean_u, mean_w = begin[K + 2 + D], begin[K + 3 + 2 * D]  # those the second layer was drawn with
         belief = prior.hidden_bias
@@ -98,7 +98,7 @@ def test_precisions_of_noise(rng):
     s = np.zeros(len(rows))
     drawn = np.empty((600, K))
     for one in drawn:
-        noise(rng, KINDS["gaussian"], f, T, s, rows)
+        noise(rng, KINDS["gaussian"], f, T, s, rows, np.ones_like(rows), 1.0)
         one[:] = s[:K]
     for k in range(K):
         belief = prior.noise
@@ -109,7 +109,7 @@ def test_precisions_of_noise(rng):
         assert uniform_p(share_below(density, drawn[:, k])) > LEVEL
     assert (s[K:] == 0.0).all()
     for kind in ("logistic", "softmax"):
-        noise(rng, KINDS[kind], f, T, s, rows)
+        noise(rng, KINDS[kind], f, T, s, rows, np.ones_like(rows), 1.0)
         assert (s[:K] == drawn[-1]).all()
 
 
@@ -135,7 +135,7 @@ def test_students_noise_keeps_the_joint_density_of_precision_and_degrees(rng):
         s = np.zeros(len(rows))
         s[0], s[-1] = x[start // len(y)], y[start % len(y)]
         for one in chain:
-            noise(rng, KINDS["student"], f, T, s, rows)
+            noise(rng, KINDS["student"], f, T, s, rows, np.ones_like(rows), 1.0)
             one[:] = s[0], s[-1], np.tanh(s[0]) * np.tanh(s[-1] - 1.5)
     assert_means(found, expected)
 

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import bayessel as bs
 from bayessel.diagnostics.calibration import geweke, sbc
 from bayessel.errors import SamplingWarning
-from bayessel.samplers.network import density_here, leap, log_joint, scales, sweep, trajectory
-from bayessel.samplers.network_step import NetworkSampler
+from bayessel.samplers.network.step import NetworkSampler
+from bayessel.samplers.network.trajectory import density_here, leap, log_joint, scales, sweep, trajectory
 from tests.oracles.monte_carlo import z_scores
 from tests.problems.network import LIKELIHOODS, gentle_prior, problem, settings, small_model
 from tests.problems.runs import same
@@ -56,7 +56,7 @@ def test_density_and_gradient_are_those_of_the_model(rng, likelihood, D, H, K):
 
 
 def _forward(step, q):
-    from bayessel.mlp.energy import forward
+    from bayessel.mlp.passes import forward
 
     forward(q, step._problem.X, step._work.Z, step._work.f)
 
@@ -74,7 +74,7 @@ def state(rng, D=2, H=2, K=1, n=6):
 
 
 def gradient_at(p, work, q, s):
-    from bayessel.mlp.energy import forward
+    from bayessel.mlp.passes import forward
 
     g = np.empty_like(q)
     forward(q, p.X, work.Z, work.f)
@@ -148,11 +148,13 @@ def skewed_means(rng, chains=40, draws=400, right=True, **chosen):
     how = settings(draw_precisions=False, **chosen)
     for c in range(chains):
         momentum = rng.standard_normal(5)
-        sweep(rng, p, q[c], momentum, s, work, settings(0.2, 10, 1, 0.0, 0.2, False), 300)  # to the target
+        sweep(
+            rng, p, q[c], momentum, s, work, settings(0.2, 10, 1, 0.0, 0.2, False), 300, np.ones((len(s), 2)), 1.0
+        )  # to the target
         momentum = rng.standard_normal(5)
         for row in found[c]:
             before = momentum.copy()
-            rejected = sweep(rng, p, q[c], momentum, s, work, how, 1)[1]
+            rejected = sweep(rng, p, q[c], momentum, s, work, how, 1, np.ones((len(s), 2)), 1.0)[1]
             if rejected and not right:
                 momentum += 2.0 * how.persistence * before
             row[:5], row[5:] = q[c], q[c] ** 2

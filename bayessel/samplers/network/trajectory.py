@@ -8,6 +8,9 @@ One update:
 3. φ ← aφ + √(1 − a²) ξ.
 
 The momentum is in units of the step sizes, so it is standard normal whatever the precisions are, and may be kept.
+
+At a temperature t (see `precisions`) Gaussian noise of precision β is noise of precision tβ as far as weights can see,
+and log losses of classes are weighted by t; so the updates are the same.
 """
 
 from __future__ import annotations
@@ -19,15 +22,15 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel._compiled import njit
-from bayessel.mlp.energy import STUDENT, backward, forward, likelihood
-from bayessel.samplers.network_gibbs import noise, precisions
+from bayessel.mlp.passes import GAUSSIAN, STUDENT, backward, forward, likelihood
+from bayessel.samplers.network.precisions import noise, precisions
 
 OPTIONS = {"error_model": "numpy"}
 #: an energy that rises by more is no discretisation error
 DIVERGENCE = 1000.0
 
 
-class Problem(NamedTuple):
+class NetworkPosterior(NamedTuple):
     """What is fixed: likelihood, inputs (D, n), targets (K, n), hyperpriors, precision of biases, Σ x² of inputs."""
 
     kind: int
@@ -38,7 +41,7 @@ class Problem(NamedTuple):
     squares: FloatArray
 
 
-class Settings(NamedTuple):
+class TrajectorySettings(NamedTuple):
     """How to move: ε, its relative jitter, L, W, a, and whether hyperparameters are drawn."""
 
     step_size: float
@@ -49,7 +52,7 @@ class Settings(NamedTuple):
     draw_precisions: bool
 
 
-class Work(NamedTuple):
+class Workspace(NamedTuple):
     """Space that is written over: hidden values, outputs, one row, prior precisions, step sizes, noise precisions."""
 
     Z: FloatArray
@@ -60,10 +63,10 @@ class Work(NamedTuple):
     beta: FloatArray
 
 
-def workspace(D: int, H: int, K: int, n: int) -> Work:
+def workspace(D: int, H: int, K: int, n: int) -> Workspace:
     """Space for a network and n rows."""
     P = H * (1 + D + K) + K + D * K
-    return Work(np.empty((H, n)), np.empty((K, n)), np.empty(n), np.empty(P), np.empty(P), np.empty(K))
+    return Workspace(np.empty((H, n)), np.empty((K, n)), np.empty(n), np.empty(P), np.empty(P), np.empty(K))
 
 
 @njit(**OPTIONS)
@@ -81,7 +84,7 @@ def spread_out(s: FloatArray, bias_precision: float, D: int, H: int, K: int, tau
 
 
 @njit(**OPTIONS)
-def scales(problem: Problem, s: FloatArray, work: Work) -> None:
+def scales(problem: NetworkPosterior, s: FloatArray, work: Workspace) -> None:
     """Precisions and a step for each weight: (prior precision + a guess of the curvature)^{−1/2} (Neal 1996, § 3.5).
 
     Noise of precision β has curvature β by each output, log losses at most ¼. The curvature by weights into a hidden
@@ -116,7 +119,7 @@ def scales(problem: Problem, s: FloatArray, work: Work) -> None:
 
 
 @njit(**OPTIONS)
-def density_here(problem: Problem, q: FloatArray, s: FloatArray, work: Work, g: FloatArray) -> float:
+def density_here(problem: NetworkPosterior, q: FloatArray, s: FloatArray, work: Workspace, g: FloatArray) -> float:
     """Log p(T, q | s) up to constants in q, and its gradient g, from the outputs at q; these are written over."""
     value = likelihood(problem.kind, work.f, problem.T, work.beta, math.exp(s[len(s) - 1]))
     backward(q, problem.X, work.Z, work.f, work.below, g)
@@ -129,7 +132,7 @@ def density_here(problem: Problem, q: FloatArray, s: FloatArray, work: Work, g: 
 
 @njit(**OPTIONS)
 def leap(
-    problem: Problem, q: FloatArray, p: FloatArray, g: FloatArray, s: FloatArray, work: Work, step: float
+    problem: NetworkPosterior, q: FloatArray, p: FloatArray, g: FloatArray, s: FloatArray, work: Workspace, step: float
 ) -> float:
     """One leapfrog step of (q, φ), in place, with the gradient g; returns −H."""
     size, kinetic = work.size, 0.0
@@ -171,14 +174,14 @@ def _include(
 @njit(**OPTIONS)
 def trajectory(
     rng: np.random.Generator,
-    problem: Problem,
+    problem: NetworkPosterior,
     q: FloatArray,
     p: FloatArray,
     g: FloatArray,
     value: float,
     s: FloatArray,
-    work: Work,
-    settings: Settings,
+    work: Workspace,
+    settings: TrajectorySettings,
     space: FloatArray,
 ) -> tuple[float, bool, bool, int]:
     """Move (q, φ) in place; g and value belong to q. `space` is (7, len(q)).
@@ -239,15 +242,17 @@ def trajectory(
 @njit(**OPTIONS)
 def sweep(
     rng: np.random.Generator,
-    problem: Problem,
+    problem: NetworkPosterior,
     q: FloatArray,
     p: FloatArray,
     s: FloatArray,
-    work: Work,
-    settings: Settings,
+    work: Workspace,
+    settings: TrajectorySettings,
     updates: int,
+    reference: FloatArray,
+    temperature: float,
 ) -> tuple[float, int, bool, int]:
-    """Some updates of weights q, momentum φ and log hyperparameters s, in place.
+    """Some updates of weights q, momentum φ and log hyperparameters s, in place; at temperature 1 of the posterior.
 
     Returns the mean acceptance rate, the number of rejections, whether any trajectory diverged, and the number of
     gradients.
@@ -255,18 +260,24 @@ def sweep(
     D = problem.X.shape[0]
     H, K = work.Z.shape[0], work.f.shape[0]
     space = np.empty((7, len(q)))
-    g = np.empty(len(q))
+    g, seen = np.empty(len(q)), np.empty(len(s))  # the weights see `seen` for s
     keep = settings.persistence
     fresh = math.sqrt(1.0 - keep * keep)
     rates, rejected, diverging, n_gradients = 0.0, 0, False, 0
     for _ in range(updates):
         forward(q, problem.X, work.Z, work.f)
         if settings.draw_precisions:
-            precisions(rng, q, s, problem.prior, D, H, K)
-            noise(rng, problem.kind, work.f, problem.T, s, problem.prior)
-        scales(problem, s, work)
-        value = density_here(problem, q, s, work, g)
-        rate, accepted, diverged, spent = trajectory(rng, problem, q, p, g, value, s, work, settings, space)
+            precisions(rng, q, s, problem.prior, D, H, K, reference, temperature)
+            noise(rng, problem.kind, work.f, problem.T, s, problem.prior, reference, temperature)
+        seen[:] = s
+        if problem.kind == GAUSSIAN:
+            for k in range(K):
+                seen[k] += math.log(temperature)
+        scales(problem, seen, work)
+        if problem.kind > STUDENT:
+            work.beta[:] = temperature
+        value = density_here(problem, q, seen, work, g)
+        rate, accepted, diverged, spent = trajectory(rng, problem, q, p, g, value, seen, work, settings, space)
         rates += rate
         rejected += not accepted
         diverging = diverging or diverged
@@ -277,20 +288,65 @@ def sweep(
 
 
 @njit(**OPTIONS)
-def log_joint(problem: Problem, q: FloatArray, s: FloatArray, work: Work) -> float:
-    """Log density of targets, weights and log hyperparameters, all constants kept."""
-    D, n = problem.X.shape
+def sweep_all(
+    rng: np.random.Generator,
+    problem: NetworkPosterior,
+    Q: FloatArray,
+    S: FloatArray,
+    work: Workspace,
+    settings: TrajectorySettings,
+    updates: int,
+    reference: FloatArray,
+    temperature: float,
+) -> tuple[float, int]:
+    """Some updates of each of N networks, weights Q (N, P) and log hyperparameters S (N, ·), in place.
+
+    Returns the mean acceptance rate and the number of gradients.
+    """
+    p, rates, n_gradients = np.empty(Q.shape[1]), 0.0, 0
+    for i in range(len(Q)):
+        for j in range(len(p)):
+            p[j] = rng.standard_normal()
+        rate, _, _, spent = sweep(rng, problem, Q[i], p, S[i], work, settings, updates, reference, temperature)
+        rates += rate if math.isfinite(rate) else 0.0
+        n_gradients += spent
+    return rates / len(Q), n_gradients
+
+
+@njit(**OPTIONS)
+def log_likelihood(problem: NetworkPosterior, q: FloatArray, s: FloatArray, work: Workspace) -> float:
+    """Log p(targets | weights, noise), all constants kept."""
+    n = problem.X.shape[1]
     K = work.f.shape[0]
-    scales(problem, s, work)
     forward(q, problem.X, work.Z, work.f)
-    nu = math.exp(s[len(s) - 1])
-    total = likelihood(problem.kind, work.f, problem.T, work.beta, nu)
+    work.beta[:] = 1.0
+    nu, constant = math.exp(s[len(s) - 1]), 0.0
     if problem.kind <= STUDENT:
         for k in range(K):
-            total += 0.5 * n * s[k]
-        total -= 0.5 * n * K * math.log(math.pi * (nu if problem.kind == STUDENT else 2.0))
+            work.beta[k] = math.exp(s[k])
+            constant += 0.5 * n * s[k]
+        constant -= 0.5 * n * K * math.log(math.pi * (nu if problem.kind == STUDENT else 2.0))
         if problem.kind == STUDENT:
-            total += n * K * (math.lgamma(0.5 * (nu + 1.0)) - math.lgamma(0.5 * nu))
+            constant += n * K * (math.lgamma(0.5 * (nu + 1.0)) - math.lgamma(0.5 * nu))
+    return constant + likelihood(problem.kind, work.f, problem.T, work.beta, nu)
+
+
+@njit(**OPTIONS)
+def log_likelihoods(
+    problem: NetworkPosterior, Q: FloatArray, S: FloatArray, work: Workspace, found: FloatArray
+) -> None:
+    """The same of each of N networks; minus infinity where it is no number."""
+    for i in range(len(Q)):
+        value = log_likelihood(problem, Q[i], S[i], work)
+        found[i] = value if math.isfinite(value) else -math.inf
+
+
+@njit(**OPTIONS)
+def log_joint(problem: NetworkPosterior, q: FloatArray, s: FloatArray, work: Workspace) -> float:
+    """Log density of targets, weights and log hyperparameters, all constants kept."""
+    D, K = problem.X.shape[0], work.f.shape[0]
+    scales(problem, s, work)
+    total = log_likelihood(problem, q, s, work)
     for j in range(len(q)):
         tau = work.tau[j]
         total += 0.5 * (math.log(tau / (2.0 * math.pi)) - tau * q[j] * q[j])

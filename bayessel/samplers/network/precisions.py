@@ -1,9 +1,13 @@
-"""Exact conditional draws of a network's hyperparameters, in compiled code.
+"""Exact conditional draws of a network's hyperparameters, at the posterior or at a temperature of annealing.
 
 Hyperparameters stand as logarithms in one vector: those of the noise (K), of hidden biases, of hidden-to-output
 weights, of input-to-hidden weights (D) and their mean, of direct weights (D) and theirs, and Student's ν. Their priors
 are the rows (shape, rate) of one array in the same order; of a second layer only the shape is read, its rate is the
 shape over the mean. Shapes and rates are the usual ones.
+
+At a temperature t the density is p(weights | s) r(s)^{1−t} p(s)^t p(T | weights, s)^t with a reference r, independent
+Gamma distributions: rows (shape, rate) too. All conditionals stay what they were, with shapes and rates between those
+of r and p, and a share t of the residuals. At t = 1 the reference has no part.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel._compiled import njit
-from bayessel.mlp.energy import GAUSSIAN, STUDENT
+from bayessel.mlp.passes import GAUSSIAN, STUDENT
 
 OPTIONS = {"error_model": "numpy"}
 #: logarithms of precisions beyond these are no better than these, and their exponentials are still numbers
@@ -65,40 +69,66 @@ def log_mean_draw(rng: np.random.Generator, c: float, a: float, b: float) -> flo
 
 
 @njit(**OPTIONS)
+def _between(
+    rng: np.random.Generator, r: FloatArray, shape: float, rate: float, t: float, count: float, squares: float
+) -> float:
+    """Log of a precision between reference r = (shape, rate) and a Gamma prior, given `count` squares."""
+    shape = (1.0 - t) * r[0] + t * shape + 0.5 * count
+    return log_gamma_draw(rng, shape, (1.0 - t) * r[1] + t * rate + 0.5 * squares)
+
+
+@njit(**OPTIONS)
 def precisions(
-    rng: np.random.Generator, q: FloatArray, s: FloatArray, prior: FloatArray, D: int, H: int, K: int
+    rng: np.random.Generator,
+    q: FloatArray,
+    s: FloatArray,
+    prior: FloatArray,
+    D: int,
+    H: int,
+    K: int,
+    reference: FloatArray,
+    t: float,
 ) -> None:
     """Draw all precisions of the weights q, and the means of the three-layer ones, into s."""
     at_b = H + D * H
     at_v = at_b + K
     at_w = at_v + H * K
-    total = 0.0
+    squares = 0.0
     for h in range(H):
-        total += q[h] * q[h]
-    s[K] = log_gamma_draw(rng, prior[K, 0] + 0.5 * H, prior[K, 1] + 0.5 * total)
-    total = 0.0
+        squares += q[h] * q[h]
+    s[K] = _between(rng, reference[K], prior[K, 0], prior[K, 1], t, H, squares)
+    squares = 0.0
     for j in range(at_v, at_w):
-        total += q[j] * q[j]
-    s[K + 1] = log_gamma_draw(rng, prior[K + 1, 0] + 0.5 * H * K, prior[K + 1, 1] + 0.5 * total)
+        squares += q[j] * q[j]
+    s[K + 1] = _between(rng, reference[K + 1], prior[K + 1, 0], prior[K + 1, 1], t, H * K, squares)
     for layer in range(2):
         at, first, m = (K + 2, H, H) if layer == 0 else (K + 3 + D, at_w, K)
         mean = at + D
         shape = prior[at, 0]
-        rate = shape * math.exp(-s[mean])
-        sum_tau = 0.0
+        rate, sum_tau = shape * math.exp(-s[mean]), 0.0
         for i in range(D):
-            total = 0.0
+            squares = 0.0
             for j in range(first + i * m, first + (i + 1) * m):
-                total += q[j] * q[j]
-            s[at + i] = log_gamma_draw(rng, shape + 0.5 * m, rate + 0.5 * total)
+                squares += q[j] * q[j]
+            s[at + i] = _between(rng, reference[at + i], shape, rate, t, m, squares)
             sum_tau += math.exp(s[at + i])
-        x = log_mean_draw(rng, prior[mean, 0] - D * shape, prior[mean, 1], shape * sum_tau)
-        s[mean] = min(max(x, -LIMIT), LIMIT)
+        c = (1.0 - t) * reference[mean, 0] + t * (prior[mean, 0] - D * shape)
+        a = (1.0 - t) * reference[mean, 1] + t * prior[mean, 1]
+        s[mean] = min(max(log_mean_draw(rng, c, a, t * shape * sum_tau), -LIMIT), LIMIT)
 
 
 @njit(**OPTIONS)
-def noise(rng: np.random.Generator, kind: int, f: FloatArray, T: FloatArray, s: FloatArray, prior: FloatArray) -> None:
-    """Draw what the noise about outputs f (K, n) needs: its precisions, and Student's ν."""
+def noise(
+    rng: np.random.Generator,
+    kind: int,
+    f: FloatArray,
+    T: FloatArray,
+    s: FloatArray,
+    prior: FloatArray,
+    reference: FloatArray,
+    t: float,
+) -> None:
+    """Draw what the noise about outputs f (K, n) needs: its precisions, and Student's ν, which is not tempered."""
     K, n = f.shape
     if kind == GAUSSIAN:
         for k in range(K):
@@ -106,7 +136,7 @@ def noise(rng: np.random.Generator, kind: int, f: FloatArray, T: FloatArray, s: 
             for j in range(n):
                 r = T[k, j] - f[k, j]
                 squares += r * r
-            s[k] = log_gamma_draw(rng, prior[k, 0] + 0.5 * n, prior[k, 1] + 0.5 * squares)
+            s[k] = _between(rng, reference[k], prior[k, 0], prior[k, 1], t, t * n, t * squares)
     elif kind == STUDENT:
         last = len(s) - 1
         nu = math.exp(s[last])

@@ -1,6 +1,6 @@
 """All of `bayessel.models.mlp` in one step method: Gibbs for the precisions, trajectories for the weights, compiled.
 
-The mathematics is in `network` and `network_gibbs`; this shell carries points to vectors and back, tunes the step size,
+The mathematics is in `trajectory` and `precisions`; this shell carries points to vectors and back, tunes the step size,
 and keeps what the next draw depends on where PyMC looks for it.
 """
 
@@ -17,8 +17,8 @@ from pytensor.graph.basic import Variable
 
 from bayessel._check import FloatArray, as_count, as_flag, as_fraction, as_positive
 from bayessel._pymc import LogTransform, PointType, StatsType, StepMethodState, dataclass_state, get_random_generator
-from bayessel.mlp.energy import GAUSSIAN, LOGISTIC, SOFTMAX, STUDENT
 from bayessel.mlp.network import Weights
+from bayessel.mlp.passes import GAUSSIAN, LOGISTIC, SOFTMAX, STUDENT
 from bayessel.mlp.prior import PRECISION_NAMES, NetworkPrior
 from bayessel.samplers import tuning
 from bayessel.samplers.tuning import DualAveraging
@@ -174,7 +174,7 @@ class NetworkSampler(BlockedStep):
         self._problem: Any = None
 
     def _read(self) -> None:
-        from bayessel.samplers.network import Problem, workspace
+        from bayessel.samplers.network.trajectory import NetworkPosterior, workspace
 
         architecture = self.prior.architecture
         X = np.asarray(self.model["X"].get_value(borrow=True), dtype=np.float64)
@@ -183,7 +183,7 @@ class NetworkSampler(BlockedStep):
             T = (t == np.arange(architecture.outputs)[:, None]).astype(np.float64)
         else:
             T = np.ascontiguousarray(t.reshape(len(X), -1).T, dtype=np.float64)
-        self._problem = Problem(
+        self._problem = NetworkPosterior(
             KINDS[self.kind],
             np.ascontiguousarray(X.T),
             T,
@@ -197,7 +197,7 @@ class NetworkSampler(BlockedStep):
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Make one draw."""
-        from bayessel.samplers.network import log_joint, sweep
+        from bayessel.samplers.network.trajectory import log_joint
 
         if self._problem is None:
             self._read()
@@ -212,9 +212,7 @@ class NetworkSampler(BlockedStep):
                 self.progress = tuple(tuning.averaging_from(self.step_size))
             if self.tune and self.initialise:
                 n_steps += self._initialise(q, s)
-        rate, rejected, diverging, spent = sweep(
-            self.rng, self._problem, q, self.momentum, s, self._work, self._settings(True), self.updates_per_draw
-        )
+        rate, rejected, diverging, spent = self._sweep(q, s, True, self.updates_per_draw)
         step_size = self.step_size
         if self.progress is not None:
             averaging = tuning.average(DualAveraging(*self.progress), self.target_accept - rate)  # type: ignore[arg-type]
@@ -234,10 +232,17 @@ class NetworkSampler(BlockedStep):
             }
         ]
 
-    def _settings(self, draw_precisions: bool) -> Any:
-        from bayessel.samplers.network import Settings
+    def _sweep(self, q: FloatArray, s: FloatArray, draw_precisions: bool, updates: int) -> tuple[float, int, bool, int]:
+        from bayessel.samplers.network.trajectory import TrajectorySettings, sweep
 
-        return Settings(self.step_size, JITTER, self.n_leapfrog, self.window, self.persistence, draw_precisions)
+        settings = TrajectorySettings(
+            self.step_size, JITTER, self.n_leapfrog, self.window, self.persistence, draw_precisions
+        )
+        none = np.ones((len(s), 2))  # a reference is for annealing
+        found: tuple[float, int, bool, int] = sweep(
+            self.rng, self._problem, q, self.momentum, s, self._work, settings, updates, none, 1.0
+        )
+        return found
 
     def _initialise(self, q: FloatArray, s: FloatArray) -> int:
         """Trajectories with hyperparameters held: weights are free to fit all there is, then what is there for sure.
@@ -247,8 +252,6 @@ class NetworkSampler(BlockedStep):
         thousands, in an explanation that is linear or noise alone. Without the second part some fit the noise of hard
         targets, and stay there as long.
         """
-        from bayessel.samplers.network import sweep
-
         D, K = self.prior.architecture.inputs, self.prior.architecture.outputs
         known = len(s) - (self.kind == "student")
         s[:known] = np.log(FIRST_INPUT_TAU * D)
@@ -257,13 +260,12 @@ class NetworkSampler(BlockedStep):
         n_steps = 0
         for tau, updates in FIRST_UPDATES:
             s[:K] = np.log(tau)
-            found = sweep(self.rng, self._problem, q, self.momentum, s, self._work, self._settings(False), updates)
-            n_steps += int(found[3])
+            n_steps += int(self._sweep(q, s, False, updates)[3])
         return n_steps
 
 
 def hyperpriors(prior: NetworkPrior, student: bool) -> FloatArray:
-    """(shape, rate) of every hyperparameter in the order of `network_gibbs`; second layers have no rate given."""
+    """(shape, rate) of every hyperparameter in the order of `precisions`; second layers have no rate given."""
     D, K = prior.architecture.inputs, prior.architecture.outputs
     rows = [(one.alpha, one.beta) for one in (*[prior.noise] * K, prior.hidden_bias, prior.hidden_output)]
     for top, shape in (

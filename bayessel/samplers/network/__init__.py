@@ -1,0 +1,1 @@
+"""The network's sampler: precisions by Gibbs, weights by trajectories, and the evidence by annealing."""
