@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, one_of
 from bayessel.basis import RBFDictionary
-from bayessel.estimators._arguments import Versioned, log_density_of_new, validated, validated_regression
-from bayessel.estimators._radial_dictionary import centres_for, default_width, design_of, set_dictionary
-from bayessel.estimators._some_functions import predicted, remember
+from bayessel.estimators._arguments import Versioned, log_density_of, validated, validated_regression
+from bayessel.estimators._radial import centres_of, find_widths, notes_of_widths, set_dictionary
+from bayessel.estimators._some_functions import design_of, predicted, remember
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.fit import Status
 from bayessel.linear import fit_abf, fit_evidence
@@ -50,7 +50,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
         X, y = validated_regression(self, X, y, reset=True, several_outputs=False)
-        centers = centres_for(self, X)
+        centers = centres_of(self, X)
         set_dictionary(self, self._widths(X, y, centers), centers)
         d = self.dictionary_
         offered = RBFDictionary(centers, d.width, kind=d.kind, bias=False)  # the engine adds the bias, its prior flat
@@ -69,7 +69,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
         self._width_notes: tuple[Status, ...] = ()
         self.found_width_: FoundWidth | None = None
         if self.width is None:
-            self.found_width_ = default_width(
+            chosen = find_widths(
                 self,
                 X,
                 y,
@@ -77,8 +77,8 @@ class SelectingRegressor(RegressorMixin, Versioned):
                 judge=self._select,
                 per_input=True,
             )
-            self._width_notes = self.found_width_.notes
-            return self.found_width_.widths
+            self._width_notes = notes_of_widths(self)
+            return chosen
         if not isinstance(self.width, str):
             return self.width
         one_of(self.width, "width", ("abf",))
@@ -101,7 +101,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
 
     def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
         """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
-        return log_density_of_new(self, X, y)
+        return log_density_of(self, X, y, several_outputs=False)
 
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
         """Errors of each training row predicted from all others with the selected functions, and their variances."""

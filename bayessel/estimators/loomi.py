@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayessel._check import FloatArray, as_count, check_magnitude, one_of
 from bayessel.basis import LazyDesign
 from bayessel.estimators._arguments import Versioned, validated
-from bayessel.estimators._radial_dictionary import MAX_OWN_CENTRES, centres_for, set_dictionary
+from bayessel.estimators._radial import MAX_OWN_CENTRES, centres_of, set_dictionary
 from bayessel.estimators.found_width import robust_spread
 from bayessel.fit import Status, fingerprint, worst
 from bayessel.linear.loomi import LOOMIFit, fit_loomi
@@ -136,7 +136,7 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
             raise ValueError(f"y must have at least two classes, got one class: {self.classes_[0]!r}")
         as_count(self.patience, "patience")
         as_count(self.min_size, "min_size")
-        centers = centres_for(self, X)
+        centers = centres_of(self, X)
         if self.centers is None and len(X) > MAX_OWN_CENTRES:
             raise ValueError(
                 f"centers=None puts a function at each of the {len(X)} rows, {8e-9 * len(X) ** 2:.0f} GB of columns; "

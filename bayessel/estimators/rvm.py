@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_positive, one_of
 from bayessel.basis import radial, scaled_distances
-from bayessel.estimators._arguments import Regressor, validated
-from bayessel.estimators._radial_dictionary import centres_for, default_width, design_of, set_dictionary
-from bayessel.estimators._some_functions import functions_in_use, predicted, remember
+from bayessel.estimators._arguments import Versioned, log_density_of, validated, validated_regression
+from bayessel.estimators._radial import centres_of, find_widths, notes_of_widths, set_dictionary
+from bayessel.estimators._some_functions import design_of, functions_in_use, predicted, remember
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.fit import Status
 from bayessel.linear import fit_evidence, fit_rvm
@@ -26,7 +27,7 @@ PRECISIONS = ("var", "mean", "evidence")
 PROCESS_RANK = 300
 
 
-class RVMRegressor(Regressor):
+class RVMRegressor(RegressorMixin, Versioned):
     r"""Relevance vector machine: sparse Bayesian regression on radial functions.
 
     The model is :math:`t = \Phi w + \epsilon`, :math:`w_i \sim N(0, 1/\alpha_i)`, :math:`\epsilon \sim N(0, 1/\beta)`;
@@ -115,14 +116,12 @@ class RVMRegressor(Regressor):
         self.augment = augment
         self.augment_precision = augment_precision
 
-    _several_outputs = False
-
     # ---- fitting
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
-        X, y = self._validate(X, y, reset=True)
-        centers = centres_for(self, X)
+        X, y = validated_regression(self, X, y, reset=True, several_outputs=False)
+        centers = centres_of(self, X)
         self._augment(self.augment)
         self._check_precision()
         self.optima_: tuple[Any, ...] = ()
@@ -138,10 +137,10 @@ class RVMRegressor(Regressor):
         else:
             chosen = self.width
             if chosen is None:
-                self.found_width_ = default_width(
+                chosen = find_widths(
                     self, X, y, lambda Phi, t: fit_evidence(Phi, t, centre=bool(self.bias)), judge=self._fit_fold
                 )
-                chosen, notes = self.found_width_.widths, self.found_width_.notes
+                notes = notes_of_widths(self)
             set_dictionary(self, chosen, centers)
             fit = fit_rvm(design_of(self.dictionary_, X, STORED), y, init=self.init)
         remember(self, fit, X, y, notes)
@@ -171,6 +170,10 @@ class RVMRegressor(Regressor):
         ready = self._healing if self._healing is not None and self._healing[0] == kind else (kind, self._healed(kind))
         mean, variance = ready[1].predict(X, functions_in_use(self, X))
         return (mean, np.sqrt(variance + 1.0 / self.beta_)) if return_std else mean
+
+    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
+        """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
+        return log_density_of(self, X, y, several_outputs=False)
 
     def to_pymc(self, columns: str = "used", prior: str = "gamma", collapsed: bool = False) -> Any:
         """Declare the model as a `pymc.Model` on the training rows, every precision with a hyperprior.
