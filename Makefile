@@ -22,10 +22,18 @@ ARGS ?=
 comma := ,
 export PYTENSOR_FLAGS := base_compiledir=$(CURDIR)/.cache/pytensor$(if $(PYTENSOR_FLAGS),$(comma)$(PYTENSOR_FLAGS))
 
+# Collecting thousands of tests takes twice as long where their compiled files are not kept.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Small problems on few cores: BLAS threads cost more than they give and make timings noisy.
 test test-slow: export OPENBLAS_NUM_THREADS := 1
 test test-slow: export OMP_NUM_THREADS := 1
 test test-slow: export MKL_NUM_THREADS := 1
+
+# Real data with published results, not part of the project: beside the checkout, unless BENCHMARK_DATA names a folder.
+ifneq ($(wildcard ../shared/data),)
+test-slow bench: export BENCHMARK_DATA ?= $(abspath ../shared/data)
+endif
 
 .PHONY: help demo test test-slow lint format types bench measures ci lock clean
 

@@ -47,7 +47,7 @@ def _where_noise_is_left(trace_p: Any, formula: Any) -> Any:
 
 def log_normal(residuals: FloatArray, variances: Any) -> FloatArray:
     """Log density of a normal at distances `residuals` from its mean, in nats."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         value = -0.5 * (np.log(2.0 * np.pi * variances) + residuals * (residuals / variances))
     # nothing is known where the variance is infinite: such a row has density zero
     return np.asarray(np.where(np.isfinite(variances), value, -np.inf))

@@ -106,8 +106,25 @@ def scaled_distances(X: FloatArray, centers: FloatArray, r: FloatArray, origin: 
     # differences are taken before squaring (no expansion of the square), and around a common origin, so that inputs
     # such as calendar years keep their digits
     if origin is None:
-        origin = centers.mean(axis=0)
-    return np.asarray(cdist((X - origin) / r, (centers - origin) / r, "sqeuclidean"), dtype=np.float64)
+        origin = _middle(centers)
+    return np.asarray(cdist(_in_widths(X, origin, r), _in_widths(centers, origin, r), "sqeuclidean"), dtype=np.float64)
+
+
+def _middle(points: FloatArray) -> FloatArray:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(points.mean(axis=0))
+
+
+def _in_widths(points: FloatArray, origin: FloatArray, r: FloatArray) -> FloatArray:
+    """Points from an origin in units of the widths; where these are no numbers, neither are distances."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = (points - origin) / r
+    if not np.isfinite(found).all():
+        raise ValueError(
+            "inputs and centers must lie less than 1e308 widths from each other; the narrowest width is "
+            f"{np.min(r):g}: give it in units of the inputs, or rescale them"
+        )
+    return np.asarray(found)
 
 
 class Dictionary:
@@ -183,10 +200,11 @@ class RBFDictionary(Dictionary):
         self.bias = as_flag(bias, "bias")
         self.linear = as_flag(linear, "linear")
 
-    def columns(self, X: FloatArray) -> FloatArray:
+    def columns(self, X: Any) -> FloatArray:
         """Kernels in the order of the centres, then the inputs if `linear`."""
-        result = np.empty((len(X), self.n_columns - int(self.bias)))
-        self._fill(X, result)
+        inputs = as_matrix(X, "X", allow_1d=True)
+        result = np.empty((len(inputs), self.n_columns - int(self.bias)))
+        self._fill(inputs, result)
         return result
 
     def design(self, X: Any) -> FloatArray:
@@ -205,11 +223,12 @@ class RBFDictionary(Dictionary):
         m = len(self.centers)
         height = min(max(1, _BLOCK // m), len(X))
         # one working array for all blocks: fresh memory costs more than the arithmetic
-        origin = self.centers.mean(axis=0)
-        centres, z = (self.centers - origin) / self._r, np.empty((height, m))
+        origin = _middle(self.centers)
+        centres, z = _in_widths(self.centers, origin, self._r), np.empty((height, m))
         for start in range(0, len(X), height):
             block = out[start : start + height, :m]
-            some = cdist((X[start : start + height] - origin) / self._r, centres, "sqeuclidean", out=z[: len(block)])
+            inside = _in_widths(X[start : start + height], origin, self._r)
+            some = cdist(inside, centres, "sqeuclidean", out=z[: len(block)])
             _radial_into(self.kind, some, block)
         if self.linear:
             out[:, m : m + X.shape[1]] = X

@@ -112,7 +112,9 @@ class Prediction:
 
     def _log_tail(self, y: FloatArray, side: float) -> FloatArray:
         """Log P(Y ≤ y) for side 1, log P(Y ≥ y) for side −1."""
-        return self._mixed(log_ndtr(side * (y - self.means) / self._std()))
+        with np.errstate(over="ignore"):
+            away = side * (y - self.means) / self._std()
+        return self._mixed(log_ndtr(away))
 
     def _mixed(self, logs: FloatArray) -> FloatArray:
         """Logarithms of weighted sums over the components, from their logarithms."""

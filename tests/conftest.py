@@ -18,6 +18,7 @@ import pytest  # noqa: E402
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seed", type=int, default=0, help="added to the seed of every test's rng")
+    parser.addoption("--fuzz-calls", type=int, default=6000, help="calls of the slow part of tests/test_fuzz.py")
 
 
 @pytest.fixture

@@ -103,8 +103,7 @@ def _run(arguments: argparse.Namespace) -> int:
     tasks = _tasks(arguments)
     losses = tuple(words.split(arguments.losses) or delve.LOSSES)
     jobs = None if arguments.jobs is None else words.number(arguments.jobs, "--jobs", int)
-    client = None if arguments.scheduler is None else _client(arguments.scheduler)
-    try:
+    with words.scheduler(arguments.scheduler) as client:
         study = delve.run(
             chosen,
             tasks,
@@ -117,9 +116,6 @@ def _run(arguments: argparse.Namespace) -> int:
             random_state=words.number(arguments.seed, "--seed", int),
             retry_failures=arguments.retry_failures,
         )
-    finally:
-        if client is not None:
-            client.close()
     _show(study, losses[0], console, arguments.quiet)
     if study.remaining:
         console.print(f"{study.remaining} units are left: the same command goes on with them.")
@@ -148,14 +144,6 @@ def _tasks(arguments: argparse.Namespace) -> list[Any]:
             raise ValueError(f"--generated {name}: no size of {sizes} leaves two training sets")
         tasks += found
     return tasks
-
-
-def _client(address: str) -> Any:
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise ImportError("--scheduler needs dask[distributed]: pip install 'bayessel[cluster]'") from error
-    return Client(address)
 
 
 def _report(arguments: argparse.Namespace) -> int:

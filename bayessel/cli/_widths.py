@@ -84,6 +84,12 @@ def add(commands: Any) -> argparse.ArgumentParser:
     widths.add_argument("--seed", metavar="N", default="0", help="seed of the rows held out; default: 0")
     widths.add_argument("--jobs", metavar="N", help="processes; default: more than one where the work is long")
     widths.add_argument(
+        "--store",
+        metavar="FOLDER",
+        help="keep every fit there as it is done: the same command goes on where a killed one stopped",
+    )
+    widths.add_argument("--scheduler", metavar="ADDRESS", help="a Dask scheduler whose workers do the fits")
+    widths.add_argument(
         "--centers",
         metavar="M",
         help=f"M functions, centred on rows spread over the inputs; default: one per row, {SPREAD_CENTERS} beyond "
@@ -120,24 +126,27 @@ def _compare(arguments: argparse.Namespace, grid: FloatArray | None, folder: Pat
     X, names = _scaled(X, names, arguments.standardise, console)
     if grid is None:
         grid = _suggested(X, console)
-    comparison = compare_widths(
-        X,
-        y,
-        grid,
-        model=arguments.model,
-        criteria=words.split(arguments.criteria),
-        kind=words.split(arguments.kind) or "",
-        centers=_centers(arguments.centers, len(X), console),
-        bias=not arguments.no_bias,
-        progressbar=not arguments.quiet,
-        names=names,
-        target=arguments.target,
-        search=arguments.search,
-        budget=words.number(arguments.budget, "--budget", int),
-        holdout=None if arguments.holdout is None else words.number(arguments.holdout, "--holdout", float),
-        random_state=words.number(arguments.seed, "--seed", int),
-        n_jobs=None if arguments.jobs is None else words.number(arguments.jobs, "--jobs", int),
-    )
+    with words.scheduler(arguments.scheduler) as client:
+        comparison = compare_widths(
+            X,
+            y,
+            grid,
+            model=arguments.model,
+            criteria=words.split(arguments.criteria),
+            kind=words.split(arguments.kind) or "",
+            centers=_centers(arguments.centers, len(X), console),
+            bias=not arguments.no_bias,
+            progressbar=not arguments.quiet,
+            names=names,
+            target=arguments.target,
+            search=arguments.search,
+            budget=words.number(arguments.budget, "--budget", int),
+            holdout=None if arguments.holdout is None else words.number(arguments.holdout, "--holdout", float),
+            random_state=words.number(arguments.seed, "--seed", int),
+            n_jobs=None if arguments.jobs is None else words.number(arguments.jobs, "--jobs", int),
+            executor=client,
+            store=arguments.store,
+        )
     if not arguments.quiet:
         _show(comparison, console)
     headline, *reasons = comparison.verdict_sentences()

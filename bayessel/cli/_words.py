@@ -52,3 +52,17 @@ def console() -> Console:
     from rich.console import Console
 
     return Console(highlight=False, markup=False)
+
+
+@contextmanager
+def scheduler(address: str | None) -> Iterator[Any]:
+    """A client of the Dask scheduler at an address; None without one."""
+    if address is None:
+        yield None
+        return
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ImportError("--scheduler needs dask[distributed]: pip install 'bayessel[cluster]'") from error
+    with Client(address) as client:
+        yield client

@@ -212,8 +212,11 @@ def _search(problem: _Problem, start: Any, n_starts: int, max_steps: int, rng: n
                 {"start": float(k), "steps": float(steps), "value": value, "converged": float(steps < max_steps)}
             )
     except KeyboardInterrupt:
-        if not runs:
+        if problem.best is None:
             raise
+        # an ascent that was cut short may have come further than those that ended
+        if not runs or problem.best[0] > max(value for value, _ in runs):
+            runs.append(problem.best)
         notes.append(Status.INTERRUPTED)
     optima, fits = problem.conclude(runs)
     if len(optima) > 1:
@@ -245,6 +248,7 @@ class _Problem:
         self, X: FloatArray, t: FloatArray, centers: FloatArray, kind: str, centre: bool, shared: bool
     ) -> None:
         self.X, self.t, self.centers, self.kind, self.centre, self.shared = X, t, centers, kind, centre, shared
+        self.best: tuple[float, FloatArray] | None = None
         y = t - t.mean() if centre else t
         self.unit_t = y / (np.sqrt(np.mean(y**2)) or 1.0)  # the profile of a unit target differs by a constant only
         spread = X.std(axis=0)
@@ -270,7 +274,13 @@ class _Problem:
         gradient = np.append(d_lam, d_r.sum() if self.shared else d_r)
         if not (np.isfinite(value) and np.isfinite(gradient).all()):
             return 1e300, np.zeros_like(theta)
+        self._see(value, theta)
         return -value, -gradient
+
+    def _see(self, value: float, theta: FloatArray) -> None:
+        """Remember the best place that was looked at."""
+        if self.best is None or value > self.best[0]:
+            self.best = value, np.array(theta)
 
     def ascend(self, theta0: FloatArray, max_steps: int) -> tuple[float, FloatArray, int]:
         """Quasi-Newton ascent from one start: value, place, steps."""
@@ -295,7 +305,10 @@ class _Problem:
         fit = fit_evidence(Spectrum.of(Phi, self.unit_t, centre=self.centre))
         # neither interpolation nor pure noise is a place to start from: there the gradients in the widths vanish
         size = float((Phi**2).sum()) / len(Phi)
-        return fit.log_evidence, np.append(np.log(np.clip(fit.lam, 1e-10 * size, 1e-1 * size)), theta[1:])
+        place = np.append(np.log(np.clip(fit.lam, 1e-10 * size, 1e-1 * size)), theta[1:])
+        if self.best is None:  # better than nothing, before an ascent has begun
+            self.best = -np.inf, place
+        return fit.log_evidence, place
 
     def scan(self) -> list[FloatArray]:
         """Local maxima of the evidence along one common width."""

@@ -1,9 +1,7 @@
 """Generated tasks are as hard as DELVE's own: what the best method reaches on both, from 256 cases."""
 
-import os
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,10 +22,9 @@ run = partial(delve.run, METHODS, losses="squared", n_jobs=1, progressbar=False)
 @pytest.fixture(scope="module")
 def original():
     """DELVE's own files, which may not be passed on: in $BENCHMARK_DATA, or beside the project."""
-    data = Path(os.environ.get("BENCHMARK_DATA", SHARED_DATA))
-    if not (data / "delve").is_dir():
+    if not (SHARED_DATA / "delve").is_dir():
         pytest.skip("the original files of DELVE are not at hand; BENCHMARK_DATA names a folder with delve/ in it")
-    return lambda name: delve.datasets(data / "delve", [name])[name].prototask()
+    return lambda name: delve.datasets(SHARED_DATA / "delve", [name])[name].prototask()
 
 
 def reached(tasks, method):

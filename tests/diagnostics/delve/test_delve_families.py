@@ -1,8 +1,6 @@
 """Generated tasks: the arms against MuJoCo and against physics, formulas against published facts, the two indices."""
 
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -52,10 +50,9 @@ def mujoco_arm(geometry, masses, gravity=9.81):
 @pytest.fixture
 def delve_folder():
     """DELVE's own files, which may not be passed on: in $BENCHMARK_DATA, or beside the project."""
-    data = Path(os.environ.get("BENCHMARK_DATA", SHARED_DATA))
-    if not (data / "delve").is_dir():
+    if not (SHARED_DATA / "delve").is_dir():
         pytest.skip("the original files of DELVE are not at hand; BENCHMARK_DATA names a folder with delve/ in it")
-    return data / "delve"
+    return SHARED_DATA / "delve"
 
 
 def without_friction(masses):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import bayessel as bs
-from bayessel.linear import abf
+from bayessel.fit import Status
+from bayessel.linear import abf, rvm_width
 from tests.oracles import linear as oracles
 from tests.problems import linear as problems
 
@@ -191,3 +192,28 @@ def test_one_width_is_the_best_of_a_scan(seed):
     X, t = problems.slow_and_fast_wave(seed)
     curve = profile_over_width(X, t, np.geomspace(0.02, 3, 120))
     assert abf.fit_abf(X, t, centre=False).log_evidence >= curve.max() - 1e-3
+
+
+@pytest.mark.parametrize("estimator", [bs.EvidenceRegressor, bs.RVMRegressor])
+def test_ctrl_c_in_the_first_ascent_gives_the_best_so_far(rng, monkeypatch, estimator):
+    """The widths per input of both estimators; later interrupts find no less evidence."""
+    X = rng.normal(size=(50, 2))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=50)
+    module, name = (abf, "profile_gradient") if estimator is bs.EvidenceRegressor else (rvm_width, "width_gradient")
+    gradient, left = getattr(module, name), [0]
+
+    def stopping(*arguments, **options):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return gradient(*arguments, **options)
+
+    monkeypatch.setattr(module, name, stopping)
+    found = []
+    for calls in (0, 1, 12):
+        left[0] = calls
+        model = estimator(width="ard").fit(X, y)
+        assert model.status_ is Status.INTERRUPTED and np.isfinite(model.predict(X)).all()
+        found.append(model.log_evidence_)
+    assert sorted(found) == found
+    assert found[2] > found[0] or estimator is bs.RVMRegressor
