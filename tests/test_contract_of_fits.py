@@ -297,14 +297,13 @@ def _fields(kind: type) -> set[str]:
 
 
 def forgotten(made: set[type]) -> set[str]:
-    """Classes of fits in the pure layers that no engine makes; bases of others are no results."""
-    layers = sorted({layer.split(".")[0] for layer in PURE} - {"fit"})
+    """Classes of fits that no engine makes; bases of others are no results."""
+    layers = sorted({layer.split(".")[0] for layer in PURE | {"estimators"}} - {"fit"})
     for layer in layers:
         module = importlib.import_module(f"bayessel.{layer}")
         for found in pkgutil.walk_packages(getattr(module, "__path__", []), f"{module.__name__}."):
             importlib.import_module(found.name)
-    pure = tuple(f"bayessel.{layer}" for layer in PURE)
-    kinds = {kind for kind in concrete(Fit) if kind.__module__.startswith(pure)}
+    kinds = set(concrete(Fit))
     bases = {base for kind in kinds for base in kind.__mro__[1:]}
     return {f"{kind.__module__}.{kind.__name__}" for kind in kinds - (bases - made) - made}
 
