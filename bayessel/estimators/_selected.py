@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, one_of
 from bayessel.basis import RBFDictionary
-from bayessel.estimators._arguments import validated
+from bayessel.estimators._arguments import validated, validated_regression
+from bayessel.estimators._radial import centres_of, find_widths, notes_of_widths, set_dictionary
 from bayessel.estimators._some_functions import SomeFunctionsRegressor, design_of
 from bayessel.fit import Status
 from bayessel.linear import fit_abf, fit_evidence
@@ -38,9 +39,9 @@ class SelectingRegressor(SomeFunctionsRegressor):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
-        X, y = self._validate(X, y, reset=True)
-        centers = self._centres_for(X)
-        self._set_dictionary(self._widths(X, y, centers), centers)
+        X, y = validated_regression(self, X, y, reset=True, several_outputs=False)
+        centers = centres_of(self, X)
+        set_dictionary(self, self._widths(X, y, centers), centers)
         d = self.dictionary_
         offered = RBFDictionary(centers, d.width, kind=d.kind, bias=False)  # the engine adds the bias, its prior flat
         fit = self._select(design_of(offered, X, STORED), y)
@@ -58,14 +59,15 @@ class SelectingRegressor(SomeFunctionsRegressor):
         self._width_notes: tuple[Status, ...] = ()
         self.found_width_ = None
         if self.width is None:
-            chosen = self._find_width(
+            chosen = find_widths(
+                self,
                 X,
                 y,
                 lambda Phi, t: fit_evidence(Phi, t, centre=bool(self.bias)),
                 judge=self._select,
                 per_input=True,
             )
-            self._width_notes = self._notes_of_width()
+            self._width_notes = notes_of_widths(self)
             return chosen
         if not isinstance(self.width, str):
             return self.width

@@ -6,17 +6,28 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from sklearn.base import RegressorMixin
 
 from bayessel._check import FloatArray
 from bayessel.basis import LazyDesign, RBFDictionary
-from bayessel.estimators._rbf import RadialRegressor
+from bayessel.estimators._arguments import Versioned, log_density_of
+from bayessel.estimators.found_width import FoundWidth
 from bayessel.fit import Status, fingerprint, worst
 
 
-class SomeFunctionsRegressor(RadialRegressor):
+class SomeFunctionsRegressor(RegressorMixin, Versioned):
     """Base of `RVMRegressor` and of those that select functions one by one; not for direct use."""
 
-    _several_outputs = False
+    width: Any
+    centers: Any
+    kind: str
+    bias: bool
+    dictionary_: RBFDictionary
+    found_width_: FoundWidth | None
+
+    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
+        """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
+        return log_density_of(self, X, y, several_outputs=False)
 
     def _remember(self, fit: Any, X: FloatArray, y: FloatArray, notes: Iterable[Status]) -> None:
         """Set the attributes that tell of a fit, on a dictionary that was set before; `notes` are of its widths."""

@@ -9,7 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_positive, one_of
 from bayessel.basis import radial, scaled_distances
-from bayessel.estimators._arguments import validated
+from bayessel.estimators._arguments import validated, validated_regression
+from bayessel.estimators._radial import centres_of, find_widths, notes_of_widths, set_dictionary
 from bayessel.estimators._some_functions import SomeFunctionsRegressor, design_of
 from bayessel.fit import Status
 from bayessel.linear import fit_evidence, fit_rvm
@@ -117,8 +118,8 @@ class RVMRegressor(SomeFunctionsRegressor):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
-        X, y = self._validate(X, y, reset=True)
-        centers = self._centres_for(X)
+        X, y = validated_regression(self, X, y, reset=True, several_outputs=False)
+        centers = centres_of(self, X)
         self._augment(self.augment)
         self._check_precision()
         self.optima_: tuple[Any, ...] = ()
@@ -130,15 +131,15 @@ class RVMRegressor(SomeFunctionsRegressor):
                 X, y, centers=centers, kind=self.kind, bias=bool(self.bias), shared=self.width == "fit", init=self.init
             )
             self.optima_, notes, fit = found.optima, found.notes, found.fit
-            self._set_dictionary(float(found.widths[0]) if self.width == "fit" else found.widths, centers)
+            set_dictionary(self, float(found.widths[0]) if self.width == "fit" else found.widths, centers)
         else:
             chosen = self.width
             if chosen is None:
-                chosen = self._find_width(
-                    X, y, lambda Phi, t: fit_evidence(Phi, t, centre=bool(self.bias)), judge=self._fit_fold
+                chosen = find_widths(
+                    self, X, y, lambda Phi, t: fit_evidence(Phi, t, centre=bool(self.bias)), judge=self._fit_fold
                 )
-                notes = self._notes_of_width()
-            self._set_dictionary(chosen, centers)
+                notes = notes_of_widths(self)
+            set_dictionary(self, chosen, centers)
             fit = fit_rvm(design_of(self.dictionary_, X, STORED), y, init=self.init)
         self._remember(fit, X, y, notes)
         kind = self._augment(self.augment)
