@@ -86,7 +86,10 @@ def has_every_field(fit: Fit, data: Data) -> None:
     assert isinstance(fit, Fit)
     assert isinstance(fit.status, Status) and isinstance(fit.notes, tuple)
     assert all(isinstance(note, Status) for note in fit.notes)
-    assert fit.status is worst(fit.notes), f"status {fit.status} is not the worst of {fit.notes}"
+    # of data that say little it is no news that chains disagree: it stands in the notes alone
+    little = {Status.CONSTANT_TARGET, Status.TOO_FEW_ROWS} & set(fit.notes)
+    heard = [note for note in fit.notes if not (little and note is Status.CHAINS_DISAGREE)]
+    assert fit.status is worst(heard), f"status {fit.status} is not the worst of {fit.notes}"
     assert isinstance(fit.n_rows, int | np.integer) and fit.n_rows == len(data.y)
     assert isinstance(fit.optima, tuple) and isinstance(fit.history, tuple)
     assert all(isinstance(entry, Mapping) for entry in fit.history), f"history of {type(fit.history[0])}"
@@ -222,6 +225,7 @@ def engines(wanted: Callable[[Engine], Any] = lambda engine: True) -> list[Any]:
     return [pytest.param(engine, marks=marks[engine.slow], id=engine.name) for engine in ENGINES if wanted(engine)]
 
 
+@pytest.mark.filterwarnings("ignore::bayessel.errors.NumericalWarning")  # of few draws
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
 @pytest.mark.parametrize("engine", engines())
 def test_a_fit_meets_the_contract(engine, problem, request):
