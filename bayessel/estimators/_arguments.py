@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from bayessel._check import FloatArray, as_float_array, check_magnitude
@@ -80,6 +80,20 @@ class Versioned(BaseEstimator):
                 VersionWarning,
                 stacklevel=2,
             )
+
+
+class Regressor(RegressorMixin, Versioned):
+    """Base of the baselines: validated data, densities of new observations."""
+
+    predict: Any
+    _several_outputs = True
+
+    def _validate(self, X: Any, y: Any, *, reset: bool) -> tuple[FloatArray, FloatArray]:
+        return validated_regression(self, X, y, reset=reset, several_outputs=self._several_outputs)
+
+    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
+        """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
+        return log_density_of(self, X, y, several_outputs=self._several_outputs)
 
 
 def log_density_of(estimator: Any, X: Any, y: Any, several_outputs: bool = True) -> FloatArray:
