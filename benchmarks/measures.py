@@ -277,12 +277,13 @@ def interrupts(sources: Sources) -> list[str]:
 
 
 def guesses_of_readers(sources: Sources) -> list[str]:
-    """Calls of `hasattr` in what reads fits: bayessel.diagnostics (but not delve), .criteria and .widths."""
+    """Calls of `hasattr` in what reads fits: .diagnostics (but not delve and calibration), .criteria and .widths."""
+    others = ("bayessel.diagnostics.delve", "bayessel.diagnostics.calibration")  # these read methods and models
     readers = ("bayessel.diagnostics.", "bayessel.criteria.", "bayessel.widths.")
     return [
         _at(m, node)
         for m in sources
-        if (m.name + ".").startswith(readers) and not m.name.startswith("bayessel.diagnostics.delve")
+        if (m.name + ".").startswith(readers) and not m.name.startswith(others)
         for node in m.nodes
         if called(node) == "hasattr"
     ]

@@ -74,15 +74,14 @@ def unwrap(fitted: Any) -> tuple[Any, bool]:
 
 
 def _fit_of(estimator: Any, name: str) -> Fit:
-    if getattr(estimator, "_state", None) is not None:
+    if getattr(estimator, "rows_changed_", False):
         raise ValueError(
             f"{name}: rows were added or forgotten since the precisions were chosen; call reestimate() first"
         )
-    many = getattr(estimator, "fits_", None)
-    if many is not None and len(many) != 1:
-        raise ValueError(f"{name} has {len(many)} outputs; fit one estimator per output and look at each")
-    found = getattr(estimator, "fit_", None) if many is None else many[0]
+    found = getattr(estimator, "fit_", None)
     if isinstance(found, Fit):
+        if (many := getattr(found, "n_outputs", 1)) != 1:
+            raise ValueError(f"{name} has {many} outputs; fit one estimator per output and look at each")
         return found
     if found is None and callable(getattr(estimator, "get_params", None)):
         from sklearn.exceptions import NotFittedError

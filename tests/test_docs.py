@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.paths import ROOT
-from tests.test_layers import sources
+from tests.test_layers import MAY_IMPORT, sources
 
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if not path.stem.startswith("_"))
 
@@ -44,6 +44,57 @@ def test_documented_code_runs(name, tmp_path, monkeypatch):
     assert "```py\n" not in text, "write ```python, or the block is never run"
     assert blocks(text) or name.startswith("docs/")  # a page of tables shows no code
     run_blocks(path, text)
+
+
+def drawn_map(text: str) -> set[str]:
+    """Packages and top-level modules on the map of CONTRIBUTING.md, as dotted names."""
+    lines = text.split("## Layout")[1].split("```text\n")[1].split("```")[0].splitlines()
+    found: set[str] = set()
+    above: list[tuple[int, str]] = []
+    for line in lines:
+        depth, names = len(line) - len(line.lstrip()), re.split(r"\s{2,}", line.strip())[0].split()
+        above = [one for one in above if one[0] < depth]
+        parts = [part for _, part in above]
+        found |= {".".join([*parts, name.rstrip("/")]) for name in names}
+        if names[0].endswith("/"):
+            above.append((depth, names[0].rstrip("/")))
+    return {re.sub(r"^(models|diagnostics)\b", r"bayessel.\1", name) for name in found}
+
+
+def wrong_on_the_map(text: str) -> tuple[set[str], set[str]]:
+    """What the map lacks, and what it names that is not there."""
+    modules, drawn = sources(), drawn_map(text)
+    packages = {name for name in modules if any(other.startswith(f"{name}.") for other in modules)}
+    there = packages | {name for name in modules if name.count(".") == 1}
+    folders = {path.name for path in ROOT.iterdir() if path.is_dir()}
+    return there - drawn - {"bayessel.__main__"}, drawn - there - folders
+
+
+def test_the_map_of_packages_is_whole_and_true():
+    assert wrong_on_the_map((ROOT / "CONTRIBUTING.md").read_text()) == (set(), set())
+
+
+@pytest.mark.parametrize(
+    ("line", "instead", "lacks", "names"),
+    [
+        ("    rvm/ ", "    rv/ ", {"bayessel.linear.rvm"}, {"bayessel.linear.rv"}),
+        ("diagnostics/ ", "diagnosis/ ", None, {"diagnosis"}),
+        ("errors _check ", "errors ", {"bayessel._check"}, set()),
+    ],
+)
+def test_a_wrong_map_is_seen(line, instead, lacks, names):
+    missing, strange = wrong_on_the_map((ROOT / "CONTRIBUTING.md").read_text().replace(line, instead, 1))
+    assert (missing == lacks if lacks else missing) and names <= strange
+
+
+def test_the_order_of_imports_is_the_table_of_layers():
+    text = (ROOT / "CONTRIBUTING.md").read_text().split("## Layout")[1]
+    rows = [line.split() for line in text.split("```text\n")[2].split("```")[0].splitlines()]
+    place = {name: number for number, row in enumerate(rows) for name in row}
+    assert set(place) == set(MAY_IMPORT)
+    for layer, others in MAY_IMPORT.items():
+        later = {other for other in others - {layer} if place[other] >= place[layer]}
+        assert not later or place[layer] == 0, f"{layer} imports {later}, which stand no higher"
 
 
 @pytest.mark.parametrize("name", PAGES)

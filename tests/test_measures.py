@@ -11,8 +11,13 @@ from tests.paths import ROOT
 
 # Counts that may fall and not rise: lower a number here when the sources allow it; zero is the aim.
 AT_MOST = {
-    "class names used twice": 23,
-    "private imports across packages": 67,
+    "class names used twice": 2,
+    "private imports across packages": 10,
+    "worker systems": 1,
+    "progress bars": 1,
+    "seed checks": 3,
+    "journals": 2,
+    "hasattr in readers of fits": 2,
 }
 
 

@@ -83,7 +83,7 @@ class Versioned(BaseEstimator):
 
 
 class Regressor(RegressorMixin, Versioned):
-    """Base of every regressor: the door, and what a prediction is worth."""
+    """Base of the baselines: validated data, densities of new observations."""
 
     predict: Any
     _several_outputs = True
@@ -93,9 +93,14 @@ class Regressor(RegressorMixin, Versioned):
 
     def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
         """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
-        check_is_fitted(self)
-        _, y = self._validate(X, y, reset=False)
-        mean, std = self.predict(X, return_std=True)  # as it came: a table's columns have names that are checked
-        if y.shape != mean.shape:
-            raise ValueError(f"y must have the shape of the training target, {mean.shape}; got {y.shape}")
-        return log_normal((y - mean) / std, 1.0) - np.log(std)
+        return log_density_of(self, X, y, several_outputs=self._several_outputs)
+
+
+def log_density_of(estimator: Any, X: Any, y: Any, several_outputs: bool = True) -> FloatArray:
+    """log p(y_n | x_n, training data) of each new observation under normal predictions, in nats."""
+    check_is_fitted(estimator)
+    _, y = validated_regression(estimator, X, y, reset=False, several_outputs=several_outputs)
+    mean, std = estimator.predict(X, return_std=True)  # as it came: a table's columns have names that are checked
+    if y.shape != mean.shape:
+        raise ValueError(f"y must have the shape of the training target, {mean.shape}; got {y.shape}")
+    return log_normal((y - mean) / std, 1.0) - np.log(std)

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, one_of
 from bayessel.basis import RBFDictionary
-from bayessel.estimators._arguments import validated
-from bayessel.estimators._some_functions import SomeFunctionsRegressor, design_of
+from bayessel.estimators._arguments import Versioned, log_density_of, validated, validated_regression
+from bayessel.estimators._radial import centres_of, find_widths, notes_of_widths, set_dictionary
+from bayessel.estimators._some_functions import design_of, predicted, remember
+from bayessel.estimators.found_width import FoundWidth
 from bayessel.fit import Status
 from bayessel.linear import fit_abf, fit_evidence
 
@@ -21,8 +24,16 @@ STORED = 100_000_000
 ABF_ROWS = 500
 
 
-class SelectingRegressor(SomeFunctionsRegressor):
+class SelectingRegressor(RegressorMixin, Versioned):
     """Base of the regressors that choose functions of a radial dictionary one by one; not for direct use."""
+
+    width: Any
+    centers: Any
+    kind: str
+    bias: bool
+    fit_: Any
+    dictionary_: RBFDictionary
+    history_: list[dict[str, Any]]
 
     def _select(self, design: Any, y: FloatArray) -> Any:
         raise TypeError("a subclass selects")
@@ -38,13 +49,13 @@ class SelectingRegressor(SomeFunctionsRegressor):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
-        X, y = self._validate(X, y, reset=True)
-        centers = self._centres_for(X)
-        self._set_dictionary(self._widths(X, y, centers), centers)
+        X, y = validated_regression(self, X, y, reset=True, several_outputs=False)
+        centers = centres_of(self, X)
+        set_dictionary(self, self._widths(X, y, centers), centers)
         d = self.dictionary_
         offered = RBFDictionary(centers, d.width, kind=d.kind, bias=False)  # the engine adds the bias, its prior flat
         fit = self._select(design_of(offered, X, STORED), y)
-        self._remember(fit, X, y, self._width_notes)
+        remember(self, fit, X, y, self._width_notes)
         if self.bias:
             self.basis_ = np.append(fit.basis, d.n_columns - 1)
             self.coef_ = np.append(fit.coef, fit.intercept)
@@ -56,16 +67,17 @@ class SelectingRegressor(SomeFunctionsRegressor):
     def _widths(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         """Widths as given, or those that all functions together prefer, on some of the rows where there are many."""
         self._width_notes: tuple[Status, ...] = ()
-        self.found_width_ = None
+        self.found_width_: FoundWidth | None = None
         if self.width is None:
-            chosen = self._find_width(
+            chosen = find_widths(
+                self,
                 X,
                 y,
                 lambda Phi, t: fit_evidence(Phi, t, centre=bool(self.bias)),
                 judge=self._select,
                 per_input=True,
             )
-            self._width_notes = self._notes_of_width()
+            self._width_notes = notes_of_widths(self)
             return chosen
         if not isinstance(self.width, str):
             return self.width
@@ -85,7 +97,11 @@ class SelectingRegressor(SomeFunctionsRegressor):
         """Mean at new inputs; with `return_std` also the standard deviation of a new observation there."""
         check_is_fitted(self)
         X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
-        return self._predicted(X, return_std)
+        return predicted(self, X, return_std)
+
+    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
+        """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
+        return log_density_of(self, X, y, several_outputs=False)
 
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
         """Errors of each training row predicted from all others with the selected functions, and their variances."""
@@ -148,7 +164,7 @@ class SelectingRegressor(SomeFunctionsRegressor):
         if X.shape[1] == 1:
             x = X[:, 0]
             grid = np.linspace(x.min(), x.max(), 400)
-            mean, std = self._predicted(grid[:, None], return_std=True)
+            mean, std = predicted(self, grid[:, None], return_std=True)
             ax.plot(x, t, ".", ms=4, color="0.6", zorder=1)
             ax.fill_between(grid, mean - 2 * std, mean + 2 * std, color="#0072B2", alpha=0.15, lw=0)
             ax.plot(grid, mean, color="#0072B2", lw=1.8)

@@ -9,40 +9,37 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.basis import LazyDesign, RBFDictionary
-from bayessel.estimators._rbf import RadialRegressor
 from bayessel.fit import Status, fingerprint, worst
 
 
-class SomeFunctionsRegressor(RadialRegressor):
-    """Base of `RVMRegressor` and of those that select functions one by one; not for direct use."""
+def remember(estimator: Any, fit: Any, X: FloatArray, y: FloatArray, notes: Iterable[Status]) -> None:
+    """Set the attributes that tell of a fit, on a dictionary that was set before; `notes` are of its widths."""
+    estimator.fit_ = fit
+    estimator.basis_, estimator.coef_, estimator.n_basis_ = fit.basis, fit.coef, fit.n_basis
+    estimator.alpha_, estimator.beta_, estimator.gamma_ = fit.alpha, fit.beta, fit.gamma
+    estimator.noise_std_ = fit.noise_std
+    estimator.log_evidence_, estimator.model_evidence_ = fit.log_evidence, fit.model_evidence
+    estimator.status_ = worst([fit.status, *notes])
+    estimator.history_ = [dict(step) for step in fit.history]
+    estimator.n_rows_ = fit.n_rows
+    estimator.fingerprint_ = fingerprint(X, y)
+    estimator._remember_version()
+    estimator._inputs = X
 
-    _several_outputs = False
 
-    def _remember(self, fit: Any, X: FloatArray, y: FloatArray, notes: Iterable[Status]) -> None:
-        """Set the attributes that tell of a fit, on a dictionary that was set before; `notes` are of its widths."""
-        self.fit_ = fit
-        self.basis_, self.coef_, self.n_basis_ = fit.basis, fit.coef, fit.n_basis
-        self.alpha_, self.beta_, self.noise_std_, self.gamma_ = fit.alpha, fit.beta, fit.noise_std, fit.gamma
-        self.log_evidence_, self.model_evidence_ = fit.log_evidence, fit.model_evidence
-        self.status_ = worst([fit.status, *notes])
-        self.history_ = [dict(step) for step in fit.history]
-        self.n_rows_ = fit.n_rows
-        self.fingerprint_ = fingerprint(X, y)
-        self._remember_version()
-        self._inputs = X
+def functions_in_use(estimator: Any, X: FloatArray) -> FloatArray:
+    """The functions in use at inputs X; a bias that the engine adds itself is left out."""
+    basis = estimator.fit_.basis
+    return LazyDesign(estimator.dictionary_, X).columns(basis) if len(basis) else np.zeros((len(X), 0))
 
-    def _predicted(self, X: FloatArray, return_std: bool) -> Any:
-        """Mean at inputs X, and the standard deviation of an observation."""
-        design = self._in_use(X)
-        if not return_std:
-            return self.fit_.mean(design)
-        there = self.fit_.predict(design)
-        return there.mean, there.std
 
-    def _in_use(self, X: FloatArray) -> FloatArray:
-        """The functions in use at inputs X; a bias that the engine adds itself is left out."""
-        basis = self.fit_.basis
-        return LazyDesign(self.dictionary_, X).columns(basis) if len(basis) else np.zeros((len(X), 0))
+def predicted(estimator: Any, X: FloatArray, return_std: bool) -> Any:
+    """Mean at inputs X; with `return_std` also the standard deviation of an observation."""
+    design = functions_in_use(estimator, X)
+    if not return_std:
+        return estimator.fit_.mean(design)
+    there = estimator.fit_.predict(design)
+    return there.mean, there.std
 
 
 def design_of(dictionary: RBFDictionary, X: FloatArray, stored: int) -> Any:

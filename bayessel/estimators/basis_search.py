@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, override
+from typing import Any, Self, override
 
 from bayessel._check import FloatArray, as_flag, one_of
 from bayessel.criteria import EVIDENCE
 from bayessel.estimators._selected import SelectingRegressor
-from bayessel.fit import Status
 from bayessel.linear import search
 from bayessel.linear.selection.objective import SCORES
 from bayessel.work import Progress
@@ -111,9 +109,11 @@ class BasisSearchRegressor(SelectingRegressor):
         self.progressbar = progressbar
 
     @override
-    def _remember(self, fit: Any, X: FloatArray, y: FloatArray, notes: Iterable[Status]) -> None:
-        super()._remember(fit, X, y, notes)
-        self.n_added_, self.n_removed_, self.seconds_ = fit.n_added, fit.n_removed, fit.seconds
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to inputs (N, D) and a target (N,)."""
+        super().fit(X, y)
+        self.n_added_, self.n_removed_, self.seconds_ = self.fit_.n_added, self.fit_.n_removed, self.fit_.seconds
+        return self
 
     @override
     def _select(self, design: Any, y: FloatArray) -> Any:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from bayessel._check import FloatArray, one_of
+from bayessel.estimators._radial import find_widths
 from bayessel.estimators._rbf import RBFRegressor
 from bayessel.linear import LinearFit, Spectrum, fit_abf, fit_evidence
 from bayessel.linear.type2 import METHODS
@@ -52,6 +51,9 @@ class EvidenceRegressor(RBFRegressor):
         How the fit ended, with advice.
     history_ : list of dict
         The maxima of the profile, or the iterations.
+    fit_ : LinearFit or SeveralOutputs
+        What the engine returned, in terms of the columns of the dictionary without the bias; after `partial_fit` and
+        `forget` an `IncrementalFit`.
     optima_ : tuple
         With 'fit' or 'ard': every optimum of the widths that was found.
 
@@ -83,7 +85,8 @@ class EvidenceRegressor(RBFRegressor):
         self.optima_: tuple[Any, ...] = ()
         self._width_notes: tuple[Any, ...] = ()
         if self.width is None:
-            return self._find_width(
+            return find_widths(
+                self,
                 X,
                 y,
                 lambda Phi, t: fit_evidence(Phi, t, centre=bool(self.bias), method=self.method),
@@ -104,11 +107,8 @@ class EvidenceRegressor(RBFRegressor):
     def _fit_one(self, spectrum: Spectrum, design: FloatArray, t: FloatArray) -> LinearFit:
         return fit_evidence(spectrum, method=self.method)
 
-    def _log_evidence_of(self, fit: LinearFit, design: FloatArray, t: FloatArray) -> float:
-        return fit.log_evidence
-
-    def _store(self, fits: list[Any], evidence: list[float], many: bool) -> None:
-        super()._store(fits, evidence, many)
+    def _show(self, fits: list[Any], many: bool) -> None:
+        super()._show(fits, many)
         self.status_ = max([self.status_, *self._width_notes], key=lambda s: s.severity)
 
     def to_pymc(self) -> Any:
@@ -120,5 +120,4 @@ class EvidenceRegressor(RBFRegressor):
         check_is_fitted(self)
         if self._rows is None:
             raise ValueError("to_pymc works with one output; fit one estimator per output")
-        X, y = self._rows
-        return linear(self._body(X), np.asarray(y), bias=bool(self.bias))
+        return linear(self._body(self._rows.X), self._rows.y, bias=bool(self.bias))

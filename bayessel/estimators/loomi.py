@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayessel._check import FloatArray, as_count, check_magnitude, one_of
 from bayessel.basis import LazyDesign
 from bayessel.estimators._arguments import Versioned, validated
-from bayessel.estimators._rbf import MAX_OWN_CENTRES, Radial
+from bayessel.estimators._radial import MAX_OWN_CENTRES, centres_of, set_dictionary
 from bayessel.estimators.found_width import robust_spread
 from bayessel.fit import Status, fingerprint, worst
 from bayessel.linear.loomi import LOOMIFit, fit_loomi
@@ -31,7 +31,7 @@ REACH = 1e-14
 DIGITS = 6
 
 
-class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
+class LOOMIClassifier(ClassifierMixin, Versioned):
     r"""Sparse classifier on radial functions, chosen by leave-one-out mutual information (Hong et al. 2014).
 
     Functions join one by one, each the one after which the labels that rows get from the model fitted without them say
@@ -136,7 +136,7 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
             raise ValueError(f"y must have at least two classes, got one class: {self.classes_[0]!r}")
         as_count(self.patience, "patience")
         as_count(self.min_size, "min_size")
-        centers = self._centres_for(X)
+        centers = centres_of(self, X)
         if self.centers is None and len(X) > MAX_OWN_CENTRES:
             raise ValueError(
                 f"centers=None puts a function at each of the {len(X)} rows, {8e-9 * len(X) ** 2:.0f} GB of columns; "
@@ -155,7 +155,7 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
                 one_of(self.width, "width", ("auto",))
             fits, notes = self._choose_width(X, centers, targets, weights, spread)
         else:
-            self._set_dictionary(self.width, centers)
+            set_dictionary(self, self.width, centers)
             fits, notes = self._fit_all(X, targets, weights), ()
         self._store(X, codes, fits, notes)
         self._warn()
@@ -207,7 +207,7 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
         notes: tuple[Status, ...] = ()
         trouble: ValueError
         for width in width_grid(X if spread is None else X / spread):
-            self._set_dictionary(float(width) if spread is None else width * spread, centers)
+            set_dictionary(self, float(width) if spread is None else width * spread, centers)
             try:
                 fits = self._fit_all(X, targets, weights)
             except KeyboardInterrupt:
@@ -237,7 +237,7 @@ class LOOMIClassifier(ClassifierMixin, Radial, Versioned):
         best = min((squares for _, _, squares, _ in found), key=np.mean)
         limit = best.mean() + WITHIN * best.std() / np.sqrt(len(best))
         width, fits, _, _ = max((one for one in found if one[2].mean() <= limit), key=lambda one: one[3])
-        self._set_dictionary(width if spread is None else width * spread, centers)
+        set_dictionary(self, width if spread is None else width * spread, centers)
         return fits, notes
 
     def _store(

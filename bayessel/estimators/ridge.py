@@ -8,8 +8,9 @@ import numpy as np
 
 from bayessel._check import FloatArray, one_of
 from bayessel.criteria import GCV, LOO, OF_RIDGE
+from bayessel.estimators._radial import find_widths
 from bayessel.estimators._rbf import RBFRegressor
-from bayessel.linear import RidgeFit, Spectrum, fit_ridge, log_evidence
+from bayessel.linear import RidgeFit, Spectrum, fit_ridge
 
 
 class RidgeRBFRegressor(RBFRegressor):
@@ -80,8 +81,8 @@ class RidgeRBFRegressor(RBFRegressor):
         if isinstance(self.width, str):
             raise TypeError(f"width must be None, a positive number or one per input, got {self.width!r}")
         if self.width is None:
-            return self._find_width(
-                X, y, lambda Phi, t: fit_ridge(Phi, t, criterion=self.criterion, centre=bool(self.bias))
+            return find_widths(
+                self, X, y, lambda Phi, t: fit_ridge(Phi, t, criterion=self.criterion, centre=bool(self.bias))
             )
         return self.width
 
@@ -93,12 +94,7 @@ class RidgeRBFRegressor(RBFRegressor):
             return fit_ridge(design, t, criterion=self.criterion, penalty="local", centre=self.bias)
         return fit_ridge(spectrum, criterion=self.criterion)
 
-    def _log_evidence_of(self, fit: RidgeFit, design: FloatArray, t: FloatArray) -> float:
-        if np.any(np.asarray(fit.lam) == 0.0):
-            return -np.inf
-        return log_evidence(design, t, fit.alpha, fit.beta, centre=self.bias)
-
-    def _store(self, fits: list[Any], evidence: list[float], many: bool) -> None:
-        super()._store(fits, evidence, many)
+    def _show(self, fits: list[Any], many: bool) -> None:
+        super()._show(fits, many)
         self.lam_ = np.array([f.lam for f in fits]) if many else fits[0].lam
         self.criteria_ = dict(fits[0].criteria)

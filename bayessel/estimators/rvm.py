@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_positive, one_of
 from bayessel.basis import radial, scaled_distances
-from bayessel.estimators._arguments import validated
-from bayessel.estimators._some_functions import SomeFunctionsRegressor, design_of
+from bayessel.estimators._arguments import Versioned, log_density_of, validated, validated_regression
+from bayessel.estimators._radial import centres_of, find_widths, notes_of_widths, set_dictionary
+from bayessel.estimators._some_functions import design_of, functions_in_use, predicted, remember
+from bayessel.estimators.found_width import FoundWidth
 from bayessel.fit import Status
 from bayessel.linear import fit_evidence, fit_rvm
 from bayessel.linear.healing import Healing, KernelFeatures
@@ -24,7 +27,7 @@ PRECISIONS = ("var", "mean", "evidence")
 PROCESS_RANK = 300
 
 
-class RVMRegressor(SomeFunctionsRegressor):
+class RVMRegressor(RegressorMixin, Versioned):
     r"""Relevance vector machine: sparse Bayesian regression on radial functions.
 
     The model is :math:`t = \Phi w + \epsilon`, :math:`w_i \sim N(0, 1/\alpha_i)`, :math:`\epsilon \sim N(0, 1/\beta)`;
@@ -117,30 +120,30 @@ class RVMRegressor(SomeFunctionsRegressor):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
-        X, y = self._validate(X, y, reset=True)
-        centers = self._centres_for(X)
+        X, y = validated_regression(self, X, y, reset=True, several_outputs=False)
+        centers = centres_of(self, X)
         self._augment(self.augment)
         self._check_precision()
         self.optima_: tuple[Any, ...] = ()
         notes: tuple[Status, ...] = ()
-        self.found_width_ = None
+        self.found_width_: FoundWidth | None = None
         if isinstance(self.width, str):
             one_of(self.width, "width", ("fit", "ard"))
             found = fit_rvm_width(
                 X, y, centers=centers, kind=self.kind, bias=bool(self.bias), shared=self.width == "fit", init=self.init
             )
             self.optima_, notes, fit = found.optima, found.notes, found.fit
-            self._set_dictionary(float(found.widths[0]) if self.width == "fit" else found.widths, centers)
+            set_dictionary(self, float(found.widths[0]) if self.width == "fit" else found.widths, centers)
         else:
             chosen = self.width
             if chosen is None:
-                chosen = self._find_width(
-                    X, y, lambda Phi, t: fit_evidence(Phi, t, centre=bool(self.bias)), judge=self._fit_fold
+                chosen = find_widths(
+                    self, X, y, lambda Phi, t: fit_evidence(Phi, t, centre=bool(self.bias)), judge=self._fit_fold
                 )
-                notes = self._notes_of_width()
-            self._set_dictionary(chosen, centers)
+                notes = notes_of_widths(self)
+            set_dictionary(self, chosen, centers)
             fit = fit_rvm(design_of(self.dictionary_, X, STORED), y, init=self.init)
-        self._remember(fit, X, y, notes)
+        remember(self, fit, X, y, notes)
         kind = self._augment(self.augment)
         self._healing = None if kind is None else (kind, self._healed(kind))
         self._warn()
@@ -163,10 +166,14 @@ class RVMRegressor(SomeFunctionsRegressor):
         X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
         kind = self._augment(self.augment if augment is None else augment)
         if kind is None:
-            return self._predicted(X, return_std)
+            return predicted(self, X, return_std)
         ready = self._healing if self._healing is not None and self._healing[0] == kind else (kind, self._healed(kind))
-        mean, variance = ready[1].predict(X, self._in_use(X))
+        mean, variance = ready[1].predict(X, functions_in_use(self, X))
         return (mean, np.sqrt(variance + 1.0 / self.beta_)) if return_std else mean
+
+    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
+        """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
+        return log_density_of(self, X, y, several_outputs=False)
 
     def to_pymc(self, columns: str = "used", prior: str = "gamma", collapsed: bool = False) -> Any:
         """Declare the model as a `pymc.Model` on the training rows, every precision with a hyperprior.

@@ -2,7 +2,7 @@
 
 from bayessel.linear.abf import WidthFit, WidthOptimum, fit_abf
 from bayessel.linear.forward import ForwardFit, forward_select
-from bayessel.linear.incremental import RidgeState
+from bayessel.linear.incremental import IncrementalFit, RidgeState
 from bayessel.linear.loomi import LOOMIFit, fit_loomi
 from bayessel.linear.posterior import Posterior, log_evidence, posterior
 from bayessel.linear.projection import Projection, project
@@ -10,6 +10,7 @@ from bayessel.linear.refinement import loo_residuals
 from bayessel.linear.ridge import RidgeFit, criteria, fit_ridge, reestimate_lambda
 from bayessel.linear.rvm import RVMFit, fit_rvm
 from bayessel.linear.selection import SearchFit, search
+from bayessel.linear.several_outputs import SeveralOutputs
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.streaming import fit_evidence_stream
 from bayessel.linear.third_level import model_evidence_quadrature
@@ -17,6 +18,7 @@ from bayessel.linear.type2 import LinearFit, Maximum, fit_evidence
 
 __all__ = [
     "ForwardFit",
+    "IncrementalFit",
     "LOOMIFit",
     "LinearFit",
     "Maximum",
@@ -26,6 +28,7 @@ __all__ = [
     "RidgeFit",
     "RidgeState",
     "SearchFit",
+    "SeveralOutputs",
     "Spectrum",
     "WidthFit",
     "WidthOptimum",

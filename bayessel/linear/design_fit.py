@@ -57,10 +57,7 @@ class DesignFit(Fit):
     @cached_property
     def fingerprint(self) -> str:
         """Name of the design and the target; of the inputs and the target where the columns are made of inputs."""
-        if self.spectrum.given is None:
-            return ""
-        design, target = self.spectrum.given
-        return fingerprint(design.X if isinstance(design, LazyDesign) else design, target)
+        return "" if self.spectrum.given is None else fingerprint(*given_arrays(self))
 
     @property
     def target_fingerprint(self) -> str:
@@ -78,6 +75,14 @@ class DesignFit(Fit):
         if self.spectrum.given is None:
             raise ValueError("a stream keeps no rows to leave out; fit to arrays, or to a sample of the rows")
         return leave_one_out_of(self.posterior, *self.spectrum.given)
+
+
+def given_arrays(fit: DesignFit) -> tuple[FloatArray, FloatArray]:
+    """The design, or the inputs that its columns are made of, and the target."""
+    if fit.spectrum.given is None:
+        raise ValueError("a stream keeps neither design nor target")
+    design, target = fit.spectrum.given
+    return (design.X if isinstance(design, LazyDesign) else design), target
 
 
 def leave_one_out_of(posterior: Posterior, design: Any, target: FloatArray) -> LeaveOneOut:

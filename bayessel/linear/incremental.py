@@ -9,6 +9,11 @@ half of the digits recomputes the triangle from the rows.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import cached_property
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -27,9 +32,80 @@ from bayessel._check import (
     check_magnitude,
 )
 from bayessel._numerics import rank_one_update
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
 from bayessel.linear._evidence import log_density
+from bayessel.linear.posterior import from_complement
 from bayessel.linear.ridge import criteria
 from bayessel.linear.spectrum import offsets
+from bayessel.prediction import Prediction
+
+
+@dataclass(frozen=True, eq=False)
+class IncrementalFit(Fit):
+    """A ridge fit after changes, at penalties and a noise precision that were chosen before them.
+
+    Attributes
+    ----------
+    state : RidgeState
+        A copy, which later changes leave alone.
+    coef, intercept
+        Weights of the columns, and of the bias.
+    lam, alpha, beta, noise_std
+        Penalties, weight precisions, noise precision, and its root inverse.
+    gamma : float
+        Effective number of parameters, the bias included.
+    """
+
+    state: RidgeState = field(repr=False)
+    coef: FloatArray
+    intercept: float
+    lam: FloatArray
+    beta: float
+    gamma: float
+    evidence: Evidence
+    n_rows: int
+    status: Status
+    notes: tuple[Status, ...]
+    optima: tuple[Mapping[str, Any], ...]
+    history: tuple[Mapping[str, Any], ...]
+    seconds: float
+
+    @property
+    def alpha(self) -> FloatArray:
+        """Weight precisions of the equivalent Gaussian prior."""
+        return self.beta * self.lam
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise."""
+        return float(self.beta**-0.5)
+
+    @property
+    def effective_parameters(self) -> float:
+        """Well-determined parameters, the bias included."""
+        return self.gamma
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Name of the design and the target."""
+        return fingerprint(self.state.rows, self.state.target)
+
+    @cached_property
+    def target_fingerprint(self) -> str:
+        """Name of the target."""
+        return fingerprint(self.state.target)
+
+    def predict(self, rows: Any) -> Prediction:
+        """Predictive distributions at new rows of the design."""
+        variance = self.state.variance(rows) / self.beta
+        mean = as_matrix(rows, "rows") @ self.coef + self.intercept
+        return Prediction.normal(mean, variance + 1.0 / self.beta, variance)
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Each row predicted from all others at these precisions, exactly."""
+        rows = self.state.rows
+        residuals = self.state.target - rows @ self.coef - self.intercept
+        return from_complement(residuals, 1.0 - self.state.variance(rows), self.beta)
 
 
 class RidgeState:
@@ -182,6 +258,29 @@ class RidgeState:
     def criteria(self) -> dict[str, float]:
         """Selection criteria of the present fit: loo, gcv, uev, fpe, bic, and gamma; O(NM^2), from the rows."""
         return criteria(self.rows, self.target, self.lam, centre=bool(self._bias))
+
+    def fit(self, beta: float) -> IncrementalFit:
+        """The present fit, at the noise precision `beta`, as one that later changes leave alone."""
+        began = perf_counter()
+        value = self.log_evidence(beta)
+        notes = () if self.is_determined else (Status.TOO_FEW_ROWS,)
+        if np.isinf(value) and not notes:
+            notes = (Status.AT_BOUND,)  # a penalty of zero: a prior without bounds
+        return IncrementalFit(
+            state=deepcopy(self),
+            coef=self.coef,
+            intercept=self.intercept,
+            lam=self.lam,
+            beta=beta,
+            gamma=self.gamma,
+            evidence=Evidence(value, "plug-in", integrated=("weights", "bias") if self._bias else ("weights",)),
+            n_rows=self.n_rows,
+            status=worst(notes),
+            notes=notes,
+            optima=({"lam": self.lam, "beta": beta, "log_evidence": value},),
+            history=(),
+            seconds=perf_counter() - began,
+        )
 
     def _body(self) -> FloatArray:
         return self._store[: self._n, : self._m]

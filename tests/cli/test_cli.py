@@ -1,5 +1,6 @@
 """The command line: what it writes equals the Python call; bad input is one line and code 2."""
 
+import errno
 import importlib.util
 import os
 import signal
@@ -296,3 +297,22 @@ def test_a_command_that_fails_leaves_no_folder(table, tmp_path, monkeypatch, wor
     (tmp_path / "kept").mkdir()
     assert run("widths", *words, "--out", "kept/report") == 2
     assert list((tmp_path / "kept").iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["widths", "fit"])
+def test_a_full_disk_is_said_and_keeps_the_report_before(table, tmp_path, monkeypatch, capsys, command):
+    options = (
+        ["--widths", "0.3,1", "--criteria", "gcv"] if command == "widths" else ["--model", "evidence", "--width", "1"]
+    )
+    out = tmp_path / "report"
+    words = [command, str(tmp_path / "data.csv"), "--target", "y", "--quiet", "--out", str(out), *options]
+    assert run(*words) == 0
+    before = {file.name: file.read_bytes() for file in out.iterdir()}
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert run(*words) == 2
+    assert "No space left on device" in capsys.readouterr().err
+    assert {file.name: file.read_bytes() for file in out.iterdir()} == before

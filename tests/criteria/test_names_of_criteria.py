@@ -10,7 +10,7 @@ ALLOWED = {
     "bayessel.cli._fit_models": (5, "the model of one weight precision, and a way of inference for networks"),
     "bayessel.cli._methods": (2, "the same"),
     "bayessel.cli._widths": (1, "the same"),
-    "bayessel.estimators._network": (1, "a way of inference for networks"),
+    "bayessel.estimators._network": (2, "a way of inference for networks"),
     "bayessel.estimators.rvm": (3, "where the precision of what is added comes from"),
     "bayessel.linear.selection.assemble": (1, "a field of a fit"),
     "bayessel.widths._arguments": (2, "the model of one weight precision; an argument of `compare_widths`"),

@@ -85,7 +85,7 @@ def test_every_number_of_a_dense_fit(data, bias):
     for name in ("gcv", "bic", "gamma"):
         assert row[name] == pytest.approx(expected[name], rel=1e-6), name
     assert row["evidence"] == pytest.approx(model.log_evidence_)
-    assert row["model-evidence"] == pytest.approx(model.fits_[0].model_evidence)
+    assert row["model-evidence"] == pytest.approx(model.fit_.model_evidence)
     assert row["n_basis"] == model.n_basis_ == 70 + bias
 
 
@@ -116,7 +116,7 @@ def test_a_design_too_large_to_keep_its_rows(rng):
     y = np.sin(6 * X[:, 0]) + 0.1 * rng.normal(size=900)
     centers = np.linspace(0, 1, 60)[:, None]
     model = bs.EvidenceRegressor(width=0.1, centers=centers).fit(X, y)
-    assert model.fits_[0].spectrum.U is None
+    assert model.fit_.spectrum.U is None
     body = bs.RBFDictionary(centers, 0.1, bias=False).design(X)
     streamed = bs.linear.fit_evidence_stream([(body, y)], centre=True)
     table = compare({"model": model, "engine": fit_evidence(body, y, centre=True), "stream": streamed})

@@ -124,3 +124,56 @@ def test_an_interrupted_partial_fit_leaves_what_was_fitted(rng, monkeypatch):
     np.testing.assert_array_equal(model.predict(X), before)
     model.partial_fit(X[20:], y[20:])
     assert model.n_rows_ == 30
+
+
+@pytest.mark.parametrize("name", STREAMED)
+def test_the_fit_of_changed_rows_is_a_fit(rng, name):
+    """Predictions, leave-one-out and evidence of the rows at hand; later changes leave it alone."""
+    X, y = wave(rng, 40)
+    model = clone(STREAMED[name]).fit(X[:30], y[:30]).partial_fit(X[30:], y[30:]).forget(X[:5], y[:5])
+    fit, new = model.fit_, np.linspace(0, 1, 7)[:, None]
+    columns = model.dictionary_.columns(new)[:, model.basis_[: len(model.basis_) - model.bias]]
+    mean, std = model.predict(new, return_std=True)
+    there = fit.predict(columns)
+    np.testing.assert_allclose(there.mean, mean, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(there.std, std, rtol=1e-9)
+    assert fit.n_rows == 35 and fit.log_evidence == model.log_evidence_
+    left_out = model.leave_one_out()
+    for i in (0, 17, 34):
+        rest = np.delete(np.arange(5, 40), i)
+        mean_i, std_i = exact_prediction(model, X[rest], y[rest], X[[5 + i]])
+        np.testing.assert_allclose(left_out.errors[i], y[5 + i] - mean_i[0], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(left_out.variances[i], std_i[0] ** 2, rtol=1e-6)
+    model.forget(X[20:25], y[20:25])
+    assert model.fit_.n_rows == 30 and fit.n_rows == 35
+    np.testing.assert_array_equal(fit.predict(columns).std, there.std)
+
+
+def test_a_far_target_costs_changed_rows_no_digits(rng):
+    """Targets around 2^40 in whole numbers: adding and forgetting rows gives the evidence of sixty digits."""
+    X, y = wave(rng, 40)
+    y = np.round(1000 * y) + 2.0**40
+    model = E(width=0.2, centers=np.linspace(0, 1, 7)[:, None]).fit(X[:20], y[:20])
+    model.partial_fit(X[20:], y[20:]).forget(X[:8], y[:8])
+    H = kernels(model, X[8:])
+    exact = oracles.exact_log_evidence(H, y[8:], precisions(model), model.beta_, centre=True)
+    assert model.log_evidence_ == pytest.approx(exact, abs=1e-7)
+
+
+@pytest.mark.parametrize("make", [E, R])
+def test_several_outputs_are_one_fit(rng, make):
+    X, y = wave(rng, 40)
+    Y = np.column_stack([y, np.cos(5 * X[:, 0]) + 0.1 * rng.normal(size=40), -y])
+    many = make(width=0.2).fit(X, Y)
+    ones = [make(width=0.2).fit(X, t) for t in Y.T]
+    new = many.dictionary_.columns(np.linspace(0, 1, 5)[:, None])
+    there, left_out = many.fit_.predict(new), many.leave_one_out()
+    assert many.fit_.n_outputs == 3 and many.fit_.fingerprint == many.fingerprint_
+    assert many.fit_.log_evidence == pytest.approx(sum(one.log_evidence_ for one in ones))
+    assert many.fit_.status is max((one.status_ for one in ones), key=lambda status: status.severity)
+    for k, one in enumerate(ones):
+        np.testing.assert_allclose(there.mean[:, k], one.fit_.predict(new).mean, rtol=1e-7)
+        np.testing.assert_allclose(there.std[:, k], one.fit_.predict(new).std, rtol=1e-7)
+        np.testing.assert_allclose(left_out.errors[:, k], one.leave_one_out().errors, rtol=1e-6)
+    densities = sum(one.leave_one_out().log_densities for one in ones)
+    np.testing.assert_allclose(left_out.log_densities, densities, rtol=1e-6)

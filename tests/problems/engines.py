@@ -16,7 +16,18 @@ import bayessel as bs
 from bayessel.errors import NumericalWarning
 from bayessel.fit import Fit
 from bayessel.gp import GPFit, InducingFit, Predictor
-from bayessel.linear import ForwardFit, LinearFit, LOOMIFit, Projection, RidgeFit, RVMFit, SearchFit, WidthFit
+from bayessel.linear import (
+    ForwardFit,
+    IncrementalFit,
+    LinearFit,
+    LOOMIFit,
+    Projection,
+    RidgeFit,
+    RVMFit,
+    SearchFit,
+    SeveralOutputs,
+    WidthFit,
+)
 from bayessel.linear.rvm_width import RVMWidthFit, fit_rvm_width
 from bayessel.mlp import EarlyStoppingEnsemble, NetworkEvidenceFit
 
@@ -125,6 +136,22 @@ def _rvm_width(X: np.ndarray, t: np.ndarray) -> Fit:
     return fit_rvm_width(X, t, init="greedy", n_scan=3, n_starts=1)
 
 
+def _changed(rows: np.ndarray, target: np.ndarray) -> IncrementalFit:
+    """A column that comes and goes, and a row that goes and comes."""
+    state = bs.linear.RidgeState(rows, target, 0.5)
+    state.add_column(np.ones(len(rows)), 1.0)
+    state.add_row(np.ones(rows.shape[1] + 1), 1.0)
+    state.remove_row(len(rows))
+    state.remove_column(rows.shape[1])
+    return state.fit(beta=4.0)
+
+
+def _several(rows: np.ndarray, target: np.ndarray) -> Fit:
+    if target.ndim == 1:
+        return bs.linear.fit_evidence(rows, target)
+    return SeveralOutputs(tuple(bs.linear.fit_evidence(rows, t) for t in target.T))
+
+
 def _project(rows: np.ndarray, target: np.ndarray) -> Fit:
     return bs.linear.project(rows, target, 0.1)
 
@@ -159,6 +186,8 @@ ENGINES = (
         left_out=_linear(True),
     ),
     Engine("ridge, local", lambda A, t: bs.linear.fit_ridge(A, t, penalty="local"), (RidgeFit,), columns=None),
+    Engine("ridge, after changes", _changed, (IncrementalFit,), left_out=_linear(False), units=None),
+    Engine("evidence, several outputs", _several, (LinearFit, SeveralOutputs), outputs=True),
     Engine("rvm", bs.linear.fit_rvm, (RVMFit,), left_out=_columns(False)),
     Engine("forward", lambda A, t: bs.linear.forward_select(A, t, "rfs"), (ForwardFit,)),
     Engine("search", bs.linear.search, (SearchFit,), left_out=_columns(False)),

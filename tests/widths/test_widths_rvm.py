@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import bayessel as bs
 from bayessel.linear import fit_rvm
-from bayessel.widths import WidthComparison, _arguments, _rvm
+from bayessel.widths import WidthComparison, _arguments, _rvm, _sparse
 from tests.oracles import linear as oracles
 from tests.paths import SHARED_DATA
 
@@ -361,7 +361,7 @@ def test_a_search_follows_both_scales(waves, two):
 
 def test_large_designs_are_made_column_by_column(data, monkeypatch):
     stored = compare(*data, [0.4, 0.8])
-    monkeypatch.setattr(_rvm, "_STORED", 10)
+    monkeypatch.setattr(_sparse, "_STORED", 10)
     pd.testing.assert_frame_equal(compare(*data, [0.4, 0.8]).table, stored.table, rtol=1e-5, atol=1e-6)
 
 

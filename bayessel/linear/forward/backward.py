@@ -38,6 +38,8 @@ LARGEST_CONDITION = 1e12
 #: condition number at which columns are held apart in a fold that cannot tell them: rounding of the target grows in the
 #: weights by its square, and the penalty is still nothing to columns that are independent
 MODERATE = 1e6
+#: well-determined parameters below which all weights are as good as zero
+SHRUNK = 0.01
 #: length, as a share of the column with its mean, below which what the bias leaves of a column is rounding
 CONSTANT = 1e-13
 #: relative difference of the squared error to that of the weights computed afresh that is worth a remark
@@ -208,8 +210,11 @@ def _penalty(H: FloatArray, t: FloatArray, free: int, size: float) -> float:
     if H.shape[1] < free and _independent(spectrum.s):
         return 0.0
     least = (size / LARGEST_CONDITION) ** 2
-    # whichever is lowest, also one that hardly leaves anything to the noise: the elimination that follows will
-    tried = np.array([max(optimum.lam, least) for optimum in fit_ridge(spectrum).optima])
+    found = fit_ridge(spectrum)
+    if found.lam >= least and found.gamma >= SHRUNK:
+        return float(found.lam)
+    # where GCV leaves the constant alone, whichever is lowest: the elimination will leave rows to the noise
+    tried = np.array([max(optimum.lam, least) for optimum in found.optima])
     return float(tried[np.argmin(curve(spectrum, GCV.name, tried))])
 
 

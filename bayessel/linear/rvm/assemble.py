@@ -19,6 +19,7 @@ from bayessel.linear.rvm.representation import thin
 from bayessel.linear.rvm.result import RVMFit
 from bayessel.linear.rvm.state import RVMState
 from bayessel.linear.rvm.third_level import interpolates, model_evidence
+from bayessel.policy import RIVAL_NATS
 
 #: how far the cosine of two columns that are called the same may be from one: rounding
 SAME = 1e-13
@@ -67,6 +68,11 @@ def finish(
     alpha = np.exp(own.a) * (problem.columns.lengths[basis] / problem.spread) ** 2
     beta = float(np.exp(own.b) / problem.spread**2) if problem.beta is None else problem.beta
     notes = _remarks(problem, own, search)
+    rivals = {
+        frozenset(end.active.tolist()) for end in reached.values() if end.log_evidence > own.log_evidence - RIVAL_NATS
+    }
+    if len(rivals) > 1 and {Status.NOISE_AT_FLOOR, Status.ILL_CONDITIONED} & set(notes):
+        notes.append(Status.MULTIPLE_OPTIMA)  # in a place so fragile rounding decides between them
     problem.columns.release()  # the largest array by far, and the last time it was needed
     design = problem.columns.raw(basis)
     spectrum, scale, active, flat = weigh(design, problem.t, alpha / beta, centre=False, rows=True)

@@ -35,7 +35,7 @@ POINT = {8: 0.1, 32: 0.2}
 NO_LENGTH, NO_OFFSET, SIZE, SPREAD = 0.3, 0.5, 0.3, 0.015
 
 
-class Level(NamedTuple):
+class KinLevel(NamedTuple):
     """Ranges: angles are uniform within ± `angle`, twists with 32 inputs among 0 and ± `twist`.
 
     `noise` is the half-width of the noise of angles, `share` that of the factors of everything else.
@@ -48,14 +48,14 @@ class Level(NamedTuple):
 
 
 LEVELS = {
-    "8fm": Level(0.1 * np.pi, 0.0, 0.0158 * np.pi, 0.0),
-    "8fh": Level(0.1 * np.pi, 0.0, 0.0546 * np.pi, 0.0),
-    "8nm": Level(0.5 * np.pi, 0.0, 0.0634 * np.pi, 0.0),
-    "8nh": Level(0.5 * np.pi, 0.0, 0.2190 * np.pi, 0.0),
-    "32fm": Level(0.1 * np.pi, np.pi / 8, 0.020 * np.pi, 0.067),
-    "32fh": Level(0.1 * np.pi, np.pi / 8, 0.058 * np.pi, 0.19),
-    "32nm": Level(0.5 * np.pi, np.pi / 2, 0.054 * np.pi, 0.054),
-    "32nh": Level(0.5 * np.pi, np.pi / 2, 0.160 * np.pi, 0.16),
+    "8fm": KinLevel(0.1 * np.pi, 0.0, 0.0158 * np.pi, 0.0),
+    "8fh": KinLevel(0.1 * np.pi, 0.0, 0.0546 * np.pi, 0.0),
+    "8nm": KinLevel(0.5 * np.pi, 0.0, 0.0634 * np.pi, 0.0),
+    "8nh": KinLevel(0.5 * np.pi, 0.0, 0.2190 * np.pi, 0.0),
+    "32fm": KinLevel(0.1 * np.pi, np.pi / 8, 0.020 * np.pi, 0.067),
+    "32fh": KinLevel(0.1 * np.pi, np.pi / 8, 0.058 * np.pi, 0.19),
+    "32nm": KinLevel(0.5 * np.pi, np.pi / 2, 0.054 * np.pi, 0.054),
+    "32nh": KinLevel(0.5 * np.pi, np.pi / 2, 0.160 * np.pi, 0.16),
 }
 
 

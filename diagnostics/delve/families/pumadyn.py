@@ -61,7 +61,7 @@ MASSES = Masses(
 )
 
 
-class Level(NamedTuple):
+class PumadynLevel(NamedTuple):
     """Ranges: angles and velocities within ± `angle`, torques within ± `torque`, factors within `low` … `high`.
 
     `noise` is the standard deviation of that of angles, velocities and torques with eight inputs, `last` that of the
@@ -77,14 +77,14 @@ class Level(NamedTuple):
 
 
 LEVELS = {
-    "8fm": Level(0.3 * np.pi, 0.3, 1.0, 1.0, 0.11, 0.0),
-    "8fh": Level(0.3 * np.pi, 0.3, 1.0, 1.0, 0.41, 0.0),
-    "8nm": Level(0.6 * np.pi, 0.6, 1.0, 1.0, 0.12, 0.0),
-    "8nh": Level(0.6 * np.pi, 0.6, 1.0, 1.0, 0.41, 0.0),
-    "32fm": Level(0.3 * np.pi, 30.0, 0.55, 1.45, 0.0, 0.00054),
-    "32fh": Level(0.3 * np.pi, 30.0, 0.55, 1.45, 0.0, 0.0019),
-    "32nm": Level(0.75 * np.pi, 75.0, 0.25, 2.5, 0.0, 0.00098),
-    "32nh": Level(0.75 * np.pi, 75.0, 0.25, 2.5, 0.0, 0.0034),
+    "8fm": PumadynLevel(0.3 * np.pi, 0.3, 1.0, 1.0, 0.11, 0.0),
+    "8fh": PumadynLevel(0.3 * np.pi, 0.3, 1.0, 1.0, 0.41, 0.0),
+    "8nm": PumadynLevel(0.6 * np.pi, 0.6, 1.0, 1.0, 0.12, 0.0),
+    "8nh": PumadynLevel(0.6 * np.pi, 0.6, 1.0, 1.0, 0.41, 0.0),
+    "32fm": PumadynLevel(0.3 * np.pi, 30.0, 0.55, 1.45, 0.0, 0.00054),
+    "32fh": PumadynLevel(0.3 * np.pi, 30.0, 0.55, 1.45, 0.0, 0.0019),
+    "32nm": PumadynLevel(0.75 * np.pi, 75.0, 0.25, 2.5, 0.0, 0.00098),
+    "32nh": PumadynLevel(0.75 * np.pi, 75.0, 0.25, 2.5, 0.0, 0.0034),
 }
 
 

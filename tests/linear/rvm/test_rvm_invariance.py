@@ -239,3 +239,15 @@ def test_few_steps_are_announced(rng):
     exact = float(reference.exact_evidence(fit.design, t, fit.alpha, fit.beta))
     assert abs(fit.log_evidence - exact) <= 1e-8 * max(1, abs(exact))
     assert fit_rvm(F, t, init="greedy").log_evidence >= fit.log_evidence - 1e-3
+
+
+def test_optima_that_rounding_decides_between_are_said():
+    """Seven rows of three inputs, moved by 1e-5: the fits differ by more than a nat, and both say there are several."""
+    rng = np.random.default_rng(17)
+    X = rng.normal(size=(7, 3))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=7)
+    dictionary = [RBFDictionary(Z, 1.0, bias=True).design(Z) for Z in (X, X + 1e-5)]
+    fits = [fit_rvm(design, y) for design in dictionary]
+    same = abs(fits[0].log_evidence - fits[1].log_evidence) < 1e-3
+    assert same or all(Status.MULTIPLE_OPTIMA in fit.notes for fit in fits)
+    assert len(fits[0].optima) > 1

@@ -1,0 +1,107 @@
+"""What every criterion says of one sparse fit at one width, whichever engine found it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayessel._check import FloatArray
+from bayessel.basis import LazyDesign, RBFDictionary
+from bayessel.criteria import CRITERIA, FPE, HOLDOUT, PREQUENTIAL, UEV
+from bayessel.diagnostics import prequential
+from bayessel.fit import Status
+from bayessel.policy import TIE_NATS
+from bayessel.widths._curves import DrawnFit
+from bayessel.widths._notes import INTERPOLATION, NO_SIGNAL, join_notes
+from bayessel.widths._problem import WidthProblem, put_error
+
+#: criteria of sparse models
+SPARSE = tuple(name for name in CRITERIA if name not in (UEV.name, FPE.name, HOLDOUT.name))
+#: designs with more entries are made column by column (240 MB)
+_STORED = 30_000_000
+#: random orders of the rows behind a prequential code length
+_ORDERS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class SparseCase:
+    """A fit at one width, and what is needed to judge it.
+
+    Attributes
+    ----------
+    fit, without : Fit
+        The fit, and that of the constant alone (of nothing without a bias), chosen among as many candidates.
+    design
+        All candidate columns at the rows.
+    columns : callable
+        Inputs (n, D) -> columns in use there, (n, k).
+    engine : callable
+        (design, target) -> fit.
+    paying : names
+        Criteria that charge the fit for its functions and know a model without any.
+    """
+
+    fit: Any
+    without: Any
+    design: Any
+    columns: Callable[[FloatArray], FloatArray]
+    engine: Callable[[Any, FloatArray], Any]
+    paying: Sequence[str]
+
+
+def design_of(dictionary: RBFDictionary, X: FloatArray) -> Any:
+    """Columns at the rows: an array, or made when they are looked at where it would be large."""
+    if len(X) * dictionary.n_columns > _STORED:
+        return LazyDesign(dictionary, X)
+    return dictionary.design(X)
+
+
+def judged(problem: WidthProblem, case: SparseCase) -> tuple[dict[str, Any], dict[str, FloatArray]]:
+    """Every criterion asked for, and what describes the fit; the terms of those that are means or sums over rows."""
+    fit, gamma = case.fit, case.fit.effective_parameters
+    silent = {name for name in SPARSE if not CRITERIA[name].heard(fit.n_rows, gamma)}
+    values: dict[str, float] = {}
+    losses: dict[str, FloatArray] = {}
+    wanted = {*problem.criteria, *case.paying} - {PREQUENTIAL.name} - silent
+    for criterion in (CRITERIA[name] for name in SPARSE if name in wanted):
+        name = criterion.name
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            if criterion.terms is None:
+                values[name] = criterion.value(fit)
+            elif np.isfinite(terms := criterion.terms(fit)).all():
+                put_error(values, losses, name, terms)
+            else:
+                silent.add(name)
+    values |= dict.fromkeys(silent, np.nan)
+    beside = {note.name: ["fit"] for note in set(fit.notes) - {fit.status, Status.CONVERGED}}
+    if unheard := [name for name in problem.criteria if name in silent]:
+        beside[INTERPOLATION] = [*beside.get(INTERPOLATION, []), *unheard]
+    without = {name: CRITERIA[name].value(case.without) for name in case.paying}
+    gains = {name: (values[name] - without[name]) * CRITERIA[name].sign for name in case.paying}
+    if none := [name for name, gain in gains.items() if gain <= TIE_NATS]:
+        beside[NO_SIGNAL] = none
+    if problem.held is not None:
+        X, t = problem.held
+        put_error(values, losses, HOLDOUT.name, (t - fit.mean(case.columns(X))) ** 2)
+    if PREQUENTIAL.name in problem.criteria:
+        # the same orders at every width, so that differences are not blurred by them
+        coded = prequential(case.design, problem.t, case.engine, orders=_ORDERS, random_state=problem.seed)
+        put_error(values, losses, PREQUENTIAL.name, coded.per_order)
+    row: dict[str, Any] = {name: values[name] for name in problem.criteria}
+    row |= {"gamma": gamma, "noise_std": float(fit.noise_std), "n_basis": fit.message().n_basis}
+    return row | {"status": fit.status.name, "notes": join_notes(beside)}, losses
+
+
+def drawn(problem: WidthProblem, case: SparseCase) -> DrawnFit:
+    """The fit at the rows, and along a single input."""
+    fit = case.fit
+    seen = fit.predict(fit.design)
+    grid = grid_mean = grid_std = problem.grid()
+    if len(grid):
+        there = fit.predict(case.columns(grid[:, None]))
+        grid_mean, grid_std = there.mean, there.std
+    alpha = np.broadcast_to(fit.alpha, fit.coef.shape)
+    return DrawnFit(seen.mean, seen.std, grid, grid_mean, grid_std, np.asarray(fit.basis), fit.coef, alpha)
