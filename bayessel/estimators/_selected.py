@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -17,6 +17,10 @@ from bayessel.estimators._some_functions import design_of, predicted, remember
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.fit import Status
 from bayessel.linear import fit_abf, fit_evidence
+
+if TYPE_CHECKING:
+    import pymc as pm
+
 
 #: dictionaries with more entries (0.8 GB) are made column by column
 STORED = 100_000_000
@@ -109,7 +113,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
         found = self.fit_.leave_one_out()
         return found.errors, found.variances
 
-    def to_pymc(self) -> Any:
+    def to_pymc(self) -> pm.Model:
         """Declare the selected functions as a `pymc.Model` with hyperpriors on both precisions."""
         from bayessel.models import linear
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bayessel._check import FloatArray, one_of
 from bayessel.estimators._radial import find_widths
 from bayessel.estimators._rbf import RBFRegressor
 from bayessel.linear import LinearFit, Spectrum, fit_abf, fit_evidence
 from bayessel.linear.type2 import METHODS
+
+if TYPE_CHECKING:
+    import pymc as pm
 
 
 class EvidenceRegressor(RBFRegressor):
@@ -111,7 +114,7 @@ class EvidenceRegressor(RBFRegressor):
         super()._show(fits, many)
         self.status_ = max([self.status_, *self._width_notes], key=lambda s: s.severity)
 
-    def to_pymc(self) -> Any:
+    def to_pymc(self) -> pm.Model:
         """Declare the fitted model as a `pymc.Model` with hyperpriors on both precisions, on the training rows."""
         from sklearn.utils.validation import check_is_fitted
 

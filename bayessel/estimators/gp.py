@@ -29,6 +29,7 @@ from bayessel.work.progress import progress_of
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pymc as pm
 
 #: an exact fit holds 24 n² bytes: 10 GB here
 MOST_ROWS = 20_000
@@ -409,7 +410,7 @@ class GPRegressor(MixturePredictions):
             return None
         return in_units(self.fit_.engine.relevance, self._units.input_scale, getattr(self, "feature_names_in_", None))
 
-    def to_pymc(self) -> Any:
+    def to_pymc(self) -> pm.Model:
         """The model in standardised units as a `pymc.Model`, RV ``theta``, for samplers of your own."""
         from bayessel.models import gp
 

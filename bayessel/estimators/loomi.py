@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,10 @@ from bayessel.estimators._radial import MAX_OWN_CENTRES, centres_of, set_diction
 from bayessel.estimators.found_width import robust_spread
 from bayessel.fit import Status, fingerprint, worst
 from bayessel.linear.loomi import LOOMIFit, fit_loomi
+
+if TYPE_CHECKING:
+    import pymc as pm
+
 
 #: widths that 'auto' compares
 N_WIDTHS = 20
@@ -385,7 +389,7 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
         ax.legend(fontsize=8, framealpha=0.7)
         return ax
 
-    def to_pymc(self, **priors: Any) -> Any:
+    def to_pymc(self, **priors: Any) -> pm.Model:
         """Declare the logistic model on the functions in use as a `pymc.Model`; two classes only.
 
         `priors` go to `bayessel.models.logistic`.

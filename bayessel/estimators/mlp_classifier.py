@@ -27,6 +27,7 @@ from bayessel.prediction import ClassPrediction
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pymc as pm
 
 
 class MLPClassifier(ClassifierMixin, Versioned):
@@ -244,7 +245,7 @@ class MLPClassifier(ClassifierMixin, Versioned):
         check_is_fitted(self)
         return self._run.relevance(self.fit_, getattr(self, "feature_names_in_", None))
 
-    def to_pymc(self) -> Any:
+    def to_pymc(self) -> pm.Model:
         """The model in standardised units as a `pymc.Model`, for samplers of your own."""
         check_is_fitted(self, "_run")
         return self._run.model()

@@ -24,6 +24,7 @@ from bayessel.prediction import Prediction
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pymc as pm
 
 #: numbers of all hidden units of all networks that are held at a time
 CHUNK = 2_000_000
@@ -356,7 +357,7 @@ class MLPRegressor(MixturePredictions):
         check_is_fitted(self)
         return self._run.relevance(self.fit_, getattr(self, "feature_names_in_", None))
 
-    def to_pymc(self) -> Any:
+    def to_pymc(self) -> pm.Model:
         """The model in standardised units as a `pymc.Model`, for samplers of your own."""
         check_is_fitted(self, "_run")
         return self._run.model()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -20,6 +20,10 @@ from bayessel.linear.healing import Healing, KernelFeatures
 from bayessel.linear.rvm import RVMFit
 from bayessel.linear.rvm_width import STORED, fit_rvm_width
 from bayessel.prediction import Prediction
+
+if TYPE_CHECKING:
+    import pymc as pm
+
 
 AUGMENTS = ("function", "process")
 PRECISIONS = ("var", "mean", "evidence")
@@ -175,7 +179,7 @@ class RVMRegressor(RegressorMixin, Versioned):
         """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
         return log_density_of(self, X, y, several_outputs=False)
 
-    def to_pymc(self, columns: str = "used", prior: str = "gamma", collapsed: bool = False) -> Any:
+    def to_pymc(self, columns: str = "used", prior: str = "gamma", collapsed: bool = False) -> pm.Model:
         """Declare the model as a `pymc.Model` on the training rows, every precision with a hyperprior.
 
         Parameters

@@ -49,15 +49,16 @@ class RidgeFit(DesignFit):
         Weights of all columns (zero where pruned), the bias of a centred fit, and the columns kept.
     noise_std : float
         Root of the unbiased estimate of variance, S/(N - gamma).
-    evidence : Evidence
-        Of the equivalent Gaussian prior, plugged in, not maximised; minus infinity when a local penalty is zero.
+    evidence : Evidence or None
+        Of the equivalent Gaussian prior, plugged in, not maximised; None where a local penalty is zero, for then there
+        is no prior.
     """
 
     lam: Any
     criterion: str
     value: float
     optima: tuple[PenaltyOptimum, ...]
-    evidence: Evidence
+    evidence: Evidence | None
     criteria: dict[str, float]
     coef: FloatArray
     intercept: float
@@ -273,7 +274,7 @@ def assemble(
         criterion=criterion,
         value=values[criterion],
         optima=(PenaltyOptimum(lam, values[criterion]), *optima[1:]),  # the reported value is the refined one
-        evidence=Evidence(value, "plug-in", integrated=posterior.integrated),
+        evidence=Evidence(value, "plug-in", integrated=posterior.integrated) if np.isfinite(value) else None,
         criteria=values,
         coef=posterior.coef,
         intercept=posterior.intercept,

@@ -14,6 +14,9 @@ import numpy as np
 
 import bayessel as bs
 from bayessel.errors import NumericalWarning
+from bayessel.estimators._data_units import FitInDataUnits
+from bayessel.estimators._sampled_networks import SampledNetworks
+from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
 from bayessel.fit import Fit
 from bayessel.gp import GPFit, InducingFit, Predictor
 from bayessel.linear import (
@@ -130,6 +133,28 @@ def _labels(y: np.ndarray) -> np.ndarray:
     labels = np.where(y > np.median(y), 1, -1)
     labels[np.argmax(y)], labels[np.argmin(y)] = 1, -1
     return labels
+
+
+def _estimated(make: Callable[[], Any], inside: bool = False) -> Callable[[Any, Any], Fit]:
+    """The fit of an estimator, or the engine's own inside it."""
+
+    def fit(X: np.ndarray, t: np.ndarray) -> Fit:
+        found = make().fit(X, t).fit_
+        return found.engine if inside else found
+
+    return fit
+
+
+def _gp(**settings: Any) -> Any:
+    return bs.GPRegressor(random_state=0, progressbar=False, **settings)
+
+
+def _mlp(**settings: Any) -> Any:
+    return bs.MLPRegressor(hidden=2, random_state=0, progressbar=False, **settings)
+
+
+#: enough chains to see shapes and sums, not to be right
+_SHORT = {"inference": "mc", "draws": 30, "tune": 30, "cores": 1}
 
 
 def _rvm_width(X: np.ndarray, t: np.ndarray) -> Fit:
@@ -260,5 +285,37 @@ ENGINES = (
         units=None,
         order=None,
         columns=None,
+    ),
+    Engine("GPRegressor", _estimated(_gp), (ProcessInDataUnits,), rows=inputs, units=1e-3, order=1e-3, columns=1e-3),
+    Engine(
+        "MLPRegressor by evidence",
+        _estimated(lambda: _mlp(inference="evidence", time_budget=0.5)),
+        (FitInDataUnits,),
+        rows=inputs,
+        outputs=True,
+        units=None,  # how many starts the time allows may differ
+        order=None,
+        columns=None,
+    ),
+    Engine(
+        "sampled process",
+        _estimated(lambda: _gp(**_SHORT, standardise=False), inside=True),
+        (SampledProcess,),
+        rows=inputs,
+        units=None,
+        order=None,
+        columns=None,
+        slow=True,
+    ),
+    Engine(
+        "sampled networks",
+        _estimated(lambda: _mlp(**_SHORT, standardise=False), inside=True),
+        (SampledNetworks,),
+        rows=inputs,
+        outputs=True,
+        units=None,
+        order=None,
+        columns=None,
+        slow=True,
     ),
 )
