@@ -40,8 +40,12 @@ class WorkReport:
     lost : dict of str to str
         By key: why there is no value though the unit was tried: its process ended by itself, twice, or it cannot be
         pickled.
-    interrupted, out_of_time : bool
-        Ctrl-C, or the budget, ended the work before all units were done.
+    interrupted : bool
+        Ctrl-C came: whoever has more to do should end, too.
+    out_of_time : bool
+        The budget ended the work before all units were begun.
+    remaining : int
+        Units that were not tried to their end.
     seconds : float
         It took.
     """
@@ -50,6 +54,7 @@ class WorkReport:
     lost: dict[str, str] = field(default_factory=dict)
     interrupted: bool = False
     out_of_time: bool = False
+    remaining: int = 0
     seconds: float = 0.0
 
 
@@ -159,9 +164,9 @@ class _Run:
                 interrupts.count += 1
             finally:
                 doer.close()
-            left = bool(pending or self._flying)
-            self.report.interrupted = left and interrupts.count > 0
-            self.report.out_of_time = left and not self.report.interrupted
+            self.report.remaining = len(pending) + len(self._flying)
+            self.report.interrupted = interrupts.count > 0
+            self.report.out_of_time = self.report.remaining > 0 and not self.report.interrupted
         self.report.seconds = self.clock.spent()
         return self.report
 

@@ -118,7 +118,7 @@ def run(
         book.close()
     outcomes = {unit: book.contents.outcomes[unit] for unit in units if unit in book.contents.outcomes}
     facts = {name: book.contents.tasks[name] for name in given}
-    study = Study(facts, said, outcomes, chosen, asked, seed, report.interrupted)
+    study = Study(facts, said, outcomes, chosen, asked, seed, report.interrupted and report.remaining > 0)
     if report.out_of_time:
         warnings.warn(
             f"the time budget was over with {study.remaining} of {len(units)} units to do; the same call with the same "

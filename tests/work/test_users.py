@@ -13,6 +13,7 @@ import bayessel as bs
 from bayessel.baselines import BaggedMARSRegressor
 from bayessel.diagnostics import delve
 from bayessel.diagnostics.calibration import geweke, sbc
+from bayessel.samplers.network.annealing import anneal_network
 from bayessel.work import WorkUnit, journal, run
 from bayessel.work.interrupts import InterruptCounter
 from tests.problems.delve import Noisy, same, task
@@ -26,6 +27,17 @@ def normal():
         mu = pm.Normal("mu", 0.0, 1.0)
         pm.Normal("y", mu, 1.0, observed=pm.Data("y_data", np.zeros(3)))
     return model
+
+
+def test_evidence_runs_do_not_depend_on_who_does_them(rng):
+    X = rng.normal(size=(12, 1))
+    settings = {"hidden": 1, "n_particles": 6, "n_runs": 2, "n_pilots": 2, "updates": 1, "n_leapfrog": 5}
+    one, two = (
+        anneal_network(X, np.sin(X[:, 0]), random_state=1, bracket=True, n_jobs=jobs, **settings) for jobs in (1, 2)
+    )
+    assert_array_equal(one.log_weights, two.log_weights)
+    assert_array_equal(one.pilots, two.pilots)
+    assert (one.upper, one.n_gradients) == (two.upper, two.n_gradients)
 
 
 def rank_numbers(model, **options):

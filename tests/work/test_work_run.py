@@ -176,3 +176,13 @@ def test_two_processes_are_nearly_twice_as_fast(record_property):
         seconds[jobs] = min(seconds.get(jobs, 1e9), time.perf_counter() - began)
     record_property("seconds", seconds)
     assert seconds[1] / seconds[2] >= 1.8
+
+
+def test_ctrl_c_beside_the_last_unit_is_not_forgotten():
+    """Whoever has more rounds to do must hear of it."""
+
+    def stop(unit, value):
+        raise KeyboardInterrupt
+
+    report = run(units(1), n_jobs=1, on_result=stop)
+    assert report.interrupted and not report.remaining and not report.out_of_time and len(report.values) == 1

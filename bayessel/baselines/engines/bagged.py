@@ -83,7 +83,7 @@ def fit_bagged(
     if report.lost:
         said = next(iter(report.lost.values()))
         warnings.warn(f"{len(report.lost)} of {n_bags} members are missing: {said}", SamplingWarning, stacklevel=3)
-    interrupted = report.interrupted
+    interrupted = report.interrupted and report.remaining > 0
     members: list[MARSFit] = []
     count, total, squares = np.zeros(N), np.zeros(N), np.zeros(N)
     for unit in units:  # in this order, whoever was first: the last bits of sums depend on it

@@ -14,6 +14,8 @@ most probable network, and pilot runs say which is the best.
 
 from __future__ import annotations
 
+import copy
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
@@ -22,7 +24,9 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
+from bayessel import work
 from bayessel._check import FloatArray, as_count, as_flag, as_generator, as_matrix, as_positive, check_finite, one_of
+from bayessel.errors import SamplingWarning
 from bayessel.fit import Evidence, Status, fingerprint, worst
 from bayessel.mlp import fit_network_evidence
 from bayessel.mlp.network import Architecture, hidden_units
@@ -72,6 +76,8 @@ def anneal_network(
     time_budget: float | None = None,
     random_state: Any = None,
     progress: Callable[[int, int], None] | None = None,
+    n_jobs: int | None = None,
+    executor: Any = None,
 ) -> AnnealedEvidence:
     """Estimate the evidence of a Bayesian network by annealing from its prior.
 
@@ -108,6 +114,10 @@ def anneal_network(
         Seed.
     progress : callable, optional
         Called as ``progress(done, runs in all)`` after each run, pilots included.
+    n_jobs : int, optional
+        Processes: None takes more than one where the work is long, -1 every core. The numbers are the same.
+    executor : optional
+        A Dask client, or anything else that `bayessel.work.run` takes.
 
     Returns
     -------
@@ -135,41 +145,77 @@ def anneal_network(
     updates, n_leapfrog = as_count(updates, "updates"), as_count(n_leapfrog, "n_leapfrog")
     as_flag(bracket, "bracket")
     limit = np.inf if time_budget is None else as_positive(time_budget, "time_budget")
+    jobs, executor = work.check_jobs(n_jobs), work.check_executor(executor)
     path = _path(X, T, kind, belief, held, updates, n_leapfrog)
     pilot_rng, *seeds = as_generator(random_state).spawn(1 + n_runs)
     _warm_up(path)
     begin = perf_counter()
-    total = n_pilots + n_runs
-    pilots: list[tuple[float, Schedule, FloatArray]] = []
-    for number, rng in enumerate(pilot_rng.spawn(n_pilots)):
-        if held is None:
-            path.reference = gammas_of(seen) if seen is not None and number == 0 else refer(path, rng)
-        pilots.append((*pilot(path, n_particles, rng), path.reference))
+    done = 0
+
+    def tell(*_: Any) -> None:
+        nonlocal done
+        done += 1
         if progress is not None:
-            progress(len(pilots), total)
-    _, schedule, path.reference = max(pilots, key=lambda one: one[0])
-    logs: list[float] = []
-    upper: list[float] = []
-    interrupted = False
-    try:
-        for rng in seeds:
-            if logs and perf_counter() - begin >= limit:
-                break
-            found, particles = forwards(path, schedule, n_particles, rng)
-            if bracket:
-                upper.append(backwards(path, schedule, particles, rng))
-            logs.append(found)
-            if progress is not None:
-                progress(n_pilots + len(logs), total)
-    except KeyboardInterrupt:
-        if not logs:
-            raise
-        interrupted = True
-    notes = [Status.INTERRUPTED] if interrupted else []
-    if len(logs) < n_runs and not interrupted:
+            progress(done, n_pilots + n_runs)
+
+    units = [
+        work.WorkUnit(f"pilot {k}", _pilot_run, (path, seen if k == 0 else None, n_particles, rng))
+        for k, rng in enumerate(pilot_rng.spawn(n_pilots))
+    ]
+    report = work.run(units, executor, jobs, None, False, tell)
+    if report.interrupted or not report.values:
+        raise KeyboardInterrupt if report.interrupted else RuntimeError(f"no pilot run ended: {report.lost}")
+    pilots = [report.values[unit.key] for unit in units if unit.key in report.values]
+    path.n_gradients += sum(one[3] for one in pilots)
+    _, schedule, path.reference, _ = max(pilots, key=lambda one: one[0])
+    units = [
+        work.WorkUnit(f"run {k}", _annealing_run, (path, schedule, n_particles, bracket, rng))
+        for k, rng in enumerate(seeds)
+    ]
+    left = limit - (perf_counter() - begin)
+    report = work.run(
+        units if left > 0.0 else units[:1], executor, jobs, left if 0.0 < left < np.inf else None, False, tell
+    )
+    runs = [report.values[unit.key] for unit in units if unit.key in report.values]
+    if not runs:
+        raise KeyboardInterrupt if report.interrupted else RuntimeError(f"no run ended: {report.lost}")
+    path.n_gradients += sum(one[2] for one in runs)
+    notes = [Status.INTERRUPTED] if report.interrupted and report.remaining else []
+    if report.lost:
+        said = next(iter(report.lost.values()))
+        warnings.warn(f"{len(report.lost)} of {n_runs} runs are missing: {said}", SamplingWarning, stacklevel=2)
+    elif len(runs) < n_runs and not report.interrupted:
         notes.append(Status.TIME_BUDGET)
-    roughly = np.array([one[0] for one in pilots])
-    return _result(np.array(logs), upper, roughly, schedule, path, notes, fingerprint(X, T), perf_counter() - begin)
+    logs, roughly = np.array([one[0] for one in runs]), np.array([one[0] for one in pilots])
+    upper = [one[1] for one in runs if one[1] is not None]
+    return _result(logs, upper, roughly, schedule, path, notes, fingerprint(X, T), perf_counter() - begin)
+
+
+def _pilot_run(
+    path: NetworkPath, seen: FloatArray | None, n_particles: int, rng: np.random.Generator
+) -> tuple[float, Schedule, FloatArray, int]:
+    """Evidence roughly, the schedule that led to it, the reference, made from what was drawn or anew, and gradients."""
+    own = _own(path)
+    if own.held is None:
+        own.reference = gammas_of(seen) if seen is not None else refer(own, rng)
+    value, schedule = pilot(own, n_particles, rng)
+    return value, schedule, own.reference, own.n_gradients
+
+
+def _annealing_run(
+    path: NetworkPath, schedule: Schedule, n_particles: int, bracket: bool, rng: np.random.Generator
+) -> tuple[float, float | None, int]:
+    """Log weight of a run, of one back from where it ended if wanted, and gradients."""
+    own = _own(path)
+    found, particles = forwards(own, schedule, n_particles, rng)
+    return found, backwards(own, schedule, particles, rng) if bracket else None, own.n_gradients
+
+
+def _own(path: NetworkPath) -> NetworkPath:
+    """A path that nobody else works on, and that has counted nothing."""
+    own = copy.deepcopy(path)
+    own.n_gradients = 0
+    return own
 
 
 def _result(
