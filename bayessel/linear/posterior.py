@@ -85,7 +85,7 @@ class Posterior:
 
     @property
     def log_evidence(self) -> float:
-        """log p(t | alpha, beta) in nats; NaN when columns other than the bias are unpenalised: their prior is improper."""
+        """log p(t | alpha, beta) in nats; NaN when columns other than the bias are unpenalised."""
         return self.assemble_evidence(sums(self.spectrum, self.lam))
 
     def assemble_evidence(self, at: Sums) -> float:
