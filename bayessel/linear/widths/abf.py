@@ -22,6 +22,7 @@ from bayessel.linear.widths.gradient import evidence_slopes, uphill, width_slope
 from bayessel.linear.widths.result import WidthFit
 from bayessel.linear.widths.search import WidthSearch
 from bayessel.policy import IMPROVEMENT_NATS, RIVAL_NATS, SAME_WIDTHS
+from bayessel.work.interrupts import InterruptGuard
 
 _EPS = float(np.finfo(float).eps)
 #: widths are searched between these multiples of each input's spread
@@ -107,7 +108,7 @@ def _search(problem: ABFSearch, start: Any, n_starts: int, max_steps: int, rng: 
     runs: list[tuple[float, FloatArray]] = []
     history: list[dict[str, float]] = []
     notes: list[Status] = []
-    try:
+    with InterruptGuard(lambda: problem.best is not None) as guard:
         if problem.is_degenerate():  # nothing to learn widths from; the fit's own status says why
             runs.append((0.0, problem.guess(np.zeros(problem.n_widths))))
         for k, theta0 in enumerate([] if runs else problem.starts(start, n_starts, rng)):
@@ -116,9 +117,7 @@ def _search(problem: ABFSearch, start: Any, n_starts: int, max_steps: int, rng: 
             history.append(
                 {"start": float(k), "steps": float(steps), "value": value, "converged": float(steps < max_steps)}
             )
-    except KeyboardInterrupt:
-        if problem.best is None:
-            raise
+    if guard.interrupted and problem.best is not None:
         # an ascent that was cut short may have come further than those that ended
         if not runs or problem.best[0] > max(value for value, _ in runs):
             runs.append(problem.best)

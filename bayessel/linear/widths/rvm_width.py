@@ -23,6 +23,7 @@ from bayessel.linear.widths.gradient import evidence_slopes, uphill, width_slope
 from bayessel.linear.widths.result import WidthFit
 from bayessel.linear.widths.search import WidthSearch
 from bayessel.policy import NOISE_SHARE_OF_EVIDENCES, RIVAL_NATS, SAME_WIDTHS, leaves_noise
+from bayessel.work.interrupts import InterruptGuard
 
 #: widths of an input are searched up to this multiple of its range; there it has dropped out
 WIDEST = 1e3
@@ -122,11 +123,11 @@ def _search(problem: RVMWidthSearch, n_scan: int, n_starts: int) -> WidthFit:
     notes: list[Status] = []
     scan: list[_End] = []
     ends: list[_End] = []
-    try:
+    with InterruptGuard(lambda: scan) as guard:
         lone = problem.is_degenerate()
-        offsets = (
-            np.array([problem.low + problem.high]) / 2.0 if lone else np.linspace(problem.low, problem.high, n_scan)
-        )
+        offsets = np.linspace(problem.low, problem.high, n_scan)
+        if lone:
+            offsets = np.array([0.5 * (problem.low + problem.high)])
         for offset in offsets:
             scan.append(problem.fit(np.full(problem.n_widths, offset), coarse=not lone))
         if not lone:
@@ -140,9 +141,7 @@ def _search(problem: RVMWidthSearch, n_scan: int, n_starts: int) -> WidthFit:
                 beside = [problem.fit(np.clip(centre + step * k, *np.transpose(problem.bounds))) for k in around]
                 for one in sorted(beside, key=_End.rank, reverse=True)[:2]:
                     ends.append(problem.climb(one))
-    except KeyboardInterrupt:
-        if not scan:
-            raise
+    if guard.interrupted:
         notes.append(Status.INTERRUPTED)
     found = sorted(ends or scan, key=_End.rank, reverse=True)
     rivals = found[:1]
