@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bayessel._check import FloatArray, as_matrix, as_positive, as_positive_vector, as_target
+from bayessel._check import FloatArray, as_matrix, as_positive, as_positive_vector, as_target, check_magnitude
 from bayessel.fit import LeaveOneOut
 from bayessel.linear.refinement import Sums, log_evidence_at, sums
 from bayessel.linear.spectrum import Spectrum, offsets
@@ -195,6 +195,7 @@ def posterior(Phi: Any, t: Any, alpha: Any, beta: Any, *, centre: bool = False) 
     precisions = as_positive_vector(alpha, "alpha", design.shape[1], allow_zero=True, allow_inf=True)
     noise = as_positive(beta, "beta")
     check_ratio(precisions, noise)
+    check_magnitude(design, "Phi")
     spectrum, scale, active, flat = weigh(design, target, precisions, centre=centre, rows=False)
     return Posterior.of(spectrum, 1.0 / noise, noise, n_columns=design.shape[1], scale=scale, active=active, flat=flat)
 
@@ -228,6 +229,7 @@ def log_evidence(Phi: Any, t: Any, alpha: Any, beta: Any, *, centre: bool = Fals
     precisions = as_positive_vector(alpha, "alpha", design.shape[1], allow_inf=True)
     noise = as_positive(beta, "beta")
     check_ratio(precisions, noise)
+    check_magnitude(design, "Phi")
     if (precisions == precisions[0]).all() and np.isfinite(precisions[0]):
         spectrum = Spectrum.of(design, target, centre=centre)
         return log_evidence_at(spectrum, float(precisions[0]) / noise, noise)

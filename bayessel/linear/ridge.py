@@ -8,7 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_positive_vector, as_target, one_of
+from bayessel._check import (
+    FloatArray,
+    as_count,
+    as_matrix,
+    as_positive,
+    as_positive_vector,
+    as_target,
+    check_magnitude,
+    one_of,
+)
 from bayessel._numerics import local_minima
 from bayessel.criteria import BIC, CRITERIA, FPE, GCV, LOO, OF_RIDGE, OF_SUMS, UEV, from_sums
 from bayessel.fit import Evidence, Status, worst
@@ -122,6 +131,7 @@ def criteria(Phi: Any, t: Any, lam: Any, *, centre: bool = False) -> dict[str, f
     target = as_target(t, design.shape[0])
     penalty = as_positive_vector(lam, "lam", design.shape[1], allow_zero=True, allow_inf=True)
     check_ratio(penalty, 1.0, "lam")
+    check_magnitude(design, "Phi")
     if np.ndim(lam) == 0 and 0.0 < penalty[0] < np.inf:
         return evaluate(Spectrum.of(design, target, centre=centre, rows=True), float(penalty[0]))
     spectrum, *_ = weigh(design, target, penalty, centre=centre, rows=True)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import blas, lapack, solve_triangular
 
-from bayessel._check import FloatArray, as_float_array, as_matrix, as_target, check_magnitude
+from bayessel._check import FOURTH_POWERS, FloatArray, as_float_array, as_matrix, as_target, check_magnitude
 from bayessel._numerics import local_minima
 from bayessel.covariance import Covariance
 from bayessel.covariance.standard import as_covariance
@@ -69,7 +69,7 @@ class InducingMarginal:
         self.X = np.array(as_matrix(X, "X", allow_1d=True))
         self.t = np.array(as_target(t, len(self.X)))
         check_magnitude(self.X, "X")
-        check_magnitude(self.t, "t")
+        check_magnitude(self.t, "t", FOURTH_POWERS)
         self.covariance = as_covariance(covariance)
         m = self.X.shape[1]
         self.names = self.covariance.names(m)
@@ -133,7 +133,9 @@ class InducingMarginal:
         wide = r2 + max(sums.unexplained, 0.0)
         S = (sums.B - np.eye(len(sums.B))) * (r2 / wide)
         S.flat[:: len(S) + 1] += 1.0
-        R, _ = lapack.dpotrf(S, lower=1)
+        R, info = lapack.dpotrf(S, lower=1)
+        if info:
+            return np.inf
         Vt = sums.R @ sums.c * r2
         c = solve_triangular(R, Vt, lower=True, check_finite=False) / wide
         log_det = n * np.log(2.0 * np.pi * r2) + 2.0 * float(np.log(np.diag(sums.R)).sum())
@@ -208,9 +210,11 @@ class InducingMarginal:
             both = np.hstack([V, F])
             unseen = sum(kernel.variances(rows) for kernel in kernels) - np.einsum("ij,ij->i", V, V)
             rest = solve_triangular(factor.R, both.T, lower=True, check_finite=False)
-            alone = 1.0 - np.einsum("ij,ij->j", rest, rest) / r2
-            errors[rows] = (self.t[rows] - both @ factor.weights) / alone
-            variances[rows] = r2 / alone + np.maximum(unseen, 0.0)
+            # rows that nothing but themselves determine have infinite errors and variances
+            alone = np.maximum(1.0 - np.einsum("ij,ij->j", rest, rest) / r2, 0.0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                errors[rows] = np.where(alone > 0.0, (self.t[rows] - both @ factor.weights) / alone, np.inf)
+                variances[rows] = r2 / alone + np.maximum(unseen, 0.0)
         return errors, variances
 
     def unexplained(self, theta: Any, Z: Any) -> float:

@@ -56,7 +56,11 @@ def finish(
             turn = np.empty((k, k))
             turn[np.argsort(by_number)] = sl.solve_triangular(U, np.eye(k), check_finite=False)
             spectrum = Spectrum.of(design @ turn, t, centre=centre, rows=True)
-    posterior = Posterior.of(spectrum, lam, evidence_fit.beta)
+    scale = None
+    if lam == 0.0 and turn is None and k:  # without a penalty lengths do not matter but for digits
+        scale = 1.0 / columns.lengths[basis]
+        spectrum = Spectrum.of(design * scale, t, centre=centre, rows=True)
+    posterior = Posterior.of(spectrum, lam, evidence_fit.beta, scale=scale)
     coef = posterior.coef if turn is None else turn @ posterior.coef
     path = {
         entry["size"]: ColumnChoice(sign * float(entry["value"]), model)
