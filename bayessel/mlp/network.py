@@ -106,7 +106,7 @@ def pack(weights: Weights) -> FloatArray:
 def hidden_units(
     value: int | str, n: int, inputs: int, outputs: int = 1, fewest: int = FEWEST_HIDDEN, most: int = MOST_HIDDEN
 ) -> int:
-    """`value` as a number of hidden units; "auto": within bounds the fewest with at least n weights, one for each row."""
+    """`value` as a number of hidden units; "auto": within bounds the fewest with at least n weights."""
     if not isinstance(value, str):
         return as_count(value, "hidden")
     if value != "auto":
