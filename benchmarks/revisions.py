@@ -70,9 +70,7 @@ class Worker:
 
     def close(self) -> None:
         """End the process."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
+        self.process.communicate()
 
 
 def packages_of(revision: str | None, folder: Path) -> Path:
