@@ -126,11 +126,12 @@ def project_files() -> list[Path]:
     return [path for name in listed.stdout.split("\0") if name and (path := ROOT / name).is_file()]
 
 
-# Written in pieces, so that this file does not find itself.
+# Written in pieces, so that this file does not find itself. A path starts where no name of a folder stands before it.
+START = r"(?<![\w.-])/"
 PIECES = [
-    ("/", "work/"),
-    ("/", r"root\b"),
-    ("/", "home/"),
+    (START, "work/"),
+    (START, r"root\b"),
+    (START, "home/"),
     ("py", r"pi\.org"),
     ("python", "hosted"),
     ("find-", "links"),
@@ -156,3 +157,8 @@ def test_no_file_knows_a_machine_or_a_registry():
 @pytest.mark.parametrize("line", ["cd /" + "work/main", "open('/" + "root/x')", "--find-" + "links here"])
 def test_a_machine_path_is_seen(line):
     assert MACHINE.search(line)
+
+
+@pytest.mark.parametrize("line", ["bayessel/" + "work/", "a test in tests/" + "work/test_units.py", "../" + "home/x"])
+def test_a_folder_of_the_checkout_is_no_machine_path(line):
+    assert not MACHINE.search(line)
