@@ -145,7 +145,7 @@ def test_ranks_in_short():
 
 
 def joint(model, draws=1000, thin=5, marginal=8000):
-    """In this process, where bugs are planted. Fewer draws leave the half-Cauchy ω open, and see wrong weights rarely."""
+    """In this process, where bugs are planted; fewer draws leave ω, half-Cauchy, open and see wrong weights rarely."""
     sizes = {"thin": thin, "tune": 0, "marginal": marginal, "n_jobs": 1}
     return geweke(model, bs.steps, draws, **sizes, random_seed=2, progressbar=False)
 
