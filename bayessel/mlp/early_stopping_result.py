@@ -29,6 +29,8 @@ class EarlyStoppingEnsemble(NetworkFit):
         For each row the average prediction of the networks that were not trained on it; NaN where there is none.
     noise_std : (K,) array or None
         Root mean square of the residuals of `held_out`: noise and error of the networks. None for classes.
+    status, notes
+        The most serious remark, and all of them; TIME_BUDGET also where every network was trained on some row.
     history : tuple of dict
         One entry per finished network: iterations, the best one, evaluations, loss on the rows held out, why it ended.
     state : EarlyStoppingState
@@ -86,13 +88,14 @@ def finish(
     if state.kind == "gaussian":
         seen = count[:, 0] > 0
         residuals = (T - held_out)[seen] if seen.any() else T - members.mean(axis=0)
-        noise = np.sqrt(np.mean(residuals**2, axis=0))
+        floor = 4.0 * np.finfo(float).eps * (np.abs(T).max(axis=0, initial=0.0) + np.finfo(float).tiny)
+        noise = np.maximum(np.sqrt(np.mean(residuals**2, axis=0)), floor)
     notes = []
     if interrupted:
         notes.append(Status.INTERRUPTED)
-    elif len(state.finished) < least - 1 or len(weights) < least:
+    elif len(state.finished) < least - 1 or len(weights) < least or 0 < np.sum(count > 0) < len(X):
         notes.append(Status.TIME_BUDGET)
-    if len(X) < 2 * least:
+    if len(X) < 2 * least or not unseen.any():
         notes.append(Status.TOO_FEW_ROWS)
     if np.ptp(T, axis=0).max() == 0.0:
         notes.append(Status.CONSTANT_TARGET)
