@@ -98,7 +98,7 @@ def test_a_saddle_is_left(rng):
 def settled(at_hand, groups, alpha, beta, q):
     found = newton(at_hand, q, alpha[groups.of], beta, 500, tol=1e-10)
     assert found.converged
-    return ev.value(at_hand, groups, found, alpha, beta, True, 1, True)
+    return ev.value(at_hand, groups, found, alpha, beta, True, 1)
 
 
 def test_without_hidden_units_it_is_the_evidence_of_the_linear_model(rng):
@@ -412,7 +412,7 @@ def test_weights_and_residuals_next_to_nil_end_at_the_bounds(rng):
     groups = ev.Groups(at_hand.architecture)
     q, alpha, beta = ev.first(at_hand, groups, rng)
     found = newton(at_hand, q, alpha[groups.of], beta, 3)
-    now = ev.value(at_hand, groups, found, alpha, beta, False, 1, False)
+    now = ev.value(at_hand, groups, found, alpha, beta, False, 1)
     found = found._replace(at=found.at._replace(q=1e-158 * q, f=at_hand.T + 1e-157))
     new_alpha, new_beta = ev.reestimate(at_hand, groups, found, now)
     free = np.arange(len(alpha)) != groups.fixed
