@@ -181,10 +181,14 @@ def _starts(problem: RVMProblem, init: str) -> Iterator[tuple[str, RVMState]]:
 
 
 def _greedy_starts(problem: RVMProblem, init: str) -> Iterator[tuple[str, RVMState]]:
-    """Starts that add one function after the other, those of 'greedy' among those of 'auto' wherever time counts."""
+    """Starts that add one function after the other.
+
+    Where time counts, 'auto' leaves out those at a held noise unless functions are wide: narrow ones are many.
+    """
     form, tiny = problem.form, problem.columns.shape[0] * problem.columns.shape[1] <= QUIET_START
     wide = isinstance(form, OrthogonalForm) and form.rank <= WIDE
-    if isinstance(form, OrthogonalForm) or _small(problem):
+    many = isinstance(form, OrthogonalForm) and (wide or init != "auto")
+    if many or _small(problem):
         held = [0.01, 0.001, *([0.0003] if init == "auto" and _narrow(problem) else []), *([1e-6] if tiny else [])]
         for noise in held:
             yield f"greedy({noise:g})", starts.greedy(form, problem.level(noise))
