@@ -1,4 +1,4 @@
-"""Checks at the door: every bad input becomes a ``ValueError`` or ``TypeError`` that names the remedy.
+"""Checks of arguments: every bad input becomes a ``ValueError`` or ``TypeError`` that names the remedy.
 
 A message says what was needed, what came and what to do about it. Inside the library arrays are trusted.
 """

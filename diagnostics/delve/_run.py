@@ -71,7 +71,7 @@ def run(
     Notes
     -----
     A method that fails on an instance is a result, with its error: `Study.failures`. Units are ordered such that all
-    methods meet the first instance of all tasks, then the second: what there is after any time can be compared.
+    methods meet the first instance of all tasks, then the second: the results after any time can be compared.
 
     Examples
     --------

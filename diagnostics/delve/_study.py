@@ -79,7 +79,7 @@ class Study:
             for i in range(self.tasks[task].n_instances)
         )
 
-    # --- what there is ------------------------------------------------------------------------------------------------
+    # --- its content ------------------------------------------------------------------------------------------------
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Study:
