@@ -10,12 +10,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import secrets
 import stat
 from pathlib import Path
+from typing import IO
 
 from bayessel.errors import DamagedFileError
 
+#: names of files that were being written when a process ended
+_UNFINISHED = re.compile(r"\.(.+)\.[0-9a-f]{12}")
 _MARK = b"\nbayessel sha256 "
 _SEAL = len(_MARK) + hashlib.sha256().digest_size
 
@@ -50,8 +54,14 @@ def write_whole(path: str | Path, content: bytes) -> Path:
     except BaseException:
         _remove(beside)
         raise
-    sync_folder(place.parent)
+    _sync_folder(place.parent)
     return place
+
+
+def unfinished(name: str) -> str:
+    """Return the name of the file that one of such a name was to become; an empty text for any other file."""
+    match = _UNFINISHED.fullmatch(name)
+    return match.group(1) if match else ""
 
 
 def _remove(path: Path) -> None:
@@ -59,7 +69,13 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-def sync_folder(folder: Path) -> None:
+def sync(file: IO[bytes]) -> None:
+    """Wait until everything written is on the disk."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
     """Wait until the names in a folder are on the disk."""
     if os.name != "posix":
         return
