@@ -9,7 +9,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.basis import LazyDesign
-from bayessel.criteria import Message
+from bayessel.criteria.capabilities import Message
 from bayessel.fit import Fit, LeaveOneOut, fingerprint
 from bayessel.linear.message import message_of, sizes_of
 from bayessel.linear.posterior import Posterior, from_complement
