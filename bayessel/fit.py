@@ -36,6 +36,10 @@ class Status(Enum):
         "fewer than 3 well-determined parameters (or fewer than 3 rows left for the noise): the Gaussian approximation "
         "of the third-level evidence would be poor, so it was integrated exactly over a range of lambda"
     )
+    IMPROPER_PRIOR = (
+        "a weight has a penalty of zero, so its prior is improper and the model has no evidence; compare it by another "
+        "criterion, such as leave-one-out"
+    )
     MULTIPLE_OPTIMA = "several optima of similar worth were found; look at `optima` before trusting one of them"
     CANDIDATES_USED_UP = (
         "all candidates together do not come as close as was asked for; offer other functions, or raise tol"
@@ -113,6 +117,7 @@ _REMARKS = frozenset(
         Status.CONVERGED,
         Status.COLLINEAR_SKIPPED,
         Status.FEW_WELL_DETERMINED,
+        Status.IMPROPER_PRIOR,
         Status.MULTIPLE_OPTIMA,
         Status.CANDIDATES_USED_UP,
         Status.AT_BOUND,

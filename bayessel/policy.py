@@ -62,9 +62,10 @@ SMALL_LOSS = 0.05
 LARGEST_EVIDENCE_ERROR = 0.5
 
 #: Statuses that need no attention in a comparison: few well-determined parameters spoil only an approximation, which is
-#: then replaced, and functions so wide that some are combinations of others belong to every grid. Narrower than what
-#: estimators do not warn of (`Status.distrusted`): an optimum at an end of the grid is worth a mark in a table.
-HARMLESS = frozenset({Status.CONVERGED, Status.FEW_WELL_DETERMINED, Status.COLLINEAR_SKIPPED})
+#: then replaced, functions so wide that some are combinations of others belong to every grid, and penalties of zero to
+#: every search for local ones. Narrower than what estimators do not warn of (`Status.distrusted`): an optimum at an end
+#: of the grid is worth a mark in a table.
+HARMLESS = frozenset({Status.CONVERGED, Status.FEW_WELL_DETERMINED, Status.COLLINEAR_SKIPPED, Status.IMPROPER_PRIOR})
 
 
 def leaves_noise(n_rows: int, gamma: float, share: float) -> bool:

@@ -186,7 +186,7 @@ def test_uncertain_evidences_are_not_believed():
 
 def test_statuses_that_need_no_attention():
     quiet = {status for status in Status if not needs_attention(status.name)}
-    assert quiet == {Status.CONVERGED, Status.COLLINEAR_SKIPPED, Status.FEW_WELL_DETERMINED}
+    assert quiet == {Status.CONVERGED, Status.COLLINEAR_SKIPPED, Status.FEW_WELL_DETERMINED, Status.IMPROPER_PRIOR}
     assert not any(status.distrusted for status in quiet)  # nor does an estimator warn of them
     worst = max(status.severity for status in quiet)
     assert worst < Status.MULTIPLE_OPTIMA.severity  # harmless statuses are the first in the list of severities

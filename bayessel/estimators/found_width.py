@@ -34,6 +34,7 @@ from bayessel.estimators.held_out import (
 from bayessel.fit import Status
 from bayessel.linear import fit_abf
 from bayessel.prediction import Prediction
+from bayessel.work.interrupts import InterruptGuard
 
 #: (design, target) -> a fit
 Engine = Callable[[FloatArray, FloatArray], Any]
@@ -135,7 +136,7 @@ def find_width(
     engine, notes = judge or screen, []
     path: list[tuple[float, FloatArray]] = []
     with few_threads(len(Z) ** 2), np.errstate(all="ignore"):
-        try:
+        with InterruptGuard(lambda: path) as guard:
             for r in grid:
                 path.append((float(r), _gains(Z, T, fold, screen, C, kind, [np.full(Z.shape[1], r)] * N_FOLDS)))
             best = max(path, key=lambda one: mean_gain(one[1]))
@@ -148,9 +149,7 @@ def find_width(
                 gains, widths = max(
                     (gains, widths), _per_input(Z, T, fold, engine, C, kind, bias), key=lambda pair: mean_gain(pair[0])
                 )
-        except KeyboardInterrupt:
-            if not path:
-                raise
+        if guard.interrupted:
             notes.append(Status.INTERRUPTED)
             best = max(path, key=lambda one: mean_gain(one[1]))
             widths, gains = np.full(Z.shape[1], best[0]), best[1]

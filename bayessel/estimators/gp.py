@@ -25,6 +25,7 @@ from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import LeaveOneOut, Status, fingerprint, worst
 from bayessel.gp import GPFit, fit_inducing, fit_map
 from bayessel.prediction import Prediction
+from bayessel.work.interrupts import InterruptGuard
 from bayessel.work.progress import progress_of
 
 if TYPE_CHECKING:
@@ -224,11 +225,11 @@ class GPRegressor(MixturePredictions):
             return fit.predict(X[~train])
 
         notes: tuple[Status, ...] = ()
-        try:
+        with InterruptGuard() as guard:
             gains = held_out.gains_over_constant(t[some, None], fold, predicted)
             if held_out.unsure(gains):
                 notes = (Status.NO_BETTER_THAN_CONSTANT,)
-        except KeyboardInterrupt:
+        if guard.interrupted:
             notes = (Status.INTERRUPTED,)
         return replace(mode, status=worst([mode.status, *notes]), notes=(*mode.notes, *notes))
 

@@ -19,6 +19,7 @@ from bayessel.estimators._radial import MAX_OWN_CENTRES, centres_of, set_diction
 from bayessel.estimators.found_width import robust_spread
 from bayessel.fit import Status, fingerprint, worst
 from bayessel.linear.loomi import LOOMIFit, fit_loomi
+from bayessel.work.interrupts import InterruptGuard
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -208,41 +209,35 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
         Ctrl-C ends the grid.
         """
         found: list[tuple[float, list[LOOMIFit], FloatArray, float]] = []
-        notes: tuple[Status, ...] = ()
         trouble: ValueError
-        for width in width_grid(X if spread is None else X / spread):
-            set_dictionary(self, float(width) if spread is None else width * spread, centers)
-            try:
-                fits = self._fit_all(X, targets, weights)
-            except KeyboardInterrupt:
-                if not found:
-                    raise
-                notes = (Status.INTERRUPTED,)
-                break
-            except ValueError as error:  # centres from outside may all be out of reach of narrow functions
-                trouble = error
-                continue
-            squares = np.mean([fit.weights * (fit.target - fit.loo_output) ** 2 for fit in fits], axis=0)
-            bits = sum(fit.mutual_information for fit in fits)
-            found.append((float(width), fits, squares, bits))
-            self.width_path_.append(
-                {
-                    "width": float(width),
-                    "mutual_information": bits,
-                    "loo_mse": float(squares.mean()),
-                    "n_basis": max(fit.n_basis for fit in fits),
-                }
-            )
-            if any(Status.INTERRUPTED in fit.notes for fit in fits):
-                notes = (Status.INTERRUPTED,)
-                break
+        with InterruptGuard(lambda: found) as guard:
+            for width in width_grid(X if spread is None else X / spread):
+                set_dictionary(self, float(width) if spread is None else width * spread, centers)
+                try:
+                    fits = self._fit_all(X, targets, weights)
+                except ValueError as error:  # centres from outside may all be out of reach of narrow functions
+                    trouble = error
+                    continue
+                squares = np.mean([fit.weights * (fit.target - fit.loo_output) ** 2 for fit in fits], axis=0)
+                bits = sum(fit.mutual_information for fit in fits)
+                found.append((float(width), fits, squares, bits))
+                self.width_path_.append(
+                    {
+                        "width": float(width),
+                        "mutual_information": bits,
+                        "loo_mse": float(squares.mean()),
+                        "n_basis": max(fit.n_basis for fit in fits),
+                    }
+                )
+                if any(Status.INTERRUPTED in fit.notes for fit in fits):
+                    raise KeyboardInterrupt
         if not found:
             raise trouble
         best = min((squares for _, _, squares, _ in found), key=np.mean)
         limit = best.mean() + WITHIN * best.std() / np.sqrt(len(best))
         width, fits, _, _ = max((one for one in found if one[2].mean() <= limit), key=lambda one: one[3])
         set_dictionary(self, width if spread is None else width * spread, centers)
-        return fits, notes
+        return fits, (Status.INTERRUPTED,) if guard.interrupted else ()
 
     def _store(
         self, X: FloatArray, codes: npt.NDArray[np.intp], fits: list[LOOMIFit], notes: tuple[Status, ...]

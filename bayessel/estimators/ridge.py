@@ -42,8 +42,8 @@ class RidgeRBFRegressor(RBFRegressor):
     criteria_ : dict
         Every criterion at the fitted penalty (of the first output).
     log_evidence_ : float
-        Log evidence of the equivalent Gaussian prior, precision ``alpha_ = lam_ * beta_``, in nats; minus infinity when
-        a local penalty is zero.
+        Log evidence of the equivalent Gaussian prior, precision ``alpha_ = lam_ * beta_``, in nats; NaN where a
+        local penalty is zero, for then that prior is improper (status IMPROPER_PRIOR).
     width_, found_width_, alpha_, beta_, noise_std_, gamma_, basis_, coef_, n_basis_, status_, history_
         As in `EvidenceRegressor`; the noise level is the unbiased estimate S/(N - gamma).
 

@@ -20,6 +20,7 @@ from bayessel.gp.map_search import MapSearch
 from bayessel.gp.marginal import Marginal
 from bayessel.gp.optimise import Minimum
 from bayessel.gp.target_remarks import remarks_about
+from bayessel.work.interrupts import InterruptGuard
 
 #: odds of 20 to 1: optima that differ by less are of similar worth
 _SIMILAR = float(np.log(20.0))
@@ -99,14 +100,10 @@ def fit_map(
     problem = MapProblem.of(marginal, prior, fixed)
     points = _starts(starts, problem, for_starts)
     search = MapSearch(problem, as_positive(tol, "tol"), as_count(max_evaluations, "max_evaluations"), rng)
-    interrupted = False
-    try:
+    found: Sequence[Minimum] = ()
+    with InterruptGuard(lambda: search.best is not None) as guard:
         found = search.run(points)
-    except KeyboardInterrupt:
-        if search.best is None:
-            raise
-        found, interrupted = [search.best_minimum()], True
-    return _finish(problem, search, found, interrupted, began)
+    return _finish(problem, search, found or [search.best_minimum()], guard.interrupted, began)
 
 
 def _finish(problem: MapProblem, search: MapSearch, found: Sequence[Minimum], interrupted: bool, began: float) -> GPFit:

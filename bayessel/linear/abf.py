@@ -28,6 +28,7 @@ from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import LinearFit, fit_evidence
 from bayessel.policy import IMPROVEMENT_NATS, RIVAL_NATS, SAME_WIDTHS
 from bayessel.prediction import Prediction
+from bayessel.work.interrupts import InterruptGuard
 
 _EPS = float(np.finfo(float).eps)
 #: widths are searched between these multiples of each input's spread
@@ -202,7 +203,7 @@ def _search(problem: _Problem, start: Any, n_starts: int, max_steps: int, rng: n
     runs: list[tuple[float, FloatArray]] = []
     history: list[dict[str, float]] = []
     notes: list[Status] = []
-    try:
+    with InterruptGuard(lambda: problem.best is not None) as guard:
         if problem.is_degenerate():  # nothing to learn widths from; the fit's own status says why
             runs.append((0.0, problem.guess(np.zeros(problem.n_widths))))
         for k, theta0 in enumerate([] if runs else problem.starts(start, n_starts, rng)):
@@ -211,9 +212,7 @@ def _search(problem: _Problem, start: Any, n_starts: int, max_steps: int, rng: n
             history.append(
                 {"start": float(k), "steps": float(steps), "value": value, "converged": float(steps < max_steps)}
             )
-    except KeyboardInterrupt:
-        if problem.best is None:
-            raise
+    if guard.interrupted and problem.best is not None:
         # an ascent that was cut short may have come further than those that ended
         if not runs or problem.best[0] > max(value for value, _ in runs):
             runs.append(problem.best)

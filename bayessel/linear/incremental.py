@@ -54,6 +54,8 @@ class IncrementalFit(Fit):
         Penalties, weight precisions, noise precision, and its root inverse.
     gamma : float
         Effective number of parameters, the bias included.
+    evidence : Evidence or None
+        None where a penalty is zero.
     """
 
     state: RidgeState = field(repr=False)
@@ -62,7 +64,7 @@ class IncrementalFit(Fit):
     lam: FloatArray
     beta: float
     gamma: float
-    evidence: Evidence
+    evidence: Evidence | None
     n_rows: int
     status: Status
     notes: tuple[Status, ...]
@@ -241,11 +243,14 @@ class RidgeState:
         return np.where(outside, np.inf, ((along[:, known] / s[known]) ** 2).sum(axis=1))
 
     def log_evidence(self, beta: float) -> float:
-        """Log evidence at the present penalties and the noise precision `beta`; see `bayessel.linear.log_evidence`."""
+        """Log evidence at the present penalties and the noise precision `beta`; NaN where a penalty is zero.
+
+        See `bayessel.linear.log_evidence`.
+        """
         beta = as_positive(beta, "beta")
         n, penalties = self.n_rows, self._lam[self._bias :]
         if (penalties == 0.0).any():
-            return -np.inf
+            return np.nan
         log_det = 2.0 * float(np.log(np.abs(np.diag(self.R)[:-1])).sum()) - float(np.log(penalties).sum())
         if not self._bias:
             return float(log_density(n, self.cost, log_det, beta))
@@ -263,9 +268,9 @@ class RidgeState:
         """The present fit, at the noise precision `beta`, as one that later changes leave alone."""
         began = perf_counter()
         value = self.log_evidence(beta)
-        notes = () if self.is_determined else (Status.TOO_FEW_ROWS,)
-        if np.isinf(value) and not notes:
-            notes = (Status.AT_BOUND,)  # a penalty of zero: a prior without bounds
+        improper = bool((self.lam == 0.0).any())
+        notes = (Status.IMPROPER_PRIOR,) * improper + (Status.TOO_FEW_ROWS,) * (not self.is_determined)
+        integrated = ("weights", "bias") if self._bias else ("weights",)
         return IncrementalFit(
             state=deepcopy(self),
             coef=self.coef,
@@ -273,7 +278,7 @@ class RidgeState:
             lam=self.lam,
             beta=beta,
             gamma=self.gamma,
-            evidence=Evidence(value, "plug-in", integrated=("weights", "bias") if self._bias else ("weights",)),
+            evidence=None if improper else Evidence(value, "plug-in", integrated=integrated),
             n_rows=self.n_rows,
             status=worst(notes),
             notes=notes,

@@ -21,6 +21,7 @@ from bayessel.fit import Status
 from bayessel.linear import ridge
 from bayessel.linear.posterior import weigh
 from bayessel.policy import RIVAL_SHARE
+from bayessel.work.interrupts import InterruptGuard
 
 #: ratio of the diagonal of R below which every visit takes a QR of its own ...
 FRAGILE = 1e-6
@@ -195,7 +196,7 @@ def _descend(
     best, best_value = penalty.copy(), sweeper.gcv()
     before, history, notes = np.inf, [], [Status.STEP_LIMIT]
     interval, visits = 8, 0
-    try:
+    with InterruptGuard() as guard:
         for sweep in range(max_sweeps):
             for j in range(Phi.shape[1]):
                 sweeper.visit(j)
@@ -219,7 +220,7 @@ def _descend(
                 notes = []
                 break
             before = best_value
-    except KeyboardInterrupt:
+    if guard.interrupted:
         notes = [Status.INTERRUPTED]
     spectrum, scale, active, flat = weigh(Phi, t, best, centre=centre, rows=True)
     return ridge.assemble(

@@ -85,13 +85,13 @@ class Posterior:
 
     @property
     def log_evidence(self) -> float:
-        """log p(t | alpha, beta) in nats; minus infinity when columns other than the bias are unpenalised."""
+        """log p(t | alpha, beta) in nats; NaN when columns other than the bias are unpenalised."""
         return self.assemble_evidence(sums(self.spectrum, self.lam))
 
     def assemble_evidence(self, at: Sums) -> float:
         """The log evidence from the sums at `lam`."""
         if len(self.flat):
-            return -np.inf
+            return np.nan
         return float(self.spectrum.assemble_evidence(at.quad, at.log_det, self.beta))
 
     def leave_one_out(self) -> LeaveOneOut:

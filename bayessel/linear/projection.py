@@ -26,7 +26,7 @@ import scipy.linalg as sl
 
 from bayessel._check import FloatArray, IntArray, as_count, as_flag, as_matrix, as_positive, as_target, check_magnitude
 from bayessel._numerics import few_threads
-from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
 from bayessel.linear.columns.dictionary import as_columns
 from bayessel.linear.columns.fit import ColumnChoice, in_use
 from bayessel.linear.columns.greedy import INTERRUPTED, until_stopped
@@ -58,7 +58,8 @@ class Projection(Fit):
         Smallest divergence in nats of N rows at 0 … k functions.
     status, notes : Status, tuple of Status
         COLLINEAR_SKIPPED where no candidate was left outside the span before the end was reached, CANDIDATES_USED_UP
-        where all of them do not come within `tol`, INTERRUPTED with the functions that had come before Ctrl-C.
+        where all of them do not come within `tol`, INTERRUPTED with the functions that had come before Ctrl-C,
+        TOO_FEW_ROWS where there are as many functions as rows: no row then follows from the others.
     evidence : None
         A projection sees no observations.
     optima : tuple of ColumnChoice
@@ -211,17 +212,19 @@ def project(
     form = basis.rows[:k].T, basis.R[:k, :k] * lengths, basis.coordinates[:k]
     divergence = np.array([_divergence(rest, n, sigma) for rest in left])
     wanted = largest if size is None else min(size, p)
-    status = Status.CONVERGED
+    notes = []
     if stopped == INTERRUPTED:
-        status = Status.INTERRUPTED
+        notes.append(Status.INTERRUPTED)
     elif len(chosen) < wanted and (size is not None or divergence[-1] > tol):
-        status = Status.COLLINEAR_SKIPPED
+        notes.append(Status.COLLINEAR_SKIPPED)
     elif size is None and divergence[-1] > tol:
-        status = Status.CANDIDATES_USED_UP
+        notes.append(Status.CANDIDATES_USED_UP)
+    if k == n:
+        notes.append(Status.TOO_FEW_ROWS)
     return Projection(
         **_solved(np.array(chosen, dtype=np.intp), divergence, *form, centre, sigma),
-        status=status,
-        notes=() if status is Status.CONVERGED else (status,),
+        status=worst(notes),
+        notes=tuple(notes),
         n_rows=n,
         n_candidates=p,
         seconds=time.perf_counter() - start,

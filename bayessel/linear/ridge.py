@@ -50,8 +50,8 @@ class RidgeFit(DesignFit):
     noise_std : float
         Root of the unbiased estimate of variance, S/(N - gamma).
     evidence : Evidence or None
-        Of the equivalent Gaussian prior, plugged in, not maximised; None where a local penalty is zero, for then there
-        is no prior.
+        Of the equivalent Gaussian prior, plugged in, not maximised; None where a local penalty is zero (the prior is
+        improper then, see `notes`).
     """
 
     lam: Any
@@ -263,6 +263,8 @@ def assemble(
     ):  # nothing is left for the noise: its estimate is rounding over rounding
         notes.append(Status.TOO_FEW_ROWS)
         variance = np.inf
+    if flat is not None and len(flat):
+        notes.append(Status.IMPROPER_PRIOR)
     variance = max(variance, floor) if np.isfinite(variance) else max(spectrum.tss / spectrum.n_rows, floor)
     posterior = Posterior.of(
         spectrum, unit_lam, 1.0 / variance, scale=scale, active=active, flat=flat, n_columns=n_columns
@@ -274,7 +276,7 @@ def assemble(
         criterion=criterion,
         value=values[criterion],
         optima=(PenaltyOptimum(lam, values[criterion]), *optima[1:]),  # the reported value is the refined one
-        evidence=Evidence(value, "plug-in", integrated=posterior.integrated) if np.isfinite(value) else None,
+        evidence=None if len(posterior.flat) else Evidence(value, "plug-in", integrated=posterior.integrated),
         criteria=values,
         coef=posterior.coef,
         intercept=posterior.intercept,

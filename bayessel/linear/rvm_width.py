@@ -30,6 +30,7 @@ from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
 from bayessel.linear.rvm import RVMFit, fit_rvm
 from bayessel.policy import NOISE_SHARE_OF_EVIDENCES, RIVAL_NATS, SAME_WIDTHS, leaves_noise
 from bayessel.prediction import Prediction
+from bayessel.work.interrupts import InterruptGuard
 
 #: widths of an input are searched up to this multiple of its range; there it has dropped out
 WIDEST = 1e3
@@ -200,7 +201,7 @@ def _search(problem: _Problem, n_scan: int, n_starts: int) -> RVMWidthFit:
     notes: list[Status] = []
     scan: list[_End] = []
     ends: list[_End] = []
-    try:
+    with InterruptGuard(lambda: scan) as guard:
         lone = problem.is_degenerate()
         offsets = problem.offsets(1 if lone else n_scan)
         for offset in offsets:
@@ -214,9 +215,7 @@ def _search(problem: _Problem, n_scan: int, n_starts: int) -> RVMWidthFit:
                 around = [problem.fit(problem.clip(centre + step * k)) for k in problem.around()]
                 for one in sorted(around, key=_End.rank, reverse=True)[:2]:
                     ends.append(problem.climb(one))
-    except KeyboardInterrupt:
-        if not scan:
-            raise
+    if guard.interrupted:
         notes.append(Status.INTERRUPTED)
     found = sorted(ends or scan, key=_End.rank, reverse=True)
     rivals = found[:1]

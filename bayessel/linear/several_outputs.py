@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -62,13 +62,11 @@ class SeveralOutputs(Fit):
 
     @property
     def evidence(self) -> Evidence | None:
-        """The sum over targets."""
-        found = [part.evidence for part in self.parts]
-        first = found[0]
-        if first is None:
+        """The sum over targets; None where one has none."""
+        found = [part.evidence for part in self.parts if part.evidence is not None]
+        if len(found) < len(self.parts):
             return None
-        value = float(sum(one.value for one in found if one is not None))
-        return Evidence(value, first.kind, maximised=first.maximised, integrated=first.integrated)
+        return replace(found[0], value=float(sum(one.value for one in found)))
 
     @property
     def optima(self) -> tuple[Any, ...]:

@@ -26,6 +26,7 @@ from bayessel.fit import fingerprint
 from bayessel.mlp.early_stopping_result import EarlyStoppingEnsemble, finish
 from bayessel.mlp.network import Architecture
 from bayessel.mlp.targets import as_data
+from bayessel.work.interrupts import InterruptGuard
 
 #: one row of three is held out; a network goes on to so many times its best iteration, and for so many at least
 HELD_OUT, PAST, LEAST_ITERATIONS = 3, 1.5, 250
@@ -181,7 +182,7 @@ class _Training:
         if max_evaluations is not None and self.state.plan is None:
             self.state.plan = EvaluationBudget(max_evaluations / self.most, max_evaluations / least)
         limit = math.inf if max_evaluations is None else before + max_evaluations
-        try:
+        with InterruptGuard(lambda: self.used(least)) as guard:
             if self.state.plan is None and time_budget is not None:
                 self._plan(time_budget, least)
             pace, look_every = PACE, LOOK if time_budget is None else min(LOOK, 0.02 * time_budget)
@@ -203,11 +204,7 @@ class _Training:
                 pace = max(1, min(10_000, int(pace * min(look_every / max(perf_counter() - look, 1e-9), 4.0))))
                 if reason != cg.GOING_ON:
                     self._finished(reason)
-        except KeyboardInterrupt:
-            if not self.used(least):
-                raise
-            return True
-        return False
+        return guard.interrupted
 
     def used(self, least: int) -> list[FloatArray]:
         """Weights of the networks that predict: the one that is not finished only where there are too few."""

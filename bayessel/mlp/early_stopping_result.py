@@ -32,7 +32,7 @@ class EarlyStoppingEnsemble(Fit):
     left_out : LeaveOneOut
         What `leave_one_out` returns.
     status, notes
-        The most serious remark, and all of them.
+        The most serious remark, and all of them; TIME_BUDGET also where every network was trained on some row.
     history : tuple of dict
         One entry per finished network: iterations, the best one, evaluations, loss on the rows held out, why it ended.
     state : EarlyStoppingState
@@ -110,13 +110,14 @@ def finish(
     if state.kind == "gaussian":
         seen = count[:, 0] > 0
         residuals = (T - held_out)[seen] if seen.any() else T - members.mean(axis=0)
-        noise = np.sqrt(np.mean(residuals**2, axis=0))
+        floor = 4.0 * np.finfo(float).eps * (np.abs(T).max(axis=0, initial=0.0) + np.finfo(float).tiny)
+        noise = np.maximum(np.sqrt(np.mean(residuals**2, axis=0)), floor)
     notes = []
     if interrupted:
         notes.append(Status.INTERRUPTED)
-    elif len(state.finished) < least - 1 or len(weights) < least:
+    elif len(state.finished) < least - 1 or len(weights) < least or 0 < np.sum(count > 0) < len(X):
         notes.append(Status.TIME_BUDGET)
-    if len(X) < 2 * least:
+    if len(X) < 2 * least or not unseen.any():
         notes.append(Status.TOO_FEW_ROWS)
     if np.ptp(T, axis=0).max() == 0.0:
         notes.append(Status.CONSTANT_TARGET)

@@ -31,6 +31,7 @@ from bayessel.mlp.network import Architecture, default_hidden
 from bayessel.mlp.networks import Networks, slopes
 from bayessel.mlp.targets import as_data
 from bayessel.policy import NOISE_ROWS_OF_NETWORKS, NOISE_SHARE_OF_EVIDENCES
+from bayessel.work.interrupts import InterruptGuard
 
 #: the Hessian has this many rows at most when hidden units are chosen, and at all
 USUAL_WEIGHTS, MOST_WEIGHTS = 1000, 4000
@@ -153,21 +154,15 @@ def fit_network_evidence(
     problem, groups = NetworkProblem(X, T, kind, architecture), Groups(architecture)
     seeds = as_generator(random_state).spawn(n_starts)
     starts: list[Start] = []
-    interrupted = False
-    for number, rng in enumerate(seeds):
-        if starts and perf_counter() >= end:
-            break
-        try:
+    with InterruptGuard(lambda: starts) as guard:
+        for number, rng in enumerate(seeds):
+            if starts and perf_counter() >= end:
+                break
             search(problem, groups, rng, end, starts)
-        except KeyboardInterrupt:
-            if not starts:
-                raise
-            interrupted = True
-            break
-        if progress is not None:
-            progress(number + 1, n_starts)
+            if progress is not None:
+                progress(number + 1, n_starts)
     late = perf_counter() >= end
-    return _result(problem, groups, as_float_array(t, "t"), starts, interrupted, late, perf_counter() - begin)
+    return _result(problem, groups, as_float_array(t, "t"), starts, guard.interrupted, late, perf_counter() - begin)
 
 
 def search(problem: NetworkProblem, groups: Groups, rng: np.random.Generator, end: float, starts: list[Start]) -> None:

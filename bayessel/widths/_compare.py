@@ -22,6 +22,7 @@ from bayessel.widths._problem import Candidate, WidthModel, WidthProblem
 from bayessel.widths._search import FIRST_SCAN, finer, unsettled
 from bayessel.widths._sweep_store import sweep_store, unit_key
 from bayessel.widths.grids import check_widths, coarse_to_fine
+from bayessel.work.interrupts import InterruptGuard
 
 
 def compare_widths(
@@ -189,7 +190,7 @@ class _Sweep:
 
     def run(self, grid: Sequence[float], searched: Sequence[str], budget: int, tol: float) -> None:
         """Visit the grid, coarse to fine, and go on from there; Ctrl-C ends it with what is done."""
-        try:
+        with InterruptGuard(lambda: self.ledger.rows) as guard:
             fresh = [Candidate(kind, r) for r in coarse_to_fine(grid) for kind in self.kinds]
             self._visit(fresh, "comparing widths")
             while searched:
@@ -197,10 +198,7 @@ class _Sweep:
                 if not fresh:
                     break
                 self._visit(fresh, "searching between widths")
-        except KeyboardInterrupt:
-            if not self.ledger.rows:
-                raise
-            self.interrupted = True
+        self.interrupted = guard.interrupted
         if self._lost:
             said = "; ".join(f"r = {number(place.width)}: {why}" for place, why in self._lost.items())
             if not self.ledger.rows:

@@ -1,13 +1,49 @@
-"""Ctrl-C as a request to end, not as an exception at any place in the code."""
+"""Ctrl-C as a request to end: counted by what runs units of work, kept within a block of any other long search."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
+
+
+class InterruptGuard:
+    """Ends its block where Ctrl-C raises KeyboardInterrupt, and says so.
+
+    Parameters
+    ----------
+    begun : callable, optional
+        Returns something true once there is a result to keep; until then the exception goes on.
+
+    Attributes
+    ----------
+    interrupted : bool
+        Ctrl-C has ended the block.
+
+    Examples
+    --------
+    >>> found = []
+    >>> with InterruptGuard(lambda: found) as guard:
+    ...     found.append(1)
+    ...     raise KeyboardInterrupt
+    >>> found, guard.interrupted
+    ([1], True)
+    """
+
+    def __init__(self, begun: Callable[[], object] = lambda: True) -> None:
+        self._begun, self.interrupted = begun, False
+
+    def __enter__(self) -> InterruptGuard:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        if kind is None or not issubclass(kind, KeyboardInterrupt) or not self._begun():
+            return False
+        self.interrupted = True
+        return True
 
 
 class InterruptCounter:

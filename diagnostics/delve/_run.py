@@ -75,6 +75,7 @@ def run(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.linear_model import BayesianRidge
     >>> from sklearn.neighbors import KNeighborsRegressor
     >>> rng = np.random.default_rng(0)

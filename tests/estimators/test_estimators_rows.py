@@ -24,7 +24,7 @@ STREAMED = {
 def retrained(model, X, y, new):
     """Evidence, mean and std of the same columns and precisions with other rows, from dense formulas."""
     H = kernels(model, X)
-    evidence = -np.inf  # of a weight without a prior
+    evidence = np.nan  # of a weight whose prior is improper
     if np.all(precisions(model) > 0):
         evidence = oracles.exact_log_evidence(H, y, precisions(model), model.beta_, centre=model.bias)
     mean, std = exact_prediction(model, X, y, new)
@@ -35,7 +35,7 @@ def assert_retrained(model, X, y):
     new = np.linspace(-0.1, 1.1, 5)[:, None]
     evidence, mean, std = retrained(model, X, y, new)
     got_mean, got_std = model.predict(new, return_std=True)
-    assert model.log_evidence_ == pytest.approx(evidence, rel=1e-9)
+    assert model.log_evidence_ == pytest.approx(evidence, rel=1e-9, nan_ok=True)
     np.testing.assert_allclose(got_mean, mean, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(got_std, std, rtol=1e-9)
     assert model.n_rows_ == len(y)
@@ -137,7 +137,7 @@ def test_the_fit_of_changed_rows_is_a_fit(rng, name):
     there = fit.predict(columns)
     np.testing.assert_allclose(there.mean, mean, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(there.std, std, rtol=1e-9)
-    assert fit.n_rows == 35 and fit.log_evidence == model.log_evidence_
+    assert fit.n_rows == 35 and np.array_equal(fit.log_evidence, model.log_evidence_, equal_nan=True)
     left_out = model.leave_one_out()
     for i in (0, 17, 34):
         rest = np.delete(np.arange(5, 40), i)

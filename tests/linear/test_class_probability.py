@@ -144,6 +144,7 @@ def test_the_mean_of_both_keeps_to_the_label(rng):
     assert both.loo_probability.shape == (60,) and ((both.loo_probability > 0.5) == (f > 0.0)).all()
 
 
+@pytest.mark.filterwarnings("ignore:NO_INFORMATION:bayessel.errors.NumericalWarning")
 @pytest.mark.parametrize("case", ["disc", "ball", "linear", "noise"])
 def test_it_is_better_than_the_slope_alone(case):
     """Brier scores on new rows, paired over data sets: better, or no worse than by chance where nothing is to gain."""

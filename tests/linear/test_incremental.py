@@ -257,7 +257,7 @@ def test_fewer_rows_than_free_columns(rng, centre):
     assert not state.is_determined
     fitted = state.rows @ state.coef + state.intercept
     np.testing.assert_allclose(fitted, t, rtol=1e-9)
-    assert state.gamma == pytest.approx(4.0) and state.log_evidence(1.0) == -np.inf
+    assert state.gamma == pytest.approx(4.0) and np.isnan(state.log_evidence(1.0))
     np.testing.assert_allclose(state.variance(Phi), 1.0, rtol=1e-9)  # leverages of one
     assert np.isinf(state.variance(rng.normal(size=(3, 7)))).all()
     twin = Retrained(Phi, t, 0.0)

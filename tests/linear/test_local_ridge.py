@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from bayessel import linear
+from bayessel.fit import Status
 from bayessel.linear import local_ridge
 from tests.oracles import linear as oracles
 from tests.problems import linear as problems
@@ -195,3 +196,16 @@ def test_local_ridge_of_dependent_columns(seed, centre):
     fit = linear.fit_ridge(Phi, t, penalty="local", centre=centre)
     assert np.isfinite(fit.coef).all()
     assert fit.value <= linear.fit_ridge(Phi, t, centre=centre).value * (1 + 1e-9)
+
+
+def test_a_penalty_of_zero_leaves_no_evidence(rng):
+    """The evidence of a flat prior is what one says its width is: none is reported, and the notes say why."""
+    Phi, t = problems.regression_problem(rng, 30, 4)
+    free = linear.fit_ridge(Phi, t, penalty="local", start=[0.0, 1.0, 1.0, 1.0], max_sweeps=1)
+    assert (free.lam == 0.0).any() == (free.evidence is None) == (Status.IMPROPER_PRIOR in free.notes)
+    state = linear.RidgeState(Phi, t, [0.0, 1.0, 1.0, 1.0])
+    fit = state.fit(2.0)
+    assert fit.evidence is None and np.isnan(fit.log_evidence) and fit.status is Status.IMPROPER_PRIOR
+    assert np.isnan(state.log_evidence(2.0)) and np.isnan(linear.posterior(Phi, t, [0.0, 1, 1, 1], 2.0).log_evidence)
+    full = linear.fit_ridge(Phi, t)
+    assert full.evidence is not None and linear.SeveralOutputs((full, full)).log_evidence == 2.0 * full.log_evidence

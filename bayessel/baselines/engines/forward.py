@@ -13,6 +13,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.baselines.engines.hinges import Function, Hinge, variables
+from bayessel.work.interrupts import InterruptGuard
 
 #: chance of following a run of noise: the paper's α in eqs. (43) and (45)
 ALPHA = 0.05
@@ -120,7 +121,7 @@ def grow(
         span.add(column)
 
     n_knots = 0
-    try:
+    with InterruptGuard() as guard:
         while len(grown.functions) + 2 <= most and float(span.residual @ span.residual) > ROUNDING * total:
             M = len(grown.functions) + 1
             spans = np.array([min_span or knot_span(D, int(count)) for count in rows[:M]])
@@ -147,6 +148,5 @@ def grow(
             grown.history.append({"parent": m, "input": v, "knot": t if found else math.nan, "left": left})
             if step is not None:
                 step(len(grown.functions), most)
-    except KeyboardInterrupt:
-        grown.interrupted = True
+    grown.interrupted = guard.interrupted
     return grown

@@ -15,6 +15,7 @@ from scipy.spatial.distance import cdist
 from bayessel._check import FloatArray
 from bayessel.baselines.engines.linear_fit import noise_floor
 from bayessel.fit import Status
+from bayessel.work.interrupts import InterruptGuard
 
 #: squared distances that differ by less are equal
 TOLERANCE = 1e-6
@@ -147,7 +148,7 @@ def _left_out(
     np.put_along_axis(rank, by_rank, np.arange(N)[:, None], axis=0)
     in_order = np.take_along_axis(Y, by_rank, axis=0)
     seen = 0
-    try:
+    with InterruptGuard(lambda: seen) as guard:
         for start, stop in _blocks(N):
             distance = _others(X, start, stop)
             order = np.argsort(distance, axis=1)[:, :-1]
@@ -159,11 +160,7 @@ def _left_out(
             seen = stop
             if step is not None:
                 step(seen, N)
-    except KeyboardInterrupt:
-        if seen == 0:
-            raise
-        return total, seen, True
-    return total, seen, False
+    return total, seen, guard.interrupted
 
 
 def _blocks(N: int) -> list[tuple[int, int]]:

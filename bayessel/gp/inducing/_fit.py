@@ -25,6 +25,7 @@ from bayessel.gp.map_result import GPFit, MapOptimum
 from bayessel.gp.marginal import Marginal
 from bayessel.gp.target_remarks import remarks_about
 from bayessel.prediction import Prediction
+from bayessel.work.interrupts import InterruptGuard
 
 #: rows on which the exact process is fitted first
 FIRST_ROWS = 1024
@@ -166,8 +167,7 @@ def fit_inducing(
         Z = np.array(as_matrix(inducing, "inducing", allow_1d=True))
     if not np.isfinite(bound.value(theta, Z)):
         bound.jitter = MORE_JITTER
-    interrupted = False
-    try:
+    with InterruptGuard(lambda: search.best is not None) as guard:
         # the noise of the few rows is too little for what few inducing inputs leave unexplained
         theta = bound.best_noise(theta, Z)
         theta[bound.parts.noise] = np.maximum(theta[bound.parts.noise], search.least_noise)
@@ -177,16 +177,12 @@ def fit_inducing(
             if search.better(theta, again):
                 Z = again
         search.run(theta, Z, move=move_inducing, share=1.0)
-    except KeyboardInterrupt:
-        if search.best is None:
-            raise
-        interrupted = True
     if search.best is None:
         raise ValueError(
             "the bound cannot be computed in double precision where the search begins; give another start, and look "
             f"for huge values in X: the largest is {np.abs(bound.X).max():.1e}"
         )
-    return _finish(search, interrupted, began)
+    return _finish(search, guard.interrupted, began)
 
 
 class BoundSearch:

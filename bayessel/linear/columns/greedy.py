@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from bayessel.work.interrupts import InterruptGuard
+
 #: why a selection ended that the user ended
 INTERRUPTED = "interrupted"
 
@@ -21,14 +23,11 @@ def patience(size: int) -> int:
 
 def until_stopped(step: Callable[[], str | None], begun: Callable[[], object]) -> str:
     """Call `step` until it returns why it is the last; 'interrupted' after Ctrl-C, once `begun` returns something."""
-    try:
-        while (reason := step()) is None:
-            pass
-    except KeyboardInterrupt:
-        if not begun():
-            raise
-        return INTERRUPTED
-    return reason
+    reason: str | None = None
+    with InterruptGuard(begun):
+        while reason is None:
+            reason = step()
+    return reason or INTERRUPTED
 
 
 class BestSize:

@@ -26,6 +26,7 @@ from bayessel.linear.forward.result import ForwardFit
 from bayessel.linear.ridge import fit_ridge
 from bayessel.linear.spectrum import Spectrum, offsets
 from bayessel.linear.type2 import fit_evidence
+from bayessel.work.interrupts import InterruptGuard
 
 #: columns whose inverse is still kept
 MAX_COLUMNS = 5000
@@ -250,18 +251,13 @@ def _cross_validated(
     """Mean squared error of held rows at each size, and whether Ctrl-C left only some folds for it."""
     n, p = H.shape
     number = rng.permutation(n) % folds
-    total, seen, interrupted = np.zeros(p + 1), 0, False
-    for k in range(folds):
-        held = number == k
-        try:
+    total, seen = np.zeros(p + 1), 0
+    with InterruptGuard(lambda: seen) as guard:
+        for k in range(folds):
+            held = number == k
             total += _held_errors(H, t, held, centre, lam, gain, offered)
-        except KeyboardInterrupt:
-            if not seen:
-                raise
-            interrupted = True
-            break
-        seen += int(held.sum())
-    return dict(enumerate((total / seen).tolist())), interrupted
+            seen += int(held.sum())
+    return dict(enumerate((total / seen).tolist())), guard.interrupted
 
 
 def _held_errors(

@@ -30,6 +30,7 @@ from bayessel.linear.columns.dictionary import Columns, as_columns
 from bayessel.linear.columns.fit import ColumnChoice
 from bayessel.linear.loomi.loomi_selection import SAME, LOOMISelection
 from bayessel.linear.loomi.result import LOOMIFit
+from bayessel.work.interrupts import InterruptGuard
 
 #: stages that may pass before J is positive at all
 WITHOUT_INFORMATION = 20
@@ -111,7 +112,7 @@ def fit_loomi(
     del V  # the selection's now; nobody else needs it
     best = None
     since, notes = 0, []
-    try:
+    with InterruptGuard(lambda: selection.history) as guard:
         while selection.size < most:
             if not selection.advance():
                 if selection.size < most:
@@ -132,9 +133,7 @@ def fit_loomi(
         else:
             if max_size is not None and most < min(n, p) and since == 0:
                 notes.append(Status.STEP_LIMIT)
-    except KeyboardInterrupt:
-        if not selection.history:
-            raise
+    if guard.interrupted:
         notes.append(Status.INTERRUPTED)
     size = len(selection.history) if best is None else best[0]  # a term that was just joining does not count
     if selection.skipped:

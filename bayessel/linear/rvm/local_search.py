@@ -13,6 +13,7 @@ from bayessel.linear.rvm.moves import add_gains, swap_gains
 from bayessel.linear.rvm.newton import ascend
 from bayessel.linear.rvm.starts import AHEAD
 from bayessel.linear.rvm.state import DictionaryForm, RVMScores, RVMState
+from bayessel.work.interrupts import InterruptGuard
 
 #: moves that promised a gain and gave none before a search gives up
 PATIENCE = 6
@@ -61,15 +62,14 @@ def climb(form: DictionaryForm, state: RVMState, search: RVMSearch, *, tol: floa
 
     Ctrl-C ends it where it is, and `search` says so.
     """
-    try:
+    with InterruptGuard() as guard:
         state = ascend(form, state, learn_noise=search.learn_noise, tol=0.1 * tol, b_max=search.b_max)
         search.note("climb", state)
         for better in _moved(form, state, search, tol):
             state = better
         state = ascend(form, state, learn_noise=search.learn_noise, tol=1e-3 * tol, b_max=search.b_max)
         search.note("climb", state)
-    except KeyboardInterrupt:
-        search.interrupted = True
+    search.interrupted |= guard.interrupted
     return state
 
 

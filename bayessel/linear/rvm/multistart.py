@@ -18,6 +18,7 @@ from bayessel.linear.rvm.reestimation import Reestimation
 from bayessel.linear.rvm.state import RVMState
 from bayessel.linear.rvm.third_level import interpolates, model_evidence
 from bayessel.policy import NOISE_SHARE_OF_CERTAINTY
+from bayessel.work.interrupts import InterruptGuard
 
 #: work of a contest (rows x rows x columns) up to which many starts are tried
 MANY_STARTS = 1e8
@@ -52,7 +53,7 @@ def search(
     """Return the name of the best start, where it led, how, and where each start led."""
     found: RVMEnds = {}
     reached: dict[str, RVMState] = {}
-    try:
+    with InterruptGuard(lambda: found) as guard:
         for name, start in _promising(problem, init):
             _keep(found, name, search_from(problem, start, 40, max(tol, 0.05)))
         if not found:
@@ -76,15 +77,9 @@ def search(
             if not history.finished:
                 history.moves_left = max_steps
                 _keep(found, name, (climb(problem.form, state, history, tol=tol), history))
-    except KeyboardInterrupt:
-        if not found:
-            raise
-        interrupted = True
-    else:
-        interrupted = False
     names, passed_over = _ranked(problem, found)
     state, history = found[names[0]]
-    history.interpolation, history.interrupted = passed_over, interrupted
+    history.interpolation, history.interrupted = passed_over, guard.interrupted
     return names[0], state, history, reached or {name: state for name, (state, _) in found.items()}
 
 

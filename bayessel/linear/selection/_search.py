@@ -20,6 +20,7 @@ from bayessel.linear.selection.result import SearchFit
 from bayessel.linear.selection.selection_search import SearchSnapshot, SelectionSearch
 from bayessel.linear.selection.strategies import Oscil, parse
 from bayessel.linear.selection.working_model import WorkingModel
+from bayessel.work.interrupts import InterruptGuard
 
 #: entries of a dictionary from which the passes over it may use several BLAS threads
 SEVERAL_THREADS = 20_000_000
@@ -122,13 +123,13 @@ def search(
         chosen: tuple[int, ...] | None = None
         value = np.nan
         if model.worth_searching:
-            try:
+            with InterruptGuard() as guard:
                 place = drive(work)
                 if not work.history and not work.exhausted:  # an empty model would be taken for a finding
                     raise ValueError("strategy ended before it had added a function; let it call search.add()")
                 if isinstance(place, SearchSnapshot) and (within == 0.0 or not isinstance(drive, Oscil)):
                     chosen, value = place.model.active, place.value
-            except KeyboardInterrupt:
+            if guard.interrupted:
                 notes.append(Status.INTERRUPTED)
         if chosen is None:
             size = work.smallest(float(within)) if within > 0.0 else work.best_size

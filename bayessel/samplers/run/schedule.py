@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bayessel.samplers.run.kernel import Block, Position
 from bayessel.samplers.run.workers import BlockTask, ChainWorkers
 from bayessel.work.clock import BudgetClock
-from bayessel.work.interrupts import InterruptCounter
+from bayessel.work.interrupts import InterruptCounter, InterruptGuard
 
 #: Seconds of work between two messages: long against the message, short against a person's patience and a crash.
 BLOCK = 0.3
@@ -62,11 +62,10 @@ def run(
     with InterruptCounter() as interrupts:
         hand_out()
         while busy:
-            try:
+            with InterruptGuard() as guard:  # a step's own code may raise in this process: its block is lost, no more
                 blocks = workers.collect()
-            except KeyboardInterrupt:  # raised by a step's own code in this process: its block is lost, no more
+            if guard.interrupted:
                 interrupts.count += 1
-                busy.clear()
                 break
             for block in blocks:
                 busy.discard(block.chain)
