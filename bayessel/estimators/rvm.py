@@ -18,7 +18,7 @@ from bayessel.fit import Status
 from bayessel.linear import fit_evidence, fit_rvm
 from bayessel.linear.healing import Healing, KernelFeatures
 from bayessel.linear.rvm import RVMFit
-from bayessel.linear.rvm_width import STORED, fit_rvm_width
+from bayessel.linear.widths.rvm_width import STORED, fit_rvm_width
 from bayessel.prediction import Prediction
 
 if TYPE_CHECKING:

@@ -1,6 +1,5 @@
 """Linear-in-the-parameters models on plain arrays: no PyMC, no scikit-learn."""
 
-from bayessel.linear.abf import WidthFit, WidthOptimum, fit_abf
 from bayessel.linear.forward import ForwardFit, forward_select
 from bayessel.linear.incremental import IncrementalFit, RidgeState
 from bayessel.linear.loomi import LOOMIFit, fit_loomi
@@ -15,6 +14,7 @@ from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.streaming import fit_evidence_stream
 from bayessel.linear.third_level import model_evidence_quadrature
 from bayessel.linear.type2 import LinearFit, Maximum, fit_evidence
+from bayessel.linear.widths import WidthFit, WidthOptimum, fit_abf
 
 __all__ = [
     "ForwardFit",

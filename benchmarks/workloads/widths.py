@@ -14,7 +14,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 import bayessel as bs
-from bayessel.linear.abf import profile_gradient
+from bayessel.linear.widths.abf import profile_gradient
 from benchmarks.harness import Case, Contestant, Report, Verdict, race
 from benchmarks.peers import Array, Problem
 

@@ -6,7 +6,7 @@ import pytest
 from bayessel import linear
 from bayessel.basis import RBFDictionary
 from bayessel.fit import Fit, fingerprint
-from bayessel.linear.rvm_width import fit_rvm_width
+from bayessel.linear.widths.rvm_width import fit_rvm_width
 from tests.oracles import linear as oracles
 
 

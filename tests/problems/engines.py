@@ -31,7 +31,7 @@ from bayessel.linear import (
     SeveralOutputs,
     WidthFit,
 )
-from bayessel.linear.rvm_width import RVMWidthFit, fit_rvm_width
+from bayessel.linear.widths import fit_rvm_width
 from bayessel.mlp import EarlyStoppingEnsemble, NetworkEvidenceFit
 
 #: places and width of the functions that engines on designs are offered
@@ -231,7 +231,7 @@ ENGINES = (
     Engine(
         "rvm width",
         _rvm_width,
-        (RVMWidthFit,),
+        (WidthFit,),
         rows=inputs,
         units=None,  # seconds a fit: the machine at one width promises these
         order=None,

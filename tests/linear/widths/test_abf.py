@@ -5,7 +5,7 @@ import pytest
 
 import bayessel as bs
 from bayessel.fit import Status
-from bayessel.linear import abf, rvm_width
+from bayessel.linear.widths import abf, rvm_width
 from tests.oracles import linear as oracles
 from tests.problems import linear as problems
 
@@ -156,6 +156,17 @@ def test_one_shared_width(rng):
     shared, own = abf.fit_abf(X, t, shared=True), abf.fit_abf(X, t)
     assert own.log_evidence >= shared.log_evidence - 1e-6
     assert len(np.unique(shared.widths)) == 1
+
+
+def test_one_width_of_inputs_of_different_spread_is_one_width(rng):
+    """The fit, its evidence and its predictions are those of functions of the width that is reported."""
+    X = rng.uniform(-1, 1, size=(50, 2)) * [1.0, 8.0]
+    t = np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=50)
+    found = abf.fit_abf(X, t, shared=True, centre=False)
+    Phi = oracles.radial("gaussian", X, X, found.widths[0])
+    exact = oracles.exact_log_evidence(Phi, t, found.fit.alpha, found.fit.beta)
+    assert found.widths.shape == (1,) and oracles.relative(found.log_evidence, exact, floor=1.0) < 1e-7
+    np.testing.assert_allclose(found.predict(X).mean, Phi @ found.fit.coef, atol=1e-8)
 
 
 def test_units_of_the_inputs_do_not_matter(rng):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import bayessel as bs
-from bayessel.linear import fit_rvm, rvm_width
-from bayessel.linear.rvm_width import fit_rvm_width, width_gradient
+from bayessel.linear import fit_rvm
+from bayessel.linear.widths import rvm_width
+from bayessel.linear.widths.rvm_width import fit_rvm_width, width_gradient
 from bayessel.policy import NOISE_SHARE_OF_EVIDENCES, leaves_noise
 from tests.oracles import linear as oracles
 
