@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import re
 import secrets
 import stat
 from pathlib import Path
@@ -18,8 +17,6 @@ from typing import IO
 
 from bayessel.errors import DamagedFileError
 
-#: names of files that were being written when a process ended
-_UNFINISHED = re.compile(r"\.(.+)\.[0-9a-f]{12}")
 _MARK = b"\nbayessel sha256 "
 _SEAL = len(_MARK) + hashlib.sha256().digest_size
 
@@ -43,7 +40,7 @@ def write_whole(path: str | Path, content: bytes) -> Path:
             rest = memoryview(content)
             while len(rest):
                 rest = rest[os.write(descriptor, rest) :]
-            os.fsync(descriptor)
+            sync(descriptor)
         finally:
             os.close(descriptor)
         os.replace(beside, place)
@@ -54,14 +51,8 @@ def write_whole(path: str | Path, content: bytes) -> Path:
     except BaseException:
         _remove(beside)
         raise
-    _sync_folder(place.parent)
+    sync_folder(place.parent)
     return place
-
-
-def unfinished(name: str) -> str:
-    """Return the name of the file that one of such a name was to become; an empty text for any other file."""
-    match = _UNFINISHED.fullmatch(name)
-    return match.group(1) if match else ""
 
 
 def _remove(path: Path) -> None:
@@ -69,20 +60,19 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-def sync(file: IO[bytes]) -> None:
-    """Wait until everything written is on the disk."""
-    file.flush()
-    os.fsync(file.fileno())
+def sync(file: int | IO[bytes]) -> None:
+    """Wait until everything written is on the disk: to a file descriptor, or to a file without a buffer."""
+    os.fsync(file)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Wait until the names in a folder are on the disk."""
     if os.name != "posix":
         return
     with contextlib.suppress(OSError):  # some file systems cannot; the file itself is on the disk
         descriptor = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(descriptor)
+            sync(descriptor)
         finally:
             os.close(descriptor)
 

@@ -6,7 +6,7 @@ Rasmussen (1996), § 3.6.
 
 A network's path depends on the seed, its number and the plan (how many evaluations it may take and must take), which is
 made once and kept. The clock decides how far along that sequence of networks a run comes, never what it meets on it: so
-a run that is gone on with is the run that was never interrupted.
+a run that was continued is the run that was never interrupted.
 """
 
 from __future__ import annotations

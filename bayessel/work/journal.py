@@ -24,7 +24,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from bayessel._files import sync, unfinished, write_whole
+from bayessel._files import sync, write_whole
 from bayessel.errors import StoreWarning
 
 _RECORD = struct.Struct("<4sQQQI")
@@ -293,7 +293,7 @@ class JournalFolder:
     Parameters
     ----------
     folder : path
-        Made if it does not exist. A folder with other files in it, and no header, is refused.
+        Made if it does not exist. A folder with other files in it (hidden ones aside), and no header, is refused.
     form : str
         Name of the format, in the header.
     what : str
@@ -307,8 +307,8 @@ class JournalFolder:
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"store must be a folder, and {self.folder} is a file; give another name")
         self.folder.mkdir(parents=True, exist_ok=True)
-        there = {name: unfinished(name) or name for name in sorted(path.name for path in self.folder.iterdir())}
-        strangers = [name for name, of in there.items() if of not in _COMMON and not ours(of)]
+        there = sorted(path.name for path in self.folder.iterdir() if not path.name.startswith("."))
+        strangers = [name for name in there if name not in _COMMON and not ours(name)]
         if strangers and not self.begun:
             raise ValueError(
                 f"the folder {self.folder} holds other files ({', '.join(strangers[:3])}{', …' * (len(strangers) > 3)})"
@@ -318,9 +318,6 @@ class JournalFolder:
             if name not in strangers:
                 refuse_link(self.folder / name)
         self._lock = FileLock(self.folder / "lock")
-        for name, of in there.items():
-            if name != of and name not in strangers:  # left by a process that was killed
-                (self.folder / name).unlink(missing_ok=True)
 
     @property
     def begun(self) -> bool:
