@@ -1,5 +1,6 @@
 """Journals: torn ends are cut, damage and links are refused, what cannot be written leaves nothing."""
 
+import errno
 import os
 import uuid
 
@@ -95,6 +96,17 @@ def test_a_link_in_the_folder_of_a_store_is_not_followed(tmp_path, name):
     with pytest.raises(ValueError, match=f"{name} is a symbolic link"):
         delve.run({"a": Noisy()}, task(), store=folder, progressbar=False)
     assert victim.read_text() == "precious"
+
+
+def test_a_full_disk_names_the_file_of_a_store_that_cannot_begin(tmp_path, monkeypatch):
+    def full(descriptor, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(OSError, match=r"\.(log|json) was not written \(No space left on device\)"):
+        delve.run({"a": Noisy()}, task(), store=tmp_path / "store", progressbar=False)
+    monkeypatch.undo()
+    assert not delve.run({"a": Noisy()}, task(), store=tmp_path / "store", progressbar=False).remaining
 
 
 def test_a_link_in_the_folder_of_a_run_or_a_sweep_is_not_followed(tmp_path):
