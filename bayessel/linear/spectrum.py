@@ -24,6 +24,7 @@ import scipy.linalg as sl
 from bayessel._check import (
     FOURTH_POWERS,
     FloatArray,
+    IntArray,
     as_flag,
     as_matrix,
     as_target,
@@ -40,6 +41,26 @@ from bayessel.linear.moments import Moments
 GRAM_TOLERANCE = 1e-10
 #: below this many entries a full SVD costs next to nothing
 _SMALL = 50_000
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnPenalties:
+    """Which columns of a design were factored, and what they were multiplied by so that one ridge serves for all.
+
+    Attributes
+    ----------
+    n_columns : int
+        Columns of the design.
+    active, scale : (k,) arrays
+        The columns that are penalised, and the inverse roots of their penalties.
+    flat : (q,) array
+        The columns that are not penalised.
+    """
+
+    n_columns: int
+    active: IntArray
+    scale: FloatArray
+    flat: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +89,8 @@ class Spectrum:
         Names the target (`bayessel.fit.fingerprint`), so that results of different data are not compared.
     given : (design, target) or None
         The arrays as they were given, not copied; None of a stream.
+    penalties : ColumnPenalties or None
+        None where every column was factored as it is.
     """
 
     n_rows: int
@@ -92,6 +115,7 @@ class Spectrum:
     target: FloatArray | None = None
     fingerprint: str | None = None  # None where the target was never seen whole (a stream)
     given: tuple[Any, FloatArray] | None = field(default=None, repr=False)
+    penalties: ColumnPenalties | None = None
 
     @classmethod
     def of(cls, Phi: Any, t: Any, *, centre: bool = False, rows: bool = False, flat: Any = None) -> Spectrum:
@@ -116,6 +140,22 @@ class Spectrum:
         rows = rows or A.size <= _SMALL  # they cost nothing here, and let results be refined
         with few_threads(A.size):
             return replace(cls._factor(A, y, centre, rows, flat), fingerprint=fingerprint(y), given=(A, y))
+
+    @classmethod
+    def weighed(cls, Phi: FloatArray, t: FloatArray, penalty: FloatArray, *, centre: bool, rows: bool) -> Spectrum:
+        """Factor a design whose columns have penalties of their own, in units of the ridge: zero to infinity."""
+        flat = np.flatnonzero(penalty == 0.0)
+        active = np.flatnonzero((penalty > 0.0) & np.isfinite(penalty))
+        scale = penalty[active] ** -0.5
+        shift = offsets(Phi[:, active]) if centre else np.zeros(len(active))  # before the scaling rounds it in
+        # a column of zeros stands for an empty design
+        body = (Phi[:, active] - shift) * scale if len(active) else np.zeros((len(t), 1))
+        spectrum = cls.of(body, t, centre=centre, rows=rows, flat=Phi[:, flat] if len(flat) else None)
+        if len(active) and spectrum.flat_slope is not None and centre:
+            slope = spectrum.flat_slope.copy()
+            slope[-1] += shift * scale
+            spectrum = replace(spectrum, flat_slope=slope)
+        return replace(spectrum, given=(Phi, t), penalties=ColumnPenalties(Phi.shape[1], active, scale, flat))
 
     @classmethod
     def _factor(cls, A: FloatArray, y: FloatArray, centre: bool, rows: bool, flat: Any) -> Spectrum:

@@ -40,8 +40,8 @@ def fit_rvm(
     t
         Target (N,).
     init
-        'auto' tries several starts, below 15 000 rows those of 'greedy' among them, and keeps the best evidence;
-        'full', 'greedy', 'backward' name one; an `RVMFit`, or (basis, alpha, beta), is a warm start.
+        'auto' tries several starts and keeps the best evidence; 'full', 'greedy', 'backward' name one kind of them; an
+        `RVMFit`, or (basis, alpha, beta), is a warm start.
     beta
         Noise precision when it is known; learned otherwise.
     max_steps
