@@ -95,11 +95,6 @@ class Projection(Fit):
         """Number of functions."""
         return len(self.order)
 
-    @property
-    def noise_path(self) -> FloatArray:
-        r""":math:`\sigma_\perp` at 0 … k functions."""
-        return _noise(self.divergence, self.n_rows, self.sigma)
-
     def at(self, size: int) -> Projection:
         """Return the projection on the first `size` functions."""
         size = as_count(size, "size", 0)
@@ -277,17 +272,12 @@ def _forward(model: GrowingModel, sigma: float, largest: int, tol: float) -> tup
     return left, until_stopped(step, lambda: left)
 
 
-def _noise(divergence: FloatArray, n: int, sigma: float) -> FloatArray:
-    """Noise of a projection from its divergence."""
-    return np.asarray(sigma * np.exp(divergence / n))
-
-
 def _solved(
     order: IntArray, divergence: FloatArray, Q: FloatArray, R: FloatArray, Z: FloatArray, centre: bool, sigma: float
 ) -> dict[str, Any]:
     """Fields of a `Projection` that follow from the columns and their orthogonal form."""
     W = sl.solve_triangular(R, Z) if len(R) else np.zeros((0, Z.shape[1]))
-    body, noise = W[int(centre) :], _noise(divergence, len(Q), sigma)
+    body, noise = W[int(centre) :], sigma * np.exp(divergence / len(Q))
     steps = zip([-1, *order.tolist()], divergence.tolist(), noise.tolist(), strict=True)
     return {
         "order": order,

@@ -5,7 +5,7 @@ What the engine sees are columns of unit length. A column of zeros stays zero an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any
@@ -28,6 +28,13 @@ VANISHING = 1e-70
 STORE_DOUBLE, STORE_SINGLE = 32_000_000, 540_000_000
 #: largest size of what is stored in single precision, and one over the smallest of the largest
 SINGLE = 1e30
+
+
+class MadeColumns:
+    """Columns that are made from others when they are looked at: `columns` maps their numbers to (N, k)."""
+
+    def __init__(self, shape: tuple[int, int], columns: Callable[[Any], FloatArray]) -> None:
+        self.shape, self.columns = shape, columns
 
 
 class Columns:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from bayessel._check import FloatArray, IntArray, as_matrix
 from bayessel.criteria import Message
-from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint
 from bayessel.linear.message import message_of
 from bayessel.linear.posterior import Posterior
 from bayessel.linear.spectrum import Spectrum
@@ -43,10 +44,6 @@ class ColumnsFit(Fit):
     ----------
     basis, coef : (k,) arrays
         Columns in use, ascending, and their weights.
-    intercept : float
-        The bias of a centred fit, else 0.
-    beta : float
-        Noise precision.
     n_candidates : int
         Columns of the dictionary.
     design, target : (N, k), (N,) arrays
@@ -58,9 +55,6 @@ class ColumnsFit(Fit):
     evidence: Evidence
     basis: npt.NDArray[np.intp]
     coef: FloatArray
-    intercept: float = 0.0
-    beta: float
-    n_rows: int
     n_candidates: int
     status: Status
     notes: tuple[Status, ...] = field(repr=False)
@@ -71,12 +65,31 @@ class ColumnsFit(Fit):
     target: FloatArray = field(repr=False)
     posterior: Posterior = field(repr=False)
     fingerprint: str = field(repr=False)
-    target_fingerprint: str = field(repr=False)
 
     if TYPE_CHECKING:
 
         @property
         def alpha(self) -> Any: ...  # noqa: D102
+
+    @property
+    def n_rows(self) -> int:
+        """Rows fitted to."""
+        return len(self.target)
+
+    @cached_property
+    def target_fingerprint(self) -> str:
+        """Name of the target."""
+        return fingerprint(self.target)
+
+    @property
+    def intercept(self) -> float:
+        """The bias of a centred fit, else 0."""
+        return self.posterior.intercept
+
+    @property
+    def beta(self) -> float:
+        """Noise precision."""
+        return self.posterior.beta
 
     @property
     def noise_std(self) -> float:

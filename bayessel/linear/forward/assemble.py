@@ -9,7 +9,7 @@ import scipy.linalg as sl
 
 from bayessel._check import FloatArray, IntArray
 from bayessel.criteria import EVIDENCE
-from bayessel.fit import Status, fingerprint, worst
+from bayessel.fit import Status, worst
 from bayessel.linear.columns.dictionary import Columns
 from bayessel.linear.columns.fit import ColumnChoice, evidence_of
 from bayessel.linear.forward.result import ForwardFit
@@ -63,9 +63,7 @@ def finish(
         evidence=evidence_fit.evidence,
         basis=basis,
         coef=coef[:k],
-        intercept=posterior.intercept,
         order=order,
-        beta=evidence_fit.beta,
         lam=lam,
         gamma=posterior.gamma,
         method=settings.method,
@@ -77,11 +75,9 @@ def finish(
         stopped=stopped,
         status=worst(notes),
         notes=tuple(notes),
-        n_rows=n,
         n_candidates=columns.shape[1],
         seconds=np.nan,
         fingerprint=name,
-        target_fingerprint=fingerprint(t),
         evidence_fit=evidence_fit,
         posterior=posterior,
         turn=turn,

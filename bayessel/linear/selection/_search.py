@@ -10,7 +10,7 @@ import numpy as np
 
 from bayessel._check import FOURTH_POWERS, as_count, as_flag, as_target, check_magnitude
 from bayessel.criteria import EVIDENCE
-from bayessel.fit import Status, fingerprint, worst
+from bayessel.fit import Status, worst
 from bayessel.linear.columns.dictionary import as_columns
 from bayessel.linear.columns.fit import ColumnChoice
 from bayessel.linear.selection.objective import SelectionObjective
@@ -145,7 +145,6 @@ def search(
         **numbers,
         basis=basis,
         order=order,
-        n_rows=len(target),
         n_candidates=columns.shape[1],
         status=worst(notes),
         notes=tuple(notes),
@@ -158,6 +157,5 @@ def search(
         score=score,
         target=target,
         fingerprint=data,
-        target_fingerprint=fingerprint(target),
         strategy=str(drive) if isinstance(strategy, str) else getattr(strategy, "__name__", str(strategy)),
     )

@@ -49,9 +49,7 @@ def evidence_fields(design: FloatArray, t: FloatArray, centre: bool) -> dict[str
     return {
         "evidence_fit": fit,
         "evidence": fit.evidence,
-        "beta": fit.beta,
         "coef": fit.coef[: design.shape[1]],
-        "intercept": fit.intercept,
         "posterior": fit.posterior,
         "design": design,
     }
