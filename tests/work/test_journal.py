@@ -51,7 +51,7 @@ def test_a_torn_end_is_cut_before_anything_follows(tmp_path, cut):
 def test_a_study_goes_on_behind_a_torn_end(tmp_path):
     """And is read whole the next time."""
     whole = delve.run({"a": Noisy()}, task(), store=tmp_path, progressbar=False)
-    log = tmp_path / "study.log"
+    log = tmp_path / "results.log"
     log.write_bytes(log.read_bytes()[:-7])
     with pytest.warns(StoreWarning, match="that unit will be done again"):
         delve.run({"a": Noisy()}, task(), store=tmp_path, progressbar=False)
@@ -73,7 +73,7 @@ def test_damage_is_refused(tmp_path):
         payloads(path)
 
 
-@pytest.mark.parametrize("name", ["study.log", "lock", "header.json.new", "header.json"])
+@pytest.mark.parametrize("name", ["results.log", "lock", "header.json"])
 def test_a_link_in_the_folder_of_a_store_is_not_followed(tmp_path, name):
     victim = tmp_path / "victim"
     victim.write_text("precious")

@@ -18,12 +18,11 @@ from pytensor.graph.basic import Variable
 from bayessel._check import FloatArray, as_count, as_flag, as_fraction, as_positive
 from bayessel._pymc import LogTransform, PointType, StatsType, StepMethodState, dataclass_state, get_random_generator
 from bayessel.mlp.network import Weights
-from bayessel.mlp.passes import GAUSSIAN, LOGISTIC, SOFTMAX, STUDENT
+from bayessel.mlp.passes import NUMBERS
 from bayessel.mlp.prior import PRECISION_NAMES, NetworkPrior
 from bayessel.samplers import tuning
 from bayessel.samplers.tuning import DualAveraging
 
-KINDS = {"gaussian": GAUSSIAN, "student": STUDENT, "logistic": LOGISTIC, "softmax": SOFTMAX}
 #: the first step size, before anything is known
 FIRST_STEP = 0.2
 JITTER = 0.2
@@ -184,7 +183,7 @@ class NetworkSampler(BlockedStep):
         else:
             T = np.ascontiguousarray(t.reshape(len(X), -1).T, dtype=np.float64)
         self._problem = NetworkPosterior(
-            KINDS[self.kind],
+            NUMBERS[self.kind],
             np.ascontiguousarray(X.T),
             T,
             hyperpriors(self.prior, self.kind == "student"),
