@@ -17,8 +17,8 @@ class SearchFit(ChosenColumnsFit):
     ----------
     evidence : Evidence
         log p(t | alpha, beta) of the selected columns in nats, every constant included.
-    alpha, gamma : float
-        Weight precision, well-determined parameters (the bias of a centred fit not counted).
+    alpha, lam, gamma : float
+        Weight precision, alpha/beta, well-determined parameters (the bias of a centred fit not counted).
     history : tuple of dict
         The steps: action, column, and n_basis, value, log_evidence, alpha, beta, gamma, noise_std after it.
     path : dict
@@ -36,6 +36,11 @@ class SearchFit(ChosenColumnsFit):
     n_removed: int
     score: str
     strategy: str
+
+    @property
+    def lam(self) -> float:
+        """alpha / beta."""
+        return self.evidence_fit.lam
 
     @property
     def gamma(self) -> float:
