@@ -10,7 +10,7 @@ import numpy as np
 
 from bayessel._check import FloatArray, IntArray
 from bayessel.basis import LazyDesign
-from bayessel.criteria import Message
+from bayessel.criteria.capabilities import Message
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint
 from bayessel.linear.message import message_of, sizes_of
 from bayessel.linear.posterior import Posterior, from_complement

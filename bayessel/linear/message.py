@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.criteria import Message, matters
+from bayessel.criteria.capabilities import Message, matters
 from bayessel.linear.posterior import Posterior
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray, IntArray, as_matrix
-from bayessel.criteria import Message
+from bayessel.criteria.capabilities import Message
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint
 from bayessel.linear.message import message_of
 from bayessel.linear.posterior import Posterior
