@@ -1,4 +1,8 @@
-r"""Ridge regression with one penalty, chosen by a criterion that is minimised exactly (Orr 1996, section 6)."""
+r"""Ridge regression with one penalty, chosen by a criterion that is minimised exactly (Orr 1996, sections 5 and 6).
+
+The criteria are those of `bayessel._formulas` and LOO :math:`= \frac1N \sum_i ((Pt)_i/P_{ii})^2`. Always UEV <= FPE <=
+GCV; GCV <= BIC holds while :math:`\gamma \le N(\ln N - 2)/(\ln N - 1)`, that is for all but nearly interpolating fits.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayessel._check import IntArray, as_count, as_matrix, as_positive, as_positive_vector, as_target, one_of
+from bayessel._check import (
+    FloatArray,
+    IntArray,
+    as_count,
+    as_matrix,
+    as_positive,
+    as_positive_vector,
+    as_target,
+    one_of,
+)
 from bayessel._numerics import local_minima
 from bayessel.criteria import BIC, CRITERIA, FPE, GCV, LOO, OF_RIDGE, OF_SUMS, UEV, from_sums
 from bayessel.fit import Evidence, Status, worst
-from bayessel.linear._criteria import curve
 from bayessel.linear.design_fit import DesignFit
 from bayessel.linear.posterior import Posterior, check_ratio
 from bayessel.linear.refinement import Sums, sums
@@ -107,6 +119,27 @@ def criteria(Phi: Any, t: Any, lam: Any, *, centre: bool = False) -> dict[str, f
     if np.ndim(lam) == 0 and 0.0 < penalty[0] < np.inf:
         return evaluate(Spectrum.of(design, target, centre=centre, rows=True), float(penalty[0]))
     return evaluate(Spectrum.weighed(design, target, penalty, centre=centre, rows=True), 1.0)
+
+
+def curve(spectrum: Spectrum, name: str, lam: FloatArray) -> FloatArray:
+    """Evaluate a criterion at each of many ridges."""
+    lam = np.atleast_1d(np.asarray(lam, dtype=np.float64))
+    out = np.empty(len(lam))
+    width = max(len(spectrum.s), spectrum.n_rows if name == LOO.name else 1, 1)
+    step = max(1, 4_000_000 // width)  # bounds the working arrays to 32 MB each
+    for start in range(0, len(lam), step):
+        part = lam[start : start + step]
+        if name == LOO.name:
+            complement = spectrum.leverage_complement(part)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = spectrum.residuals(part) / complement
+            ratio = np.where(complement > 0.0, ratio, np.inf)
+            out[start : start + step] = (ratio**2).mean(axis=1)
+        else:
+            out[start : start + step] = from_sums(
+                name, spectrum.n_rows, spectrum.sum_squares(part), spectrum.trace_p(part)
+            )
+    return out
 
 
 def evaluate(spectrum: Spectrum, lam: float) -> dict[str, float]:
