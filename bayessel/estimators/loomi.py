@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_count, one_of
 from bayessel.basis import LazyDesign
-from bayessel.estimators._arguments import Versioned, validated, validated_classification
 from bayessel.estimators._radial import MAX_OWN_CENTRES, centres_of, set_dictionary
+from bayessel.estimators.base import Versioned, new_rows, validated_classification
 from bayessel.estimators.found_width import robust_spread
 from bayessel.fit import Status, fingerprint, worst
 from bayessel.linear.loomi import LOOMIFit, fit_loomi
@@ -252,8 +252,7 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
 
     def _functions(self, X: Any) -> FloatArray:
         """Functions in use at rows from outside."""
-        check_is_fitted(self)
-        return self._functions_at(np.asarray(validated(self, X, reset=False), dtype=np.float64))
+        return self._functions_at(new_rows(self, X))
 
     def _functions_at(self, X: FloatArray) -> FloatArray:
         return np.asarray(LazyDesign(self.dictionary_, X).columns(self.basis_))

@@ -13,10 +13,10 @@ from sklearn.utils.validation import _check_y, check_consistent_length, check_is
 from bayessel._check import FloatArray
 from bayessel._numerics import few_threads
 from bayessel.estimators._annealed import annealed, sampled_evidence
-from bayessel.estimators._arguments import Versioned, validated, validated_classification
 from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._network import NetworkRun, check_parameters, show
 from bayessel.estimators._sampled_networks import SampledNetworks
+from bayessel.estimators.base import Versioned, new_rows, validated_classification
 from bayessel.estimators.mlp_regressor import CHUNK
 from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import LeaveOneOut, fingerprint
@@ -147,8 +147,7 @@ class MLPClassifier(ClassifierMixin, Versioned):
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithms of `predict_proba`."""
-        check_is_fitted(self)
-        X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
+        X = new_rows(self, X)
         piece = max(16, CHUNK // (len(self.fit_.engine.networks) * max(self.hidden_, len(self.classes_))))
         with few_threads(min(piece, len(X)) * self.hidden_):
             return np.concatenate([self._log_p(X[begin : begin + piece]) for begin in range(0, len(X), piece)])

@@ -81,6 +81,12 @@ def validated_classification(
     return X, classes, codes
 
 
+def new_rows(estimator: Any, X: Any) -> FloatArray:
+    """Inputs (N, D) that a fitted estimator is asked about."""
+    check_is_fitted(estimator)
+    return np.asarray(validated(estimator, X, reset=False), dtype=np.float64)
+
+
 class Versioned(BaseEstimator):
     """Base of every estimator: pickles know which version fitted them, and a status that matters is said aloud."""
 
