@@ -30,7 +30,7 @@ from bayessel.errors import NumericalWarning
 from bayessel.fit import Status, worst
 from bayessel.linear import SearchFit, search
 from bayessel.linear.selection import ColumnChoice
-from bayessel.linear.selection.assemble import type2_fields
+from bayessel.linear.selection.result import evidence_fields
 from bayessel.policy import FLAT_NATS
 from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem
 from bayessel.widths._sparse import SPARSE, SparseCase, design_of, drawn, judged
@@ -72,12 +72,12 @@ def _best(design: Any, t: FloatArray, centre: bool) -> SearchFit:
         return first
     basis = np.sort(np.array(small[2], dtype=np.intp))
     columns = design.columns(basis) if isinstance(design, LazyDesign) else design[:, basis]
-    numbers = type2_fields(columns, t, centre=centre)
+    numbers = evidence_fields(columns, t, centre)
     kept = tuple(note for note in first.notes if note is Status.COLLINEAR_SKIPPED)
-    notes = (*kept, *numbers.pop("notes"))
+    notes = (*kept, *numbers["evidence_fit"].notes)
     order = np.array(small[2], dtype=np.intp)
     optima = (ColumnChoice(-small[1], small[2]),)
-    changed = numbers | {"basis": basis, "order": order, "design": columns, "optima": optima, "notes": notes}
+    changed = numbers | {"basis": basis, "order": order, "optima": optima, "notes": notes}
     return replace(first, **changed, status=worst(notes))
 
 

@@ -47,6 +47,7 @@ def test_a_torn_end_is_cut_before_anything_follows(tmp_path, cut):
     one.append(2, 1, b"anew")
     one.close()
     assert payloads(path) == [b"A" * 10, b"B" * 10, b"anew"]
+    assert path.stat().st_size == one.end  # or the next call would take what is left of the torn record for a crash
 
 
 def test_a_study_goes_on_behind_a_torn_end(tmp_path):
@@ -57,6 +58,17 @@ def test_a_study_goes_on_behind_a_torn_end(tmp_path):
     with pytest.warns(StoreWarning, match="that unit will be done again"):
         delve.run({"a": Noisy()}, task(), store=tmp_path, progressbar=False)
     assert same(whole, delve.Study.load(tmp_path))
+
+
+def test_what_a_crash_leaves_beside_the_header_is_no_stranger(tmp_path):
+    """A header is written beside its place and renamed; a process may be killed in between."""
+    (tmp_path / ".header.json.0123456789ab").write_bytes(b"{")
+    delve.run({"a": Noisy()}, task(), store=tmp_path, progressbar=False)
+    with pytest.raises(ValueError, match="holds a study, not a comparison of widths"):
+        bs.compare_widths([0.0, 1.0, 2.0], [0.0, 1.0, 0.0], [1.0], progressbar=False, store=tmp_path)
+    ResultStore(tmp_path / "other", "sweep", {}).close()
+    with pytest.raises(ValueError, match="holds a sweep, not a study"):
+        delve.Study.load(tmp_path / "other")
 
 
 def test_damage_is_refused(tmp_path):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from bayessel._check import FloatArray, IntArray
-from bayessel.fit import Evidence, Status, fingerprint, worst
+from bayessel.fit import Evidence, Status, worst
 from bayessel.linear.columns.fit import ColumnChoice
 from bayessel.linear.posterior import Posterior
 from bayessel.linear.rvm.duplicate_columns import merged
@@ -101,8 +101,6 @@ def finish(
         basis=basis,
         alpha=alpha,
         coef=coef,
-        beta=beta,
-        n_rows=n,
         n_candidates=p,
         status=worst(notes),
         notes=tuple(notes),
@@ -111,7 +109,6 @@ def finish(
         starts={start: end.log_evidence + problem.shift for start, end in reached.items()},
         seconds=np.nan,
         fingerprint=name,
-        target_fingerprint=fingerprint(problem.t),
         design=design,
         target=problem.t,
         posterior=posterior,
