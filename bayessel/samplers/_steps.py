@@ -16,10 +16,11 @@ from bayessel.samplers.conjugacy.block import GaussianBlock
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, distribution_name
 from bayessel.samplers.conjugacy.logistic import LogisticBlock
 from bayessel.samplers.conjugacy.scale import ScaleConditional
-from bayessel.samplers.differences_step import DifferencesGibbs, differences_of
+from bayessel.samplers.differences_step import DifferencesGibbs
 from bayessel.samplers.gibbs import GammaPrecisionGibbs, GaussianWeightsGibbs, PolyaGammaGibbs
-from bayessel.samplers.network.step import NetworkSampler, network_of
+from bayessel.samplers.network.step import NetworkSampler
 from bayessel.samplers.persistent_hmc import PersistentHMC
+from bayessel.samplers.whole_model import WholeModelStep
 
 
 class StepPlan(NamedTuple):
@@ -70,10 +71,9 @@ def steps(model: pm.Model | None = None, *, assigned: Any = (), **hmc: Any) -> l
     """
     model = modelcontext(model)
     own = _as_steps(assigned)
-    if not own and network_of(model) is not None:
-        return [NetworkSampler(model=model, **hmc)]
-    if not own and not hmc and differences_of(model) is not None:
-        return [DifferencesGibbs(model=model)]
+    whole = None if own else _whole(model)
+    if whole is not None and (whole.has_settings or not hmc):
+        return [whole(model=model, **hmc)]
     plan = _plan(model, own)
     made: list[Any] = [*own]
     # weights before precisions: a chain that starts with all weights at zero must not take that for information
@@ -96,6 +96,11 @@ def steps(model: pm.Model | None = None, *, assigned: Any = (), **hmc: Any) -> l
     for method, rvs in chosen.items():
         made.append(method([model.rvs_to_values[rv] for rv in rvs], model=model))
     return made + last
+
+
+def _whole(model: pm.Model) -> type[WholeModelStep] | None:
+    """The step that samples all of the model, if one of ours was made for it."""
+    return next((step for step in (NetworkSampler, DifferencesGibbs) if step.said_of(model) is not None), None)
 
 
 def _said(variables: list[Variable]) -> dict[str, Any]:
@@ -134,12 +139,11 @@ def explain_steps(model: pm.Model | None = None, *, assigned: Any = ()) -> str:
     """
     model = modelcontext(model)
     own = _as_steps(assigned)
-    if not own and network_of(model) is not None:
-        width = max(len(str(rv.name)) for rv in model.free_RVs)
-        return "\n".join(f"{rv.name:{width}}  NetworkSampler  a network of bs.models.mlp" for rv in model.free_RVs)
-    if not own and differences_of(model) is not None:
-        width = max(len(str(rv.name)) for rv in model.free_RVs)
-        return "\n".join(f"{rv.name:{width}}  DifferencesGibbs  bs.models.loss_differences" for rv in model.free_RVs)
+    names = [str(rv.name) for rv in model.free_RVs]
+    width = max(map(len, names), default=0)
+    whole = None if own else _whole(model)
+    if whole is not None:
+        return "\n".join(f"{name:{width}}  {whole.__name__}  a model of bs.models.{whole.maker}" for name in names)
     plan = _plan(model, own)
     chosen: dict[Variable, str] = {}
     for step in own:
@@ -154,8 +158,6 @@ def explain_steps(model: pm.Model | None = None, *, assigned: Any = ()) -> str:
     chosen |= dict.fromkeys(plan.scales, "GammaPrecisionGibbs")
     chosen |= {rv: _pymc_choice(rv).__name__ for rv in plan.discrete}
     chosen |= dict.fromkeys(plan.rest, "PersistentHMC")
-    names = [str(rv.name) for rv in model.free_RVs]
-    width = max(map(len, names), default=0)
     wide = max((len(label) for label in chosen.values()), default=0)
     return "\n".join(
         f"{name:{width}}  {chosen[rv]:{wide}}  {plan.reason.get(rv, 'your own choice')}".rstrip()
@@ -192,7 +194,7 @@ def _plan(model: pm.Model, own: list[Any]) -> StepPlan:
                 reason[rv] = _block(graph, [rv]).says
                 normal.append(rv)
             else:
-                reason[rv] = ScaleConditional(graph, rv).says
+                reason[rv] = ScaleConditional(graph, [rv]).says
                 scales.append(rv)
         except NotConjugateError as declined:
             rest.append(rv)
