@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pymc as pm
 from pymc import modelcontext
+from pymc.model.transform.conditioning import change_value_transforms
 from pymc.step_methods import STEP_METHODS, BlockedStep, CompoundStep
 from pytensor.gradient import NullTypeGradError
 from pytensor.graph.basic import Variable
@@ -109,11 +110,6 @@ def _said(variables: list[Variable]) -> dict[str, Any]:
     return dict(said[0]) if all(one == said[0] for one in said) else {}
 
 
-def gibbs_blocks(model: pm.Model | None = None, *, assigned: Any = ()) -> list[list[Variable]]:
-    """The blocks of Normal variables that `steps` gives to a Gibbs step, one each."""
-    return [block.members for block in _plan(modelcontext(model), _as_steps(assigned)).blocks]
-
-
 def explain_steps(model: pm.Model | None = None, *, assigned: Any = ()) -> str:
     """Say which step `steps` chooses for each variable, and why: one line per variable.
 
@@ -163,6 +159,20 @@ def explain_steps(model: pm.Model | None = None, *, assigned: Any = ()) -> str:
         f"{name:{width}}  {chosen[rv]:{wide}}  {plan.reason.get(rv, 'your own choice')}".rstrip()
         for name, rv in zip(names, model.free_RVs, strict=True)
     )
+
+
+def without_coupled_transforms(model: pm.Model) -> pm.Model:
+    """Return the model with weights sampled as they are, where their coordinates depend on what else is sampled.
+
+    A transform such as the whitening of `models.rvm` follows the precisions: a gradient sampler likes it, but to a
+    Gibbs step each new precision means new coordinates of all weights, at the price of factorisations that gain
+    nothing, for the exact draw of the weights does not care. The distribution is the same. A model without such
+    variables is returned as it is.
+    """
+    space = ModelGraph(model).space
+    drawn = [rv for block in _plan(model, []).blocks for rv in block.members]
+    coupled = [rv for rv in drawn if space.transform_roots(rv)]
+    return change_value_transforms(model, dict.fromkeys(coupled)) if coupled else model
 
 
 def _as_steps(assigned: Any) -> list[Any]:
