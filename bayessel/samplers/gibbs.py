@@ -36,11 +36,11 @@ class _GibbsStep(BlockedStep):
         given = model.free_RVs if vars is None else vars if isinstance(vars, list | tuple) else [vars]
         self.vars = get_value_vars_from_user_vars([model[v] if isinstance(v, str) else v for v in given], model)
         self.rng = get_random_generator(rng)
-        targets = [model.values_to_rvs[value] for value in self.vars]
+        self.targets = [model.values_to_rvs[value] for value in self.vars]
         graph = ModelGraph(model)
         self.space = graph.space
         self.conditionals = []
-        for members in [targets] if self._joint else [[rv] for rv in targets]:
+        for members in [self.targets] if self._joint else [[rv] for rv in self.targets]:
             try:
                 self.conditionals.append(self._conditional(graph, members))
             except NotConjugateError as reason:
@@ -48,7 +48,7 @@ class _GibbsStep(BlockedStep):
                     f"{type(self).__name__} needs a conjugate conditional, and that of {members[0].name} is not: "
                     f"{reason}; leave the variable to another step"
                 ) from reason
-        self._moved = self.space.moved_by(targets)
+        self._moved = self.space.moved_by(self.targets)
         self._fresh = False
 
     def setup_chain(self, rng: Any, tune: int, draws: int) -> None:

@@ -33,12 +33,13 @@ class WholeModelStep(BlockedStep):
 
     def __init__(self, model: pm.Model | None, rng: Any) -> None:
         self.model = modelcontext(model)
-        self.said = self.said_of(self.model)
-        if self.said is None:
+        said = self.said_of(self.model)
+        if said is None:
             raise ValueError(
                 f"{type(self).__name__} needs a model that bayessel.models.{self.maker} made and to which nothing was "
                 "added; bayessel.steps finds steps for other models"
             )
+        self.said = said
         self.vars = list(self.model.value_vars)
         self.rng = get_random_generator(rng)
         self.value = {str(rv.name): str(self.model.rvs_to_values[rv].name) for rv in self.model.free_RVs}

@@ -112,9 +112,8 @@ class NetworkSampler(WholeModelStep):
         self.target_accept = as_fraction(target_accept, "target_accept")
         self.initialise = as_flag(initialise, "initialise")
         super().__init__(model, rng)
-        said: Any = self.said
-        self.prior: NetworkPrior = said["prior"]
-        self.kind: str = said["likelihood"]
+        self.prior: NetworkPrior = self.said["prior"]
+        self.kind: str = self.said["likelihood"]
         self._layout()
         self._reset(1000)
 
