@@ -1,4 +1,4 @@
-"""Checks at the door: every bad input becomes a ``ValueError`` or ``TypeError`` that names the remedy.
+"""Checks of arguments: every bad input becomes a ``ValueError`` or ``TypeError`` that names the remedy.
 
 A message says what was needed, what came and what to do about it. Inside the library arrays are trusted.
 """
@@ -192,10 +192,8 @@ def check_seed(seed: Any, name: str = "random_state") -> int | list[int] | None:
     """
     if seed is None:
         return None
-    if isinstance(seed, np.random.Generator):
-        return int(seed.integers(2**62))
-    if isinstance(seed, np.random.RandomState):
-        return int(seed.randint(2**31))
+    if _draws(seed):
+        return int(seed.integers(2**62) if hasattr(seed, "integers") else seed.randint(2**31))
     if isinstance(seed, int | np.integer) and not isinstance(seed, bool | np.bool_):
         if seed < 0:
             raise ValueError(f"{name} must be at least 0, got {seed}; pass None for a random seed")
@@ -219,11 +217,12 @@ def chosen_seed(seed: Any, name: str = "random_state") -> int:
 
 def as_generator(random_state: Any, name: str = "random_state") -> np.random.Generator:
     """Return a generator from one, from a seed, or from None for a fresh one."""
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state)
-    return np.random.default_rng(check_seed(random_state, name))
+    return np.random.default_rng(random_state if _draws(random_state) else check_seed(random_state, name))
+
+
+def _draws(seed: Any) -> bool:
+    """Whether numbers can be drawn from this, beside its being a seed."""
+    return isinstance(seed, np.random.Generator | np.random.RandomState)
 
 
 def as_fraction(value: Any, name: str, *, zero: bool = False, one: bool = False) -> float:

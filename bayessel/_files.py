@@ -13,6 +13,7 @@ import os
 import secrets
 import stat
 from pathlib import Path
+from typing import IO
 
 from bayessel.errors import DamagedFileError
 
@@ -39,7 +40,7 @@ def write_whole(path: str | Path, content: bytes) -> Path:
             rest = memoryview(content)
             while len(rest):
                 rest = rest[os.write(descriptor, rest) :]
-            os.fsync(descriptor)
+            sync(descriptor)
         finally:
             os.close(descriptor)
         os.replace(beside, place)
@@ -59,6 +60,11 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
+def sync(file: int | IO[bytes]) -> None:
+    """Wait until everything written is on the disk: to a file descriptor, or to a file without a buffer."""
+    os.fsync(file)
+
+
 def sync_folder(folder: Path) -> None:
     """Wait until the names in a folder are on the disk."""
     if os.name != "posix":
@@ -66,7 +72,7 @@ def sync_folder(folder: Path) -> None:
     with contextlib.suppress(OSError):  # some file systems cannot; the file itself is on the disk
         descriptor = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(descriptor)
+            sync(descriptor)
         finally:
             os.close(descriptor)
 

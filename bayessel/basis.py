@@ -65,29 +65,14 @@ def width(
     return float(np.sqrt(2.0) * number)
 
 
-def radial(kind: str, z: FloatArray) -> FloatArray:
-    """Evaluate the radial function of `kind` at scaled squared distances `z`."""
+def radial(kind: str, z: FloatArray, out: FloatArray | None = None) -> FloatArray:
+    """Evaluate the radial function of `kind` at scaled squared distances `z`, into `out` where it is given."""
     if kind == "gaussian":
-        return np.exp(-z)
-    if kind == "multiquadric":
-        return np.sqrt(1.0 + z)
-    if kind == "inverse_multiquadric":
-        return 1.0 / np.sqrt(1.0 + z)
-    return 1.0 / (1.0 + z)
-
-
-def _radial_into(kind: str, z: FloatArray, out: FloatArray) -> None:
-    """`radial`, written to `out`; `z` is used up."""
-    if kind == "gaussian":
-        np.exp(np.negative(z, out=z), out=out)
-        return
-    z += 1.0
+        return np.exp(np.negative(z, out=out), out=out)
+    value = np.add(z, 1.0, out=out)
     if kind != "cauchy":
-        np.sqrt(z, out=z)
-    if kind == "multiquadric":
-        out[:] = z
-    else:
-        np.divide(1.0, z, out=out)
+        value = np.sqrt(value, out=out)
+    return value if kind == "multiquadric" else np.divide(1.0, value, out=out)
 
 
 def radial_slope(kind: str, z: FloatArray) -> FloatArray:
@@ -202,25 +187,19 @@ class RBFDictionary(Dictionary):
 
     def columns(self, X: Any) -> FloatArray:
         """Kernels in the order of the centres, then the inputs if `linear`."""
-        inputs = as_matrix(X, "X", allow_1d=True)
-        result = np.empty((len(inputs), self.n_columns - int(self.bias)))
-        self._fill(inputs, result)
-        return result
+        return self._made(X, self.n_columns - int(self.bias))
 
     def design(self, X: Any) -> FloatArray:
         """Return the (N, M) design matrix at inputs `X`, the bias last; no temporary array of its size is made."""
-        inputs = as_matrix(X, "X", allow_1d=True)
-        result = np.empty((len(inputs), self.n_columns))
-        self._fill(inputs, result)
-        if self.bias:
-            result[:, -1] = 1.0
-        return result
+        return self._made(X, self.n_columns)
 
-    def _fill(self, X: FloatArray, out: FloatArray) -> None:
+    def _made(self, X: Any, n_columns: int) -> FloatArray:
+        """The first `n_columns` columns of the design."""
+        X = as_matrix(X, "X", allow_1d=True)
         if X.shape[1] != self.centers.shape[1]:
             raise ValueError(f"X must have {self.centers.shape[1]} columns like the centers, got shape {X.shape}")
         check_magnitude(X, "X", _LARGEST)
-        m = len(self.centers)
+        out, m = np.empty((len(X), n_columns)), len(self.centers)
         height = min(max(1, _BLOCK // m), len(X))
         # one working array for all blocks: fresh memory costs more than the arithmetic
         origin = _middle(self.centers)
@@ -228,10 +207,12 @@ class RBFDictionary(Dictionary):
         for start in range(0, len(X), height):
             block = out[start : start + height, :m]
             inside = _in_widths(X[start : start + height], origin, self._r)
-            some = cdist(inside, centres, "sqeuclidean", out=z[: len(block)])
-            _radial_into(self.kind, some, block)
+            radial(self.kind, cdist(inside, centres, "sqeuclidean", out=z[: len(block)]), out=block)
         if self.linear:
             out[:, m : m + X.shape[1]] = X
+        if n_columns == self.n_columns and self.bias:
+            out[:, -1] = 1.0
+        return out
 
     def column_names(self) -> list[str]:
         """Return names such as 'gaussian[3]' and 'x[0]'."""

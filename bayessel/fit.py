@@ -92,8 +92,8 @@ class Status(Enum):
         "more particles, more runs, or more updates at each temperature"
     )
     TIME_BUDGET = (
-        "the time budget was over before the run was complete; this is what there is (the mode, if there is no draw "
-        "yet), and it can be gone on with"
+        "the time budget was over before the run was complete; this is the part that was done (the mode, if there is "
+        "no draw yet), and the run can be continued"
     )
     INTERRUPTED = "interrupted by the user; this is the best seen until then"
 

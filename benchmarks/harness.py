@@ -142,7 +142,7 @@ class Verdict:
 
 @dataclass
 class Report:
-    """What a workload hands back: titled tables (lists of rows), promises, and times for the record."""
+    """What a workload returns: titled tables (lists of rows), promises, and times for the record."""
 
     tables: list[tuple[str, list[dict[str, Any]]]] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)

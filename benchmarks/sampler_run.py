@@ -1,4 +1,4 @@
-"""What a contestant is asked for and what it hands back."""
+"""What a contestant is asked for and what it returns."""
 
 from __future__ import annotations
 

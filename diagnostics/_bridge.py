@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
-from bayessel._check import FloatArray, as_count, as_float_array
+from bayessel._check import FloatArray, as_count, as_float_array, chosen_seed
 from bayessel.policy import LARGEST_EVIDENCE_ERROR
 
 #: the iteration ends when the answer moves less, in nats
@@ -104,12 +104,9 @@ def bridge_sampling(
         )
     if not np.isfinite(theta).all():
         raise ValueError("draws must be finite; leave out chains that broke down")
-    if isinstance(random_state, np.random.Generator):
-        rng = random_state
-    else:
-        # a stream of its own: draws often come from the same seed, and proposals made of the same numbers would agree
-        # with them too well
-        rng = np.random.default_rng([as_count(random_state, "random_state", minimum=0), _STREAM])
+    # a stream of its own: draws often come from the same seed, and proposals made of the same numbers would agree with
+    # them too well
+    rng = np.random.default_rng([chosen_seed(random_state), _STREAM])
     proposals = chains * count if n_proposals is None else as_count(n_proposals, "n_proposals", 2)
     half = count // 2
     parts = (slice(0, half), slice(half, count))

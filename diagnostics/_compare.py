@@ -13,7 +13,6 @@ from bayessel._formulas import FLAGS
 from bayessel.criteria import (
     BIC,
     CRITERIA,
-    DELTAS,
     ELPD_LOO,
     EVIDENCE,
     GCV,
@@ -21,13 +20,10 @@ from bayessel.criteria import (
     MDL_ALPHA,
     MDL_W,
     MODEL_EVIDENCE,
-    PRECISION_DELTA,
-    WEIGHT_DELTA,
-    Sendable,
-    integrated,
-    precisions_sent,
-    weights_sent,
 )
+from bayessel.criteria.capabilities import Sendable
+from bayessel.criteria.description_length import DELTAS, PRECISION_DELTA, WEIGHT_DELTA, precisions_sent, weights_sent
+from bayessel.criteria.evidence import integrated
 from bayessel.diagnostics._reading import Reading, read
 from bayessel.errors import DataMismatchError
 from bayessel.fit import Evidence

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayessel.criteria import Message, Sendable
+from bayessel.criteria.capabilities import Message, Sendable
 from bayessel.fit import Fit, Status
 
 

@@ -6,10 +6,11 @@ changes: short means relevant. Next to each length stands what it costs to do wi
 again without it, and the log density of each car given all others is compared (leave-one-out, exact for the process).
 
 What is seen: the random columns get lengths of ten and more and cost nothing to lose; the car's origin goes with them.
-Model year, displacement and weight have short lengths and are dear. But a length is no price: horsepower has a length
-of 2 and can go for nothing, since displacement, weight and cylinders tell of the same thing, the size of the engine. Of
-the cylinders themselves the data say next to nothing: the mode puts their length at 7, the draws of gp-mc anywhere from
-below 1 to 20, where Laplace's approximation around one mode cannot follow. Both say that year matters, and how much.
+Model year, displacement and weight have short lengths, and doing without them costs much. But a length is no price:
+horsepower has a length of 2 and can go for nothing, since displacement, weight and cylinders tell of the same thing,
+the size of the engine. Of the cylinders themselves the data say next to nothing: the mode puts their length at 7, the
+draws of gp-mc anywhere from below 1 to 20, where Laplace's approximation around one mode cannot follow. Both say that
+year matters, and how much.
 
     python examples/gp_relevance.py [folder]
 """

@@ -17,7 +17,7 @@ ten nats or more from one width to the next: the fits are local optima, and furt
 little.
 
 Sunspots, the other series everybody has, show less: the minimum that resolves the eleven-year cycle (r = 4 years, 56
-functions) is 230 nats above a slow drift of two functions: that many spikes are dear, and no function has a period.
+functions) is 230 nats above a slow drift of two functions: so many spikes cost much, and no function has a period.
 
 The paper's own kind of series: with a table of traffic as a second argument (columns date, minute_of_day, flow, as the
 Californian PeMS data have them) the minima of MDL-w are printed for its first ten days.

@@ -11,8 +11,10 @@ from bayessel.diagnostics import Bridge
 from bayessel.fit import Status
 from bayessel.gp import fit_map
 from bayessel.linear import fit_evidence, fit_ridge, search
-from bayessel.widths import _rvm, _selection, needs_attention, scales, verdict
+from bayessel.widths import _rvm, _selection
 from bayessel.widths._problem import Candidate, WidthProblem
+from bayessel.widths.curves import needs_attention, scales
+from tests.problems.widths import verdict
 
 
 @pytest.mark.parametrize("criterion", [GCV, LOO, ELPD_LOO, MDL_W])

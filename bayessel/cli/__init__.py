@@ -10,9 +10,8 @@ import sys
 from collections.abc import Sequence
 
 from bayessel.cli import _delve, _fit, _widths
-from bayessel.cli._widths import parse_grid
 
-__all__ = ["main", "parse_grid"]
+__all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

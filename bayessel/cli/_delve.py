@@ -174,7 +174,7 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _pictures(study: Study, folder: Path) -> None:
-    from bayessel.pages import png
+    from bayessel.pages.page import png
 
     for loss in study.losses_kept:
         for name in dict.fromkeys(task.prototask for task in study.tasks.values()):

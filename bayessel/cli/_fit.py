@@ -207,7 +207,7 @@ def _write(
     import joblib
     import xarray as xr
 
-    from bayessel.pages import fit_report, plot_left_out, plot_relevance
+    from bayessel.pages.fit_page import fit_report, plot_left_out, plot_relevance
 
     relevance = _relevance(estimator)
     figures = [

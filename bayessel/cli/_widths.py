@@ -107,13 +107,12 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def _widths(arguments: argparse.Namespace) -> int:
     """Read, compare, show, write."""
-    from bayessel.widths import check_criteria, check_model
+    from bayessel.widths.arguments import check_criteria
 
     console = words.console()
     # slips are better known before anything is read, made or announced
-    check_model(arguments.model)
     check_criteria(arguments.model, words.split(arguments.criteria), held=arguments.holdout is not None)
-    grid = None if arguments.widths is None else parse_grid(arguments.widths, 13 if arguments.search else 25)
+    grid = None if arguments.widths is None else _parse_grid(arguments.widths, 13 if arguments.search else 25)
     with words.folder(arguments.out) as folder:
         return _compare(arguments, grid, folder, console)
 
@@ -158,7 +157,7 @@ def _compare(arguments: argparse.Namespace, grid: FloatArray | None, folder: Pat
     return 130 if comparison.interrupted else 0
 
 
-def parse_grid(text: str, usual: int = 25) -> FloatArray:
+def _parse_grid(text: str, usual: int = 25) -> FloatArray:
     """Widths from ``low:high:count`` (evenly on the logarithm; ``usual`` ones without count) or from a comma list."""
     needed = f"--widths needs {_GRID_HELP}, such as 0.05:2:25; got {text!r}"
     parts = text.split(":")
@@ -171,7 +170,7 @@ def parse_grid(text: str, usual: int = 25) -> FloatArray:
         raise ValueError(needed) from None
     if len(parts) > 3 or not (0 < low < high < np.inf) or count < 2:
         raise ValueError(f"{needed}: low and high must be positive, low below high, count at least 2")
-    from bayessel.widths import MAX_WIDTHS
+    from bayessel.widths.grids import MAX_WIDTHS
 
     if count > MAX_WIDTHS:
         raise ValueError(f"{needed}: count may be at most {MAX_WIDTHS}")
@@ -224,7 +223,7 @@ def _suggested(X: FloatArray, console: Console) -> FloatArray:
 
 
 def _write(comparison: WidthComparison, folder: Path) -> Path:
-    from bayessel.pages import png
+    from bayessel.pages.page import png
 
     comparison.to_netcdf(folder / "result.nc")
     write_whole(folder / "widths.png", png(comparison.plot()))
@@ -249,7 +248,7 @@ def _terminal_table(comparison: WidthComparison, width: int) -> tuple[Table, lis
     from rich.table import Table
 
     from bayessel._text import number
-    from bayessel.widths import entry, needs_attention, scales, width_of
+    from bayessel.widths.curves import entry, needs_attention, width_of
 
     frame = comparison.table
     order = [one.name for one in _TELLING if one.name in comparison.criteria]
@@ -257,7 +256,7 @@ def _terminal_table(comparison: WidthComparison, width: int) -> tuple[Table, lis
     wanted = [*order[:4], *(["n_basis"] if sparse else []), "noise_std", "gamma", *order[4:]]
     marks: dict[tuple[Any, str], str] = {}
     for name in comparison.criteria:
-        marks |= {(one.label, name): "+" for one in scales(frame, name)}
+        marks |= {(one.label, name): "+" for one in comparison.scales(name)}
         marks |= {(one.label, name): "*" for one in comparison.optima(name)[:1]}
 
     def text(label: Any, name: str, value: float) -> str:

@@ -12,8 +12,10 @@ from typing import Self, override
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.covariance.base import Evaluation, Leaf, Scratch
-from bayessel.covariance.prior import Prior
+from bayessel.covariance.base import Evaluation, Leaf, Parameters, Scratch
+
+#: start, and mean and standard deviation of the prior, of the logarithms of a₀, a₁ and r² (Rasmussen 1996, ch. 4)
+VAGUE = (-2.0, -3.0, 3.0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -21,16 +23,8 @@ class Bias(Leaf):
     """a₀: a constant with prior N(0, a₀); θ = (log a0)."""
 
     @override
-    def names(self, m: int) -> tuple[str, ...]:
-        return ("log a0",)
-
-    @override
-    def start(self, m: int) -> FloatArray:
-        return np.array([-2.0])
-
-    @override
-    def prior(self, m: int) -> Prior:
-        return Prior.normal(-3.0, 3.0)
+    def parameters(self, m: int) -> list[Parameters]:
+        return [Parameters.one("a0", *VAGUE)]
 
     @override
     def evaluation(self, X: FloatArray, keep: bool = False) -> Evaluation:
@@ -42,16 +36,8 @@ class Linear(Leaf):
     """a₁ Σ x_i x'_i: a plane through the origin, each slope N(0, a₁); θ = (log a1)."""
 
     @override
-    def names(self, m: int) -> tuple[str, ...]:
-        return ("log a1",)
-
-    @override
-    def start(self, m: int) -> FloatArray:
-        return np.array([-2.0])
-
-    @override
-    def prior(self, m: int) -> Prior:
-        return Prior.normal(-3.0, 3.0)
+    def parameters(self, m: int) -> list[Parameters]:
+        return [Parameters.one("a1", *VAGUE)]
 
     @override
     def evaluation(self, X: FloatArray, keep: bool = False) -> Evaluation:
@@ -116,25 +102,8 @@ class Noise(Leaf):
     """r² on the diagonal of the observations' covariance, and in nothing else; θ = (log r2)."""
 
     @override
-    def names(self, m: int) -> tuple[str, ...]:
-        return ("log r2",)
-
-    @override
-    def start(self, m: int) -> FloatArray:
-        return np.array([-2.0])
-
-    @override
-    def prior(self, m: int) -> Prior:
-        return Prior.normal(-3.0, 3.0)
-
-    @property
-    @override
-    def noisy(self) -> bool:
-        return True
-
-    @override
-    def noise(self, theta: FloatArray, m: int) -> float:
-        return float(np.exp(theta[0]))
+    def parameters(self, m: int) -> list[Parameters]:
+        return [Parameters.one("r2", *VAGUE, "noise")]
 
     @override
     def evaluation(self, X: FloatArray, keep: bool = False) -> Evaluation:

@@ -8,8 +8,7 @@ from typing import Self, override
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.covariance.base import Evaluation, Leaf, Scratch, named
-from bayessel.covariance.prior import Prior
+from bayessel.covariance.base import Evaluation, Leaf, Parameters, Scratch
 
 
 @dataclass(frozen=True, repr=False)
@@ -21,24 +20,8 @@ class Arcsin(Leaf):
     """
 
     @override
-    def names(self, m: int) -> tuple[str, ...]:
-        return ("log v0", "log b", *named("w", self.used(m)))
-
-    @override
-    def start(self, m: int) -> FloatArray:
-        k = len(self.used(m))
-        return np.concatenate([[0.0, 0.0], np.full(k, -np.log(k))])
-
-    @override
-    def prior(self, m: int) -> Prior:
-        k = len(self.used(m))
-        return Prior.join(Prior.normal(-1.0, 1.0), Prior.normal(0.0, 1.5), Prior.inverse_gamma(0.5, 0.5 / k**2, k))
-
-    @override
-    def relevance(self, theta: FloatArray, m: int) -> FloatArray:
-        weights = np.zeros(m)
-        weights[list(self.used(m))] = np.exp(theta[2:])
-        return weights
+    def parameters(self, m: int) -> list[Parameters]:
+        return [Parameters.amplitude(), Parameters.one("b", 0.0, 0.0, 1.5), Parameters.weights(self.used(m))]
 
     @override
     def evaluation(self, X: FloatArray, keep: bool = False) -> Evaluation:

@@ -9,9 +9,9 @@ derivative is ever an n×n array.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Self, override
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, override
 
 import numpy as np
 
@@ -195,9 +195,36 @@ class Covariance(ABC):
         return Product(self, other) if isinstance(other, Covariance) else NotImplemented
 
 
+class Parameters(NamedTuple):
+    """Parameters of one kind: their names, where each begins, their priors, and what others read from them."""
+
+    names: Sequence[str]
+    start: float
+    prior: Prior
+    role: Literal["weights", "noise"] | None = None
+
+    @classmethod
+    def one(
+        cls, name: str, start: float, mean: float, sd: float, role: Literal["weights", "noise"] | None = None
+    ) -> Self:
+        """One parameter with a normal prior of its logarithm."""
+        return cls([f"log {name}"], start, Prior.normal(mean, sd), role)
+
+    @classmethod
+    def amplitude(cls) -> Self:
+        """The variance v₀ of a function: log v₀ ~ N(−1, 1)."""
+        return cls.one("v0", 0.0, -1.0, 1.0)
+
+    @classmethod
+    def weights(cls, columns: Sequence[int], ard: bool = True) -> Self:
+        """Weights of k inputs, or one for all: 1/w ~ Gamma(½, 1/(2k²)) (Rasmussen 1996, eq. 4.18)."""
+        k, names = len(columns), named("w", columns) if ard else ["log w"]
+        return cls(names, -float(np.log(k)), Prior.inverse_gamma(0.5, 0.5 / k**2, len(names)), "weights")
+
+
 @dataclass(frozen=True, repr=False)
 class Leaf(Covariance):
-    """A covariance that is no sum or product; it may look at some of the inputs only.
+    """A covariance that is no sum or product: a list of parameters, and an evaluation of some of the inputs.
 
     Parameters
     ----------
@@ -206,6 +233,50 @@ class Leaf(Covariance):
     """
 
     columns: tuple[int, ...] | None = field(default=None, kw_only=True)
+
+    @abstractmethod
+    def parameters(self, m: int) -> list[Parameters]:
+        """All parameters for m inputs, in the order of θ."""
+
+    @override
+    def names(self, m: int) -> tuple[str, ...]:
+        return tuple(name for part in self.parameters(m) for name in part.names)
+
+    @override
+    def start(self, m: int) -> FloatArray:
+        return np.concatenate([np.full(len(part.names), part.start) for part in self.parameters(m)])
+
+    @override
+    def prior(self, m: int) -> Prior:
+        return Prior.join(*(part.prior for part in self.parameters(m)))
+
+    def _with_role(self, role: str, theta: FloatArray, m: int) -> FloatArray | None:
+        """e^θ of the parameters that have a role; None where there are none."""
+        at = 0
+        for part in self.parameters(m):
+            if part.role == role:
+                return np.asarray(np.exp(theta[at : at + len(part.names)]))
+            at += len(part.names)
+        return None
+
+    @property
+    @override
+    def noisy(self) -> bool:
+        return any(part.role == "noise" for part in self.parameters(1 + max(self.columns or (0,))))
+
+    @override
+    def noise(self, theta: FloatArray, m: int) -> float:
+        found = self._with_role("noise", theta, m)
+        return 0.0 if found is None else float(found[0])
+
+    @override
+    def relevance(self, theta: FloatArray, m: int) -> FloatArray | None:
+        found = self._with_role("weights", theta, m)
+        if found is None:
+            return None
+        weights = np.zeros(m)
+        weights[list(self.used(m))] = found
+        return weights
 
     def __repr__(self) -> str:
         given = [f for f in fields(self) if f.name != "columns" and getattr(self, f.name) != f.default]
@@ -253,6 +324,6 @@ def as_columns(columns: Any) -> tuple[int, ...]:
     return tuple(as_count(c, "an entry of columns", 0) for c in given)
 
 
-def named(kind: str, columns: Iterable[int]) -> list[Any]:
+def named(kind: str, columns: Iterable[int]) -> list[str]:
     """Names such as 'log w[3]'."""
     return [f"log {kind}[{i}]" for i in columns]

@@ -10,7 +10,7 @@ import numpy as np
 from bayessel._check import FloatArray
 from bayessel.covariance._squares import Squares
 from bayessel.covariance._stationary import ExponentialEvaluation
-from bayessel.covariance.base import Evaluation, named
+from bayessel.covariance.base import Evaluation, Parameters, named
 from bayessel.covariance.prior import Prior
 from bayessel.covariance.stationary import Stationary
 
@@ -24,16 +24,9 @@ class Periodic(Stationary):
     """
 
     @override
-    def _shape_names(self, m: int) -> list[str]:
-        return named("p", self.used(m))
-
-    @override
-    def _shape_start(self, k: int) -> FloatArray:
-        return np.zeros(k)
-
-    @override
-    def _shape_prior(self, k: int) -> list[Prior]:
-        return [Prior.normal(0.0, 1.0, k)]
+    def parameters(self, m: int) -> list[Parameters]:
+        names = named("p", self.used(m))
+        return [*super().parameters(m), Parameters(names, 0.0, Prior.normal(0.0, 1.0, len(names)))]
 
     @override
     def evaluation(self, X: FloatArray, keep: bool = False) -> Evaluation:

@@ -12,10 +12,9 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.covariance._stationary import ExponentialEvaluation
-from bayessel.covariance.affine import FeatureEvaluation, NoiseEvaluation
+from bayessel.covariance.affine import VAGUE, FeatureEvaluation, NoiseEvaluation
 from bayessel.covariance.algebra import SumEvaluation
-from bayessel.covariance.base import Covariance, Evaluation, Leaf, named
-from bayessel.covariance.prior import Prior
+from bayessel.covariance.base import Covariance, Evaluation, Leaf, Parameters
 from bayessel.covariance.stationary import SquaredExponential
 
 
@@ -24,35 +23,12 @@ class Standard(Leaf):
     """Bias + linear + ARD squared exponential + noise, with the priors and the start of the thesis."""
 
     @override
-    def names(self, m: int) -> tuple[str, ...]:
-        return ("log v0", "log r2", *named("w", self.used(m)), "log a0", "log a1")
-
-    @override
-    def start(self, m: int) -> FloatArray:
-        k = len(self.used(m))
-        return np.concatenate([[0.0, -2.0], np.full(k, -np.log(k)), [-2.0, -2.0]])
-
-    @override
-    def prior(self, m: int) -> Prior:
-        """log v₀ ~ N(−1, 1); log a₀, log a₁, log r² ~ N(−3, 3²); 1/w_i ~ Gamma(½, 1/(2m²)) (eq. 4.18)."""
-        k = len(self.used(m))
-        weak = Prior.normal(-3.0, 3.0)
-        return Prior.join(Prior.normal(-1.0, 1.0), weak, Prior.inverse_gamma(0.5, 0.5 / k**2, k), weak, weak)
-
-    @property
-    @override
-    def noisy(self) -> bool:
-        return True
-
-    @override
-    def noise(self, theta: FloatArray, m: int) -> float:
-        return float(np.exp(theta[1]))
-
-    @override
-    def relevance(self, theta: FloatArray, m: int) -> FloatArray:
-        weights = np.zeros(m)
-        weights[list(self.used(m))] = np.exp(theta[2:-2])
-        return weights
+    def parameters(self, m: int) -> list[Parameters]:
+        noise, a0, a1 = (
+            Parameters.one("r2", *VAGUE, "noise"),
+            *(Parameters.one(name, *VAGUE) for name in ("a0", "a1")),
+        )
+        return [Parameters.amplitude(), noise, Parameters.weights(self.used(m)), a0, a1]
 
     @override
     def evaluation(self, X: FloatArray, keep: bool = False) -> Evaluation:

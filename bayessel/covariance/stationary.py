@@ -20,8 +20,7 @@ import numpy as np
 
 from bayessel._check import FloatArray, as_flag
 from bayessel.covariance._stationary import ExponentialEvaluation, ProfileEvaluation
-from bayessel.covariance.base import Evaluation, Leaf, named
-from bayessel.covariance.prior import Prior
+from bayessel.covariance.base import Evaluation, Leaf, Parameters
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,39 +47,9 @@ class Stationary(Leaf):
         as_flag(self.amplitude, "amplitude")
 
     @override
-    def names(self, m: int) -> tuple[str, ...]:
-        weights = named("w", self.used(m)) if self.ard else ["log w"]
-        return (*(["log v0"] if self.amplitude else []), *weights, *self._shape_names(m))
-
-    @override
-    def start(self, m: int) -> FloatArray:
-        k = len(self.used(m))
-        return np.concatenate(
-            [np.zeros(int(self.amplitude)), np.full(k if self.ard else 1, -np.log(k)), self._shape_start(k)]
-        )
-
-    @override
-    def prior(self, m: int) -> Prior:
-        """log v₀ ~ N(−1, 1); 1/w_i ~ Gamma(½, 1/(2m²)), as in the thesis."""
-        k = len(self.used(m))
-        first = [Prior.normal(-1.0, 1.0)] if self.amplitude else []
-        return Prior.join(*first, Prior.inverse_gamma(0.5, 0.5 / k**2, k if self.ard else 1), *self._shape_prior(k))
-
-    def _shape_names(self, m: int) -> list[str]:
-        return []
-
-    def _shape_start(self, k: int) -> FloatArray:
-        return np.empty(0)
-
-    def _shape_prior(self, k: int) -> list[Prior]:
-        return []
-
-    @override
-    def relevance(self, theta: FloatArray, m: int) -> FloatArray:
-        used, first = self.used(m), int(self.amplitude)
-        weights = np.zeros(m)
-        weights[list(used)] = np.exp(theta[first : first + (len(used) if self.ard else 1)])
-        return weights
+    def parameters(self, m: int) -> list[Parameters]:
+        weights = Parameters.weights(self.used(m), self.ard)
+        return [Parameters.amplitude(), weights] if self.amplitude else [weights]
 
     @override
     def evaluation(self, X: FloatArray, keep: bool = False) -> Evaluation:
@@ -180,16 +149,8 @@ class RationalQuadratic(Stationary):
     """v₀ (1 + s/2α)^{−α}, s = Σ w_i (x_i − x'_i)²: a mixture of lengths; θ = (log v0, log w[0], ..., log alpha)."""
 
     @override
-    def _shape_names(self, m: int) -> list[str]:
-        return ["log alpha"]
-
-    @override
-    def _shape_start(self, k: int) -> FloatArray:
-        return np.zeros(1)
-
-    @override
-    def _shape_prior(self, k: int) -> list[Prior]:
-        return [Prior.normal(0.0, 1.5)]
+    def parameters(self, m: int) -> list[Parameters]:
+        return [*super().parameters(m), Parameters.one("alpha", 0.0, 0.0, 1.5)]
 
     @override
     def profile(self, e: FloatArray, shape: FloatArray) -> None:

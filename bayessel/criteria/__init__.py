@@ -9,19 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bayessel.criteria._capabilities import IntegratedEvidence, Message, Sendable, Smoother, matters
 from bayessel.criteria._criterion import Criterion
-from bayessel.criteria.description_length import (
-    DELTAS,
-    MDL_ALPHA,
-    MDL_W,
-    PRECISION_DELTA,
-    WEIGHT_DELTA,
-    precisions_sent,
-    weights_sent,
-)
+from bayessel.criteria.description_length import MDL_ALPHA, MDL_W
 from bayessel.criteria.error_estimates import BIC, FPE, GCV, UEV
-from bayessel.criteria.evidence import EVIDENCE, MODEL_EVIDENCE, integrated
+from bayessel.criteria.evidence import EVIDENCE, MODEL_EVIDENCE
 from bayessel.criteria.holdout import HOLDOUT
 from bayessel.criteria.leave_one_out import ELPD_LOO, LOO
 from bayessel.criteria.prequential import PREQUENTIAL
@@ -52,7 +43,6 @@ def from_sums(name: str, n_rows: int, sum_squares: Any, trace_p: Any) -> Any:
 __all__ = [
     "BIC",
     "CRITERIA",
-    "DELTAS",
     "ELPD_LOO",
     "EVIDENCE",
     "FPE",
@@ -65,18 +55,8 @@ __all__ = [
     "OF_RIDGE",
     "OF_SUMS",
     "PAYING",
-    "PRECISION_DELTA",
     "PREQUENTIAL",
     "UEV",
-    "WEIGHT_DELTA",
     "Criterion",
-    "IntegratedEvidence",
-    "Message",
-    "Sendable",
-    "Smoother",
     "from_sums",
-    "integrated",
-    "matters",
-    "precisions_sent",
-    "weights_sent",
 ]

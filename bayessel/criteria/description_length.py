@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bayessel._formulas import FLAGS, flag_code_length, precision_code_length, weight_code_length
-from bayessel.criteria._capabilities import Message, Sendable
 from bayessel.criteria._criterion import Criterion
+from bayessel.criteria.capabilities import Message, Sendable
 from bayessel.fit import Fit
 from bayessel.policy import NOISE_SHARE_OF_RATIOS
 

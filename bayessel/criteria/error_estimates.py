@@ -11,8 +11,8 @@ from bayessel._formulas import (
     generalised_cross_validation,
     unbiased_variance,
 )
-from bayessel.criteria._capabilities import Smoother
 from bayessel.criteria._criterion import Criterion
+from bayessel.criteria.capabilities import Smoother
 from bayessel.fit import Fit
 from bayessel.policy import NOISE_SHARE_OF_EXPANSIONS, NOISE_SHARE_OF_RATIOS
 

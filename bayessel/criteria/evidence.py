@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayessel.criteria._capabilities import IntegratedEvidence
 from bayessel.criteria._criterion import Criterion
+from bayessel.criteria.capabilities import IntegratedEvidence
 from bayessel.fit import Evidence, Fit
 
 #: kinds of evidence that leave no hyperparameter at its best value

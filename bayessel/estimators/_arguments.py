@@ -1,4 +1,4 @@
-"""What every regressor shares: data at the door, densities of new observations, pickles that know their version."""
+"""What every regressor shares: checks of the data, densities of new observations, pickles that know their version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chains that an estimator carries with it: sampled, stopped on time, gone on with later, also after a pickle."""
+"""Chains that an estimator carries with it: sampled, stopped on time, continued later, also after a pickle."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FEW_ROWS = 100
 
 
 def run(archive: bytes | None, model: Any, **options: Any) -> tuple[Any, bytes]:
-    """`bayessel.sample` in a store that is packed into bytes at the end; the run in `archive` is gone on with."""
+    """`bayessel.sample` in a store that is packed into bytes at the end; the run in `archive` is continued."""
     from bayessel.samplers.run._sample import advice, sample
 
     with TemporaryDirectory(prefix="bayessel-") as name:

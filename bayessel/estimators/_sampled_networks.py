@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, override
 
 import numpy as np
 from scipy.special import logsumexp
@@ -16,14 +15,14 @@ from bayessel._formulas import log_normal
 from bayessel.errors import NumericalWarning
 from bayessel.estimators import _left_out
 from bayessel.estimators._arguments import HERE
-from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
-from bayessel.mlp.network import Architecture, Weights
-from bayessel.mlp.networks import Networks
+from bayessel.fit import LeaveOneOut
+from bayessel.mlp.network import Architecture, Weights, pack
+from bayessel.mlp.networks import NetworkFit, Networks
 from bayessel.prediction import ClassPrediction, Prediction
 
 
-@dataclass(frozen=True, eq=False)
-class SampledNetworks(Fit):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SampledNetworks(NetworkFit):
     """Networks drawn from their posterior, of equal weight.
 
     Attributes
@@ -40,33 +39,17 @@ class SampledNetworks(Fit):
         Draws at its beginning that are not used.
     evidence : Evidence or None
         "sampled", once it was estimated.
-    optima : tuple
-        Empty: draws are no optima.
-    status, notes, n_rows, fingerprint, target_fingerprint, history, seconds
-        As of every fit; the history has one entry per chain.
+    history : tuple of dict
+        One entry per chain.
     """
 
-    networks: Networks
     noise: FloatArray = field(repr=False)
     rows: FloatArray = field(repr=False)
     target: Any = field(repr=False)
     posterior: Any = field(repr=False)
     discarded: int
-    status: Status
-    notes: tuple[Status, ...]
-    history: tuple[Mapping[str, Any], ...] = field(repr=False)
-    n_rows: int
-    fingerprint: str
-    target_fingerprint: str
-    seconds: float
-    evidence: Evidence | None = None
-    optima: tuple[Any, ...] = ()
 
-    @property
-    def predicts_labels(self) -> bool:
-        """Whether the targets are classes."""
-        return self.networks.kind != "gaussian"
-
+    @override
     def predict(self, rows: Any) -> Prediction | ClassPrediction:
         """Mixtures over the networks; of classes the means of their probabilities."""
         if self.networks.kind != "gaussian":
@@ -78,6 +61,7 @@ class SampledNetworks(Fit):
         """Log probability of each class, (n, C): the mean over the networks of their probabilities."""
         return np.asarray(logsumexp(self.networks.log_probabilities(rows), axis=0) - np.log(len(self.networks)))
 
+    @override
     def leave_one_out(self) -> LeaveOneOut:
         """Each row predicted from all others, by importance weights of the draws, Pareto-smoothed."""
         return self._left_out[0]
@@ -139,7 +123,7 @@ def networks_of(posterior: Any, chosen: Any, architecture: Architecture, like: N
         values = np.asarray(posterior[name].values)[:, chosen]
         return np.asarray(values.reshape(-1, *values.shape[2:]))
 
-    packed = architecture.join(Weights(*(read(name) for name in Weights._fields)))
+    packed = pack(Weights(*(read(name) for name in Weights._fields)))
     noise = 1.0 / read("tau_noise") if "tau_noise" in posterior else np.zeros((len(packed), architecture.outputs))
     return Networks(architecture, packed, like.kind, like.single), noise
 
@@ -147,4 +131,4 @@ def networks_of(posterior: Any, chosen: Any, architecture: Architecture, like: N
 def constant_network(architecture: Architecture, kind: str, single: bool, bias: FloatArray) -> Networks:
     """One network whose outputs are its biases."""
     weights = architecture.split(np.zeros(architecture.size))
-    return Networks(architecture, architecture.join(weights._replace(bias=bias))[None], kind, single)
+    return Networks(architecture, pack(weights._replace(bias=bias))[None], kind, single)

@@ -59,8 +59,8 @@ class GPRegressor(MixturePredictions):
     covariance : bayessel.covariance.Covariance or None
         None: `bayessel.covariance.Standard`, the one above. To one without a noise term `Noise()` is added.
     time_budget : seconds or text such as "2m", or None
-        "mc": sampling ends then, and what there is is used; `continue_fit` goes on. Finding the mode, where the chains
-        begin, counts but is not cut short; compiling does not count.
+        "mc": sampling ends then, and the draws made so far are used; `continue_fit` goes on. Finding the mode, where
+        the chains begin, counts but is not cut short; compiling does not count.
     random_state : int, Generator, RandomState or None
         Seed of starts and chains.
     standardise : bool

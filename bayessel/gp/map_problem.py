@@ -82,7 +82,7 @@ class MapProblem:
             near[self.noise_index] = self.roots.of(self.low)[self.noise_index]
         return near, far
 
-    def dear(self, marginal: Marginal) -> Callable[[FloatArray], tuple[float, FloatArray]]:
+    def expensive(self, marginal: Marginal) -> Callable[[FloatArray], tuple[float, FloatArray]]:
         """−log p(t|θ) on the rows of `marginal`, with its gradient in the coordinates of the search."""
 
         def evaluate(x: FloatArray) -> tuple[float, FloatArray]:

@@ -104,7 +104,7 @@ class MapSearch:
         if not last:
             rows = self.order[:size]
             marginal = Marginal(marginal.X[rows], marginal.t[rows], marginal.covariance)
-        dear = problem.dear(marginal)
+        expensive = problem.expensive(marginal)
         first = np.eye(int(problem.free.sum())) * (_FIRST * size)
         states = [(end.start, end.minimum.x, end.minimum.curvature, end.known) for end in carried]
         states += [(start, x, first, False) for start, x in fresh]
@@ -113,19 +113,19 @@ class MapSearch:
             # the first is the most promising: only one that comes out higher is followed to the last digit
             tol = _ROUGH if ends or not last else self.tol
             for point in self._noisier(x):
-                found = self._minimise(size, dear, start, point, B, tol)
+                found = self._minimise(size, expensive, start, point, B, tol)
                 if np.isfinite(found.value):
                     break
             if tol > self.tol and last and found.expected <= tol and all(found.value < e.minimum.value for e in ends):
-                found = self._minimise(size, dear, start, found.x, found.curvature, self.tol)
+                found = self._minimise(size, expensive, start, found.x, found.curvature, self.tol)
             ends.append(SearchEnd(start, found, known))
         kept = different(ends, np.inf if last else _HOPELESS, self._same)
-        return kept if last else [end if end.known else self._with_curvature(size, dear, end) for end in kept]
+        return kept if last else [end if end.known else self._with_curvature(size, expensive, end) for end in kept]
 
     def _minimise(
         self,
         size: int,
-        dear: Callable[[FloatArray], tuple[float, FloatArray]],
+        expensive: Callable[[FloatArray], tuple[float, FloatArray]],
         start: int,
         x: FloatArray,
         B: FloatArray,
@@ -136,7 +136,7 @@ class MapSearch:
                 self.best = (size, value, x)
 
         found = minimise(
-            dear,
+            expensive,
             x,
             B,
             self.problem.exact,
@@ -149,7 +149,7 @@ class MapSearch:
         return found
 
     def _with_curvature(
-        self, size: int, dear: Callable[[FloatArray], tuple[float, FloatArray]], end: SearchEnd
+        self, size: int, expensive: Callable[[FloatArray], tuple[float, FloatArray]], end: SearchEnd
     ) -> SearchEnd:
         """The end with the Hessian by differences, which on few rows costs little, for what updates made up.
 
@@ -161,7 +161,7 @@ class MapSearch:
         for j in range(len(H)):
             move = np.zeros(len(H))
             move[j] = STEP
-            H[j] = (dear(at.x + move)[1] - at.gradient) / STEP
+            H[j] = (expensive(at.x + move)[1] - at.gradient) / STEP
             self.history.append({"rows": size, "start": end.start, "value": np.nan, "expected": np.nan, "radius": 0.0})
         if not np.isfinite(H).all():
             return end
@@ -195,7 +195,7 @@ class MapSearch:
         """The best place seen on the most rows, as a minimum on all of them."""
         assert self.best is not None
         x = self.best[2]
-        value, gradient = self.problem.dear(self.problem.marginal)(x)
+        value, gradient = self.problem.expensive(self.problem.marginal)(x)
         entry = {"value": value, "expected": np.inf, "radius": 0.0}
         total = value + self.problem.exact(x).value
         return Minimum(x, total, gradient, np.eye(len(x)), np.inf, False, False, (entry,))

@@ -1,4 +1,4 @@
-r"""Minimise a smooth function of a few parameters whose every evaluation is dear: a quasi-Newton trust region.
+r"""Minimise a smooth function of a few parameters whose every evaluation is expensive: a quasi-Newton trust region.
 
 Three things save evaluations where each costs n³ operations: a curvature to begin with (that of the same problem on
 fewer rows), exact curvature for what is known in closed form (the prior), and that a step which failed still teaches
@@ -41,9 +41,9 @@ class Minimum:
     x, value
         The best point, and the function there, closed-form term included.
     gradient : (k,) array
-        Of the dear part alone.
+        Of the expensive part alone.
     curvature : (k, k) array
-        The model's Hessian of the dear part.
+        The model's Hessian of the expensive part.
     expected : float
         What the model still promises to gain: half the squared Newton decrement.
     converged : bool
@@ -65,12 +65,12 @@ class Minimum:
 
     @property
     def n_evaluations(self) -> int:
-        """Evaluations of the dear part."""
+        """Evaluations of the expensive part."""
         return len(self.history)
 
 
 def minimise(
-    dear: Callable[[FloatArray], tuple[float, FloatArray]],
+    expensive: Callable[[FloatArray], tuple[float, FloatArray]],
     start: FloatArray,
     curvature: FloatArray,
     exact: Callable[[FloatArray], KnownTerms],
@@ -80,27 +80,27 @@ def minimise(
     bounds: tuple[FloatArray, FloatArray],
     keep: Callable[[FloatArray, float], None] | None = None,
 ) -> Minimum:
-    """Minimise dear(x) + exact(x) within bounds.
+    """Minimise expensive(x) + exact(x) within bounds.
 
     Parameters
     ----------
-    dear
+    expensive
         x -> value, gradient; an infinite value marks a place that cannot be evaluated.
     start, curvature
-        Where to begin, and the Hessian of the dear part to begin with.
+        Where to begin, and the Hessian of the expensive part to begin with.
     exact
         x -> `KnownTerms`.
     tol
         Stop when no more than this is to be gained.
     max_evaluations
-        Of the dear part.
+        Of the expensive part.
     bounds
         Lower and upper ends per parameter.
     keep
         Called with x and the value at every improvement: what is left of an interrupted search.
     """
     x, B = np.clip(start, *bounds), curvature
-    value, gradient = dear(x)
+    value, gradient = expensive(x)
     known = exact(x)
     total = value + known.value
     history = [{"value": total, "expected": np.inf, "radius": 1.0}]
@@ -114,7 +114,7 @@ def minimise(
         if expected <= tol or radius < _NEAREST or len(history) >= max_evaluations:
             break
         there = x + step
-        new, new_gradient = dear(there)
+        new, new_gradient = expensive(there)
         new_known = exact(there)
         new_total = new + new_known.value
         length = float(np.linalg.norm(step))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayessel._check import FloatArray
+from bayessel._check import FloatArray, IntArray
 from bayessel.basis import LazyDesign
-from bayessel.criteria import Message
-from bayessel.fit import Fit, LeaveOneOut, fingerprint
+from bayessel.criteria.capabilities import Message
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint
 from bayessel.linear.message import message_of, sizes_of
 from bayessel.linear.posterior import Posterior, from_complement
 from bayessel.linear.spectrum import Spectrum
@@ -20,22 +21,73 @@ from bayessel.prediction import Prediction
 _BLOCK = 2**22
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class DesignFit(Fit):
-    """Base of the results on all columns of a design, dataclasses with these fields.
+    """Base of the results on all columns of a design, whose noise is normal.
 
     The design itself is `spectrum.given`; a fit to a stream has none, its fingerprints are empty strings, and it
     cannot leave rows out.
+
+    Attributes
+    ----------
+    posterior : Posterior
+        Of the weights.
+    gamma : float
+        Well-determined parameters.
     """
 
-    spectrum: Spectrum
-    posterior: Posterior
-    coef: FloatArray
-    intercept: float
-    basis: Any
+    evidence: Evidence | None
+    gamma: float
+    optima: tuple[Any, ...]
+    status: Status
+    notes: tuple[Status, ...]
+    history: tuple[dict[str, float], ...]
+    seconds: float
+    posterior: Posterior = field(repr=False)
     if TYPE_CHECKING:
 
         @property
         def alpha(self) -> Any: ...  # noqa: D102
+
+    @property
+    def spectrum(self) -> Spectrum:
+        """Factorisation of the design."""
+        return self.posterior.spectrum
+
+    @property
+    def n_rows(self) -> int:
+        """Rows fitted to."""
+        return self.spectrum.n_rows
+
+    @property
+    def coef(self) -> FloatArray:
+        """Weights of all columns."""
+        return self.posterior.coef
+
+    @property
+    def intercept(self) -> float:
+        """The bias of a centred fit, else 0."""
+        return self.posterior.intercept
+
+    @property
+    def basis(self) -> IntArray:
+        """Columns in use."""
+        return np.arange(len(self.coef))
+
+    @property
+    def n_basis(self) -> int:
+        """Number of columns in use."""
+        return len(self.basis)
+
+    @property
+    def beta(self) -> float:
+        """Noise precision."""
+        return self.posterior.beta
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise."""
+        return float(self.beta**-0.5)
 
     @property
     def effective_parameters(self) -> float:
@@ -49,10 +101,8 @@ class DesignFit(Fit):
 
     def message(self) -> Message:
         """What a description length sends."""
-        coef, sizes = np.asarray(self.coef, dtype=np.float64), sizes_of(self.posterior, len(self.coef))
-        return message_of(
-            self.posterior, coef[self.basis], sizes[self.basis], self.intercept, self.alpha, len(self.coef)
-        )
+        kept, sizes = self.basis, sizes_of(self.posterior)
+        return message_of(self.posterior, self.coef[kept], sizes[kept], self.intercept, self.alpha, len(self.coef))
 
     @cached_property
     def fingerprint(self) -> str:

@@ -12,33 +12,112 @@ from bayessel._check import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class FlatSpace:
-    """Orthogonal complement of the unpenalised columns, as Householder reflectors."""
+    """Orthogonal complement of the unpenalised columns, as Householder reflectors.
 
-    reflectors: FloatArray
-    tau: FloatArray
+    Attributes
+    ----------
+    n_columns, rank : int
+        Columns, and independent ones among them.
+    pivots : list of int
+        These; the others get no weight.
+    root : (rank, rank) array
+        Inverse of R in their QR factorisation: the root of their weights' covariance.
+    """
+
+    n_columns: int
     rank: int
     pivots: list[int]
-    R: FloatArray
+    root: FloatArray
+    reflectors: FloatArray
+    tau: FloatArray
 
     @classmethod
     def of(cls, F: FloatArray) -> FlatSpace:
-        """Factor the unpenalised columns; dependent ones are dropped."""
+        """Factor the unpenalised columns, of which there may be none; dependent ones are dropped."""
+        if F.shape[1] == 0:
+            return cls(0, 0, [], np.zeros((0, 0)), F, np.zeros(0))
         (qr, tau), R, pivots = sl.qr(F, mode="raw", pivoting=True, check_finite=False)
         size = np.abs(np.diag(R))
-        rank = int((size > size[0] * max(F.shape) * np.finfo(float).eps).sum()) if size.size and size[0] > 0 else 0
-        return cls(np.asfortranarray(qr[:, :rank]), tau[:rank], rank, [int(p) for p in pivots[:rank]], R[:rank, :rank])
+        rank = int((size > size[0] * max(F.shape) * np.finfo(float).eps).sum()) if size[0] > 0 else 0
+        root = sl.solve_triangular(R[:rank, :rank], np.eye(rank), check_finite=False) if rank else np.zeros((0, 0))
+        kept = [int(p) for p in pivots[:rank]]
+        return cls(F.shape[1], rank, kept, root, np.asfortranarray(qr[:, :rank]), tau[:rank])
 
     def rotate(self, A: FloatArray, transpose: bool = True) -> FloatArray:
         """Q^T A (or Q A): the first `rank` rows lie in the flat space, the others in its complement."""
         if self.rank == 0:
             return A
         C = np.array(A if A.ndim == 2 else A[:, None], order="F")
-        work = sl.lapack.dormqr("L", "T" if transpose else "N", self.reflectors, self.tau, C, -1)[1]
-        out = sl.lapack.dormqr(
-            "L", "T" if transpose else "N", self.reflectors, self.tau, C, int(work[0]), overwrite_c=1
-        )[0]
+        side = "T" if transpose else "N"
+        work = sl.lapack.dormqr("L", side, self.reflectors, self.tau, C, -1)[1]
+        out = sl.lapack.dormqr("L", side, self.reflectors, self.tau, C, int(work[0]), overwrite_c=1)[0]
         return np.asarray(out if A.ndim == 2 else out[:, 0])
 
     def embed(self, A: FloatArray) -> FloatArray:
         """Rows of the complement back in the N original rows."""
-        return self.rotate(np.vstack([np.zeros((self.rank, A.shape[1])), A]), transpose=False)
+        return self.rotate(np.vstack([np.zeros((self.rank, A.shape[1])), A]), transpose=False) if self.rank else A
+
+    def slack(self, U: FloatArray) -> FloatArray:
+        """Squared length of each unit vector outside the span of U and the unpenalised columns."""
+        Q = np.hstack([U, self.rotate(np.eye(len(U), self.rank), transpose=False)]) if self.rank else U
+        if Q.shape[1] >= len(U):
+            return np.zeros(len(U))
+        slack = 1.0 - np.einsum("ij,ij->i", Q, Q)
+        # 1 - h cancels for rows of high leverage: for those, measure what the projection leaves of the unit vector
+        for i in np.flatnonzero(slack < 0.1):
+            e = -(Q @ Q[i])
+            e[i] += 1.0
+            e -= Q @ (Q.T @ e)
+            slack[i] = e @ e
+        return np.asarray(slack)
+
+
+@dataclass(frozen=True, eq=False)
+class TargetParts:
+    """A target beside the unpenalised columns.
+
+    Attributes
+    ----------
+    t_scale : float
+        Its largest size.
+    shifted : (N,) array
+        Less a constant, which the bias takes up.
+    rest : (N - rank,) array
+        Its coordinates in the complement of the unpenalised columns.
+    tss : float
+        Squared length of these.
+    flat_offset : (q,) array
+        Weights of the unpenalised columns without the others.
+    """
+
+    t_scale: float
+    shifted: FloatArray
+    rest: FloatArray
+    tss: float
+    flat_offset: FloatArray
+
+    @classmethod
+    def of(cls, t: FloatArray, space: FlatSpace, centred: bool) -> TargetParts:
+        """Take the target apart; `centred` says that a constant is the last of the unpenalised columns."""
+        shift = float(offsets(t[:, None])[0]) if centred else 0.0
+        shifted = t - shift
+        rotated = space.rotate(shifted)
+        rest, flat_offset = rotated[space.rank :], np.zeros(space.n_columns)
+        flat_offset[space.pivots] = space.root @ rotated[: space.rank]
+        if centred:
+            flat_offset[-1] += shift
+        return cls(float(np.abs(t).max()), shifted, rest, float(rest @ rest), flat_offset)
+
+
+def offsets(A: FloatArray) -> FloatArray:
+    """Means of the columns that lie far from zero, the value itself of constant ones, zero for all others.
+
+    Taking these off before a rotation that removes any constant is exact and saves the digits that an offset eats.
+    A column around zero is left alone: the subtraction would round its small entries.
+    """
+    shift = A.mean(axis=0)
+    spread = A.std(axis=0)
+    shift[np.abs(shift) < 8.0 * spread] = 0.0
+    constant = A.max(axis=0) == A.min(axis=0)
+    shift[constant] = A[0, constant]
+    return shift

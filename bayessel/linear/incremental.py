@@ -34,9 +34,9 @@ from bayessel._check import (
 from bayessel._numerics import rank_one_update
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
 from bayessel.linear._evidence import log_density
+from bayessel.linear.flat_space import offsets
 from bayessel.linear.posterior import from_complement
 from bayessel.linear.ridge import criteria
-from bayessel.linear.spectrum import offsets
 from bayessel.prediction import Prediction
 
 
@@ -48,29 +48,40 @@ class IncrementalFit(Fit):
     ----------
     state : RidgeState
         A copy, which later changes leave alone.
-    coef, intercept
-        Weights of the columns, and of the bias.
-    lam, alpha, beta, noise_std
-        Penalties, weight precisions, noise precision, and its root inverse.
-    gamma : float
-        Effective number of parameters, the bias included.
+    beta : float
+        Noise precision.
     evidence : Evidence or None
         None where a penalty is zero.
     """
 
     state: RidgeState = field(repr=False)
-    coef: FloatArray
-    intercept: float
-    lam: FloatArray
     beta: float
-    gamma: float
     evidence: Evidence | None
-    n_rows: int
     status: Status
     notes: tuple[Status, ...]
     optima: tuple[Mapping[str, Any], ...]
     history: tuple[Mapping[str, Any], ...]
     seconds: float
+
+    @property
+    def n_rows(self) -> int:
+        """Rows fitted to."""
+        return self.state.n_rows
+
+    @cached_property
+    def coef(self) -> FloatArray:
+        """Weights of the columns."""
+        return self.state.coef
+
+    @cached_property
+    def intercept(self) -> float:
+        """Weight of the bias; 0 without one."""
+        return self.state.intercept
+
+    @property
+    def lam(self) -> FloatArray:
+        """Penalty of each column."""
+        return self.state.lam
 
     @property
     def alpha(self) -> FloatArray:
@@ -85,7 +96,7 @@ class IncrementalFit(Fit):
     @property
     def effective_parameters(self) -> float:
         """Well-determined parameters, the bias included."""
-        return self.gamma
+        return self.state.gamma
 
     @cached_property
     def fingerprint(self) -> str:
@@ -273,13 +284,8 @@ class RidgeState:
         integrated = ("weights", "bias") if self._bias else ("weights",)
         return IncrementalFit(
             state=deepcopy(self),
-            coef=self.coef,
-            intercept=self.intercept,
-            lam=self.lam,
             beta=beta,
-            gamma=self.gamma,
             evidence=None if improper else Evidence(value, "plug-in", integrated=integrated),
-            n_rows=self.n_rows,
             status=worst(notes),
             notes=notes,
             optima=({"lam": self.lam, "beta": beta, "log_evidence": value},),
@@ -306,7 +312,7 @@ class RidgeState:
 
     def add_row(self, h: Any, t: float) -> None:
         """Add a row of the design (without the bias) and its target."""
-        row = self._checked_row(h)
+        row = _checked(h, self.n_columns, "column")
         value = float(as_target(np.atleast_1d(as_float_array(t, "t")), 1)[0])
         check_magnitude(np.array([value]), "t")
         x = np.concatenate([np.ones(self._bias), row, [value]])
@@ -338,11 +344,7 @@ class RidgeState:
 
     def add_column(self, h: Any, lam: float) -> None:
         """Add a column of the design with its penalty; it becomes the last one."""
-        column = as_float_array(h, "h")
-        if column.shape != (self.n_rows,):
-            raise ValueError(f"h must have one value per row, {self.n_rows}; got shape {column.shape}")
-        check_finite(column, "h")
-        check_magnitude(column, "h")
+        column = _checked(h, self.n_rows, "row")
         penalty = float(as_positive_vector(lam, "lam", 1, allow_zero=True)[0])
         if self._m == self._store.shape[1]:
             self._grow(rows=False)
@@ -411,14 +413,6 @@ class RidgeState:
         length2 = float(rest @ rest + (self._lam * v**2).sum())
         return r + dr, float(np.sqrt(length2 + penalty)), rest
 
-    def _checked_row(self, h: Any) -> FloatArray:
-        row = as_float_array(h, "h")
-        if row.shape != (self.n_columns,):
-            raise ValueError(f"h must have one value per column, {self.n_columns}; got shape {row.shape}")
-        check_finite(row, "h")
-        check_magnitude(row, "h")
-        return row
-
     def _grow(self, *, rows: bool) -> None:
         n, m = self._store.shape
         if rows and self.n_rows <= n - n // 8 - 1:  # a window that slides: put the living rows together instead
@@ -437,3 +431,12 @@ class RidgeState:
             extra = bigger.shape[0] - n
             self._target = np.concatenate([self._target, np.zeros(extra)])
             self._alive = np.concatenate([self._alive, np.zeros(extra, dtype=bool)])
+
+
+def _checked(h: Any, length: int, unit: str) -> FloatArray:
+    values = as_float_array(h, "h")
+    if values.shape != (length,):
+        raise ValueError(f"h must have one value per {unit}, {length}; got shape {values.shape}")
+    check_finite(values, "h")
+    check_magnitude(values, "h")
+    return values

@@ -19,7 +19,7 @@ from bayessel._numerics import few_threads
 from bayessel.criteria import GCV
 from bayessel.fit import Status
 from bayessel.linear import ridge
-from bayessel.linear.posterior import weigh
+from bayessel.linear.spectrum import Spectrum
 from bayessel.policy import RIVAL_SHARE
 from bayessel.work.interrupts import InterruptGuard
 
@@ -222,17 +222,5 @@ def _descend(
             before = best_value
     if guard.interrupted:
         notes = [Status.INTERRUPTED]
-    spectrum, scale, active, flat = weigh(Phi, t, best, centre=centre, rows=True)
-    return ridge.assemble(
-        spectrum,
-        1.0,
-        best,
-        GCV.name,
-        (),
-        notes,
-        tuple(history),
-        scale=scale,
-        active=active,
-        flat=flat,
-        n_columns=Phi.shape[1],
-    )
+    spectrum = Spectrum.weighed(Phi, t, best, centre=centre, rows=True)
+    return ridge.assemble(spectrum, 1.0, best, GCV.name, (), notes, tuple(history))

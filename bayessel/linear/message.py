@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.criteria import Message, matters
+from bayessel.criteria.capabilities import Message, matters
 from bayessel.linear.posterior import Posterior
 
 
@@ -45,11 +45,11 @@ def message_of(
     )
 
 
-def sizes_of(posterior: Posterior, n_columns: int) -> FloatArray:
+def sizes_of(posterior: Posterior) -> FloatArray:
     """Lengths of all columns as the factorisation has them; infinite where it has let go of them."""
-    sizes = np.full(n_columns, np.inf)
-    if len(posterior.active):
-        spectrum = posterior.spectrum
+    spectrum, columns = posterior.spectrum, posterior.columns
+    sizes = np.full(columns.n_columns, np.inf)
+    if len(columns.active):
         squares = np.einsum("k,kj,kj->j", spectrum.s**2, spectrum.Vt, spectrum.Vt)
-        sizes[posterior.active] = np.sqrt(squares) / posterior.scale
+        sizes[columns.active] = np.sqrt(squares) / columns.scale
     return sizes

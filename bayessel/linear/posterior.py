@@ -8,7 +8,7 @@ precisions drop their column, zero precisions leave it unpenalised.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from bayessel._check import FloatArray, as_matrix, as_positive, as_positive_vector, as_target
 from bayessel.fit import LeaveOneOut
 from bayessel.linear.refinement import Sums, log_evidence_at, sums
-from bayessel.linear.spectrum import Spectrum, offsets
+from bayessel.linear.spectrum import ColumnPenalties, Spectrum
 from bayessel.prediction import Prediction
 
 
@@ -39,34 +39,23 @@ class Posterior:
     spectrum: Spectrum
     lam: float
     beta: float
-    scale: FloatArray
-    active: FloatArray
-    flat: FloatArray
+    columns: ColumnPenalties
     coef: FloatArray
     intercept: float
 
     @classmethod
-    def of(
-        cls,
-        spectrum: Spectrum,
-        lam: float,
-        beta: float,
-        *,
-        n_columns: int | None = None,
-        scale: FloatArray | None = None,
-        active: Any = None,
-        flat: Any = None,
-    ) -> Posterior:
-        """Assemble from a factorisation; by default every column is active and unscaled."""
-        active = np.arange(spectrum.n_columns) if active is None else active
-        flat = np.zeros(0, dtype=int) if flat is None else flat
-        scale = np.ones(len(active)) if scale is None else scale
+    def of(cls, spectrum: Spectrum, lam: float, beta: float) -> Posterior:
+        """Assemble from a factorisation."""
+        columns = spectrum.penalties
+        if columns is None:
+            m = spectrum.n_columns
+            columns = ColumnPenalties(m, np.arange(m), np.ones(m), np.zeros(0, dtype=np.intp))
         w = spectrum.weights(lam)
         free = spectrum.flat_weights(w)
-        coef = np.zeros(spectrum.n_columns if n_columns is None else n_columns)
-        coef[active] = w[: len(active)] * scale
-        coef[flat] = free[: len(flat)]
-        return cls(spectrum, lam, beta, scale, active, flat, coef, float(free[-1]) if spectrum.centred else 0.0)
+        coef = np.zeros(columns.n_columns)
+        coef[columns.active] = w[: len(columns.active)] * columns.scale
+        coef[columns.flat] = free[: len(columns.flat)]
+        return cls(spectrum, lam, beta, columns, coef, float(free[-1]) if spectrum.centred else 0.0)
 
     @property
     def gamma(self) -> float:
@@ -90,7 +79,7 @@ class Posterior:
 
     def assemble_evidence(self, at: Sums) -> float:
         """The log evidence from the sums at `lam`."""
-        if len(self.flat):
+        if len(self.columns.flat):
             return np.nan
         return float(self.spectrum.assemble_evidence(at.quad, at.log_det, self.beta))
 
@@ -108,10 +97,11 @@ class Posterior:
         r"""Variance of the function, :math:`\phi^T\Sigma\phi`, at new rows of the design (the noise not included)."""
         spec = self.spectrum
         Phi_new = self._rows(Phi_new)
-        rows = Phi_new[:, self.active] * self.scale if len(self.active) else np.zeros((len(Phi_new), spec.n_columns))
+        active = self.columns.active
+        rows = Phi_new[:, active] * self.columns.scale if len(active) else np.zeros((len(Phi_new), spec.n_columns))
         extra = np.zeros(len(Phi_new))
         if spec.n_flat and spec.flat_slope is not None and spec.flat_root is not None:
-            free = Phi_new[:, self.flat]
+            free = Phi_new[:, self.columns.flat]
             if spec.centred:
                 free = np.hstack([free, np.ones((len(Phi_new), 1))])
             rows = rows - free @ spec.flat_slope
@@ -149,25 +139,6 @@ def from_complement(residuals: FloatArray, complement: FloatArray, beta: float) 
         return LeaveOneOut.normal(errors, np.where(seen, 1.0 / (beta * complement), np.inf))
 
 
-def weigh(
-    Phi: FloatArray, t: FloatArray, penalty: FloatArray, *, centre: bool, rows: bool
-) -> tuple[Spectrum, FloatArray, Any, Any]:
-    """Factor a design whose columns have their own penalties: (spectrum at unit ridge, scale, active, flat columns)."""
-    flat = np.flatnonzero(penalty == 0.0)
-    active = np.flatnonzero((penalty > 0.0) & np.isfinite(penalty))
-    scale = penalty[active] ** -0.5
-    shift = offsets(Phi[:, active]) if centre else np.zeros(len(active))  # before the scaling rounds it in
-    body = (Phi[:, active] - shift) * scale
-    if len(active) == 0:  # a column of zeros stands for an empty design
-        body, active, scale = np.zeros((len(t), 1)), np.zeros(0, dtype=int), np.zeros(0)
-    spectrum = Spectrum.of(body, t, centre=centre, rows=rows, flat=Phi[:, flat] if len(flat) else None)
-    if len(active) and spectrum.flat_slope is not None and centre:
-        slope = spectrum.flat_slope.copy()
-        slope[-1] += shift * scale
-        spectrum = replace(spectrum, flat_slope=slope)
-    return replace(spectrum, given=(Phi, t)), scale, active, flat
-
-
 def check_ratio(alpha: FloatArray, beta: float, what: str = "alpha / beta") -> None:
     """Refuse penalties alpha / beta (infinity and zero apart) that would overflow when multiplied with squares."""
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
@@ -195,8 +166,8 @@ def posterior(Phi: Any, t: Any, alpha: Any, beta: Any, *, centre: bool = False) 
     precisions = as_positive_vector(alpha, "alpha", design.shape[1], allow_zero=True, allow_inf=True)
     noise = as_positive(beta, "beta")
     check_ratio(precisions, noise)
-    spectrum, scale, active, flat = weigh(design, target, precisions, centre=centre, rows=False)
-    return Posterior.of(spectrum, 1.0 / noise, noise, n_columns=design.shape[1], scale=scale, active=active, flat=flat)
+    spectrum = Spectrum.weighed(design, target, precisions, centre=centre, rows=False)
+    return Posterior.of(spectrum, 1.0 / noise, noise)
 
 
 def log_evidence(Phi: Any, t: Any, alpha: Any, beta: Any, *, centre: bool = False) -> float:
@@ -231,5 +202,5 @@ def log_evidence(Phi: Any, t: Any, alpha: Any, beta: Any, *, centre: bool = Fals
     if (precisions == precisions[0]).all() and np.isfinite(precisions[0]):
         spectrum = Spectrum.of(design, target, centre=centre)
         return log_evidence_at(spectrum, float(precisions[0]) / noise, noise)
-    spectrum, *_ = weigh(design, target, precisions, centre=centre, rows=False)
+    spectrum = Spectrum.weighed(design, target, precisions, centre=centre, rows=False)
     return log_evidence_at(spectrum, 1.0 / noise, noise)

@@ -1,20 +1,32 @@
-r"""Ridge regression with one penalty, chosen by a criterion that is minimised exactly (Orr 1996, section 6)."""
+r"""Ridge regression with one penalty, chosen by a criterion that is minimised exactly (Orr 1996, sections 5 and 6).
+
+The criteria are those of `bayessel._formulas` and LOO :math:`= \frac1N \sum_i ((Pt)_i/P_{ii})^2`. Always UEV <= FPE <=
+GCV; GCV <= BIC holds while :math:`\gamma \le N(\ln N - 2)/(\ln N - 1)`, that is for all but nearly interpolating fits.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_positive_vector, as_target, one_of
+from bayessel._check import (
+    FloatArray,
+    IntArray,
+    as_count,
+    as_matrix,
+    as_positive,
+    as_positive_vector,
+    as_target,
+    one_of,
+)
 from bayessel._numerics import local_minima
 from bayessel.criteria import BIC, CRITERIA, FPE, GCV, LOO, OF_RIDGE, OF_SUMS, UEV, from_sums
 from bayessel.fit import Evidence, Status, worst
-from bayessel.linear._criteria import curve
 from bayessel.linear.design_fit import DesignFit
-from bayessel.linear.posterior import Posterior, check_ratio, weigh
+from bayessel.linear.posterior import Posterior, check_ratio
 from bayessel.linear.refinement import Sums, sums
 from bayessel.linear.spectrum import Spectrum, as_spectrum
 from bayessel.policy import RIVAL_SHARE
@@ -29,7 +41,7 @@ class PenaltyOptimum(NamedTuple):
     value: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class RidgeFit(DesignFit):
     """A ridge regression whose penalty was chosen by a criterion.
 
@@ -45,10 +57,10 @@ class RidgeFit(DesignFit):
         the one minimum that was found.
     criteria : dict
         Every criterion at `lam`, and gamma (the unpenalised directions included).
-    coef, intercept, basis
-        Weights of all columns (zero where pruned), the bias of a centred fit, and the columns kept.
-    noise_std : float
-        Root of the unbiased estimate of variance, S/(N - gamma).
+    beta : float
+        One over the unbiased estimate of variance, S/(N - gamma).
+    gamma : float
+        Effective number of parameters, the unpenalised directions included.
     evidence : Evidence or None
         Of the equivalent Gaussian prior, plugged in, not maximised; None where a local penalty is zero (the prior is
         improper then, see `notes`).
@@ -58,25 +70,7 @@ class RidgeFit(DesignFit):
     criterion: str
     value: float
     optima: tuple[PenaltyOptimum, ...]
-    evidence: Evidence | None
     criteria: dict[str, float]
-    coef: FloatArray
-    intercept: float
-    basis: Any
-    gamma: float
-    noise_std: float
-    status: Status
-    notes: tuple[Status, ...]
-    history: tuple[dict[str, float], ...]
-    n_rows: int
-    seconds: float
-    spectrum: Spectrum = field(repr=False)
-    posterior: Posterior = field(repr=False)
-
-    @property
-    def beta(self) -> float:
-        """Noise precision; infinite when nothing is left for the noise."""
-        return float(self.noise_std**-2.0) if self.noise_std > 0.0 else np.inf
 
     @property
     def alpha(self) -> Any:
@@ -89,9 +83,9 @@ class RidgeFit(DesignFit):
         return CRITERIA[self.criterion].heard(self.n_rows, self.gamma)
 
     @property
-    def n_basis(self) -> int:
-        """Number of columns in use."""
-        return len(self.basis)
+    def basis(self) -> IntArray:
+        """The columns that are not pruned."""
+        return np.flatnonzero(np.isfinite(np.broadcast_to(self.lam, self.coef.shape)))
 
 
 def criteria(Phi: Any, t: Any, lam: Any, *, centre: bool = False) -> dict[str, float]:
@@ -124,8 +118,28 @@ def criteria(Phi: Any, t: Any, lam: Any, *, centre: bool = False) -> dict[str, f
     check_ratio(penalty, 1.0, "lam")
     if np.ndim(lam) == 0 and 0.0 < penalty[0] < np.inf:
         return evaluate(Spectrum.of(design, target, centre=centre, rows=True), float(penalty[0]))
-    spectrum, *_ = weigh(design, target, penalty, centre=centre, rows=True)
-    return evaluate(spectrum, 1.0)
+    return evaluate(Spectrum.weighed(design, target, penalty, centre=centre, rows=True), 1.0)
+
+
+def curve(spectrum: Spectrum, name: str, lam: FloatArray) -> FloatArray:
+    """Evaluate a criterion at each of many ridges."""
+    lam = np.atleast_1d(np.asarray(lam, dtype=np.float64))
+    out = np.empty(len(lam))
+    width = max(len(spectrum.s), spectrum.n_rows if name == LOO.name else 1, 1)
+    step = max(1, 4_000_000 // width)  # bounds the working arrays to 32 MB each
+    for start in range(0, len(lam), step):
+        part = lam[start : start + step]
+        if name == LOO.name:
+            complement = spectrum.leverage_complement(part)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = spectrum.residuals(part) / complement
+            ratio = np.where(complement > 0.0, ratio, np.inf)
+            out[start : start + step] = (ratio**2).mean(axis=1)
+        else:
+            out[start : start + step] = from_sums(
+                name, spectrum.n_rows, spectrum.sum_squares(part), spectrum.trace_p(part)
+            )
+    return out
 
 
 def evaluate(spectrum: Spectrum, lam: float) -> dict[str, float]:
@@ -243,11 +257,6 @@ def assemble(
     optima: tuple[PenaltyOptimum, ...],
     notes: list[Status],
     history: tuple[dict[str, float], ...],
-    *,
-    scale: FloatArray | None = None,
-    active: Any = None,
-    flat: Any = None,
-    n_columns: int | None = None,
 ) -> RidgeFit:
     """Put a result together from a factorisation and the ridge `unit_lam` of its scaled columns."""
     at = sums(spectrum, unit_lam, rows=spectrum.U is not None)
@@ -263,32 +272,24 @@ def assemble(
     ):  # nothing is left for the noise: its estimate is rounding over rounding
         notes.append(Status.TOO_FEW_ROWS)
         variance = np.inf
-    if flat is not None and len(flat):
-        notes.append(Status.IMPROPER_PRIOR)
     variance = max(variance, floor) if np.isfinite(variance) else max(spectrum.tss / spectrum.n_rows, floor)
-    posterior = Posterior.of(
-        spectrum, unit_lam, 1.0 / variance, scale=scale, active=active, flat=flat, n_columns=n_columns
-    )
-    basis = np.flatnonzero(np.isfinite(np.broadcast_to(lam, posterior.coef.shape)))
-    value = posterior.assemble_evidence(at)
+    posterior = Posterior.of(spectrum, unit_lam, 1.0 / variance)
+    improper = len(posterior.columns.flat) > 0
+    if improper:
+        notes.append(Status.IMPROPER_PRIOR)
+    evidence = Evidence(posterior.assemble_evidence(at), "plug-in", integrated=posterior.integrated)
     return RidgeFit(
         lam=lam,
         criterion=criterion,
         value=values[criterion],
         optima=(PenaltyOptimum(lam, values[criterion]), *optima[1:]),  # the reported value is the refined one
-        evidence=None if len(posterior.flat) else Evidence(value, "plug-in", integrated=posterior.integrated),
+        evidence=None if improper else evidence,
         criteria=values,
-        coef=posterior.coef,
-        intercept=posterior.intercept,
-        basis=basis,
         gamma=values["gamma"],
-        noise_std=float(np.sqrt(variance)),
         status=worst(notes),
         notes=tuple(notes),
         history=history,
-        n_rows=spectrum.n_rows,
-        seconds=0.0,
-        spectrum=spectrum,
+        seconds=np.nan,
         posterior=posterior,
     )
 

@@ -24,6 +24,7 @@ import scipy.linalg as sl
 from bayessel._check import (
     FOURTH_POWERS,
     FloatArray,
+    IntArray,
     as_flag,
     as_matrix,
     as_target,
@@ -33,13 +34,34 @@ from bayessel._check import (
 from bayessel._numerics import few_threads
 from bayessel.fit import fingerprint
 from bayessel.linear._evidence import log_density
-from bayessel.linear.flat_space import FlatSpace
+from bayessel.linear.flat_space import FlatSpace, TargetParts, offsets
 from bayessel.linear.moments import Moments
+from bayessel.linear.thin_svd import coordinates, svd_of_triangle, thin_svd
 
 #: a Gram matrix squares the condition number; it is used only while eps * cond(Phi)^2 stays below this
 GRAM_TOLERANCE = 1e-10
 #: below this many entries a full SVD costs next to nothing
 _SMALL = 50_000
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnPenalties:
+    """Which columns of a design were factored, and what they were multiplied by so that one ridge serves for all.
+
+    Attributes
+    ----------
+    n_columns : int
+        Columns of the design.
+    active, scale : (k,) arrays
+        The columns that are penalised, and the inverse roots of their penalties.
+    flat : (q,) array
+        The columns that are not penalised.
+    """
+
+    n_columns: int
+    active: IntArray
+    scale: FloatArray
+    flat: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +90,8 @@ class Spectrum:
         Names the target (`bayessel.fit.fingerprint`), so that results of different data are not compared.
     given : (design, target) or None
         The arrays as they were given, not copied; None of a stream.
+    penalties : ColumnPenalties or None
+        None where every column was factored as it is.
     """
 
     n_rows: int
@@ -92,6 +116,7 @@ class Spectrum:
     target: FloatArray | None = None
     fingerprint: str | None = None  # None where the target was never seen whole (a stream)
     given: tuple[Any, FloatArray] | None = field(default=None, repr=False)
+    penalties: ColumnPenalties | None = None
 
     @classmethod
     def of(cls, Phi: Any, t: Any, *, centre: bool = False, rows: bool = False, flat: Any = None) -> Spectrum:
@@ -118,9 +143,24 @@ class Spectrum:
             return replace(cls._factor(A, y, centre, rows, flat), fingerprint=fingerprint(y), given=(A, y))
 
     @classmethod
+    def weighed(cls, Phi: FloatArray, t: FloatArray, penalty: FloatArray, *, centre: bool, rows: bool) -> Spectrum:
+        """Factor a design whose columns have penalties of their own, in units of the ridge: zero to infinity."""
+        flat = np.flatnonzero(penalty == 0.0)
+        active = np.flatnonzero((penalty > 0.0) & np.isfinite(penalty))
+        scale = penalty[active] ** -0.5
+        shift = offsets(Phi[:, active]) if centre else np.zeros(len(active))  # before the scaling rounds it in
+        # a column of zeros stands for an empty design
+        body = (Phi[:, active] - shift) * scale if len(active) else np.zeros((len(t), 1))
+        spectrum = cls.of(body, t, centre=centre, rows=rows, flat=Phi[:, flat] if len(flat) else None)
+        if len(active) and spectrum.flat_slope is not None and centre:
+            slope = spectrum.flat_slope.copy()
+            slope[-1] += shift * scale
+            spectrum = replace(spectrum, flat_slope=slope)
+        return replace(spectrum, given=(Phi, t), penalties=ColumnPenalties(Phi.shape[1], active, scale, flat))
+
+    @classmethod
     def _factor(cls, A: FloatArray, y: FloatArray, centre: bool, rows: bool, flat: Any) -> Spectrum:
         n_rows, n_columns = A.shape
-        t_scale = float(np.abs(y).max())
         check_magnitude(y, "t", FOURTH_POWERS)
         if not rows and flat is None and n_rows >= 2 * n_columns:
             # bad values spread to the sums: looking at those saves three passes over a large design
@@ -139,43 +179,40 @@ class Spectrum:
                     return cls.from_moments(moments, "gram", A, y, factors)
         check_finite(A, "Phi")
         check_magnitude(A, "Phi", FOURTH_POWERS)
-        if centre:
-            shift, t_shift = offsets(A), float(offsets(y[:, None])[0])
-            A, y = A - shift, y - t_shift
-        columns = [as_matrix(flat, "flat", allow_1d=True)] if flat is not None else []
+        shift = offsets(A) if centre else np.zeros(n_columns)
+        A = A - shift if centre else A
+        columns = [] if flat is None else [as_matrix(flat, "flat", allow_1d=True)]
         if columns and len(columns[0]) != n_rows:
             raise ValueError(f"flat must have the {n_rows} rows of Phi, got shape {columns[0].shape}")
-        if centre:
-            columns.append(np.ones((n_rows, 1)))
-        space = FlatSpace.of(np.hstack(columns)) if columns else None
-        q = space.rank if space else 0
-        rotated = space.rotate(A) if space else A
-        y_rotated = space.rotate(y) if space else y
-        body, target = rotated[q:], y_rotated[q:]
-        common: dict[str, Any] = dict(
-            n_rows=n_rows, n_columns=n_columns, tss=float(target @ target), t_scale=t_scale, n_flat=q, centred=centre
-        )
-        if space is not None:
-            common["flat_root"] = sl.solve_triangular(space.R, np.eye(q), check_finite=False) if q else np.zeros((0, 0))
-            common["flat_slope"] = np.zeros((sum(c.shape[1] for c in columns), n_columns))
-            common["flat_offset"] = np.zeros(len(common["flat_slope"]))
-            common["flat_slope"][space.pivots] = common["flat_root"] @ rotated[:q]
-            common["flat_offset"][space.pivots] = common["flat_root"] @ y_rotated[:q]
+        space = FlatSpace.of(np.hstack([*columns, np.ones((n_rows, int(centre)))]))
+        q = space.rank
+        rotated = space.rotate(A)
+        aim = TargetParts.of(y, space, centre)
+        common: dict[str, Any] = {"n_rows": n_rows, "n_columns": n_columns, "n_flat": q, "centred": centre}
+        common |= {"tss": aim.tss, "t_scale": aim.t_scale, "flat": space}
+        if space.n_columns:
+            common |= {"flat_root": space.root, "flat_offset": aim.flat_offset}
+            common["flat_slope"] = np.zeros((space.n_columns, n_columns))
+            common["flat_slope"][space.pivots] = space.root @ rotated[:q]
             if centre:
                 common["flat_slope"][-1] += shift
-                common["flat_offset"][-1] += t_shift
-        if not rows and len(target) > 1.2 * n_columns:
+        if not rows and n_rows - q > 1.2 * n_columns:
             # R of [Phi t] holds all that the singular values need; Q is never formed
-            stack = np.empty((len(target), n_columns + 1), order="F")  # LAPACK's order: nothing is copied again
-            stack[:, :n_columns], stack[:, n_columns] = body, target
+            stack = np.empty((n_rows - q, n_columns + 1), order="F")  # LAPACK's order: nothing is copied again
+            stack[:, :n_columns], stack[:, n_columns] = rotated[q:], aim.rest
             (R,) = sl.qr(stack, mode="r", overwrite_a=True, check_finite=False)
             m = n_columns
-            s, z, Vt, beyond = _svd_of_triangle(R[:m, :m], R[:m, m])
+            s, z, Vt, beyond = svd_of_triangle(R[:m, :m], R[:m, m])
             return cls(s=s, z=z, Vt=Vt, rss=float(R[m, m] ** 2) + beyond, route="qr", **common)
-        U, s, Vt = _svd(body)
-        z, off = _coordinates(U, target)
-        spectrum = cls(s=s, z=z, Vt=Vt, rss=float(off @ off), U=U, off_span=off, flat=space, **common)
-        return spectrum._with_rows(A, y) if rows else replace(spectrum, U=None, off_span=None)
+        U, s, Vt = thin_svd(rotated[q:])
+        z, off = coordinates(U, aim.rest)
+        spectrum = cls(s=s, z=z, Vt=Vt, rss=float(off @ off), **common)
+        if not rows:
+            return spectrum
+        U = space.embed(U)
+        slack = space.slack(U)
+        off = space.embed(off[:, None])[:, 0]
+        return replace(spectrum, U=U, off_span=off, slack=slack, design=A, target=aim.shifted)
 
     @classmethod
     def from_moments(
@@ -222,75 +259,26 @@ class Spectrum:
             )
         return spectrum
 
-    def _with_rows(self, A: FloatArray, y: FloatArray) -> Spectrum:
-        """Bring the left singular vectors back to the N original rows and measure what they leave of each."""
-        assert self.U is not None and self.off_span is not None
-        U, off = self.U, self.off_span
-        if self.flat is not None and self.flat.rank:
-            U = self.flat.embed(U)
-            off = self.flat.embed(off[:, None])[:, 0]
-        Q = U
-        if self.flat is not None and self.flat.rank:
-            top = np.vstack([np.eye(self.flat.rank), np.zeros((self.n_rows - self.flat.rank, self.flat.rank))])
-            Q = np.hstack([U, self.flat.rotate(top, transpose=False)])
-        if Q.shape[1] >= self.n_rows:
-            slack = np.zeros(self.n_rows)
-        else:
-            slack = 1.0 - np.einsum("ij,ij->i", Q, Q)
-            # 1 - h cancels for rows of high leverage: for those, measure what the projection leaves of the unit vector
-            for i in np.flatnonzero(slack < 0.1):
-                e = -(Q @ Q[i])
-                e[i] += 1.0
-                e -= Q @ (Q.T @ e)
-                slack[i] = e @ e
-        return replace(self, U=U, off_span=off, slack=slack, design=A, target=y)
-
     def retarget(self, t: Any) -> Spectrum:
         """Return the same factorisation for another target (needs ``rows=True``)."""
-        if self.U is None:
+        if self.U is None or self.flat is None:
             raise ValueError(
                 "this Spectrum keeps no rows; build it with Spectrum.of(..., rows=True) to change the target"
             )
         y = as_target(t, self.n_rows)
-        name = fingerprint(y)
-        given = None if self.given is None else (self.given[0], y)
-        t_scale, t_shift = float(np.abs(y).max()), 0.0
-        if self.centred:
-            t_shift = float(offsets(y[:, None])[0])
-            y = y - t_shift
-        z = self.U.T @ y
-        off = y - self.U @ z
-        flat: dict[str, Any] = {}
-        if self.flat is not None and self.flat.rank:
-            rotated = self.flat.rotate(y)
-            q = self.flat.rank
-            assert self.flat_root is not None and self.flat_offset is not None
-            offset = np.zeros(len(self.flat_offset))
-            offset[self.flat.pivots] = self.flat_root @ rotated[:q]
-            if self.centred:
-                offset[-1] += t_shift
-            y_in = self.flat.embed(rotated[q:, None])[:, 0]
-            z = self.U.T @ y_in
-            off = y_in - self.U @ z
-            flat["flat_offset"] = offset
-            tss = float(rotated[q:] @ rotated[q:])
-        else:
-            tss = float(y @ y)
-        dz = self.U.T @ off
-        z, off = z + dz, off - self.U @ dz
-        if len(self.s) + self.n_flat >= self.n_rows:
-            off = np.zeros_like(off)
+        aim = TargetParts.of(y, self.flat, self.centred)
+        z, off = coordinates(self.U, self.flat.embed(aim.rest[:, None])[:, 0], self.n_flat)
         return replace(
             self,
             z=z,
             off_span=off,
             rss=float(off @ off),
-            tss=tss,
-            t_scale=t_scale,
-            target=y,
-            fingerprint=name,
-            given=given,
-            **flat,
+            tss=aim.tss,
+            t_scale=aim.t_scale,
+            flat_offset=aim.flat_offset if self.flat.n_columns else None,
+            target=aim.shifted,
+            fingerprint=fingerprint(y),
+            given=None if self.given is None else (self.given[0], y),
         )
 
     @property
@@ -389,20 +377,6 @@ class Spectrum:
         return self.off_span + (self._g(lam) * self.z) @ self.U.T
 
 
-def offsets(A: FloatArray) -> FloatArray:
-    """Means of the columns that lie far from zero, the value itself of constant ones, zero for all others.
-
-    Taking these off before a rotation that removes any constant is exact and saves the digits that an offset eats.
-    A column around zero is left alone: the subtraction would round its small entries.
-    """
-    shift = A.mean(axis=0)
-    spread = A.std(axis=0)
-    shift[np.abs(shift) < 8.0 * spread] = 0.0
-    constant = A.max(axis=0) == A.min(axis=0)
-    shift[constant] = A[0, constant]
-    return shift
-
-
 def _suits_gram(condition: float) -> bool:
     return condition**2 * float(np.finfo(float).eps) < GRAM_TOLERANCE
 
@@ -420,43 +394,3 @@ def as_spectrum(Phi: Any, t: Any, centre: bool, caller: str, *, rows: bool = Fal
     if as_flag(centre, "centre") and not Phi.centred:
         raise ValueError("centre=True came with a Spectrum that is not centred; build it with Spectrum.of(centre=True)")
     return Phi
-
-
-def _svd(A: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    if min(A.shape) == 0:
-        return np.zeros((A.shape[0], 0)), np.zeros(0), np.zeros((0, A.shape[1]))
-    try:
-        U, s, Vt = sl.svd(A, full_matrices=False, check_finite=False)
-    except sl.LinAlgError:  # the divide-and-conquer driver can fail where the slower one does not
-        U, s, Vt = sl.svd(A, full_matrices=False, check_finite=False, lapack_driver="gesvd")
-    return U, s, Vt
-
-
-def _svd_of_triangle(R: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """Return s, z = U^T y, V^T of a triangle, and the squared length of y outside its numerical range.
-
-    Wide kernels leave a triangle of low numerical rank. Pivoting finds it at a fraction of the cost of an SVD, and
-    what is dropped is no larger than the backward error of the SVD itself.
-    """
-    (qr, tau), P, pivots = sl.qr(R, mode="raw", pivoting=True, check_finite=False)
-    diagonal = np.abs(np.diag(P))
-    rank = int((diagonal > np.finfo(float).eps * diagonal[0]).sum())
-    if rank > 0.8 * len(R) or np.linalg.norm(P[rank:]) > 4.0 * np.finfo(float).eps * np.linalg.norm(P):
-        U, s, Vt = _svd(R)
-        return s, U.T @ y, Vt, 0.0
-    rotated = sl.lapack.dormqr("L", "T", qr, tau, np.array(y[:, None], order="F"), 64 * len(R))[0][:, 0]
-    U, s, Vp = _svd(P[:rank])
-    Vt = np.empty_like(Vp)
-    Vt[:, pivots] = Vp
-    return s, U.T @ rotated[:rank], Vt, float(rotated[rank:] @ rotated[rank:])
-
-
-def _coordinates(U: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Coordinates of y in U, and what is left; done twice, so that the remainder is orthogonal to working precision."""
-    z = U.T @ y
-    off = y - U @ z
-    dz = U.T @ off
-    off = off - U @ dz
-    if U.shape[0] <= U.shape[1]:
-        off = np.zeros_like(off)  # a square U spans everything; what is left is rounding
-    return z + dz, off

@@ -74,35 +74,6 @@ def fit_evidence_stream(
     (5000, [1.0, 2.0, -1.0], 'stream-gram')
     """
     began = perf_counter()
-    spectrum, notes = stream_spectrum(
-        source,
-        dictionary=dictionary,
-        centre=centre,
-        target=target,
-        inputs=inputs,
-        block_rows=block_rows,
-        arithmetic=arithmetic,
-    )
-    fit = fit_evidence(spectrum, method=method)
-    if not notes and spectrum.rss > 0.0 and _rounding(spectrum, fit) > TOLERATED:
-        notes.append(Status.LOST_DIGITS)
-    if notes:
-        warnings.warn(f"{notes[0].name}: {notes[0].value}", NumericalWarning, stacklevel=2)
-    notes = [*fit.notes, *notes]
-    return replace(fit, notes=tuple(notes), status=worst(notes), seconds=perf_counter() - began)
-
-
-def stream_spectrum(
-    source: Any,
-    *,
-    dictionary: Dictionary | None = None,
-    centre: bool | None = None,
-    target: str | None = None,
-    inputs: Any = None,
-    block_rows: int = 65536,
-    arithmetic: str = "auto",
-) -> tuple[Spectrum, list[Status]]:
-    """Factor a stream; returns the `Spectrum` (for `fit_evidence`, `fit_ridge`) and remarks about lost digits."""
     one_of(arithmetic, "arithmetic", ("auto", "gram", "qr"))
     as_count(block_rows, "block_rows")
     if dictionary is not None and not isinstance(dictionary, Dictionary):
@@ -110,11 +81,13 @@ def stream_spectrum(
     if target is not None and not isinstance(source, str | os.PathLike):
         raise ValueError("target names a column of a file, but the source is not a path: leave target out")
     open_blocks, again = _opener(source, target, inputs, block_rows)
-    with_bias = (
-        bool(dictionary.bias if dictionary is not None else False) if centre is None else as_flag(centre, "centre")
+    if centre is None:
+        centre = dictionary is not None and dictionary.bias
+    moments = _pass(
+        _designs(open_blocks(), dictionary),
+        as_flag(centre, "centre"),
+        None if arithmetic == "auto" else arithmetic == "qr",
     )
-    exact = None if arithmetic == "auto" else arithmetic == "qr"
-    moments = _pass(_designs(open_blocks(), dictionary), with_bias, exact)
     notes: list[Status] = []
     if not moments.is_sizeable():
         raise ValueError(
@@ -122,14 +95,19 @@ def stream_spectrum(
         )
     if not moments.exact and _loses_digits(moments):
         if again and arithmetic == "auto":
-            moments = _pass(_designs(open_blocks(), dictionary), with_bias, True)
+            moments = _pass(_designs(open_blocks(), dictionary), centre, True)
         else:
             notes.append(Status.LOST_DIGITS)
-    route = "stream-qr" if moments.exact else "stream-gram"
-    spectrum = Spectrum.from_moments(moments, route)
+    spectrum = Spectrum.from_moments(moments, "stream-qr" if moments.exact else "stream-gram")
     check_magnitude(np.append(spectrum.s, 1.0) / np.sqrt(spectrum.n_rows), "Phi")
     check_magnitude(np.array([spectrum.t_scale]), "t")
-    return spectrum, notes
+    fit = fit_evidence(spectrum, method=method)
+    if not notes and spectrum.rss > 0.0 and _rounding(spectrum, fit) > TOLERATED:
+        notes.append(Status.LOST_DIGITS)
+    if notes:
+        warnings.warn(f"{notes[0].name}: {notes[0].value}", NumericalWarning, stacklevel=2)
+    notes = [*fit.notes, *notes]
+    return replace(fit, notes=tuple(notes), status=worst(notes), seconds=perf_counter() - began)
 
 
 def _opener(

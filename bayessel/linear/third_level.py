@@ -28,6 +28,19 @@ def gaussian_approximation(log_evidence: float, gamma: float, n_free: int) -> fl
     return float(log_evidence + 0.5 * np.log(2.0 / gamma) + 0.5 * np.log(2.0 / (n_free - gamma)))
 
 
+def model_evidence(spectrum: Spectrum, log_evidence: float, gamma: float) -> float:
+    """Third-level evidence of a fit at its best precisions, both integrated out.
+
+    The Gaussian approximation where 3 parameters or more are well determined and 3 rows or more are left for the noise,
+    the exact quadrature over its default range elsewhere; NaN with no row but those the bias takes.
+    """
+    if spectrum.n_free < 1:
+        return np.nan
+    if min(gamma, spectrum.n_free - gamma) >= 3.0:
+        return gaussian_approximation(log_evidence, gamma, spectrum.n_free)
+    return model_evidence_quadrature(spectrum).value
+
+
 @dataclass(frozen=True)
 class Quadrature:
     """The exact third-level integral.

@@ -9,7 +9,7 @@ tell apart and every local maximum is refined; MacKay's and the EM iteration are
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -22,7 +22,7 @@ from bayessel.linear.design_fit import DesignFit
 from bayessel.linear.posterior import Posterior
 from bayessel.linear.refinement import sums
 from bayessel.linear.spectrum import Spectrum, as_spectrum
-from bayessel.linear.third_level import gaussian_approximation, model_evidence_quadrature
+from bayessel.linear.third_level import model_evidence
 
 METHODS = ("profile", "mackay", "em")
 _EPS = float(np.finfo(float).eps)
@@ -38,7 +38,7 @@ class Maximum:
     log_evidence: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class LinearFit(DesignFit):
     """A linear model whose precisions were chosen by the evidence.
 
@@ -46,61 +46,29 @@ class LinearFit(DesignFit):
     ----------
     evidence : Evidence
         log p(t | alpha, beta) at the reported alpha and beta, in nats, every constant included.
-    alpha, beta, lam : float
-        Weight precision, noise precision, and their ratio alpha/beta.
-    noise_std : float
-        beta ** -0.5.
+    alpha, lam : float
+        Weight precision, and its ratio to the noise precision, alpha/beta.
     gamma : float
         Well-determined parameters (the bias of a centred fit not counted).
-    coef, intercept, basis
-        Weights of the columns `basis`, and the bias of a centred fit.
     optima : tuple of Maximum
         All local maxima of the evidence, highest first.
-    status, notes
-        The most serious remark, and all of them.
     history : tuple of dict
         The iterations ('mackay', 'em') or the refined maxima ('profile').
     """
 
     evidence: Evidence
     alpha: float
-    beta: float
-    lam: float
-    gamma: float
-    coef: FloatArray
-    intercept: float
-    basis: Any
-    status: Status
-    notes: tuple[Status, ...]
     optima: tuple[Maximum, ...]
-    history: tuple[dict[str, float], ...]
-    n_rows: int
-    seconds: float
-    spectrum: Spectrum = field(repr=False)
-    posterior: Posterior = field(repr=False)
 
     @property
-    def noise_std(self) -> float:
-        """Standard deviation of the noise."""
-        return float(self.beta**-0.5)
-
-    @property
-    def n_basis(self) -> int:
-        """Number of columns in use."""
-        return len(self.basis)
+    def lam(self) -> float:
+        """alpha / beta."""
+        return self.posterior.lam
 
     @property
     def model_evidence(self) -> float:
-        """Third-level evidence: both precisions integrated out; see `bayessel.linear.third_level`.
-
-        The Gaussian approximation where 3 parameters or more are well determined and 3 rows or more are left for the
-        noise, the exact quadrature over its default range elsewhere; NaN with no row but those the bias takes.
-        """
-        if self.spectrum.n_free < 1:
-            return np.nan
-        if min(self.gamma, self.spectrum.n_free - self.gamma) >= 3.0:
-            return gaussian_approximation(self.log_evidence, self.gamma, self.spectrum.n_free)
-        return model_evidence_quadrature(self.spectrum).value
+        """Third-level evidence: both precisions integrated out; see `bayessel.linear.third_level`."""
+        return model_evidence(self.spectrum, self.log_evidence, self.gamma)
 
 
 def fit_evidence(
@@ -343,18 +311,11 @@ def _finish(
     return LinearFit(
         evidence=Evidence(value, "type2", maximised=("alpha", "beta"), integrated=posterior.integrated),
         alpha=alpha,
-        beta=beta,
-        lam=lam,
         gamma=gamma,
-        coef=posterior.coef,
-        intercept=posterior.intercept,
-        basis=np.arange(spectrum.n_columns),
         status=worst(notes),
         notes=tuple(notes),
         optima=(Maximum(lam, value), *optima[1:]),
         history=history,
-        n_rows=spectrum.n_rows,
-        seconds=0.0,
-        spectrum=spectrum,
+        seconds=np.nan,
         posterior=posterior,
     )

@@ -4,7 +4,7 @@ from bayessel.mlp.early_stopping import EarlyStoppingState, fit_early_stopping
 from bayessel.mlp.early_stopping_result import EarlyStoppingEnsemble
 from bayessel.mlp.evidence import fit_network_evidence
 from bayessel.mlp.evidence_result import NetworkEvidenceFit
-from bayessel.mlp.network import Architecture, Weights, backward, default_hidden, forward
+from bayessel.mlp.network import Architecture, Weights, backward, forward
 from bayessel.mlp.prior import Gamma, NetworkPrior, Precisions
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "Precisions",
     "Weights",
     "backward",
-    "default_hidden",
     "fit_early_stopping",
     "fit_network_evidence",
     "forward",

@@ -48,7 +48,7 @@ class Rule(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A minimisation that can be gone on with: packed arrays and numbers, all written over.
+    """A minimisation that can be continued: packed arrays and numbers, all written over.
 
     `best` are the weights with the least loss on held-out cases; `numbers` are named below.
     """

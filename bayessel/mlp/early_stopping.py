@@ -6,7 +6,7 @@ Rasmussen (1996), § 3.6.
 
 A network's path depends on the seed, its number and the plan (how many evaluations it may take and must take), which is
 made once and kept. The clock decides how far along that sequence of networks a run comes, never what it meets on it: so
-a run that is gone on with is the run that was never interrupted.
+a run that was continued is the run that was never interrupted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy.typing as npt
 from bayessel._check import FloatArray, as_count, as_float_array, as_generator, as_positive
 from bayessel.fit import fingerprint
 from bayessel.mlp.early_stopping_result import EarlyStoppingEnsemble, finish
-from bayessel.mlp.network import Architecture
+from bayessel.mlp.network import Architecture, hidden_units
 from bayessel.mlp.targets import as_data
 from bayessel.work.interrupts import InterruptGuard
 
@@ -34,7 +34,8 @@ HELD_OUT, PAST, LEAST_ITERATIONS = 3, 1.5, 250
 MOST_HIDDEN = 250
 #: the default budget, seconds per row on a machine that takes so long for a weight of a hidden unit and a row
 SECONDS_PER_ROW, SECONDS_PER_WEIGHT = 4e-3, 6e-10
-#: standard deviation of the weights at the start
+#: standard deviation of the weights at the start: an output near 0 from hidden units that hardly bend; larger weights
+#: predict worse
 FIRST = 0.01
 #: iterations from which the pace is measured; seconds between two looks at the clock
 PACE, LOOK = 10, 0.05
@@ -146,7 +147,8 @@ def fit_early_stopping(
     if time_budget is not None and max_evaluations is not None:
         raise ValueError("the budget is either time_budget or max_evaluations, got both; drop one")
     if state is None:
-        width = hidden_units(hidden, len(X), X.shape[1], T.shape[1])
+        trained = len(X) - len(X) // HELD_OUT
+        width = hidden_units(hidden, trained, X.shape[1], T.shape[1], 1, MOST_HIDDEN)
         seed = tuple(int(word) for word in as_generator(random_state).integers(2**32, size=4))
         state = EarlyStoppingState(fingerprint(X, T), kind, width, seed)
     else:
@@ -242,14 +244,15 @@ class _Training:
     def _present(self) -> Any:
         """The run of the network at hand, begun if need be, its training rows and those held out."""
         from bayessel.mlp import conjugate_gradients as cg
+        from bayessel.mlp.passes import NUMBERS
 
         number = len(self.state.finished)
         held_out, trained, rng = split(self.state.seed, number, len(self.X))
         present = self.state.present
         if present is None:
-            present = tuple(cg.start(first_weights(self.architecture, rng)))
+            present = tuple(cg.start(FIRST * rng.standard_normal(self.architecture.size)))
             self.state.running = (number, present)
-        kind = ("gaussian", "student", "logistic", "softmax").index(self.state.kind)
+        kind = NUMBERS[self.state.kind]
         if getattr(self, "_number", None) != number:
             self._number = number
             self._cases = tuple(
@@ -280,21 +283,6 @@ def split(
     rng = np.random.default_rng([*seed, number])
     order = rng.permutation(n)
     return order[: n // HELD_OUT], order[n // HELD_OUT :], rng
-
-
-def first_weights(architecture: Architecture, rng: np.random.Generator) -> FloatArray:
-    """Small random weights: an output near 0 from hidden units that hardly bend; larger ones predict worse."""
-    return FIRST * rng.standard_normal(architecture.size)
-
-
-def hidden_units(value: int | str, n: int, inputs: int, outputs: int) -> int:
-    """`value`, or for "auto" the fewest hidden units with at least as many weights as rows that are trained on."""
-    if not isinstance(value, str):
-        return as_count(value, "hidden")
-    if value != "auto":
-        raise ValueError(f"hidden must be 'auto' or a number of hidden units, got {value!r}")
-    needed = -(-(n - n // HELD_OUT - outputs * (1 + inputs)) // (1 + inputs + outputs))
-    return min(max(needed, 1), MOST_HIDDEN)
 
 
 def default_evaluations(architecture: Architecture, n: int) -> int:

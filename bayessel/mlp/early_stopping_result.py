@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
+from bayessel.fit import LeaveOneOut, Status, fingerprint, worst
 from bayessel.mlp.network import Architecture
-from bayessel.mlp.networks import Networks
+from bayessel.mlp.networks import NetworkFit, Networks
 from bayessel.prediction import ClassPrediction, Prediction
 
 if TYPE_CHECKING:
     from bayessel.mlp.early_stopping import EarlyStoppingState
 
 
-@dataclass(frozen=True, eq=False)
-class EarlyStoppingEnsemble(Fit):
-    """Networks trained with early stopping; predictions are their averages.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EarlyStoppingEnsemble(NetworkFit):
+    """Networks trained with early stopping; predictions are their averages. There is no prior, hence no evidence.
 
     Attributes
     ----------
@@ -29,45 +29,22 @@ class EarlyStoppingEnsemble(Fit):
         For each row the average prediction of the networks that were not trained on it; NaN where there is none.
     noise_std : (K,) array or None
         Root mean square of the residuals of `held_out`: noise and error of the networks. None for classes.
-    left_out : LeaveOneOut
-        What `leave_one_out` returns.
     status, notes
         The most serious remark, and all of them; TIME_BUDGET also where every network was trained on some row.
     history : tuple of dict
         One entry per finished network: iterations, the best one, evaluations, loss on the rows held out, why it ended.
     state : EarlyStoppingState
         Pass it to `fit_early_stopping` to go on.
-    n_rows : int
-    fingerprint, target_fingerprint : str
-        Names of the data, inputs and target together, and of the target alone.
     seconds : float
         Time of this call, compiling not counted.
-    evidence : None
-        There is no prior.
-    optima : tuple
-        Empty: the networks are no optima of anything.
     """
 
-    networks: Networks
     held_out: FloatArray = field(repr=False)
     noise_std: FloatArray | None
     left_out: LeaveOneOut = field(repr=False)
-    status: Status
-    notes: tuple[Status, ...]
-    history: tuple[dict[str, Any], ...] = field(repr=False)
     state: EarlyStoppingState = field(repr=False)
-    n_rows: int
-    fingerprint: str
-    target_fingerprint: str
-    seconds: float
-    evidence: Evidence | None = None
-    optima: tuple[Any, ...] = ()
 
-    @property
-    def predicts_labels(self) -> bool:
-        """Whether the targets are classes."""
-        return self.networks.kind != "gaussian"
-
+    @override
     def predict(self, rows: Any) -> Prediction | ClassPrediction:
         """The average of the networks, with one noise for all its errors; for classes probabilities."""
         mean = self.networks.members(rows).mean(axis=0)
@@ -75,6 +52,7 @@ class EarlyStoppingEnsemble(Fit):
             return self.networks.classes(mean)
         return self.networks.normal(mean[None], self.noise_std**2, 0.0)
 
+    @override
     def leave_one_out(self) -> LeaveOneOut:
         """Each row predicted by the networks that were not trained on it; NaN where there is none."""
         return self.left_out

@@ -27,7 +27,7 @@ from bayessel._check import FloatArray, as_count, as_float_array, as_generator, 
 from bayessel.fit import Evidence, Status, fingerprint, worst
 from bayessel.mlp.evidence_result import NetworkEvidenceFit, NetworkOptimum, leave_out, output_covariances
 from bayessel.mlp.hessian import NetworkProblem, NewtonEnd, bends, newton, peak
-from bayessel.mlp.network import Architecture, default_hidden
+from bayessel.mlp.network import MOST_HIDDEN, Architecture, hidden_units
 from bayessel.mlp.networks import Networks, slopes
 from bayessel.mlp.targets import as_data
 from bayessel.policy import NOISE_ROWS_OF_NETWORKS, NOISE_SHARE_OF_EVIDENCES
@@ -87,7 +87,7 @@ class Start:
     in_use: int
     exact: bool
     rounds: int
-    converged: bool
+    converged: bool = False
 
     def left(self, n: int) -> float:
         """Rows that the parameters leave to the noise, of an output."""
@@ -180,7 +180,7 @@ def search(problem: NetworkProblem, groups: Groups, rng: np.random.Generator, en
             found = newton(problem, found.at.q, alpha[groups.of], beta, 3 * steps, found.damping, tol)
         for last in range(most, 0, -1):
             rounds += 1
-            now = value(problem, groups, found, alpha, beta, exact, rounds, False)
+            now = value(problem, groups, found, alpha, beta, exact, rounds)
             starts[place:] = [now]
             if perf_counter() >= end:
                 return
@@ -251,7 +251,6 @@ def value(
     beta: FloatArray,
     exact: bool,
     rounds: int,
-    converged: bool,
 ) -> Start:
     """Laplace's log evidence where a search stands, with γ_c = n_c − α_c tr_c A⁻¹.
 
@@ -267,7 +266,7 @@ def value(
         log_evidence += 0.5 * len(problem.X) * float(np.sum(np.log(beta / (2.0 * np.pi))))
     in_use = units_in_use(problem.architecture, found.at.q, covariance)
     log_evidence += log_symmetry(problem.architecture.hidden, in_use)
-    return Start(found, alpha, beta, gamma, covariance, log_evidence, in_use, exact, rounds, converged)
+    return Start(found, alpha, beta, gamma, covariance, log_evidence, in_use, exact, rounds)
 
 
 def units_in_use(network: Architecture, q: FloatArray, covariance: FloatArray) -> int:
@@ -290,19 +289,15 @@ def log_symmetry(hidden: int, in_use: int) -> float:
 
 
 def _hidden(value: int | str, n: int, inputs: int, outputs: int) -> int:
-    if not isinstance(value, str):
-        width = as_count(value, "hidden")
-        size = Architecture(inputs, width, outputs).size
-        if size > MOST_WEIGHTS:
-            raise ValueError(
-                f"the Hessian of {size} weights is too large: at most {MOST_WEIGHTS}; use fewer hidden units or "
-                "inputs, or early stopping or sampling"
-            )
-        return width
-    if value != "auto":
-        raise ValueError(f"hidden must be 'auto' or a number of hidden units, got {value!r}")
     fits = (USUAL_WEIGHTS - outputs * (1 + inputs)) // (1 + inputs + outputs)
-    return _hidden(max(min(default_hidden(n, inputs, outputs), fits), 1), n, inputs, outputs)
+    width = hidden_units(value, n, inputs, outputs, most=max(min(MOST_HIDDEN, fits), 1))
+    size = Architecture(inputs, width, outputs).size
+    if size > MOST_WEIGHTS:
+        raise ValueError(
+            f"the Hessian of {size} weights is too large: at most {MOST_WEIGHTS}; use fewer hidden units or "
+            "inputs, or early stopping or sampling"
+        )
+    return width
 
 
 def _result(

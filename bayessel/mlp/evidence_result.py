@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, override
 
 import numpy as np
 from scipy.special import logsumexp
 
 from bayessel._check import FloatArray
-from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
+from bayessel.fit import Evidence, LeaveOneOut
 from bayessel.mlp.hessian import NetworkProblem, Point, jacobian
 from bayessel.mlp.network import forward
-from bayessel.mlp.networks import Networks
+from bayessel.mlp.networks import NetworkFit, Networks
 from bayessel.mlp.targets import link
 from bayessel.prediction import ClassPrediction, Prediction
 
@@ -28,8 +28,8 @@ class NetworkOptimum(NamedTuple):
     units_in_use: int
 
 
-@dataclass(frozen=True, eq=False)
-class NetworkEvidenceFit(Fit):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NetworkEvidenceFit(NetworkFit):
     """A network at its most probable weights, under precisions of greatest evidence.
 
     Attributes
@@ -50,21 +50,12 @@ class NetworkEvidenceFit(Fit):
         Of the weights.
     relevance : (D,) array
         Root mean square over rows and outputs of ∂f/∂x_i: how strongly outputs follow each input of equal spread.
-    left_out : LeaveOneOut
-        What `leave_one_out` returns.
     optima : tuple of NetworkOptimum
         Ends of the searches, those that leave rows to the noise first, then by their evidence.
-    status, notes
-        The most serious remark, and all of them.
     history : tuple of dict
         One entry per start.
-    n_rows : int
-    fingerprint, target_fingerprint : str
-        Names of the data, inputs and target together, and of the target alone.
-    seconds : float
     """
 
-    networks: Networks
     evidence: Evidence
     alpha: dict[str, float] = field(repr=False)
     beta: FloatArray | None
@@ -73,14 +64,6 @@ class NetworkEvidenceFit(Fit):
     covariance: FloatArray = field(repr=False)
     relevance: FloatArray = field(repr=False)
     left_out: LeaveOneOut = field(repr=False)
-    optima: tuple[NetworkOptimum, ...] = field(repr=False)
-    status: Status
-    notes: tuple[Status, ...]
-    history: tuple[dict[str, Any], ...] = field(repr=False)
-    n_rows: int
-    fingerprint: str
-    target_fingerprint: str
-    seconds: float
 
     @property
     def weights(self) -> FloatArray:
@@ -97,11 +80,7 @@ class NetworkEvidenceFit(Fit):
         """Well-determined parameters of all groups together."""
         return float(sum(self.gamma.values()))
 
-    @property
-    def predicts_labels(self) -> bool:
-        """Whether the targets are classes."""
-        return self.beta is None
-
+    @override
     def predict(self, rows: Any) -> Prediction | ClassPrediction:
         """Normal distributions of new observations, outputs as if they were linear in the weights about the best ones.
 
@@ -115,6 +94,7 @@ class NetworkEvidenceFit(Fit):
         inside = np.maximum(np.einsum("nkk->nk", covariances), 0.0)
         return self.networks.normal(f[None], inside + 1.0 / self.beta, inside)
 
+    @override
     def leave_one_out(self) -> LeaveOneOut:
         """Each row predicted from all others, at the precisions of all rows, outputs linear in the weights."""
         return self.left_out

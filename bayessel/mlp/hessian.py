@@ -42,18 +42,13 @@ class Point(NamedTuple):
 
 def look(problem: NetworkProblem, q: FloatArray, beta: FloatArray) -> tuple[float, Point]:
     """Minus log likelihood at weights q with noise precisions β (K,), constants left out; what derivatives need."""
+    from bayessel.mlp.passes import NUMBERS, likelihood
+
     f, Z = forward(problem.architecture.split(q), problem.X)
-    T = problem.T
-    if problem.kind == "gaussian":
-        r = f - T
-        return float(0.5 * np.sum(beta * r * r)), Point(q, f, Z, f, beta * r)
-    p = link(f, problem.kind)
-    if problem.kind == "logistic":
-        loss = np.sum(np.logaddexp(0.0, f) - T * f)
-    else:
-        top = f.max(axis=1, keepdims=True)
-        loss = np.sum(np.log(np.exp(f - top).sum(axis=1))) - np.sum(T * (f - top))
-    return float(loss), Point(q, f, Z, p, p - T)
+    by_f = np.array(f.T, order="C")
+    precision = beta if problem.kind == "gaussian" else np.ones_like(beta)
+    value = likelihood(NUMBERS[problem.kind], by_f, np.ascontiguousarray(problem.T.T), precision, 1.0)
+    return -value, Point(q, f, Z, link(f, problem.kind), -by_f.T)
 
 
 def gradient(problem: NetworkProblem, at: Point) -> FloatArray:

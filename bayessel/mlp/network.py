@@ -15,7 +15,7 @@ import numpy as np
 
 from bayessel._check import FloatArray, as_count
 
-#: The smallest and the largest hidden layer that `default_hidden` gives (Rasmussen 1996, § 3.7).
+#: the smallest and the largest hidden layer that are chosen (Rasmussen 1996, § 3.7)
 FEWEST_HIDDEN, MOST_HIDDEN = 6, 25
 
 
@@ -70,10 +70,6 @@ class Architecture:
         lead, shapes = vector.shape[:-1], self.shapes
         return Weights(*(vector[..., part].reshape(lead + shapes[name]) for name, part in self.slices.items()))
 
-    def join(self, weights: Weights) -> FloatArray:
-        """The packed vector (…, size), the inverse of `split`."""
-        return pack(weights)
-
 
 def forward(weights: Weights, X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Outputs f (…, n, K) and hidden values Z = tanh(Xu + a) (…, n, H) for inputs X (n, D)."""
@@ -102,28 +98,18 @@ def backward(weights: Weights, X: FloatArray, Z: FloatArray, df: FloatArray) -> 
 
 
 def pack(weights: Weights) -> FloatArray:
-    """The packed vector (…, size), leading axes those of the draws."""
+    """The packed vector (…, size), leading axes those of the draws: the inverse of `Architecture.split`."""
     lead = np.shape(weights.bias)[:-1]
     return np.concatenate([np.asarray(part, dtype=np.float64).reshape((*lead, -1)) for part in weights], axis=-1)
 
 
-def default_hidden(n: int, inputs: int, outputs: int = 1) -> int:
-    """The fewest hidden units with at least as many weights as training cases, but 6 at least and 25 at most."""
-    n = as_count(n, "n")
-    direct = outputs * (1 + inputs)
-    needed = -(-(n - direct) // (1 + inputs + outputs))
-    return min(max(needed, FEWEST_HIDDEN), MOST_HIDDEN)
-
-
-def hidden_units(value: int | str, n: int, inputs: int, outputs: int = 1) -> int:
-    """`value` as a number of hidden units, `default_hidden` for ``"auto"``."""
-    if isinstance(value, str):
-        if value != "auto":
-            raise ValueError(f"hidden must be 'auto' or a number of hidden units, got {value!r}")
-        return default_hidden(n, inputs, outputs)
-    return as_count(value, "hidden")
-
-
-def permutation_log_count(hidden: int) -> float:
-    """log(2^H H!): networks with signs and names of hidden units exchanged compute the same function."""
-    return float(hidden * np.log(2.0) + np.log(np.arange(1, hidden + 1)).sum())
+def hidden_units(
+    value: int | str, n: int, inputs: int, outputs: int = 1, fewest: int = FEWEST_HIDDEN, most: int = MOST_HIDDEN
+) -> int:
+    """`value` as a number of hidden units; "auto": within bounds the fewest with at least n weights."""
+    if not isinstance(value, str):
+        return as_count(value, "hidden")
+    if value != "auto":
+        raise ValueError(f"hidden must be 'auto' or a number of hidden units, got {value!r}")
+    needed = -(-(as_count(n, "n") - outputs * (1 + inputs)) // (1 + inputs + outputs))
+    return min(max(needed, fewest), most)

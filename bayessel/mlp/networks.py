@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, override
 
 import numpy as np
 from scipy.special import log_softmax
 
 from bayessel._check import FloatArray, as_matrix
-from bayessel.fit import LeaveOneOut
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
 from bayessel.mlp.network import Architecture, Weights, forward
 from bayessel.mlp.targets import link
 from bayessel.prediction import ClassPrediction, Prediction
@@ -116,6 +117,28 @@ class Networks:
                 slope = slope - slope.mean(axis=2, keepdims=True)
             found[s] = np.sqrt((slope**2).sum(axis=2).mean(axis=0))
         return found
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NetworkFit(Fit):
+    """What fits of networks have in common: those that predict, and the fields of every fit."""
+
+    networks: Networks
+    status: Status
+    notes: tuple[Status, ...]
+    history: tuple[Mapping[str, Any], ...] = field(repr=False)
+    n_rows: int
+    fingerprint: str
+    target_fingerprint: str
+    seconds: float
+    evidence: Evidence | None = None
+    optima: tuple[Any, ...] = field(default=(), repr=False)
+
+    @property
+    @override
+    def predicts_labels(self) -> bool:
+        """Whether the targets are classes."""
+        return self.networks.kind != "gaussian"
 
 
 def slopes(weights: Weights, X: FloatArray) -> FloatArray:

@@ -21,6 +21,7 @@ from bayessel.mlp.fast_tanh import tanh
 
 #: kinds of likelihood, as numbers for compiled code
 GAUSSIAN, STUDENT, LOGISTIC, SOFTMAX = range(4)
+NUMBERS = {"gaussian": GAUSSIAN, "student": STUDENT, "logistic": LOGISTIC, "softmax": SOFTMAX}
 
 # sums may be reordered, which is what vectors of partial sums do; NaN and infinities stay what they are
 OPTIONS: dict[str, Any] = {"fastmath": {"contract", "reassoc", "nsz"}, "error_model": "numpy"}

@@ -15,13 +15,13 @@ from bayessel._check import as_count, as_flag, as_generator, as_positive
 from bayessel._text import number
 from bayessel.errors import SamplingWarning
 from bayessel.fit import fingerprint
-from bayessel.widths import _arguments
+from bayessel.widths import arguments
 from bayessel.widths._comparison import WidthComparison
-from bayessel.widths._grids import check_widths, coarse_to_fine
 from bayessel.widths._ledger import Ledger
 from bayessel.widths._problem import Candidate, WidthModel, WidthProblem
 from bayessel.widths._search import FIRST_SCAN, finer, unsettled
 from bayessel.widths._sweep_store import sweep_store, unit_key
+from bayessel.widths.grids import check_widths, coarse_to_fine
 from bayessel.work.interrupts import InterruptGuard
 
 
@@ -125,19 +125,19 @@ def compare_widths(
     >>> comparison.best("evidence")
     0.3
     """
-    engine = _arguments.check_model(model)
-    chosen = _arguments.check_criteria(model, criteria, held=holdout is not None)
-    kinds = _arguments.check_kinds(kind)
+    engine = arguments.check_model(model)
+    chosen = arguments.check_criteria(model, criteria, held=holdout is not None)
+    kinds = arguments.check_kinds(kind)
     if model == "gp":
-        _arguments.check_process(kinds, centers)
-    searched = _arguments.check_search(search, chosen)
+        arguments.check_process(kinds, centers)
+    searched = arguments.check_search(search, chosen)
     grid = check_widths(widths)
     budget, tol = as_count(budget, "budget"), as_positive(tol, "tol")
     jobs, executor = work.check_jobs(n_jobs), work.check_executor(executor)
     rng = as_generator(random_state)
-    inputs, t, names, target = _arguments.check_data(X, y, names, target)
-    inputs, t, held = _arguments.check_holdout(holdout, inputs, t, rng)
-    centres = _arguments.check_centers(centers, inputs)
+    inputs, t, names, target = arguments.check_data(X, y, names, target)
+    inputs, t, held = arguments.check_holdout(holdout, inputs, t, rng)
+    centres = arguments.check_centers(centers, inputs)
     problem = WidthProblem(inputs, t, centres, as_flag(bias, "bias"), chosen, held, seed=int(rng.integers(2**31)))
     if searched:
         if len(grid) < 2:

@@ -16,8 +16,10 @@ import pandas as pd
 from bayessel._check import FloatArray, as_positive, one_of
 from bayessel._files import netcdf, sealed, write_whole
 from bayessel._text import listing, number
-from bayessel.criteria import DELTAS, EVIDENCE, MDL_W
-from bayessel.widths._curves import (
+from bayessel.criteria import EVIDENCE, MDL_W
+from bayessel.criteria.description_length import DELTAS
+from bayessel.widths._verdict import verdict_sentences
+from bayessel.widths.curves import (
     CurveOptimum,
     DrawnFit,
     Label,
@@ -28,7 +30,6 @@ from bayessel.widths._curves import (
     turning_points,
     width_of,
 )
-from bayessel.widths._verdict import verdict_sentences
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

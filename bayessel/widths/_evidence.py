@@ -16,9 +16,9 @@ from bayessel.criteria import CRITERIA, EVIDENCE, GCV, HOLDOUT, LOO, MDL_ALPHA, 
 from bayessel.errors import NumericalWarning
 from bayessel.fit import Status
 from bayessel.linear import LinearFit, Spectrum, fit_evidence, fit_ridge, loo_residuals, model_evidence_quadrature
-from bayessel.widths._curves import DrawnFit
 from bayessel.widths._notes import INTERPOLATION, QUADRATURE, UNDETERMINED, join_notes
 from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem, put_error
+from bayessel.widths.curves import DrawnFit
 
 #: minimised over the ridge parameter without a bound that the fit through every row would set
 _WITHOUT_END = (GCV.name, LOO.name)

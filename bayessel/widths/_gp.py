@@ -21,9 +21,9 @@ from bayessel.criteria import ELPD_LOO, EVIDENCE, GCV, HOLDOUT, LOO, MDL_ALPHA, 
 from bayessel.errors import NumericalWarning
 from bayessel.gp import GPFit, fit_map
 from bayessel.policy import IMPROVEMENT_NATS, TIE_LAPLACE_NATS
-from bayessel.widths._curves import DrawnFit
 from bayessel.widths._notes import NO_SIGNAL, join_notes
 from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem, put_error
+from bayessel.widths.curves import DrawnFit
 
 
 def evaluate(

@@ -11,8 +11,8 @@ import pandas as pd
 
 from bayessel._check import FloatArray
 from bayessel.criteria import CRITERIA, EVIDENCE, MDL_ALPHA, MDL_W
-from bayessel.widths._curves import DrawnFit, Label, preferences, scales, turning_points
 from bayessel.widths._problem import Candidate, WidthOutcome, WidthProblem
+from bayessel.widths.curves import DrawnFit, Label, preferences, scales, turning_points
 
 #: Numbers kept beside the table at most (40 MB of them): beyond, only the leaders' fits, and no further terms.
 KEPT = 5_000_000

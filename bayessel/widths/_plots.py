@@ -10,10 +10,11 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayessel._text import listing, number
-from bayessel.criteria import CRITERIA, DELTAS, EVIDENCE, MDL_W
-from bayessel.pages import BEST, INK, LINE, SOFT
+from bayessel.criteria import CRITERIA, EVIDENCE, MDL_W
+from bayessel.criteria.description_length import DELTAS
+from bayessel.pages.page import BEST, INK, LINE, SOFT
 from bayessel.policy import SEPARATE_WIDTHS
-from bayessel.widths._curves import (
+from bayessel.widths.curves import (
     CurveOptimum,
     DrawnFit,
     Label,

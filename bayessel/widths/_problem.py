@@ -12,7 +12,7 @@ import numpy as np
 from bayessel._check import FloatArray
 from bayessel.basis import RBFDictionary
 from bayessel.criteria import CRITERIA
-from bayessel.widths._curves import DrawnFit
+from bayessel.widths.curves import DrawnFit
 
 #: points along a single input at which fits are drawn
 GRID_POINTS = 400

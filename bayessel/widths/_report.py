@@ -10,10 +10,14 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayessel._text import listing, number
-from bayessel.criteria import CRITERIA, DELTAS, EVIDENCE, MDL_W
+from bayessel.criteria import CRITERIA, EVIDENCE, MDL_W
+from bayessel.criteria.description_length import DELTAS
 from bayessel.fit import Status
-from bayessel.pages import Cell, PageTable, embedded, render
-from bayessel.widths._curves import (
+from bayessel.pages.page import Cell, PageTable, embedded, render
+from bayessel.widths._notes import ADVICE, notes_of
+from bayessel.widths._plots import plot_deltas, plot_fit, plot_widths
+from bayessel.widths._verdict import loss
+from bayessel.widths.curves import (
     DrawnFit,
     Label,
     entry,
@@ -23,9 +27,6 @@ from bayessel.widths._curves import (
     turning_points,
     width_of,
 )
-from bayessel.widths._notes import ADVICE, notes_of
-from bayessel.widths._plots import plot_deltas, plot_fit, plot_widths
-from bayessel.widths._verdict import loss
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

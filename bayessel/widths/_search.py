@@ -8,9 +8,9 @@ import numpy as np
 
 from bayessel.criteria import CRITERIA
 from bayessel.policy import SEPARATE_WIDTHS
-from bayessel.widths._curves import CurveOptimum, curves, optima
 from bayessel.widths._ledger import Ledger
 from bayessel.widths._problem import Candidate
+from bayessel.widths.curves import CurveOptimum, curves, optima
 
 #: widths of the first look at an interval
 FIRST_SCAN = 13

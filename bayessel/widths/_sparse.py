@@ -14,9 +14,9 @@ from bayessel.criteria import CRITERIA, FPE, HOLDOUT, PREQUENTIAL, UEV
 from bayessel.diagnostics import prequential
 from bayessel.fit import Status
 from bayessel.policy import TIE_NATS
-from bayessel.widths._curves import DrawnFit
 from bayessel.widths._notes import INTERPOLATION, NO_SIGNAL, join_notes
 from bayessel.widths._problem import WidthProblem, put_error
+from bayessel.widths.curves import DrawnFit
 
 #: criteria of sparse models
 SPARSE = tuple(name for name in CRITERIA if name not in (UEV.name, FPE.name, HOLDOUT.name))

@@ -21,7 +21,7 @@ import xarray as xr
 from bayessel._files import unsealed
 from bayessel.errors import DamagedFileError
 from bayessel.fit import fingerprint
-from bayessel.widths._curves import DrawnFit, Label, width_of
+from bayessel.widths.curves import DrawnFit, Label, width_of
 
 if TYPE_CHECKING:
     from bayessel.widths._comparison import WidthComparison

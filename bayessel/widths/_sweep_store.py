@@ -9,8 +9,8 @@ from dataclasses import fields
 from typing import Any
 
 from bayessel.fit import fingerprint
-from bayessel.widths._curves import DrawnFit
 from bayessel.widths._problem import Candidate, WidthOutcome, WidthProblem
+from bayessel.widths.curves import DrawnFit
 from bayessel.work import ResultStore
 from bayessel.work.values import dumps, to_tree
 

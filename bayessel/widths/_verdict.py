@@ -11,7 +11,8 @@ from bayessel._text import capital, listing, number
 from bayessel.criteria import BIC, CRITERIA, ELPD_LOO, EVIDENCE, GCV, LOO, MDL_W, MODEL_EVIDENCE, PAYING, PREQUENTIAL
 from bayessel.fit import Status
 from bayessel.policy import CLOSE_WIDTHS
-from bayessel.widths._curves import (
+from bayessel.widths._notes import NO_SIGNAL, notes_of
+from bayessel.widths.curves import (
     Label,
     at_delta,
     credible_widths,
@@ -24,7 +25,6 @@ from bayessel.widths._curves import (
     turning_points,
     width_of,
 )
-from bayessel.widths._notes import NO_SIGNAL, notes_of
 
 # Why families of criteria may prefer different widths, and who belongs to them.
 _FAMILY_WHY = {
@@ -39,18 +39,6 @@ _FAMILY_WHY = {
 _ABSURD = 1000
 
 
-def verdict(
-    table: pd.DataFrame,
-    criteria: Sequence[str],
-    interrupted: bool = False,
-    planned: int | None = None,
-    offered: int | None = None,
-    unsettled: Sequence[str] = (),
-) -> str:
-    """Say what the curves allow one to say, in a few sentences and no more than they allow."""
-    return " ".join(verdict_sentences(table, criteria, interrupted, planned, offered, unsettled))
-
-
 def verdict_sentences(
     table: pd.DataFrame,
     criteria: Sequence[str],
@@ -59,7 +47,7 @@ def verdict_sentences(
     offered: int | None = None,
     unsettled: Sequence[str] = (),
 ) -> list[str]:
-    """Return the thoughts of :func:`verdict` one by one, the most important first.
+    """Say what the curves allow one to say, and no more than they allow; the most important thought first.
 
     ``offered`` is the number of functions a sparse model could choose from; ``unsettled`` are the criteria a search had
     to leave before their optima were known well enough.

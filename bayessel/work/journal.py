@@ -24,13 +24,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from bayessel._files import sync, write_whole
 from bayessel.errors import StoreWarning
 
 _RECORD = struct.Struct("<4sQQQI")
 _CHECK = struct.Struct("<I")
 _HEAD = _RECORD.size + _CHECK.size
 #: files of every folder of journals
-_COMMON = ("lock", "header.json", "header.json.new")
+_COMMON = ("lock", "header.json")
 
 
 class Record(NamedTuple):
@@ -106,13 +107,7 @@ def _record_behind(data: bytes, at: int, magic: bytes) -> bool:
 def write_header(path: Path, form: str, content: Mapping[str, Any]) -> None:
     """Write a header; it is on the disk, whole, when this returns."""
     whole = {"format": form, **content}
-    text = json.dumps({"checksum": digest(whole), **whole}, indent=1)
-    temporary = path.with_name(path.name + ".new")
-    with os.fdopen(_opened(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
-        file.write(text.encode())
-        sync(file)
-    os.replace(temporary, path)
-    _sync_folder(path.parent)
+    write_whole(path, json.dumps({"checksum": digest(whole), **whole}, indent=1).encode())
 
 
 def read_header(path: Path, form: str, what: str) -> dict[str, Any]:
@@ -185,9 +180,7 @@ class Journal:
 
     def create(self) -> None:
         """Begin the file."""
-        with os.fdopen(_opened(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
-            file.write(self.mark)
-            sync(file)
+        write_whole(self.path, self.mark)
 
     def load(
         self,
@@ -300,7 +293,7 @@ class JournalFolder:
     Parameters
     ----------
     folder : path
-        Made if it does not exist. A folder with other files in it, and no header, is refused.
+        Made if it does not exist. A folder with other files in it (hidden ones aside), and no header, is refused.
     form : str
         Name of the format, in the header.
     what : str
@@ -314,7 +307,7 @@ class JournalFolder:
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"store must be a folder, and {self.folder} is a file; give another name")
         self.folder.mkdir(parents=True, exist_ok=True)
-        there = sorted(path.name for path in self.folder.iterdir())
+        there = sorted(path.name for path in self.folder.iterdir() if not path.name.startswith("."))
         strangers = [name for name in there if name not in _COMMON and not ours(name)]
         if strangers and not self.begun:
             raise ValueError(
@@ -387,18 +380,3 @@ def _opened(path: Path, flags: int) -> int:
 def digest(content: Mapping[str, Any]) -> str:
     """Return 16 hexadecimal digits that name what can be written as JSON."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def sync(file: BinaryIO) -> None:
-    """Wait until everything written is on the disk."""
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

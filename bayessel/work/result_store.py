@@ -8,21 +8,22 @@ import uuid
 import warnings
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from bayessel.errors import DataMismatchError, StoreWarning
-from bayessel.work.journal import Journal, JournalFolder
+from bayessel.work.journal import Journal, JournalFolder, Record, Tear, read_header
 from bayessel.work.values import dumps, from_tree, loads, to_tree
 
 FORMAT = "bayessel results 1"
 _MAGIC = b"brs1"
 _FIRST = b"bresult1"
 _FILE = "results.log"
-_PACKAGES = ("bayessel", "numpy", "scipy")
+_PACKAGES = ("bayessel", "numpy", "scipy", "scikit-learn")
 
 
 class ResultStore:
-    """A folder that keeps results, locked against a second writer while open.
+    """A folder that keeps results, locked against a second writer while open; the last result of a key holds.
 
     Parameters
     ----------
@@ -36,6 +37,8 @@ class ResultStore:
         Name of the data, as `bayessel.fit.fingerprint` gives it. A folder with other data is refused.
     pack, unpack : callable
         From a result to numbers, text, arrays, and lists, tuples and dictionaries of these; and back.
+    durable : bool
+        Every result is on the disk before the next; else all are when the store is closed.
     """
 
     def __init__(
@@ -43,82 +46,48 @@ class ResultStore:
         folder: str | os.PathLike[str],
         what: str,
         settings: Mapping[str, Any],
-        data: str,
+        data: str = "",
         pack: Callable[[Any], Any] = lambda value: value,
         unpack: Callable[[Any], Any] = lambda value: value,
+        durable: bool = True,
     ) -> None:
-        self._what, self._pack, self._unpack = what, pack, unpack
-        self._values: dict[str, Any] = {}
+        self._pack, self._durable = pack, durable
         self._place = JournalFolder(folder, FORMAT, what, lambda name: name == _FILE)
         try:
-            self._open(json.loads(json.dumps(settings)), data)
+            here = {"what": what, "settings": json.loads(json.dumps(settings)), "data": data, "versions": _versions()}
+            self._open(here, unpack)
         except BaseException:
             self._place.release()
             raise
 
-    def _open(self, settings: dict[str, Any], data: str) -> None:
-        here = {"what": self._what, "settings": settings, "data": data, "versions": _versions()}
+    def _open(self, here: dict[str, Any], unpack: Callable[[Any], Any]) -> None:
+        folder, found = self._place.folder, list[Record]()
         if self._place.begun:
             header = self._place.header()
-            self._check(header, here)
-            self._journal = self._log(uuid.UUID(header["identity"]))
-            self._read()
+            _check(folder, header, here)
+            self._journal = _log(folder, uuid.UUID(header["identity"]))
+            found = _records(self._journal, lambda tear: "that unit will be done again")
         else:
-            (self._journal,) = self._place.begin(here, lambda identity: [self._log(identity)], "results")
+            (self._journal,) = self._place.begin(here, lambda identity: [_log(folder, identity)], "results")
+        self.values, self._count = _values(found, unpack), len(found)
         self._journal.open()
 
-    def _log(self, identity: uuid.UUID) -> Journal:
-        return Journal(self._place.folder / _FILE, _FIRST + identity.bytes, _MAGIC)
-
-    def _check(self, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
-        folder = self._place.folder
-        if there["what"] != here["what"]:
-            raise ValueError(f"the store {folder} holds a {there['what']}, not a {here['what']}; give another folder")
-        if there["data"] != here["data"]:
-            raise DataMismatchError(
-                f"the store {folder} belongs to other data (fingerprints {there['data']} there, {here['data']} here); "
-                "give the same data, or another store"
-            )
-        for name in {**there["settings"], **here["settings"]}:
-            old, new = there["settings"].get(name), here["settings"].get(name)
-            if old != new:
-                raise ValueError(
-                    f"the store {folder} was begun with other settings: {name} is {old!r} there and {new!r} here; pass "
-                    "the stored ones, or another store"
-                )
-        changed = [
-            f"{name} {there['versions'].get(name)} then, {now} now"
-            for name, now in here["versions"].items()
-            if there["versions"].get(name) != now
-        ]
-        if changed:
-            warnings.warn(
-                f"the store {folder} was begun with other versions ({'; '.join(changed)}): results that are there may "
-                "differ in rounding from those that follow",
-                StoreWarning,
-                stacklevel=6,
-            )
-
-    def _read(self) -> None:
-        found = self._journal.load_counted(
-            alien=lambda data: "does not belong to this store", lost=lambda tear: "that unit will be done again"
-        )
-        for record in found:
-            key, tree = loads(bytes(record.payload))
-            self._values[key] = self._unpack(from_tree(tree))
-
     def __len__(self) -> int:
-        return len(self._values)
+        return len(self.values)
 
     def get(self, key: str) -> tuple[Any] | None:
         """Return the result of a unit in a tuple, or None where there is none."""
-        return (self._values[key],) if key in self._values else None
+        return (self.values[key],) if key in self.values else None
 
     def put(self, key: str, value: Any) -> None:
-        """Keep a result; it is on the disk when this returns."""
+        """Keep a result; it is on the disk when this returns, if the store is durable."""
         payload = dumps([key, to_tree(self._pack(value))]).encode()
-        self._journal.append(len(self._values), 1, payload)
-        self._values[key] = value
+        end = self._journal.end
+        try:
+            self._journal.append(self._count, 1, payload, self._durable)
+        finally:
+            self._count += self._journal.end > end  # after Ctrl-C while waiting for the disk it is there, too
+        self.values[key] = value
 
     def close(self) -> None:
         """Close the file and let go of the lock."""
@@ -126,6 +95,63 @@ class ResultStore:
             self._journal.close()
         finally:
             self._place.release()
+
+
+def read_results(folder: str | os.PathLike[str], what: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the settings and all results of a store, which somebody may be writing to."""
+    where = Path(folder)
+    if not (where / "header.json").is_file():
+        raise ValueError(f"there is no {what} in {where}: it holds no header.json")
+    header = read_header(where / "header.json", FORMAT, what)
+    _check_kind(where, header, what)
+    found = _records(_log(where, uuid.UUID(header["identity"])))
+    return header["settings"], _values(found, lambda value: value)
+
+
+def _log(folder: Path, identity: uuid.UUID) -> Journal:
+    return Journal(folder / _FILE, _FIRST + identity.bytes, _MAGIC)
+
+
+def _records(journal: Journal, lost: Callable[[Tear], str] | None = None) -> list[Record]:
+    return journal.load_counted(lambda data: "does not belong to this store", lost)
+
+
+def _values(found: list[Record], unpack: Callable[[Any], Any]) -> dict[str, Any]:
+    pairs = (loads(bytes(record.payload)) for record in found)
+    return {key: unpack(from_tree(tree)) for key, tree in pairs}
+
+
+def _check_kind(folder: Path, there: Mapping[str, Any], what: str) -> None:
+    if there["what"] != what:
+        raise ValueError(f"the store {folder} holds a {there['what']}, not a {what}; give another folder")
+
+
+def _check(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
+    _check_kind(folder, there, here["what"])
+    if there["data"] != here["data"]:
+        raise DataMismatchError(
+            f"the store {folder} belongs to other data (fingerprints {there['data']} there, {here['data']} here); "
+            "give the same data, or another store"
+        )
+    for name in {**there["settings"], **here["settings"]}:
+        old, new = there["settings"].get(name), here["settings"].get(name)
+        if old != new:
+            raise ValueError(
+                f"the store {folder} was begun with other settings: {name} is {old!r} there and {new!r} here; pass "
+                "the stored ones, or another store"
+            )
+    changed = [
+        f"{name} {there['versions'].get(name)} then, {now} now"
+        for name, now in here["versions"].items()
+        if there["versions"].get(name) != now
+    ]
+    if changed:
+        warnings.warn(
+            f"the store {folder} was begun with other versions ({'; '.join(changed)}): results that are there may "
+            "differ in rounding from those that follow",
+            StoreWarning,
+            stacklevel=6,
+        )
 
 
 def _versions() -> dict[str, str]:

@@ -40,7 +40,7 @@ standard error over training sets, "p" that of a paired t test. "z" is the diffe
 error, if the thesis' number has the same one as ours. Data are looked for in the folder that BENCHMARK_DATA names. With
 BENCHMARK_PARTS, a folder, a run that was broken off goes on where it was."""
 FAMILIES = ("kin-8fh", "kin-8fm", "kin-8nm", "pumadyn-8fh", "pumadyn-8nh", "pumadyn-8nm", "pumadyn-32nm")
-#: what there is of two more, in files that say which half is for training: family, training cases, sets
+#: two more, in files that say which half is for training: family, training cases, sets
 PARTS = (("kin-32fm", 64, 8), ("kin-32fm", 128, 8), ("kin-32fm", 256, 8), ("kin-32fm", 512, 4), ("pumadyn-32fm", 64, 8))
 FUNCTIONS, DEGREE, PENALTY = 20, 2, 3.0
 #: steps of the first pass that are compared

@@ -13,7 +13,6 @@ only there does a sampler that ignores the data show.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,9 +23,8 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from bayessel import work
-from bayessel._check import as_count, as_flag, chosen_seed
-from bayessel.errors import SamplingWarning
+from bayessel._check import as_count
+from bayessel.diagnostics.calibration._replications import replicated
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -171,59 +169,28 @@ def geweke(
         Draws of the marginal-conditional simulator; half of them set the scale.
     level : float
         Probability of an alarm, shared out between the moments, if all is well.
-    include : names
-        Deterministic variables to compare beside the free ones.
-    random_seed : int or numpy.random.Generator
-        Same seed, same draws, whoever computes them.
-    progressbar : bool
-        Show one on a terminal or in a notebook.
-    n_jobs : int, optional
-        Processes: None takes more than one where the work is long, -1 every core. Each compiles the model.
-    executor : optional
-        A Dask client, or anything else that `bayessel.work.run` takes.
-    compile_kwargs : dict
-        For the functions compiled here.
+    include, random_seed, progressbar, n_jobs, executor, compile_kwargs
+        As in `sbc`.
 
     Returns
     -------
     Geweke
         With ``.ok``, ``.text``, ``.table`` and ``.plot()``.
     """
-    from bayessel.diagnostics.calibration._joint import JointSetup
-
     n, n_chains, apart = as_count(draws, "draws", 10), as_count(chains, "chains", 2), as_count(thin, "thin")
     warm, n_marginal = as_count(tune, "tune", 0), as_count(marginal, "marginal", 100)
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must be between 0 and 1, got {level!r}")
-    seed, shown = chosen_seed(random_seed, "random_seed"), as_flag(progressbar, "progressbar")
-    jobs, executor = work.check_jobs(n_jobs), work.check_executor(executor)
-    setup = JointSetup(model, make_steps, include, compile_kwargs)
-    try:
-        with setup.made(np.random.default_rng(0)) as (joint, _):
-            names, before = (*joint.names, *_data_names(joint)), joint.get_data()
-        first = work.WorkUnit("marginal", _marginal, (setup, work.seed_sequence(seed, "marginal"), n_marginal))
-        units = [
-            work.WorkUnit(f"chain {c}", _chain, (setup, work.seed_sequence(seed, "chain", c), n, warm, apart))
-            for c in range(n_chains)
-        ]
-        try:
-            report = work.run([first, *units], executor, jobs, None, shown, what="Geweke's test")
-        finally:
-            joint.set_data(before)
-    finally:
-        setup.forget()
-    exact = report.values.get(first.key)
-    found = [report.values[unit.key] for unit in units if unit.key in report.values]
-    if report.interrupted and (exact is None or len(found) < 2):
-        raise KeyboardInterrupt
-    if report.lost:
-        said = f"{', '.join(report.lost)}: {next(iter(report.lost.values()))}"
-        if exact is None or len(found) < 2:
-            raise RuntimeError(f"too little is left for a test ({said})")
-        warnings.warn(f"chains are missing ({said})", SamplingWarning, stacklevel=2)
-    assert exact is not None
-    half = len(exact) // 2
-    return Geweke(np.sort(exact[:half], axis=0), exact[half:], np.array(found), names, level, report.seconds)
+    first: tuple[str] = ("marginal",)
+    done = replicated(
+        (model, make_steps, include, compile_kwargs),
+        {first: (_marginal, (n_marginal,)), **{("chain", c): (_chain, (n, warm, apart)) for c in range(n_chains)}},
+        lambda found: first in found and len(found) > 2,
+        "Geweke's test",
+        (level, random_seed, progressbar, n_jobs, executor),
+    )
+    exact = done.found.pop(first)
+    half, names = len(exact) // 2, (*done.quantities, *_data_names(model))
+    successive = np.array(list(done.found.values()))
+    return Geweke(np.sort(exact[:half], axis=0), exact[half:], successive, names, level, done.seconds)
 
 
 def _marginal(setup: JointSetup, sequence: np.random.SeedSequence, n: int) -> FloatArray:
@@ -274,8 +241,8 @@ def _data_summary(data: Sequence[Any]) -> FloatArray:
     return np.array([x for y in data for x in (np.mean(y), np.mean(np.square(np.asarray(y, dtype=np.float64))))])
 
 
-def _data_names(joint: JointModel) -> list[str]:
-    return [f"{what} of {rv.name}" for rv in joint.model.observed_RVs for what in ("mean", "mean square")]
+def _data_names(model: pm.Model) -> list[str]:
+    return [f"{what} of {rv.name}" for rv in model.observed_RVs for what in ("mean", "mean square")]
 
 
 def _scale(reference: FloatArray, x: FloatArray) -> FloatArray:

@@ -7,7 +7,6 @@ too, without which a sampler that ignores the data would pass (Modrák et al. 20
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,10 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from bayessel import work
-from bayessel._check import as_count, as_flag, chosen_seed
+from bayessel._check import as_count
+from bayessel.diagnostics.calibration._replications import replicated
 from bayessel.diagnostics.calibration._uniformity import IntArray, chi_square, ecdf, rank
-from bayessel.errors import SamplingWarning
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -173,9 +171,9 @@ def sbc(
     level : float
         Probability of an alarm by each of the two tests, shared out between the quantities, if all is well.
     include : names
-        Deterministic variables to rank beside the free ones.
+        Deterministic variables to test beside the free ones.
     random_seed : int or numpy.random.Generator
-        Same seed, same ranks, whoever computes them.
+        Same seed, same numbers, whoever computes them.
     progressbar : bool
         Show one on a terminal or in a notebook.
     n_jobs : int, optional
@@ -200,39 +198,17 @@ def sbc(
     >>> result.ok, result.ranks.shape, result.names
     (True, (40, 3), ('mu', 'log prior', 'log likelihood'))
     """
-    from bayessel.diagnostics.calibration._joint import JointSetup
-
     n, kept = as_count(replications, "replications", 10), as_count(draws, "draws", 3)
     apart, warm = as_count(thin, "thin"), as_count(tune, "tune", 0)
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must be between 0 and 1, got {level!r}")
-    seed, shown = chosen_seed(random_seed, "random_seed"), as_flag(progressbar, "progressbar")
-    jobs, executor = work.check_jobs(n_jobs), work.check_executor(executor)
-    setup = JointSetup(model, make_steps, include, compile_kwargs)
-    try:
-        with setup.made(np.random.default_rng(0)) as (joint, _):
-            names, before = tuple(joint.names), joint.get_data()
-        sequences = [work.seed_sequence(seed, "replication", k) for k in range(n)]
-        units = [
-            work.WorkUnit(f"replication {k}", _replicate, (setup, one, warm, kept, apart))
-            for k, one in enumerate(sequences)
-        ]
-        try:
-            report = work.run(units, executor, jobs, None, shown, what="simulation-based calibration")
-        finally:
-            joint.set_data(before)
-    finally:
-        setup.forget()
-    found = [report.values[unit.key] for unit in units if unit.key in report.values]
-    if report.interrupted and len(found) < 10:
-        raise KeyboardInterrupt
-    if report.lost:
-        said = f"{len(report.lost)} of {n} replications are missing: {next(iter(report.lost.values()))}"
-        if len(found) < 10:
-            raise RuntimeError(said)
-        warnings.warn(said, SamplingWarning, stacklevel=2)
-    similarity = sum(one[1] for one in found) / len(found)
-    return SBC(np.array([one[0] for one in found]), names, kept, level, similarity, report.seconds)
+    done = replicated(
+        (model, make_steps, include, compile_kwargs),
+        {("replication", k): (_replicate, (warm, kept, apart)) for k in range(n)},
+        lambda found: len(found) >= 10,
+        "simulation-based calibration",
+        (level, random_seed, progressbar, n_jobs, executor),
+    )
+    ranks, similarities = zip(*done.found.values(), strict=True)
+    return SBC(np.array(ranks), done.quantities, kept, level, sum(similarities) / len(ranks), done.seconds)
 
 
 def _replicate(

@@ -1,4 +1,4 @@
-"""Losses of one method, or of two on the same cases, checked at the door."""
+"""Losses of one method, or of two on the same cases, checked."""
 
 from __future__ import annotations
 

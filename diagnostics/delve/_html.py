@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayessel.diagnostics.delve._plots import plot_tasks, plot_time, plot_winners
-from bayessel.pages import Cell, PageTable, Picture, render, svg, words
+from bayessel.pages.page import (
+    Cell,
+    PageTable,
+    Picture,
+    render,
+    svg,
+    words,
+)
 
 if TYPE_CHECKING:
     from bayessel.diagnostics.delve._study import Study

@@ -9,13 +9,13 @@ from typing import Any
 
 from bayessel import work
 from bayessel._check import as_count, as_flag, as_seconds
-from bayessel.diagnostics.delve._describe import description, difference
+from bayessel.diagnostics.delve._describe import description
 from bayessel.diagnostics.delve._losses import LOSSES, chosen_losses
-from bayessel.diagnostics.delve._store import Asked, Contents, StudyStore, TaskFacts
+from bayessel.diagnostics.delve._store import StudyStore, TaskFacts
 from bayessel.diagnostics.delve._study import Study
 from bayessel.diagnostics.delve._task import Task
 from bayessel.diagnostics.delve._unit import Outcome, Unit, perform
-from bayessel.errors import DataMismatchError, SamplingWarning
+from bayessel.errors import SamplingWarning
 
 
 def run(
@@ -71,7 +71,7 @@ def run(
     Notes
     -----
     A method that fails on an instance is a result, with its error: `Study.failures`. Units are ordered such that all
-    methods meet the first instance of all tasks, then the second: what there is after any time can be compared.
+    methods meet the first instance of all tasks, then the second: the results after any time can be compared.
 
     Examples
     --------
@@ -93,14 +93,14 @@ def run(
     budget = as_seconds(time_budget)
     seed = as_count(random_state, "random_state", 0)
     retry, shown = as_flag(retry_failures, "retry_failures"), as_flag(progressbar, "progressbar")
-    book = _Book(store, seed)
+    book = StudyStore(store, seed)
     try:
         asked = {(method, name): _wanted(task, chosen) for method in said for name, task in given.items()}
-        book.note(given, said, asked)
+        book.begin(map(TaskFacts.of, given.values()), said, asked)
         units = _units(given, methods)
         pending = [unit for unit in units if not book.has(unit, _wanted(given[unit.task], chosen), retry)]
         done = len(units) - len(pending)
-        by_key = {_key(unit): unit for unit in pending}
+        by_key = {unit.key: unit for unit in pending}
         with work.Progress(shown, "comparing methods", done, done=done, budget=budget) as bar:
             report = work.run(
                 [_work_unit(unit, methods[unit.method], given[unit.task], chosen, seed) for unit in pending],
@@ -108,10 +108,8 @@ def run(
                 jobs,
                 budget,
                 bar,
-                lambda one, outcome: book.enter(by_key[one.key], outcome),
-                on_lost=lambda one, said: book.enter(
-                    by_key[one.key], Outcome(seed_of(seed, by_key[one.key]), error=said)
-                ),
+                lambda one, outcome: book.add(by_key[one.key], outcome),
+                on_lost=lambda one, why: book.add(by_key[one.key], Outcome(seed_of(seed, by_key[one.key]), error=why)),
             )
         if report.interrupted and not book.contents.outcomes:
             raise KeyboardInterrupt
@@ -130,69 +128,9 @@ def run(
     return study
 
 
-class _Book:
-    """Where outcomes are noted: a store, or only here."""
-
-    def __init__(self, folder: str | os.PathLike[str] | None, seed: int) -> None:
-        self._store = None if folder is None else StudyStore(folder, seed)
-        self.contents = Contents(seed) if self._store is None else self._store.contents
-
-    def note(self, tasks: Mapping[str, Task], methods: Mapping[str, str], asked: Asked) -> None:
-        """Note what is asked of whom; other tasks or methods than are known under a name are refused before that."""
-        known = self.contents
-        for name, task in tasks.items():
-            if name in known.tasks and known.tasks[name].hash != task.hash:
-                raise DataMismatchError(
-                    f"the store has other data, or another division into instances, under the name {name!r}: its hash "
-                    f"is {known.tasks[name].hash} there and {task.hash} here; give the same data and seed, another "
-                    "name, or another store"
-                )
-        for name, said in methods.items():
-            if name in known.methods and known.methods[name] != said:
-                raise ValueError(
-                    f"the store has another method under the name {name!r}: {difference(known.methods[name], said)}; "
-                    "give the same settings, another name, or another store"
-                )
-        fresh = [TaskFacts.of(task) for name, task in tasks.items() if name not in known.tasks]
-        others = {name: said for name, said in methods.items() if name not in known.methods}
-        if self._store is None:
-            known.tasks |= {facts.name: facts for facts in fresh}
-            known.methods |= others
-            known.asked |= asked
-        else:
-            for facts in fresh:
-                self._store.add_task(facts)
-            for name, said in others.items():
-                self._store.add_method(name, said)
-            self._store.ask(asked)
-
-    def has(self, unit: Unit, losses: tuple[str, ...], retry: bool) -> bool:
-        """Whether a unit is done."""
-        outcome = self.contents.outcomes.get(unit)
-        return outcome is not None and not (retry and outcome.failures) and outcome.covers(losses)
-
-    def enter(self, unit: Unit, outcome: Outcome) -> None:
-        """Note an outcome."""
-        if outcome.interrupted and not outcome.error:
-            outcome.error, outcome.losses = "the fit was interrupted", {}
-        if self._store is None:
-            self.contents.outcomes[unit] = outcome
-        else:
-            self._store.add(unit, outcome)
-
-    def close(self) -> None:
-        """Close the store."""
-        if self._store is not None:
-            self._store.close()
-
-
 def seed_of(seed: int, unit: Unit) -> int:
     """A seed for a unit, from the study's seed and its names: neither order nor company matters."""
     return int(work.seed_sequence(seed, *unit).generate_state(1)[0] >> 1)
-
-
-def _key(unit: Unit) -> str:
-    return "\0".join(map(str, unit))
 
 
 def _work_unit(unit: Unit, method: Any, task: Task, losses: tuple[str, ...], seed: int) -> work.WorkUnit:
@@ -201,7 +139,7 @@ def _work_unit(unit: Unit, method: Any, task: Task, losses: tuple[str, ...], see
     def arguments() -> tuple[Any, ...]:
         return method, task[unit.instance], _wanted(task, losses), seed_of(seed, unit)
 
-    return work.WorkUnit(_key(unit), perform, arguments, f"{unit.method} on {unit.task}")
+    return work.WorkUnit(unit.key, perform, arguments, f"{unit.method} on {unit.task}")
 
 
 def _units(tasks: Mapping[str, Task], methods: Mapping[str, Any]) -> list[Unit]:

@@ -1,36 +1,22 @@
-"""A study on disk: a folder with a header and one file that only grows.
-
-``study.log`` begins with the identity of the store; its records (`bayessel.work.journal`), counted from nought, say in
-their payload, a line of JSON and raw numbers, what a task is, what a method is, or what became of a method on an
-instance. The last word on a unit holds. A process may be killed at any moment: units are on the disk as they finish.
-"""
+"""What is known of a study, in a folder (`bayessel.work.ResultStore`) or only here."""
 
 from __future__ import annotations
 
-import json
 import os
-import uuid
-import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
-from pathlib import Path
-from typing import Any
-
-import numpy as np
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 from bayessel._check import FloatArray
+from bayessel.diagnostics.delve._describe import difference
 from bayessel.diagnostics.delve._losses import LOSSES
 from bayessel.diagnostics.delve._task import Attribute, Task
 from bayessel.diagnostics.delve._unit import Outcome, Unit
-from bayessel.errors import StoreWarning
-from bayessel.work.journal import Journal, JournalFolder, Tear, read_header
+from bayessel.errors import DataMismatchError
+from bayessel.work import ResultStore
+from bayessel.work.result_store import read_results
 
-FORMAT = "bayessel study 1"
-_MAGIC = b"bst1"
-_FIRST = b"bstudy01"
-_FILE = "study.log"
-_PACKAGES = ("bayessel", "numpy", "scipy", "scikit-learn")
+_WHAT = "study"
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +66,7 @@ Asked = dict[tuple[str, str], tuple[str, ...]]
 
 
 @dataclass
-class Contents:
+class StudyContents:
     """All that is known of a study."""
 
     seed: int = 0
@@ -89,146 +75,93 @@ class Contents:
     outcomes: dict[Unit, Outcome] = field(default_factory=dict)
     asked: Asked = field(default_factory=dict)
 
+    def enter(self, records: Iterable[Mapping[str, Any]]) -> Self:
+        """Take over records: of a task, a method, what was asked for, or a unit."""
+        for record in records:
+            if "task" in record:
+                self.tasks[record["task"]["name"]] = TaskFacts(**record["task"])
+            elif "method" in record:
+                self.methods[record["method"]] = record["is"]
+            elif "asked" in record:
+                self.asked |= record["asked"]
+            else:
+                self.outcomes[Unit(*record["unit"])] = Outcome(**record["outcome"])
+        return self
+
 
 class StudyStore:
-    """A study's folder, locked against a second writer while open.
+    """A study that grows, in a folder if there is one.
 
     Parameters
     ----------
-    folder : str or path
-        Made if it does not exist; one with other files in it is refused.
+    folder : str, path or None
+        Made if it does not exist; one with other files in it is refused, and locked against a second writer.
     seed : int
         Of the study.
     durable : bool
         Every record is on the disk before the next; else all are when the store is closed.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], seed: int, durable: bool = True) -> None:
-        self.durable = durable
-        self._place = JournalFolder(folder, FORMAT, "study", lambda name: name == _FILE)
-        self.folder = self._place.folder
-        try:
-            self._open(seed)
-        except BaseException:
-            self._place.release()
-            raise
+    def __init__(self, folder: str | os.PathLike[str] | None, seed: int, durable: bool = True) -> None:
+        self._results: ResultStore | None = None
+        self.contents = StudyContents(seed)
+        if folder is not None:
+            self._results = ResultStore(folder, _WHAT, {"random_state": seed}, durable=durable)
+            self.contents.enter(self._results.values.values())
 
-    def _open(self, seed: int) -> None:
-        if not self._place.begun:
-            begun = {"seed": seed, "versions": _versions()}
-            (self._journal,) = self._place.begin(begun, lambda identity: [_log(self.folder, identity)], "results")
-            self.contents, self._next = Contents(seed), 0
-        else:
-            header = self._place.header()
-            if header["seed"] != seed:
-                raise ValueError(
-                    f"the store {self.folder} holds a study with random_state={header['seed']}, and here it is {seed}; "
-                    "pass the stored one, or another store"
+    def begin(self, tasks: Iterable[TaskFacts], methods: Mapping[str, str], asked: Asked) -> None:
+        """Note what is asked of whom; other tasks or methods than are known under a name are refused before that."""
+        known, tasks = self.contents, list(tasks)
+        for task in tasks:
+            if task.name in known.tasks and known.tasks[task.name].hash != task.hash:
+                raise DataMismatchError(
+                    f"the store has other data, or another division into instances, under the name {task.name!r}: its "
+                    f"hash is {known.tasks[task.name].hash} there and {task.hash} here; give the same data and seed, "
+                    "another name, or another store"
                 )
-            if header["versions"] != _versions():
-                _warn_of_versions(self.folder, header["versions"])
-            self._journal = _log(self.folder, uuid.UUID(header["identity"]))
-            self.contents, self._next = _read(self._journal, header, lambda tear: "that unit will be done again")
-        self._journal.open()
+        for name, said in methods.items():
+            if name in known.methods and known.methods[name] != said:
+                raise ValueError(
+                    f"the store has another method under the name {name!r}: {difference(known.methods[name], said)}; "
+                    "give the same settings, another name, or another store"
+                )
+        for task in tasks:
+            if task.name not in known.tasks:
+                self._note(f"task {task.name}", {"task": vars(task)})
+        for name, said in methods.items():
+            if name not in known.methods:
+                self._note(f"method {name}", {"method": name, "is": said})
+        merged = {pair: _joined(known.asked.get(pair, ()), losses) for pair, losses in asked.items()}
+        if any(known.asked.get(pair) != losses for pair, losses in merged.items()):
+            self._note("asked", {"asked": known.asked | merged})
 
-    def add_task(self, facts: TaskFacts) -> None:
-        """Note a task."""
-        line = {name: value for name, value in vars(facts).items() if name != "targets"}
-        self._append({"task": line, "shape": list(facts.targets.shape)}, [facts.targets])
-        self.contents.tasks[facts.name] = facts
-
-    def add_method(self, name: str, said: str) -> None:
-        """Note a method."""
-        self._append({"method": name, "is": said}, [])
-        self.contents.methods[name] = said
-
-    def ask(self, asked: Asked) -> None:
-        """Note what is to be done, if that is news."""
-        merged = {pair: _joined(self.contents.asked.get(pair, ()), losses) for pair, losses in asked.items()}
-        news = {pair: losses for pair, losses in merged.items() if self.contents.asked.get(pair) != losses}
-        if news:
-            self._append({"asked": [[*pair, list(losses)] for pair, losses in news.items()]}, [])
-            self.contents.asked |= news
+    def has(self, unit: Unit, losses: tuple[str, ...], retry: bool) -> bool:
+        """Whether a unit is done."""
+        outcome = self.contents.outcomes.get(unit)
+        return outcome is not None and not (retry and outcome.failures) and outcome.covers(losses)
 
     def add(self, unit: Unit, outcome: Outcome) -> None:
         """Note what became of a unit; it is on the disk when this returns."""
-        line = asdict(outcome) | {"losses": list(outcome.losses)}
-        self._append({"unit": list(unit), "outcome": line}, list(outcome.losses.values()))
-        self.contents.outcomes[unit] = outcome
+        if outcome.interrupted and not outcome.error:
+            outcome.error, outcome.losses = "the fit was interrupted", {}
+        self._note(f"unit {unit.key}", {"unit": tuple(unit), "outcome": vars(outcome)})
 
     def close(self) -> None:
         """Close the file and let go of the lock."""
-        try:
-            self._journal.close()
-        finally:
-            self._place.release()
+        if self._results is not None:
+            self._results.close()
 
-    def _append(self, line: Mapping[str, Any], arrays: list[FloatArray]) -> None:
-        numbers = b"".join(np.ascontiguousarray(array, dtype="<f8").tobytes() for array in arrays)
-        end = self._journal.end
-        try:
-            self._journal.append(self._next, 1, json.dumps(line).encode() + b"\n" + numbers, self.durable)
-        finally:
-            self._next += self._journal.end > end
+    def _note(self, key: str, record: Mapping[str, Any]) -> None:
+        if self._results is not None:
+            self._results.put(key, record)
+        self.contents.enter([record])
 
 
-def read(folder: str | os.PathLike[str]) -> Contents:
+def read(folder: str | os.PathLike[str]) -> StudyContents:
     """Read a store, which a study may be writing to."""
-    where = Path(folder)
-    if not (where / "header.json").is_file():
-        raise ValueError(f"there is no study in {where}: it holds no header.json")
-    header = read_header(where / "header.json", FORMAT, "study")
-    return _read(_log(where, uuid.UUID(header["identity"])), header)[0]
-
-
-def _log(folder: Path, identity: uuid.UUID) -> Journal:
-    return Journal(folder / _FILE, _FIRST + identity.bytes, _MAGIC)
-
-
-def _read(
-    journal: Journal, header: Mapping[str, Any], lost: Callable[[Tear], str] | None = None
-) -> tuple[Contents, int]:
-    """Contents, and the number of the next record."""
-    found = journal.load_counted(lambda data: "does not belong to this store", lost)
-    contents = Contents(int(header["seed"]))
-    for record in found:
-        _enter(contents, bytes(record.payload))
-    return contents, len(found)
-
-
-def _enter(contents: Contents, payload: bytes) -> None:
-    cut = payload.index(b"\n")
-    line = json.loads(payload[:cut])
-    numbers = np.frombuffer(payload, dtype="<f8", offset=cut + 1).astype(np.float64)
-    if "task" in line:
-        said = line["task"] | {"losses": tuple(line["task"]["losses"])}
-        contents.tasks[said["name"]] = TaskFacts(**said, targets=numbers.reshape(line["shape"]))
-    elif "method" in line:
-        contents.methods[line["method"]] = line["is"]
-    elif "asked" in line:
-        contents.asked |= {(method, task): tuple(losses) for method, task, losses in line["asked"]}
-    else:
-        method, task, instance = line["unit"]
-        names = line["outcome"]["losses"]
-        parts = np.split(numbers, len(names)) if names else []
-        losses = dict(zip(names, parts, strict=True))
-        contents.outcomes[Unit(method, task, instance)] = Outcome(**line["outcome"] | {"losses": losses})
+    settings, records = read_results(folder, _WHAT)
+    return StudyContents(settings["random_state"]).enter(records.values())
 
 
 def _joined(some: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(loss for loss in LOSSES if loss in some or loss in more)
-
-
-def _versions() -> dict[str, str]:
-    return {name: version(name) for name in _PACKAGES}
-
-
-def _warn_of_versions(folder: Path, there: Mapping[str, str]) -> None:
-    here = _versions()
-    changed = [f"{name} {there.get(name)} then, {here[name]} now" for name in here if there.get(name) != here[name]]
-    warnings.warn(
-        f"the store {folder} was begun with other versions ({'; '.join(changed)}): methods may differ between the "
-        "units that are there and those that follow",
-        StoreWarning,
-        stacklevel=6,
-    )

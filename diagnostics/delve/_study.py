@@ -79,7 +79,7 @@ class Study:
             for i in range(self.tasks[task].n_instances)
         )
 
-    # --- what there is ------------------------------------------------------------------------------------------------
+    # --- its content ------------------------------------------------------------------------------------------------
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Study:
@@ -95,11 +95,7 @@ class Study:
             raise ValueError(f"the folder {folder} is not empty; give the study a new one")
         store = StudyStore(folder, self.seed, durable=False)
         try:
-            for facts in self.tasks.values():
-                store.add_task(facts)
-            for name, said in self.methods.items():
-                store.add_method(name, said)
-            store.ask(self.asked)
+            store.begin(self.tasks.values(), self.methods, self.asked)
             for unit, outcome in self.outcomes.items():
                 store.add(unit, outcome)
         finally:

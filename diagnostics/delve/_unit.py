@@ -36,6 +36,11 @@ class Unit(NamedTuple):
     task: str
     instance: int
 
+    @property
+    def key(self) -> str:
+        """Its name among units of work."""
+        return "\0".join(map(str, self))
+
 
 @dataclass
 class Outcome:

@@ -15,8 +15,10 @@ import pytest
 
 import bayessel as bs
 from bayessel._text import number
-from bayessel.cli import main, parse_grid
-from bayessel.widths import WidthComparison, _evidence, entry, suggest_widths
+from bayessel.cli import main
+from bayessel.cli._widths import _parse_grid
+from bayessel.widths import WidthComparison, _evidence, suggest_widths
+from bayessel.widths.curves import entry
 from tests.paths import ROOT
 
 
@@ -207,11 +209,11 @@ def test_debug_shows_where_it_went_wrong(tmp_path):
     [("0.5", [0.5]), ("2,1", [2, 1]), ("1, 2,", [1, 2]), ("1:100:3", [1, 10, 100]), ("1e-2:1:3", [0.01, 0.1, 1])],
 )
 def test_grids_are_read(text, expected):
-    np.testing.assert_allclose(parse_grid(text), expected, rtol=1e-12)
+    np.testing.assert_allclose(_parse_grid(text), expected, rtol=1e-12)
 
 
 def test_default_count_of_a_grid():
-    assert len(parse_grid("1:2")) == 25
+    assert len(_parse_grid("1:2")) == 25
 
 
 def test_interrupted_run_writes_what_is_done(table, tmp_path, monkeypatch, capsys):

@@ -10,7 +10,7 @@ import bayessel as bs
 from bayessel import covariance
 from bayessel._tables import read_inputs, read_table
 from bayessel.cli import _fit_models, main
-from bayessel.pages import plot_left_out, plot_relevance
+from bayessel.pages.fit_page import plot_left_out, plot_relevance
 
 
 @pytest.fixture

@@ -7,7 +7,17 @@ import pytest
 from scipy import stats
 
 import bayessel as bs
-from bayessel.criteria import CRITERIA, DELTAS, HOLDOUT, LOO, OF_RIDGE, OF_SUMS, PAYING, PREQUENTIAL, from_sums
+from bayessel.criteria import (
+    CRITERIA,
+    HOLDOUT,
+    LOO,
+    OF_RIDGE,
+    OF_SUMS,
+    PAYING,
+    PREQUENTIAL,
+    from_sums,
+)
+from bayessel.criteria.description_length import DELTAS
 from bayessel.fit import Evidence, LeaveOneOut
 from bayessel.gp import fit_map
 from bayessel.linear import fit_evidence, fit_evidence_stream, fit_ridge, fit_rvm, forward_select, search

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
-from scipy.stats import multivariate_normal
+from scipy.stats import multivariate_normal, norm
 
 from bayessel.covariance import Noise, SquaredExponential
 from bayessel.diagnostics import Bridge, bridge_sampling
@@ -47,7 +47,7 @@ def test_a_skewed_density_is_integrated_within_its_error(rng):
 @pytest.mark.parametrize("rho", [0.0, 0.9])
 def test_the_error_is_what_repetitions_show(rho):
     """z = (answer − truth)/error over repetitions has standard deviation 1, also where chains have a long memory."""
-    from scipy.stats import gamma, norm
+    from scipy.stats import gamma
 
     z = []
     for seed in range(60):
@@ -57,6 +57,18 @@ def test_the_error_is_what_repetitions_show(rho):
         z.append((found.log_evidence - gammaln(SHAPES).sum()) / found.error)
     assert abs(np.mean(z)) < 4 * np.std(z) / np.sqrt(60)
     assert 0.7 < np.std(z) < 1.35  # ± 4 of its standard errors 1/√120
+
+
+def test_what_halves_of_chains_differ_by_is_error(rng):
+    """Chains that find the second mode half way: the halves disagree by more than the error of either."""
+    late = np.where(
+        rng.uniform(size=(2, 500, 1)) < 0.6, rng.normal(5.0, 1.0, (2, 500, 1)), rng.normal(size=(2, 500, 1))
+    )
+    draws = np.concatenate([rng.normal(size=(2, 500, 1)), late], axis=1)
+    found = bridge_sampling(
+        lambda x: float(np.logaddexp(np.log(0.7) + norm.logpdf(x[0]), np.log(0.3) + norm.logpdf(x[0], 5.0))), draws
+    )
+    assert 2.0 * found.error < abs(found.log_evidence) < 6.0 * found.error  # 17 errors without the difference
 
 
 def test_draws_of_something_else_are_refused(rng):

@@ -12,7 +12,7 @@ import bayessel as bs
 from bayessel.covariance import Bias, Linear, Noise, SquaredExponential, Standard
 from bayessel.estimators import gp as module
 from bayessel.fit import fingerprint
-from bayessel.pages import plot_relevance
+from bayessel.pages.fit_page import plot_relevance
 from bayessel.prediction import Prediction
 from bayessel.work import progress
 from tests.problems.gp import NEW, G, dense, robust, short_run, wave

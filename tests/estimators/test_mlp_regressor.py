@@ -20,8 +20,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import bayessel as bs
 from bayessel.errors import SamplingWarning, VersionWarning
 from bayessel.estimators._network import planned
-from bayessel.mlp import default_hidden, fit_early_stopping, fit_network_evidence
-from bayessel.mlp.network import Architecture
+from bayessel.mlp import fit_early_stopping, fit_network_evidence
+from bayessel.mlp.network import Architecture, hidden_units
 from bayessel.mlp.networks import slopes
 from tests.problems.mlp import NEW, SHORT, C, M, outputs_written_out, short_classes, short_run, wave
 
@@ -216,7 +216,9 @@ def test_a_budget_without_a_number_of_draws_is_used_and_no_fault(rng):
 
 def test_settings_follow_from_the_size_and_the_budget_alone():
     def plan(n, seconds, **options):
-        return planned(M(**options, time_budget=seconds).get_params(), n, Architecture(8, default_hidden(n, 8)).size)
+        return planned(
+            M(**options, time_budget=seconds).get_params(), n, Architecture(8, hidden_units("auto", n, 8)).size
+        )
 
     small, large = plan(64, None), plan(1024, None)
     assert (small.tune, small.draws) == (large.tune, large.draws) == (100, 200)

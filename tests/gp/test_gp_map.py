@@ -74,7 +74,7 @@ def test_a_curved_valley_is_followed_to_its_end():
 
 
 def test_the_closed_form_term_is_in_the_step_with_its_own_curvature():
-    """x²/2 known in closed form beside a dear part that is flat: one step, where an unknown curvature takes several."""
+    """x²/2 known in closed form beside an expensive part that is flat: one step instead of several."""
     end = optimise.minimise(
         lambda x: (0.0, np.zeros(2)),
         np.array([0.5, -0.5]),
@@ -133,10 +133,10 @@ def test_roots_go_there_and_back_with_the_right_slope():
 def test_the_gradient_in_the_coordinates_of_the_search(rng, prior):
     X, t = waves(rng, 25)
     problem = MapProblem.of(Marginal(X, t), prior, {"log a0": -1.0})
-    dear = problem.dear(problem.marginal)
+    expensive = problem.expensive(problem.marginal)
     x = problem.coordinates(problem.template + 0.3 * rng.normal(size=7))
-    error = check_grad(lambda x: dear(x)[0], lambda x: dear(x)[1], x)
-    assert error < 1e-4 * max(1.0, float(np.abs(dear(x)[1]).max()))
+    error = check_grad(lambda x: expensive(x)[0], lambda x: expensive(x)[1], x)
+    assert error < 1e-4 * max(1.0, float(np.abs(expensive(x)[1]).max()))
 
 
 # --- the fit

@@ -260,3 +260,16 @@ def test_a_column_without_penalty_has_a_flat_prior(rng):
     np.testing.assert_allclose(got.coef, [*mu, 0.0], rtol=1e-9)
     new = rng.normal(size=(5, 4))
     np.testing.assert_allclose(got.variance(new), np.einsum("ij,jk,ik->i", new[:, :3], Sigma, new[:, :3]), rtol=1e-8)
+
+
+@pytest.mark.parametrize("n", [40, 4000])
+def test_variances_with_columns_without_penalty_and_a_bias(rng, n):
+    """Small designs keep their singular vectors, large ones do not: the unpenalised columns come in any order."""
+    Phi = (rng.normal(size=(n, 20)) + 1.0) * np.where(np.arange(20) == 3, 0.01, 1.0)
+    t, new = rng.normal(size=n), rng.normal(size=(4, 20))
+    alpha = np.where(np.isin(np.arange(20), (3, 7)), 0.0, 2.0)
+    wide, new_wide = (np.column_stack([A, np.ones(len(A))]) for A in (Phi, new))
+    mu, Sigma = oracles.posterior(wide, t, np.append(alpha, 0.0), 1.5)
+    got = linear.posterior(Phi, t, alpha, 1.5, centre=True)
+    np.testing.assert_allclose([*got.coef, got.intercept], mu, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(got.variance(new), np.einsum("ij,jk,ik->i", new_wide, Sigma, new_wide), rtol=1e-8)

@@ -12,8 +12,8 @@ from scipy.special import expit, softmax
 from bayessel.fit import Status
 from bayessel.mlp import EarlyStoppingState, fit_early_stopping
 from bayessel.mlp import conjugate_gradients as cg
-from bayessel.mlp.early_stopping import default_evaluations, hidden_units, split
-from bayessel.mlp.network import Architecture
+from bayessel.mlp.early_stopping import MOST_HIDDEN, default_evaluations, split
+from bayessel.mlp.network import Architecture, hidden_units
 
 
 def data(rng, n=90, K=1):
@@ -199,8 +199,8 @@ def test_hidden_units_are_the_fewest_with_enough_weights():
     for n, D, K in [(64, 8, 1), (1024, 8, 1), (1024, 32, 1), (50, 2, 3), (300, 5, 2)]:
         trained = n - n // 3
         sizes = {H: Architecture(D, H, K).size for H in range(1, 400)}
-        assert hidden_units("auto", n, D, K) == min(H for H in sizes if sizes[H] >= trained)
-    assert hidden_units("auto", 10, 30, 1) == 1 and hidden_units("auto", 10**6, 2, 1) == 250
+        assert hidden_units("auto", trained, D, K, 1, MOST_HIDDEN) == min(H for H in sizes if sizes[H] >= trained)
+    assert hidden_units("auto", 7, 30, 1, 1, 250) == 1 and hidden_units("auto", 10**6, 2, 1, 1, MOST_HIDDEN) == 250
     assert default_evaluations(Architecture(8, 4), 64) > 1000
 
 

@@ -7,7 +7,8 @@ import bayessel as bs
 from bayessel.diagnostics.delve import families
 from bayessel.estimators._network import planned
 from bayessel.estimators.standardise import Standardisation
-from bayessel.mlp import Architecture, default_hidden
+from bayessel.mlp import Architecture
+from bayessel.mlp.network import hidden_units
 from bayessel.samplers.network.step import NetworkSampler
 from bayessel.samplers.run.start import initial_points
 
@@ -25,7 +26,7 @@ def task(name, seed):
 
 def updates_of_a_default_fit(X, t):
     """Of one chain, tuning included."""
-    size = Architecture(X.shape[1], default_hidden(*X.shape)).size
+    size = Architecture(X.shape[1], hidden_units("auto", *X.shape)).size
     plan = planned(bs.MLPRegressor().get_params(), len(X), size)
     return plan.updates * (plan.tune + plan.draws)
 

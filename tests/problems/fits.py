@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayessel.criteria import Message, matters
+from bayessel.criteria.capabilities import Message, matters
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
 
 

@@ -5,7 +5,8 @@ from scipy import stats
 
 import bayessel as bs
 from bayessel.mlp import Architecture, Gamma, NetworkPrior
-from bayessel.samplers.network.step import KINDS, hyperpriors
+from bayessel.mlp.passes import NUMBERS
+from bayessel.samplers.network.step import hyperpriors
 from bayessel.samplers.network.trajectory import NetworkPosterior, TrajectorySettings, workspace
 
 LIKELIHOODS = ("gaussian", "student", "logistic", "softmax")
@@ -44,7 +45,7 @@ def problem(X, T, prior, likelihood="gaussian"):
     """The same in the arrays of compiled code; X (n, D), T (n, K)."""
     rows = hyperpriors(prior, likelihood == "student")
     columns = np.ascontiguousarray(X.T), np.ascontiguousarray(T.T)
-    found = NetworkPosterior(KINDS[likelihood], *columns, rows, prior.bias_sd**-2, np.sum(X**2, axis=0))
+    found = NetworkPosterior(NUMBERS[likelihood], *columns, rows, prior.bias_sd**-2, np.sum(X**2, axis=0))
     a = prior.architecture
     return found, workspace(a.inputs, a.hidden, a.outputs, len(X))
 

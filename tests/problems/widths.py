@@ -5,6 +5,7 @@ import functools
 import numpy as np
 
 import bayessel as bs
+from bayessel.widths._verdict import verdict_sentences
 
 HIGHER = ("evidence", "model-evidence")
 LOWER = ("gcv", "loo", "uev", "fpe", "bic")
@@ -27,3 +28,8 @@ def three_widths():
 def many_widths():
     """Many widths, so that the optima lie inside."""
     return bs.compare_widths(*noisy_sine(), np.geomspace(0.05, 20, 24), progressbar=False)
+
+
+def verdict(*arguments, **options):
+    """The sentences of a verdict as one text."""
+    return " ".join(verdict_sentences(*arguments, **options))

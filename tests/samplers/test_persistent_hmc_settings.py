@@ -98,7 +98,7 @@ def test_what_is_given_stays_as_given(skewed_model, rng):
     assert step.step_size == 0.3 and not (step.scale == 1.0).any()
 
 
-# --- at the door ------------------------------------------------------------------------------------------------
+# --- arguments ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

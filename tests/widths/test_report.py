@@ -12,7 +12,9 @@ import bayessel as bs
 from bayessel._text import number
 from bayessel.criteria import CRITERIA
 from bayessel.fit import Status
-from bayessel.widths import DrawnFit, entry, plot_fit, plot_widths, width_report
+from bayessel.widths._plots import plot_fit, plot_widths
+from bayessel.widths._report import width_report
+from bayessel.widths.curves import DrawnFit, entry
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +183,7 @@ def test_what_it_costs_to_differ(sparse, table, tmp_path):
 
 
 def test_functions_in_use_are_ringed_where_they_are(sparse):
-    from bayessel.widths import plot_deltas
+    from bayessel.widths._plots import plot_deltas
 
     kind, r = sparse.best("mdl-w")
     (ax,) = sparse.plot_fit(kind=kind, width=r).axes

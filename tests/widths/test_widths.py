@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import bayessel as bs
 from bayessel.fit import Status, fingerprint
-from bayessel.widths import _evidence, _ledger, spread_rows, suggest_widths
-from bayessel.widths._grids import coarse_to_fine
+from bayessel.widths import _evidence, _ledger, suggest_widths
+from bayessel.widths.grids import coarse_to_fine, spread_rows
 from tests.problems.widths import HIGHER, LOWER, WIDTHS, many_widths, noisy_sine, three_widths
 
 

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import bayessel as bs
 from bayessel.linear import fit_rvm
-from bayessel.widths import WidthComparison, _arguments, _rvm, _sparse
+from bayessel.widths import WidthComparison, _rvm, _sparse, arguments
 from tests.oracles import linear as oracles
 from tests.paths import SHARED_DATA
 
@@ -130,7 +130,7 @@ def test_other_delta_needs_no_fit(data, comparison):
     rows = comparison.deltas("mdl-w", [0.01, 0.1, 1.0])
     r = comparison.best("evidence")
     fit = fit_rvm(np.column_stack([oracles.radial("gaussian", x[:, None], x[:, None], r), np.ones(40)]), y)
-    from bayessel.widths._curves import at_delta
+    from bayessel.widths.curves import at_delta
 
     assert_allclose(
         at_delta(comparison.table, "mdl-w", 0.01).loc[r, "mdl-w"], bs.diagnostics.mdl_w(fit, delta=0.01), rtol=1e-6
@@ -313,7 +313,7 @@ def test_interruption_gives_back_what_is_done(data, monkeypatch, after):
             raise KeyboardInterrupt
         return _rvm.evaluate(problem, place, starts, beaten)
 
-    monkeypatch.setitem(_arguments.MODELS, "rvm", _rvm.MODEL._replace(evaluate=stopping))
+    monkeypatch.setitem(arguments.MODELS, "rvm", _rvm.MODEL._replace(evaluate=stopping))
     monkeypatch.setattr("bayessel.widths._ledger.Ledger.dented", lambda self, place: True)
     found = compare(*data)
     assert found.interrupted and len(found.table) == min(after, 7)

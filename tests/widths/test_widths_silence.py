@@ -9,7 +9,8 @@ from scipy.optimize import minimize
 import bayessel as bs
 from bayessel.widths import WidthComparison
 from bayessel.widths._notes import notes_of
-from bayessel.widths._verdict import verdict, verdict_sentences
+from bayessel.widths._verdict import verdict_sentences
+from tests.problems.widths import verdict
 
 JUDGES = ("mdl-w", "gcv", "loo", "elpd-loo", "bic")
 

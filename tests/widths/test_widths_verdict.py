@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 import bayessel as bs
-from bayessel.widths import credible_widths, optima, verdict
+from bayessel.widths.curves import credible_widths, optima
+from tests.problems.widths import verdict
 
 
 def short(found):

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import pytest
+import submitit
 from numpy.testing import assert_array_equal
 
 import bayessel as bs
@@ -74,9 +75,12 @@ def test_calibrations_agree():
 
 
 @pytest.mark.slow
-def test_studies_agree():
+def test_studies_agree(tmp_path):
     tasks = [task(instances=8), task(name="other", noise=0.1, instances=8)]
     methods = {"a": Noisy(seconds=0.1), "b": Noisy(seconds=0.1, shrink=0.5), "rvm": bs.RVMRegressor(width=1.0)}
     one, two, three_ = three(lambda **who: delve.run(methods, tasks, progressbar=False, **who), 2.0)
     assert len(one.outcomes) == 48 and one.failures().empty
     assert same(one, two) and same(one, three_)
+    jobs = submitit.AutoExecutor(tmp_path, cluster="local")  # a fresh interpreter per unit: some of them
+    some = delve.run({name: methods[name] for name in ("a", "rvm")}, tasks[:1], executor=jobs, progressbar=False)
+    assert len(some.outcomes) == 16 and same(some, one.only(["a", "rvm"], [tasks[0].name]))

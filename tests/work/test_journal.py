@@ -1,5 +1,6 @@
 """Journals: torn ends are cut, damage and links are refused, what cannot be written leaves nothing."""
 
+import errno
 import os
 import uuid
 
@@ -46,16 +47,28 @@ def test_a_torn_end_is_cut_before_anything_follows(tmp_path, cut):
     one.append(2, 1, b"anew")
     one.close()
     assert payloads(path) == [b"A" * 10, b"B" * 10, b"anew"]
+    assert path.stat().st_size == one.end  # or the next call would take what is left of the torn record for a crash
 
 
 def test_a_study_goes_on_behind_a_torn_end(tmp_path):
     """And is read whole the next time."""
     whole = delve.run({"a": Noisy()}, task(), store=tmp_path, progressbar=False)
-    log = tmp_path / "study.log"
+    log = tmp_path / "results.log"
     log.write_bytes(log.read_bytes()[:-7])
     with pytest.warns(StoreWarning, match="that unit will be done again"):
         delve.run({"a": Noisy()}, task(), store=tmp_path, progressbar=False)
     assert same(whole, delve.Study.load(tmp_path))
+
+
+def test_what_a_crash_leaves_beside_the_header_is_no_stranger(tmp_path):
+    """A header is written beside its place and renamed; a process may be killed in between."""
+    (tmp_path / ".header.json.0123456789ab").write_bytes(b"{")
+    delve.run({"a": Noisy()}, task(), store=tmp_path, progressbar=False)
+    with pytest.raises(ValueError, match="holds a study, not a comparison of widths"):
+        bs.compare_widths([0.0, 1.0, 2.0], [0.0, 1.0, 0.0], [1.0], progressbar=False, store=tmp_path)
+    ResultStore(tmp_path / "other", "sweep", {}).close()
+    with pytest.raises(ValueError, match="holds a sweep, not a study"):
+        delve.Study.load(tmp_path / "other")
 
 
 def test_damage_is_refused(tmp_path):
@@ -73,7 +86,7 @@ def test_damage_is_refused(tmp_path):
         payloads(path)
 
 
-@pytest.mark.parametrize("name", ["study.log", "lock", "header.json.new", "header.json"])
+@pytest.mark.parametrize("name", ["results.log", "lock", "header.json"])
 def test_a_link_in_the_folder_of_a_store_is_not_followed(tmp_path, name):
     victim = tmp_path / "victim"
     victim.write_text("precious")
@@ -83,6 +96,17 @@ def test_a_link_in_the_folder_of_a_store_is_not_followed(tmp_path, name):
     with pytest.raises(ValueError, match=f"{name} is a symbolic link"):
         delve.run({"a": Noisy()}, task(), store=folder, progressbar=False)
     assert victim.read_text() == "precious"
+
+
+def test_a_full_disk_names_the_file_of_a_store_that_cannot_begin(tmp_path, monkeypatch):
+    def full(descriptor, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(OSError, match=r"\.(log|json) was not written \(No space left on device\)"):
+        delve.run({"a": Noisy()}, task(), store=tmp_path / "store", progressbar=False)
+    monkeypatch.undo()
+    assert not delve.run({"a": Noisy()}, task(), store=tmp_path / "store", progressbar=False).remaining
 
 
 def test_a_link_in_the_folder_of_a_run_or_a_sweep_is_not_followed(tmp_path):

@@ -14,7 +14,7 @@ import pytest
 
 import bayessel as bs
 from bayessel.errors import DataMismatchError, SamplingWarning, StoreWarning
-from bayessel.widths import _arguments, _evidence
+from bayessel.widths import _evidence, arguments
 from bayessel.work import ResultStore
 from tests.problems.delve import wait_for
 from tests.problems.runs import process
@@ -58,8 +58,8 @@ def test_what_is_stored_is_not_fitted_again(model, tmp_path, monkeypatch):
         raise AssertionError("fitted again")
 
     with monkeypatch.context() as patched:
-        engine = _arguments.MODELS[model]
-        patched.setitem(_arguments.MODELS, model, engine._replace(evaluate=never))
+        engine = arguments.MODELS[model]
+        patched.setitem(arguments.MODELS, model, engine._replace(evaluate=never))
         equal(compare(GRID[::2], store=tmp_path, **options), first)
     equal(compare(GRID[::2], **options), first)
 
@@ -101,8 +101,8 @@ def fatal_at(problem, place, starts=(), beaten=-np.inf):
 
 def test_a_worker_that_is_killed_does_not_lose_finished_widths(monkeypatch):
     expected = compare(model="evidence").table.drop(index=GRID[4])
-    engine = _arguments.MODELS["evidence"]
-    monkeypatch.setitem(_arguments.MODELS, "evidence", engine._replace(evaluate=fatal_at))
+    engine = arguments.MODELS["evidence"]
+    monkeypatch.setitem(arguments.MODELS, "evidence", engine._replace(evaluate=fatal_at))
     with pytest.warns(SamplingWarning, match=r"widths are left out \(r = 0.7071: a worker process ended by itself"):
         found = compare(model="evidence", n_jobs=2)
     ours = [name for name in found.table if not name.endswith("_diff_se")]  # relative to the best

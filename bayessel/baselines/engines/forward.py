@@ -91,7 +91,7 @@ def grow(
 
     The pass ends when no two more functions would fit into `max_functions`, or the target is reached, or nothing helps.
     An input that leaves no room for a knot (two values, few rows) enters linearly. `step` is called with (functions,
-    most); an interruption by the user ends the pass with what there is.
+    most); an interruption by the user ends the pass with the columns chosen so far.
     """
     from bayessel.baselines.engines.knots_compiled import best_of_all
 
@@ -139,7 +139,7 @@ def grow(
                 enter((*parent, Hinge(v, low, 0)), B[m] * (x - low), -1)
             else:
                 pair = [(Hinge(v, t, sign), B[m] * np.maximum(sign * (x - t), 0.0)) for sign in (1, -1)]
-                if not new:  # either is a combination of the other and of what there is; the smaller loses fewer digits
+                if not new:  # either is a combination of the other and of the model; the smaller loses fewer digits
                     pair = [min(pair, key=lambda one: float(one[1] @ one[1]))]
                 for hinge, column in pair:
                     enter((*parent, hinge), column, n_knots)

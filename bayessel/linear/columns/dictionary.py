@@ -199,7 +199,7 @@ class Columns:
 
 
 def as_columns(Phi: Any, name: str = "Phi") -> Columns:
-    """Check a design, or an object with ``shape`` and ``columns(indices)``, at the door."""
+    """Check a design, or an object with ``shape`` and ``columns(indices)``."""
     if isinstance(Phi, Columns):
         return Phi
     if not hasattr(Phi, "columns") or hasattr(Phi, "iloc"):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_matrix
-from bayessel.criteria import Message
+from bayessel.criteria.capabilities import Message
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
 from bayessel.linear.message import message_of
 from bayessel.linear.posterior import Posterior

@@ -17,14 +17,14 @@ import scipy.linalg as sl
 from bayessel._check import FloatArray, IntArray
 from bayessel.criteria import EVIDENCE, GCV, LOO, OF_SUMS, from_sums
 from bayessel.fit import Status, worst
-from bayessel.linear._criteria import curve
 from bayessel.linear.columns.dictionary import Columns
 from bayessel.linear.columns.greedy import INTERRUPTED, BestSize, until_stopped
+from bayessel.linear.flat_space import offsets
 from bayessel.linear.forward import stopping
 from bayessel.linear.forward.assemble import finish
 from bayessel.linear.forward.result import ForwardFit
-from bayessel.linear.ridge import fit_ridge
-from bayessel.linear.spectrum import Spectrum, offsets
+from bayessel.linear.ridge import curve, fit_ridge
+from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import fit_evidence
 from bayessel.work.interrupts import InterruptGuard
 

@@ -18,9 +18,8 @@ import scipy.linalg as sl
 
 from bayessel._check import FloatArray
 from bayessel.criteria import CRITERIA
-from bayessel.linear._criteria import curve
 from bayessel.linear.columns.growing_model import GrowingModel
-from bayessel.linear.ridge import reestimate_lambda, search_range
+from bayessel.linear.ridge import curve, reestimate_lambda, search_range
 from bayessel.linear.spectrum import Spectrum
 
 #: the penalty starts at this share of a typical squared length of a column

@@ -41,9 +41,8 @@ def fit_rvm(
     t
         Target (N,).
     init
-        'auto' tries several starts and keeps the best evidence: below 15 000 rows those of 'greedy' are among them, but
-        for narrow functions where that takes long; 'full', 'greedy', 'backward' name one; an `RVMFit`, or (basis,
-        alpha, beta), is a warm start.
+        'auto' tries several starts and keeps the best evidence; 'full', 'greedy', 'backward' name one kind of them; an
+        `RVMFit`, or (basis, alpha, beta), is a warm start.
     beta
         Noise precision when it is known; learned otherwise.
     max_steps

@@ -9,7 +9,7 @@ import numpy as np
 from bayessel._check import FloatArray, IntArray
 from bayessel.fit import Evidence, Status, fingerprint, worst
 from bayessel.linear.columns.fit import ColumnChoice
-from bayessel.linear.posterior import Posterior, weigh
+from bayessel.linear.posterior import Posterior
 from bayessel.linear.rvm.duplicate_columns import merged
 from bayessel.linear.rvm.exact_evidence import evaluate
 from bayessel.linear.rvm.local_search import RVMSearch
@@ -19,6 +19,7 @@ from bayessel.linear.rvm.representation import thin
 from bayessel.linear.rvm.result import RVMFit
 from bayessel.linear.rvm.state import RVMState
 from bayessel.linear.rvm.third_level import interpolates, model_evidence
+from bayessel.linear.spectrum import Spectrum
 from bayessel.policy import RIVAL_NATS
 
 #: how far the cosine of two columns that are called the same may be from one: rounding
@@ -75,8 +76,7 @@ def finish(
         notes.append(Status.MULTIPLE_OPTIMA)  # in a place so fragile rounding decides between them
     problem.columns.release()  # the largest array by far, and the last time it was needed
     design = problem.columns.raw(basis)
-    spectrum, scale, active, flat = weigh(design, problem.t, alpha / beta, centre=False, rows=True)
-    posterior = Posterior.of(spectrum, 1.0, beta, n_columns=max(len(basis), 1), scale=scale, active=active, flat=flat)
+    posterior = Posterior.of(Spectrum.weighed(design, problem.t, alpha / beta, centre=False, rows=True), 1.0, beta)
     value, coef = evaluate(design, problem.t, alpha, beta, posterior)
     steps = [
         {

@@ -44,9 +44,10 @@ def evaluate(
 def _solve(posterior: Posterior, right: FloatArray) -> FloatArray:
     """Sigma times a vector."""
     spectrum = posterior.spectrum
-    scaled = posterior.scale * right
+    scale = posterior.columns.scale
+    scaled = scale * right
     along = spectrum.Vt @ scaled
     inner = spectrum.Vt.T @ (along / (spectrum.s**2 + posterior.lam))
     if spectrum.Vt.shape[0] < spectrum.Vt.shape[1]:
         inner = inner + (scaled - spectrum.Vt.T @ along) / posterior.lam
-    return np.asarray(posterior.scale * inner / posterior.beta)
+    return np.asarray(scale * inner / posterior.beta)

@@ -181,17 +181,22 @@ def _starts(problem: RVMProblem, init: str) -> Iterator[tuple[str, RVMState]]:
 
 
 def _greedy_starts(problem: RVMProblem, init: str) -> Iterator[tuple[str, RVMState]]:
-    """Starts that add one function after the other.
+    """Starts that add one function after the other: at a noise held at several levels, and with the noise learned.
 
-    Where time counts, 'auto' leaves out those at a held noise unless functions are wide: narrow ones are many.
+    'auto' has the one level that does best where problems are small, and all of 'greedy' where functions are wide;
+    where they are narrow and time counts they would be hundreds, and it has none.
     """
-    form, tiny = problem.form, problem.columns.shape[0] * problem.columns.shape[1] <= QUIET_START
+    form, small = problem.form, _small(problem)
+    tiny = problem.columns.shape[0] * problem.columns.shape[1] <= QUIET_START
     wide = isinstance(form, OrthogonalForm) and form.rank <= WIDE
-    many = isinstance(form, OrthogonalForm) and (wide or init != "auto")
-    if many or _small(problem):
-        held = [0.01, 0.001, *([0.0003] if init == "auto" and _narrow(problem) else []), *([1e-6] if tiny else [])]
-        for noise in held:
-            yield f"greedy({noise:g})", starts.greedy(form, problem.level(noise))
+    if init == "auto" and small:
+        held = [0.0003 if _narrow(problem) else 0.001]
+    elif small or wide or (init == "greedy" and isinstance(form, OrthogonalForm)):
+        held = [0.01, 0.001]
+    else:
+        held = []
+    for noise in held + ([1e-6] if tiny else []):
+        yield f"greedy({noise:g})", starts.greedy(form, problem.level(noise))
     if tiny or not wide:  # hopeless when wide
         yield "sequential", starts.sequential(form, problem.level(0.1), problem.learn_noise, problem.b_max)
 

@@ -46,7 +46,7 @@ class RVMFit(ColumnsFit):
         if not self.n_basis:
             return np.zeros((0, 0))
         spectrum = self.posterior.spectrum
-        root = self.posterior.scale / np.sqrt(self.beta)
+        root = self.posterior.columns.scale / np.sqrt(self.beta)
         along = spectrum.Vt.T * (spectrum.s**2 + self.posterior.lam) ** -0.5
         inner = along @ along.T
         if spectrum.Vt.shape[0] < spectrum.Vt.shape[1]:

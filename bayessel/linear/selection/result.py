@@ -10,7 +10,7 @@ import numpy as np
 from bayessel._check import IntArray
 from bayessel.linear.columns.fit import ColumnChoice, ColumnsFit
 from bayessel.linear.spectrum import Spectrum
-from bayessel.linear.third_level import gaussian_approximation, model_evidence_quadrature
+from bayessel.linear.third_level import model_evidence
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -57,13 +57,5 @@ class SearchFit(ColumnsFit):
 
     @property
     def model_evidence(self) -> float:
-        """Third-level evidence: both precisions integrated out; see `bayessel.linear.third_level`.
-
-        The Gaussian approximation where 3 parameters or more are well determined and 3 rows or more are left for the
-        noise, the exact quadrature over its default range elsewhere.
-        """
-        if not self.n_basis or self.spectrum.n_free < 1:
-            return np.nan
-        if min(self.gamma, self.spectrum.n_free - self.gamma) >= 3.0:
-            return gaussian_approximation(self.log_evidence, self.gamma, self.spectrum.n_free)
-        return model_evidence_quadrature(self.spectrum).value
+        """Third-level evidence, both precisions integrated out (`bayessel.linear.third_level`); NaN without columns."""
+        return model_evidence(self.spectrum, self.log_evidence, self.gamma) if self.n_basis else np.nan

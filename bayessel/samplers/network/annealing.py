@@ -254,7 +254,7 @@ def _result(
 def _path(
     X: FloatArray, T: FloatArray, kind: str, prior: NetworkPrior, held: FloatArray | None, updates: int, n_leapfrog: int
 ) -> NetworkPath:
-    from bayessel.samplers.network.step import KINDS as NUMBERS
+    from bayessel.mlp.passes import NUMBERS
     from bayessel.samplers.network.step import hyperpriors
     from bayessel.samplers.network.trajectory import NetworkPosterior, workspace
 

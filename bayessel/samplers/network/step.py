@@ -16,14 +16,13 @@ import pymc as pm
 from bayessel._check import FloatArray, as_count, as_flag, as_fraction, as_positive
 from bayessel._pymc import PointType, StatsType, StepMethodState, dataclass_state
 from bayessel.mlp.network import Weights
-from bayessel.mlp.passes import GAUSSIAN, LOGISTIC, SOFTMAX, STUDENT
+from bayessel.mlp.passes import NUMBERS
 from bayessel.mlp.prior import PRECISION_NAMES, NetworkPrior
 from bayessel.samplers import tuning
 from bayessel.samplers.tuning import DualAveraging
 from bayessel.samplers.whole_model import WholeModelStep
 from bayessel.samplers.window import as_window
 
-KINDS = {"gaussian": GAUSSIAN, "student": STUDENT, "logistic": LOGISTIC, "softmax": SOFTMAX}
 #: the first step size, before anything is known
 FIRST_STEP = 0.2
 JITTER = 0.2
@@ -180,7 +179,7 @@ class NetworkSampler(WholeModelStep):
         else:
             T = np.ascontiguousarray(t.reshape(len(X), -1).T, dtype=np.float64)
         self._problem = NetworkPosterior(
-            KINDS[self.kind],
+            NUMBERS[self.kind],
             np.ascontiguousarray(X.T),
             T,
             hyperpriors(self.prior, self.kind == "student"),

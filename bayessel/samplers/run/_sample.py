@@ -76,7 +76,7 @@ def sample(
         equal length; a draw that is being made is finished. Compiling does not count and is reported apart.
     store : path, optional
         A folder that keeps draws, statistics and the state of every step, a few times per second. If it holds a run
-        of the same model, data, seed, steps and lengths, that run is gone on with: after a crash, an interruption, a
+        of the same model, data, seed, steps and lengths, that run is continued: after a crash, an interruption, a
         time budget, or to have more draws than before. If it holds another run, it is refused.
     resume : bool
         False refuses a store that holds a run instead of going on with it. Nothing is ever overwritten.
@@ -112,7 +112,7 @@ def sample(
 
     Notes
     -----
-    Ctrl-C ends the run after the draw that is being made and gives back what there is.
+    Ctrl-C ends the run after the draw that is being made and gives back the draws made so far.
 
     Statistics that steps of one class share get an axis over these steps, as in PyMC. Where different classes use one
     name, the last step keeps it, and the others have their own name before it.

@@ -221,7 +221,7 @@ def test_a_full_disk_ends_the_study_and_spoils_nothing(tmp_path):
 
     methods = {"a": Noisy(), "b": Noisy(shrink=0.5)}
     run({"a": Noisy()}, task(), store=tmp_path / "s")
-    most = (tmp_path / "s" / "study.log").stat().st_size + 2000
+    most = (tmp_path / "s" / "results.log").stat().st_size + 2000
 
     def filled():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -266,7 +266,7 @@ class FunctionTransformerModel(Silent):
 
 def test_another_study_is_refused(tmp_path):
     run({"a": Noisy()}, task(), store=tmp_path)
-    size = (tmp_path / "study.log").stat().st_size
+    size = (tmp_path / "results.log").stat().st_size
     with pytest.raises(DataMismatchError, match=r"other data.*'line 16'.* there and .* here"):
         run({"a": Noisy()}, task(seed=3), store=tmp_path)
     with pytest.raises(ValueError, match=r"another method under the name 'a': 'shrink=1.0.*there, 'shrink=0.5"):
@@ -274,16 +274,16 @@ def test_another_study_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"another method under the name 'a'"):
         run({"a": lambda: Silent()}, task(), store=tmp_path)
     run({"f": lambda: Noisy(shrink=1.0), "g": FunctionTransformerModel(lambda x: x + 1.0)}, task(), store=tmp_path)
-    size = (tmp_path / "study.log").stat().st_size
+    size = (tmp_path / "results.log").stat().st_size
     for other in ({"f": lambda: Noisy(shrink=2.0)}, {"g": FunctionTransformerModel(lambda x: x + 2.0)}):
         with pytest.raises(ValueError, match="another method under the name"):
             run(other, task(), store=tmp_path)
-    with pytest.raises(ValueError, match=r"random_state=0, and here it is 1"):
+    with pytest.raises(ValueError, match=r"random_state is 0 there and 1 here"):
         run({"a": Noisy()}, task(), store=tmp_path, random_state=1)
-    assert (tmp_path / "study.log").stat().st_size == size
+    assert (tmp_path / "results.log").stat().st_size == size
     # a seed or a progress bar of the method is no other method: the study sets them
     run({"a": Noisy(random_state=9)}, task(), store=tmp_path)
-    assert (tmp_path / "study.log").stat().st_size == size
+    assert (tmp_path / "results.log").stat().st_size == size
 
 
 def test_one_writer_at_a_time(tmp_path):
@@ -298,7 +298,7 @@ def test_one_writer_at_a_time(tmp_path):
 
 def test_a_torn_end_is_done_again_and_damage_is_refused(tmp_path):
     whole = run({"a": Noisy()}, task(), store=tmp_path)
-    log = tmp_path / "study.log"
+    log = tmp_path / "results.log"
     data = log.read_bytes()
     log.write_bytes(data[:-7])
     assert len(delve.Study.load(tmp_path).outcomes) == 3

@@ -6,8 +6,9 @@ from numpy.testing import assert_allclose
 from scipy import special, stats
 
 from bayessel.mlp import Gamma, Precisions
+from bayessel.mlp.passes import NUMBERS
 from bayessel.samplers.network.precisions import LIMIT, log_gamma_draw, log_mean_draw, noise, precisions
-from bayessel.samplers.network.step import KINDS, hyperpriors
+from bayessel.samplers.network.step import hyperpriors
 from tests.oracles.monte_carlo import assert_means
 from tests.problems.network import gentle_prior, uniform_p
 
@@ -98,7 +99,7 @@ def test_precisions_of_noise(rng):
     s = np.zeros(len(rows))
     drawn = np.empty((600, K))
     for one in drawn:
-        noise(rng, KINDS["gaussian"], f, T, s, rows, np.ones_like(rows), 1.0)
+        noise(rng, NUMBERS["gaussian"], f, T, s, rows, np.ones_like(rows), 1.0)
         one[:] = s[:K]
     for k in range(K):
         belief = prior.noise
@@ -109,7 +110,7 @@ def test_precisions_of_noise(rng):
         assert uniform_p(share_below(density, drawn[:, k])) > LEVEL
     assert (s[K:] == 0.0).all()
     for kind in ("logistic", "softmax"):
-        noise(rng, KINDS[kind], f, T, s, rows, np.ones_like(rows), 1.0)
+        noise(rng, NUMBERS[kind], f, T, s, rows, np.ones_like(rows), 1.0)
         assert (s[:K] == drawn[-1]).all()
 
 
@@ -135,7 +136,7 @@ def test_students_noise_keeps_the_joint_density_of_precision_and_degrees(rng):
         s = np.zeros(len(rows))
         s[0], s[-1] = x[start // len(y)], y[start % len(y)]
         for one in chain:
-            noise(rng, KINDS["student"], f, T, s, rows, np.ones_like(rows), 1.0)
+            noise(rng, NUMBERS["student"], f, T, s, rows, np.ones_like(rows), 1.0)
             one[:] = s[0], s[-1], np.tanh(s[0]) * np.tanh(s[-1] - 1.5)
     assert_means(found, expected)
 

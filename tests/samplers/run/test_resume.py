@@ -1,4 +1,4 @@
-"""A run that is cut anywhere and gone on with is the run that was never cut."""
+"""A run that is cut anywhere and continued is the run that was never cut."""
 
 import os
 import signal
@@ -143,7 +143,7 @@ def test_ctrl_c_gives_back_what_there_is(made, whole, tmp_path, cores, signal_to
     shared = min(n, 200)
     assert shared > 20
     assert np.array_equal(trace.posterior.x[:, :shared], whole.posterior.x[:, :shared])
-    # and it can be gone on with
+    # and it can be continued
     more = sample(made, walk(made), draws=n + 50, tune=100, store=store)
     assert np.array_equal(more.posterior.x[:, :n], trace.posterior.x)
     assert same(more, sample(made, walk(made), draws=n + 50, tune=100))

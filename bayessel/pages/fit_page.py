@@ -10,7 +10,7 @@ import pandas as pd
 
 from bayessel._check import FloatArray
 from bayessel._text import number
-from bayessel.pages._page import INK, LINE, SOFT, Cell, PageTable, embedded, render
+from bayessel.pages.page import INK, LINE, SOFT, Cell, PageTable, embedded, render
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,8 +11,8 @@ from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_tar
 from bayessel.basis import KINDS
 from bayessel.criteria import CRITERIA, HOLDOUT
 from bayessel.widths import _evidence, _gp, _rvm, _selection
-from bayessel.widths._grids import spread_rows
 from bayessel.widths._problem import WidthModel
+from bayessel.widths.grids import spread_rows
 
 MODELS: dict[str, WidthModel] = {
     "evidence": _evidence.MODEL,
@@ -29,9 +29,10 @@ def check_model(model: str) -> WidthModel:
 
 def check_criteria(model: str, criteria: Sequence[str] | None, held: bool) -> tuple[str, ...]:
     """Return the criteria to compute, in their usual order; the held-out error comes with the held-out rows."""
-    known = (*MODELS[model].criteria, HOLDOUT.name)
+    engine = check_model(model)
+    known = (*engine.criteria, HOLDOUT.name)
     if criteria is None:
-        wanted: tuple[str, ...] = MODELS[model].default
+        wanted: tuple[str, ...] = engine.default
     elif not isinstance(criteria, Iterable):
         raise TypeError(f"criteria must be a name or a list of names from {', '.join(known)}, got {criteria!r}")
     else:
@@ -40,7 +41,7 @@ def check_criteria(model: str, criteria: Sequence[str] | None, held: bool) -> tu
             raise ValueError(f"criteria is empty: choose from {', '.join(known)}, or leave it out for the usual ones")
     for name in wanted:
         if one_of(name, "criterion", tuple(CRITERIA)) not in known:
-            reason = MODELS[model].refused.get(name)
+            reason = engine.refused.get(name)
             why = f": {reason}" if reason else ""
             others = [other for other in MODELS if name in MODELS[other].criteria]
             raise ValueError(
