@@ -109,7 +109,7 @@ def test_the_density_written_out(rng, likelihood):
     weights, tau = prior.draw(rng)
     f = forward(weights, X)[0]
     point = dict(zip(Weights._fields, weights, strict=True))
-    expected = prior.weights_log_density(prior.architecture.join(weights), tau) + prior.precisions_log_density(tau)
+    expected = prior.weights_log_density(pack(weights), tau) + prior.precisions_log_density(tau)
     used = dict(zip(PRECISION_NAMES, tau, strict=True))
     if likelihood in ("logistic", "softmax"):
         expected -= prior.noise.log_density(tau.noise)
