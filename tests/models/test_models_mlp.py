@@ -12,6 +12,7 @@ from scipy import special, stats
 
 import bayessel as bs
 from bayessel.mlp import Architecture, Gamma, NetworkPrior, Precisions, Weights, forward
+from bayessel.mlp.network import pack
 from bayessel.mlp.prior import PRECISION_NAMES
 from bayessel.models._mlp_op import BackwardPass, Network, network_outputs
 
@@ -109,7 +110,7 @@ def test_the_density_written_out(rng, likelihood):
     weights, tau = prior.draw(rng)
     f = forward(weights, X)[0]
     point = dict(zip(Weights._fields, weights, strict=True))
-    expected = prior.weights_log_density(prior.architecture.join(weights), tau) + prior.precisions_log_density(tau)
+    expected = prior.weights_log_density(pack(weights), tau) + prior.precisions_log_density(tau)
     used = dict(zip(PRECISION_NAMES, tau, strict=True))
     if likelihood in ("logistic", "softmax"):
         expected -= prior.noise.log_density(tau.noise)
