@@ -184,7 +184,9 @@ class Spectrum:
         columns = [] if flat is None else [as_matrix(flat, "flat", allow_1d=True)]
         if columns and len(columns[0]) != n_rows:
             raise ValueError(f"flat must have the {n_rows} rows of Phi, got shape {columns[0].shape}")
-        space = FlatSpace.of(np.hstack([*columns, np.ones((n_rows, int(centre)))]))
+        if centre:
+            columns.append(np.ones((n_rows, 1)))
+        space = FlatSpace.of(np.hstack(columns)) if columns else FlatSpace.empty()
         q = space.rank
         rotated = space.rotate(A)
         aim = TargetParts.of(y, space, centre)
