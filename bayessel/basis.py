@@ -103,13 +103,17 @@ def _middle(points: FloatArray) -> FloatArray:
         return np.asarray(points.mean(axis=0))
 
 
-def _in_widths(points: FloatArray, origin: FloatArray, r: FloatArray) -> FloatArray:
-    """Points from an origin in units of the widths; where these are no numbers, neither are distances."""
+def _in_widths(points: FloatArray, origin: FloatArray, r: FloatArray, kind: str = "") -> FloatArray:
+    """Points from an origin in units of the widths; where these are no numbers, neither are distances.
+
+    Of functions that grow with the distance its square must be a number too.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         found = (points - origin) / r
-    if not np.isfinite(found).all():
+    most = 1e150 if kind == "multiquadric" else 1e308
+    if not (np.abs(found) <= most).all():
         raise ValueError(
-            "inputs and centers must lie less than 1e308 widths from each other; the narrowest width is "
+            f"inputs and centers must lie less than {most:.0e} widths from each other; the narrowest width is "
             f"{np.min(r):g}: give it in units of the inputs, or rescale them"
         )
     return np.asarray(found)
@@ -211,10 +215,10 @@ class RBFDictionary(Dictionary):
         height = min(max(1, _BLOCK // m), len(X))
         # one working array for all blocks: fresh memory costs more than the arithmetic
         origin = _middle(self.centers)
-        centres, z = _in_widths(self.centers, origin, self._r), np.empty((height, m))
+        centres, z = _in_widths(self.centers, origin, self._r, self.kind), np.empty((height, m))
         for start in range(0, len(X), height):
             block = out[start : start + height, :m]
-            inside = _in_widths(X[start : start + height], origin, self._r)
+            inside = _in_widths(X[start : start + height], origin, self._r, self.kind)
             some = cdist(inside, centres, "sqeuclidean", out=z[: len(block)])
             radial(self.kind, some, work=some, out=block)
         if self.linear:

@@ -65,19 +65,20 @@ def validated_regression(
 
 def validated_classification(
     estimator: Any, X: Any, y: Any
-) -> tuple[FloatArray, npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[np.intp]]:
-    """Inputs (N, D), labels (N,) of any sort, the classes sorted, and the number of each label's class."""
+) -> tuple[FloatArray, npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """Inputs (N, D), the classes of a classifier, at least two, and the class of each row by its number, checked."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
     X = np.asarray(validated(estimator, X, reset=True), dtype=np.float64)
     check_magnitude(X, "X")
-    labels = _check_y(y, multi_output=False, y_numeric=False, estimator=estimator)
-    check_consistent_length(X, labels)
-    check_classification_targets(labels)
+    with np.errstate(over="ignore", invalid="ignore"):  # sums of labels, and labels as integers
+        labels = _check_y(y, multi_output=False, y_numeric=False, estimator=estimator)
+        check_consistent_length(X, labels)
+        check_classification_targets(labels)
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"y must have at least two classes, got one class: {classes[0]}")
-    return X, labels, classes, codes
+        raise ValueError(f"y must have at least two classes, got one class: {classes.tolist()[0]!r}")
+    return X, classes, codes
 
 
 def new_rows(estimator: Any, X: Any) -> FloatArray:

@@ -131,7 +131,7 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to inputs (N, D) and labels (N,) of any sort."""
-        X, labels, self.classes_, codes = validated_classification(self, X, y)
+        X, self.classes_, codes = validated_classification(self, X, y)
         as_count(self.patience, "patience")
         as_count(self.min_size, "min_size")
         centers = centres_of(self, X)
@@ -140,7 +140,7 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
                 f"centers=None puts a function at each of the {len(X)} rows, {8e-9 * len(X) ** 2:.0f} GB of columns; "
                 "pass centers=... (for instance a few hundred rows, or k-means centres)"
             )
-        weights = self._weights(labels, codes)
+        weights = self._weights(codes)
         targets = [
             np.where(codes == k, 1.0, -1.0) for k in ([1] if len(self.classes_) == 2 else range(len(self.classes_)))
         ]
@@ -159,10 +159,10 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
         self._warn()
         return self
 
-    def _weights(self, y: npt.NDArray[Any], codes: npt.NDArray[np.intp]) -> FloatArray | None:
+    def _weights(self, codes: npt.NDArray[np.intp]) -> FloatArray | None:
         if self.class_weight is None:
             return None
-        by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[codes])
         return np.asarray(by_class[codes], dtype=np.float64)
 
     def _fit_all(self, X: FloatArray, targets: list[FloatArray], weights: FloatArray | None) -> list[LOOMIFit]:

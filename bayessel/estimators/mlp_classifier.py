@@ -105,7 +105,7 @@ class MLPClassifier(ClassifierMixin, Versioned):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to inputs (N, D) and labels (N,) of any sort."""
-        X, _, self.classes_, codes = validated_classification(self, X, y)
+        X, self.classes_, codes = validated_classification(self, X, y)
         many = len(self.classes_)
         if many > MOST_CLASSES:
             raise ValueError(f"y must have at most {MOST_CLASSES} classes, got {many}; try MLPRegressor")

@@ -20,6 +20,7 @@ from bayessel._check import (
     as_positive,
     as_positive_vector,
     as_target,
+    check_magnitude,
     one_of,
 )
 from bayessel._numerics import local_minima
@@ -116,6 +117,7 @@ def criteria(Phi: Any, t: Any, lam: Any, *, centre: bool = False) -> dict[str, f
     target = as_target(t, design.shape[0])
     penalty = as_positive_vector(lam, "lam", design.shape[1], allow_zero=True, allow_inf=True)
     check_ratio(penalty, 1.0, "lam")
+    check_magnitude(design, "Phi")
     if np.ndim(lam) == 0 and 0.0 < penalty[0] < np.inf:
         return evaluate(Spectrum.of(design, target, centre=centre, rows=True), float(penalty[0]))
     return evaluate(Spectrum.weighed(design, target, penalty, centre=centre, rows=True), 1.0)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import blas, lapack, solve_triangular
 
-from bayessel._check import FloatArray, as_matrix, check_magnitude
+from bayessel._check import FOURTH_POWERS, FloatArray, as_matrix, check_magnitude
 from bayessel._numerics import local_minima
 from bayessel.covariance import Covariance
 from bayessel.fit import Status
@@ -65,6 +65,7 @@ class InducingMarginal(Process):
 
     def __init__(self, X: Any, t: Any, covariance: Covariance | None = None, jitter: float = JITTER) -> None:
         super().__init__(X, t, covariance)
+        check_magnitude(self.t, "t", FOURTH_POWERS)
         self.jitter = jitter
         self.parts = split(self.covariance, self.X.shape[1])
         self._positions = self.parts.positions
@@ -124,7 +125,9 @@ class InducingMarginal(Process):
         wide = r2 + max(sums.unexplained, 0.0)
         S = (sums.B - np.eye(len(sums.B))) * (r2 / wide)
         S.flat[:: len(S) + 1] += 1.0
-        R, _ = lapack.dpotrf(S, lower=1)
+        R, info = lapack.dpotrf(S, lower=1)
+        if info:
+            return np.inf
         Vt = sums.R @ sums.c * r2
         c = solve_triangular(R, Vt, lower=True, check_finite=False) / wide
         log_det = n * np.log(2.0 * np.pi * r2) + 2.0 * float(np.log(np.diag(sums.R)).sum())
@@ -185,8 +188,11 @@ class InducingMarginal(Process):
         theta, Z = self._arguments(theta, Z)
         r2 = self.covariance.noise(theta, self.X.shape[1])
         mean, unseen, seen = self._predicted(theta, Z, factor, self.X)
-        alone = 1.0 - seen / r2
-        return (self.t - mean) / alone, r2 / alone + np.maximum(unseen, 0.0)
+        alone = np.maximum(1.0 - seen / r2, 0.0)
+        # rows that nothing but themselves determine have infinite errors and variances
+        with np.errstate(divide="ignore", invalid="ignore"):
+            errors = np.where(alone > 0.0, (self.t - mean) / alone, np.inf)
+            return errors, r2 / alone + np.maximum(unseen, 0.0)
 
     def _predicted(self, theta: FloatArray, Z: FloatArray, factor: InducingFactor, X: FloatArray) -> FloatArray:
         """At inputs X: mean, variance that Z does not see, variance of the rest given the targets; (3, rows)."""

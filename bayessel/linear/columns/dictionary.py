@@ -225,8 +225,7 @@ def as_columns(Phi: Any, name: str = "Phi") -> Columns:
         return Phi
     if not hasattr(Phi, "columns") or hasattr(Phi, "iloc"):
         if isinstance(Phi, np.ndarray) and Phi.dtype == np.float32 and Phi.ndim == 2 and Phi.size:
-            if not np.isfinite(Phi.sum(dtype=np.float64)):
-                check_finite(np.asarray(Phi, dtype=np.float64), name)
+            check_finite(Phi, name)
             return Columns(Phi)
         design = as_matrix(Phi, name, finite=False)
         # one order of storage, so that rounding, and with it the path of a search, does not depend on it

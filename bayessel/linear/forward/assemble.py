@@ -52,6 +52,8 @@ def finish(
             turn = np.empty((k, k))
             turn[np.argsort(by_number)] = sl.solve_triangular(U, np.eye(k), check_finite=False)
             spectrum = Spectrum.of(design @ turn, t, centre=settings.centre, rows=True)
+    if lam == 0.0 and turn is None and k:  # without a penalty lengths do not matter but for digits
+        spectrum = Spectrum.weighed(design, t, columns.lengths[basis] ** 2, centre=settings.centre, rows=True)
     posterior = Posterior.of(spectrum, lam, evidence_fit.beta)
     coef = posterior.coef if turn is None else turn @ posterior.coef
     path = {

@@ -66,7 +66,10 @@ def finish(
 ) -> RVMFit:
     """Back to the user's units; `reached` says where each start led, `name` names the data."""
     n, p = problem.columns.shape
-    alpha = np.exp(own.a) * (problem.columns.lengths[basis] / problem.spread) ** 2
+    with np.errstate(over="ignore", under="ignore"):
+        alpha = np.exp(own.a) * (problem.columns.lengths[basis] / problem.spread) ** 2
+    if not ((alpha > 0.0) & np.isfinite(alpha)).all():
+        raise ValueError("sizes of Phi and t are so far apart that precisions leave double precision; rescale one")
     beta = float(np.exp(own.b) / problem.spread**2) if problem.beta is None else problem.beta
     notes = _remarks(problem, own, search)
     rivals = {
