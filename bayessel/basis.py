@@ -17,7 +17,7 @@ Columns always come in the order kernels, linear inputs, user columns, and the b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, override
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -65,14 +65,17 @@ def width(
     return float(np.sqrt(2.0) * number)
 
 
-def radial(kind: str, z: FloatArray, out: FloatArray | None = None) -> FloatArray:
-    """Evaluate the radial function of `kind` at scaled squared distances `z`, into `out` where it is given."""
+def radial(kind: str, z: FloatArray, *, work: FloatArray | None = None, out: FloatArray | None = None) -> FloatArray:
+    """Evaluate the radial function of `kind` at scaled squared distances `z`.
+
+    The last step writes to `out`, those before it to `work`, which may be `z` itself.
+    """
     if kind == "gaussian":
-        return np.exp(np.negative(z, out=out), out=out)
-    value = np.add(z, 1.0, out=out)
-    if kind != "cauchy":
-        value = np.sqrt(value, out=out)
-    return value if kind == "multiquadric" else np.divide(1.0, value, out=out)
+        return np.exp(np.negative(z, out=work), out=out)
+    value = np.add(z, 1.0, out=work)
+    if kind == "multiquadric":
+        return np.sqrt(value, out=out)
+    return np.divide(1.0, value if kind == "cauchy" else np.sqrt(value, out=work), out=out)
 
 
 def radial_slope(kind: str, z: FloatArray) -> FloatArray:
@@ -100,13 +103,17 @@ def _middle(points: FloatArray) -> FloatArray:
         return np.asarray(points.mean(axis=0))
 
 
-def _in_widths(points: FloatArray, origin: FloatArray, r: FloatArray) -> FloatArray:
-    """Points from an origin in units of the widths; where these are no numbers, neither are distances."""
+def _in_widths(points: FloatArray, origin: FloatArray, r: FloatArray, kind: str = "") -> FloatArray:
+    """Points from an origin in units of the widths; where these are no numbers, neither are distances.
+
+    Of functions that grow with the distance its square must be a number too.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         found = (points - origin) / r
-    if not np.isfinite(found).all():
+    most = 1e150 if kind == "multiquadric" else 1e308
+    if not (np.abs(found) <= most).all():
         raise ValueError(
-            "inputs and centers must lie less than 1e308 widths from each other; the narrowest width is "
+            f"inputs and centers must lie less than {most:.0e} widths from each other; the narrowest width is "
             f"{np.min(r):g}: give it in units of the inputs, or rescale them"
         )
     return np.asarray(found)
@@ -187,30 +194,36 @@ class RBFDictionary(Dictionary):
 
     def columns(self, X: Any) -> FloatArray:
         """Kernels in the order of the centres, then the inputs if `linear`."""
-        return self._made(X, self.n_columns - int(self.bias))
+        return self._made(X, bias=False)
 
     def design(self, X: Any) -> FloatArray:
         """Return the (N, M) design matrix at inputs `X`, the bias last; no temporary array of its size is made."""
-        return self._made(X, self.n_columns)
+        return self._made(X, bias=self.bias)
 
-    def _made(self, X: Any, n_columns: int) -> FloatArray:
-        """The first `n_columns` columns of the design."""
+    @property
+    @override
+    def n_columns(self) -> int:
+        return len(self.centers) + int(self.linear) * int(self.centers.shape[1]) + int(self.bias)
+
+    def _made(self, X: Any, bias: bool) -> FloatArray:
         X = as_matrix(X, "X", allow_1d=True)
         if X.shape[1] != self.centers.shape[1]:
             raise ValueError(f"X must have {self.centers.shape[1]} columns like the centers, got shape {X.shape}")
         check_magnitude(X, "X", _LARGEST)
-        out, m = np.empty((len(X), n_columns)), len(self.centers)
+        m = len(self.centers)
+        out = np.empty((len(X), self.n_columns - int(self.bias) + int(bias)))
         height = min(max(1, _BLOCK // m), len(X))
         # one working array for all blocks: fresh memory costs more than the arithmetic
         origin = _middle(self.centers)
-        centres, z = _in_widths(self.centers, origin, self._r), np.empty((height, m))
+        centres, z = _in_widths(self.centers, origin, self._r, self.kind), np.empty((height, m))
         for start in range(0, len(X), height):
             block = out[start : start + height, :m]
-            inside = _in_widths(X[start : start + height], origin, self._r)
-            radial(self.kind, cdist(inside, centres, "sqeuclidean", out=z[: len(block)]), out=block)
+            inside = _in_widths(X[start : start + height], origin, self._r, self.kind)
+            some = cdist(inside, centres, "sqeuclidean", out=z[: len(block)])
+            radial(self.kind, some, work=some, out=block)
         if self.linear:
             out[:, m : m + X.shape[1]] = X
-        if n_columns == self.n_columns and self.bias:
+        if bias:
             out[:, -1] = 1.0
         return out
 

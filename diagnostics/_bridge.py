@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
-from bayessel._check import FloatArray, as_count, as_float_array, chosen_seed
+from bayessel._check import FloatArray, as_count, as_float_array, check_magnitude, chosen_seed
 from bayessel.policy import LARGEST_EVIDENCE_ERROR
 
 #: the iteration ends when the answer moves less, in nats
@@ -104,6 +104,7 @@ def bridge_sampling(
         )
     if not np.isfinite(theta).all():
         raise ValueError("draws must be finite; leave out chains that broke down")
+    check_magnitude(theta, "draws", tiny=True)
     # a stream of its own: draws often come from the same seed, and proposals made of the same numbers would agree with
     # them too well
     rng = np.random.default_rng([chosen_seed(random_state), _STREAM])

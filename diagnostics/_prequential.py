@@ -15,7 +15,16 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sl
 
-from bayessel._check import FloatArray, as_count, as_float_array, as_matrix, as_positive, as_target, check_finite
+from bayessel._check import (
+    FloatArray,
+    as_count,
+    as_float_array,
+    as_fraction,
+    as_matrix,
+    as_positive,
+    as_target,
+    check_finite,
+)
 from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
 from bayessel.basis import LazyDesign
@@ -114,7 +123,7 @@ def prequential(
     centre, scale = _normal(reference) if reference is not None else (float(target.mean()), spread)
     begin = 2 ** min(4, max(0, int(np.log2(n)) - 1)) if first is None else as_count(first, "first")
     mix = (0.01 if callable(fit) else 0.0) if mix is None else mix
-    share = _share(mix)
+    share = as_fraction(mix, "mix", zero=True)  # at 1 nothing of the model would be left
     sequences = _orders(orders, n, random_state)
     rows, refits = np.empty(sequences.shape), []
     for place, order in enumerate(sequences):
@@ -251,14 +260,6 @@ def _normal(reference: Any) -> tuple[float, float]:
     pair = as_float_array(reference, "reference")
     check_finite(pair, "reference")
     return float(pair[0]), as_positive(pair[1], "the standard deviation of the reference")
-
-
-def _share(mix: Any) -> float:
-    if isinstance(mix, bool) or not isinstance(mix, int | float | np.number):
-        raise TypeError(f"mix must be a number in [0, 1), got {mix!r}")
-    if not 0.0 <= mix < 1.0:
-        raise ValueError(f"mix must be in [0, 1), got {mix!r}; at 1 nothing of the model would be left")
-    return float(mix)
 
 
 def _orders(orders: Any, n: int, random_state: Any) -> Any:

@@ -24,7 +24,7 @@ from bayessel.covariance import Covariance
 from bayessel.gp import Marginal
 
 
-class Workspace(threading.local):
+class MarginalPerThread(threading.local):
     """A `Marginal` for the data seen last, one per thread: samplers may run chains in threads, and it is written to."""
 
     def __init__(self, covariance: Covariance) -> None:
@@ -48,7 +48,7 @@ class LogMarginal(Op):
 
     def __init__(self, covariance: Covariance, gradient: bool = True) -> None:
         self.covariance, self.gradient = covariance, gradient
-        self.workspace = Workspace(covariance)
+        self.workspace = MarginalPerThread(covariance)
 
     def __getstate__(self) -> dict[str, Any]:
         """The description alone: workspaces stay in their threads."""

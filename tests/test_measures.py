@@ -17,7 +17,7 @@ AT_MOST = {
     "progress bars": 1,
     "seed checks": 1,
     "journals": 1,
-    "handlers of KeyboardInterrupt": 5,
+    "handlers of KeyboardInterrupt": 3,
     "hasattr in readers of fits": 2,
 }
 

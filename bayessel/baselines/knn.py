@@ -12,7 +12,7 @@ from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
 from bayessel.baselines.engines import fit_neighbours
 from bayessel.baselines.engines.neighbours import LOSSES, TOLERANCE
-from bayessel.estimators._arguments import Regressor, validated
+from bayessel.estimators.base import Regressor, validated
 from bayessel.estimators.standardise import Standardisation
 from bayessel.work.progress import progress_of
 

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import as_flag, check_magnitude
 from bayessel.baselines.engines import fit_linear_baseline
-from bayessel.estimators._arguments import Regressor, validated
+from bayessel.estimators.base import Regressor, validated
 from bayessel.estimators.standardise import Standardisation
 
 

@@ -6,14 +6,13 @@ import math
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_count, as_flag, as_generator, one_of
 from bayessel._numerics import few_threads
 from bayessel.baselines.engines import MARSFit, fit_bagged, fit_mars
 from bayessel.baselines.engines.hinges import written
 from bayessel.baselines.engines.mars import default_functions
-from bayessel.estimators._arguments import Regressor, validated
+from bayessel.estimators.base import Regressor, new_rows
 from bayessel.work import check_jobs
 from bayessel.work.progress import progress_of
 
@@ -21,48 +20,30 @@ from bayessel.work.progress import progress_of
 PIECES = ("linear", "cubic")
 
 
-class _Splines(Regressor):
-    """What one spline model and a bag of them share; not for direct use."""
+def _options(estimator: Any) -> dict[str, Any]:
+    """Arguments of `fit_mars` from the parameters of an estimator, looked at."""
+    most, penalty = estimator.max_functions, estimator.penalty
+    if penalty is not None and (
+        isinstance(penalty, bool | np.bool_) or not isinstance(penalty, int | float | np.number)
+    ):
+        raise TypeError(f"penalty must be a number of at least 0, or None, got {penalty!r}")
+    if penalty is not None and not (0.0 <= penalty < math.inf):
+        raise ValueError(f"penalty must be at least 0 and finite, got {penalty!r}")
+    return {
+        "max_functions": None if most is None else as_count(most, "max_functions"),
+        "max_degree": as_count(estimator.max_degree, "max_degree"),
+        "penalty": None if penalty is None else float(penalty),
+        "min_span": None if estimator.min_span is None else as_count(estimator.min_span, "min_span"),
+        "end": None if estimator.end_span is None else as_count(estimator.end_span, "end_span", minimum=0),
+        "pieces": one_of(estimator.pieces, "pieces", PIECES),
+    }
 
-    _several_outputs = False
-    max_functions: Any
-    max_degree: Any
-    penalty: Any
-    min_span: Any
-    end_span: Any
-    pieces: Any
-    progressbar: Any
 
-    def _options(self) -> dict[str, Any]:
-        """Arguments of `fit_mars`, looked at."""
-        penalty = self.penalty
-        if penalty is not None and (
-            isinstance(penalty, bool | np.bool_) or not isinstance(penalty, int | float | np.number)
-        ):
-            raise TypeError(f"penalty must be a number of at least 0, or None, got {penalty!r}")
-        if penalty is not None and not (0.0 <= penalty < math.inf):
-            raise ValueError(f"penalty must be at least 0 and finite, got {penalty!r}")
-        return {
-            "max_functions": None if self.max_functions is None else as_count(self.max_functions, "max_functions"),
-            "max_degree": as_count(self.max_degree, "max_degree"),
-            "penalty": None if penalty is None else float(penalty),
-            "min_span": None if self.min_span is None else as_count(self.min_span, "min_span"),
-            "end": None if self.end_span is None else as_count(self.end_span, "end_span", minimum=0),
-            "pieces": one_of(self.pieces, "pieces", PIECES),
-        }
-
-    def _operations(self, X: FloatArray) -> float:
-        """About how many operations one fit takes: every row, input and parent times columns, over all steps."""
-        N, D = X.shape
-        most = min(self.max_functions or default_functions(D), N)
-        return float(N) * D * most**3 * (1.0 if self.max_degree > 1 else 3.0 / most)
-
-    def _names(self, D: int) -> list[str]:
-        return [str(name) for name in getattr(self, "feature_names_in_", [f"x{i}" for i in range(D)])]
-
-    def _new_rows(self, X: Any) -> FloatArray:
-        check_is_fitted(self)
-        return np.asarray(validated(self, X, reset=False))
+def _operations(estimator: Any, X: FloatArray) -> float:
+    """About how many operations one fit takes: every row, input and parent times columns, over all steps."""
+    N, D = X.shape
+    most = min(estimator.max_functions or default_functions(D), N)
+    return float(N) * D * most**3 * (1.0 if estimator.max_degree > 1 else 3.0 / most)
 
 
 def _relevance(fit: MARSFit, X: FloatArray) -> FloatArray:
@@ -72,7 +53,7 @@ def _relevance(fit: MARSFit, X: FloatArray) -> FloatArray:
     return np.asarray((parts @ uses.T).std(axis=0)) if fit.functions else np.zeros(X.shape[1])
 
 
-class MARSRegressor(_Splines):
+class MARSRegressor(Regressor):
     r"""Multivariate adaptive regression splines (Friedman 1991).
 
     A sum of products of hinges :math:`(x - t)_+`, :math:`(t - x)_+`. Pairs of them join one after the other, each the
@@ -128,6 +109,8 @@ class MARSRegressor(_Splines):
     ['max(0, x0 - 0.3...)', 'max(0, 0.3... - x0)']
     """
 
+    _several_outputs = False
+
     def __init__(
         self,
         max_functions: int | None = None,
@@ -148,13 +131,13 @@ class MARSRegressor(_Splines):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
-        options, wanted = self._options(), as_flag(self.progressbar, "progressbar")
+        options, wanted = _options(self), as_flag(self.progressbar, "progressbar")
         X, y = self._validate(X, y, reset=True)
         most = min(options["max_functions"] or default_functions(X.shape[1]), len(X) - 1)
-        with progress_of(wanted, most, self._operations(X), "adding functions") as step, few_threads(X.size):
+        with progress_of(wanted, most, _operations(self, X), "adding functions") as step, few_threads(X.size):
             self._fit = fit_mars(X, y, step=step, **options)
         fit = self._fit
-        names = self._names(X.shape[1])
+        names = [str(name) for name in getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])]
         self.functions_ = [written(function, fit.low, fit.scale, names) for function in fit.functions]
         self.coef_ = fit.coef
         self.n_basis_ = len(fit.coef)
@@ -171,12 +154,12 @@ class MARSRegressor(_Splines):
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Mean at new inputs; with `return_std` also the standard deviation of a new y, functions taken as known."""
         as_flag(return_std, "return_std")
-        rows = self._new_rows(X)
+        rows = new_rows(self, X)
         mean = self._fit.predict(rows)
         return (mean, np.sqrt(self._fit.variance(rows))) if return_std else mean
 
 
-class BaggedMARSRegressor(_Splines):
+class BaggedMARSRegressor(Regressor):
     """The mean of splines fitted to bootstrap samples: ``mars3.6-bag-1`` of Rasmussen (1996, section 3.5).
 
     The settings are the thesis': 50 samples of the size of the training set, at most 15 functions, products of up to 8
@@ -219,6 +202,8 @@ class BaggedMARSRegressor(_Splines):
     True
     """
 
+    _several_outputs = False
+
     def __init__(
         self,
         n_estimators: int = 50,
@@ -245,11 +230,11 @@ class BaggedMARSRegressor(_Splines):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
-        options, wanted = self._options(), as_flag(self.progressbar, "progressbar")
+        options, wanted = _options(self), as_flag(self.progressbar, "progressbar")
         bags, rng = as_count(self.n_estimators, "n_estimators"), as_generator(self.random_state)
         jobs = check_jobs(self.n_jobs)
         X, y = self._validate(X, y, reset=True)
-        with progress_of(wanted, bags, bags * self._operations(X), "bagging") as step, few_threads(X.size):
+        with progress_of(wanted, bags, bags * _operations(self, X), "bagging") as step, few_threads(X.size):
             self._fit = fit_bagged(X, y, rng, n_bags=bags, n_jobs=jobs, step=step, **options)
         self.members_ = self._fit.members
         self.out_of_bag_ = self._fit.out_of_bag
@@ -270,6 +255,6 @@ class BaggedMARSRegressor(_Splines):
         Its square is the noise, from errors out of the bag, plus the variance of the members there.
         """
         as_flag(return_std, "return_std")
-        rows = self._new_rows(X)
+        rows = new_rows(self, X)
         mean, variance = self._fit.moments(rows)
         return (mean, np.sqrt(variance)) if return_std else mean

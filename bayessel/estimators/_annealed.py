@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from bayessel._check import FloatArray, chosen_seed
+from bayessel._check import FloatArray, as_seconds, chosen_seed
 from bayessel._numerics import few_threads
 from bayessel.errors import SamplingWarning
-from bayessel.estimators import _chains
-from bayessel.estimators._arguments import HERE
 from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._network import NetworkRun
 from bayessel.estimators._sampled_networks import SampledNetworks
+from bayessel.estimators.base import HERE
 from bayessel.fit import Evidence, Status
 from bayessel.mlp.prior import PRECISION_NAMES
 from bayessel.work.progress import LONG, progress_of
@@ -45,7 +44,7 @@ def annealed(
             hidden=run.hidden,
             kind=run.kind,
             draws=draws,
-            time_budget=None if time_budget is None else _chains.as_seconds(time_budget),
+            time_budget=as_seconds(time_budget),
             random_state=np.random.default_rng(seed),
             progress=None if tell is None else lambda done, runs: tell(100 * done // runs, 100),
             **options,

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel._check import as_seconds as read_seconds
 from bayessel.errors import SamplingWarning
 from bayessel.fit import Status
 from bayessel.gp import GPFit
@@ -145,10 +144,3 @@ def without_what_is_no_news(notes: list[Status]) -> list[Status]:
     if any(cause in notes for cause in _CAUSES):
         return [note for note in notes if note is not Status.CHAINS_DISAGREE]
     return notes
-
-
-def as_seconds(time_budget: Any) -> float:
-    """Seconds from a number or from text such as "2m"."""
-    seconds = read_seconds(time_budget)
-    assert seconds is not None
-    return seconds

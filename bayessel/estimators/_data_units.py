@@ -97,7 +97,4 @@ class FitInDataUnits(Fit):
     def leave_one_out(self) -> LeaveOneOut:
         """Each row predicted from all others, in units of the data."""
         found: LeaveOneOut = self.engine.leave_one_out()
-        if self.classes is not None:
-            return found
-        scale = self.units.target_scale
-        return LeaveOneOut(scale * found.errors, scale**2 * found.variances, found.log_densities - self.units.log_scale)
+        return found if self.classes is not None else self.units.left_out(found)

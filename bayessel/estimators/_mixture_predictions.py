@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_flag, as_float_array
-from bayessel.estimators._arguments import Versioned, validated, validated_regression
+from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.prediction import Prediction
 from bayessel.work.progress import progress_of
 
@@ -58,8 +58,7 @@ class MixturePredictions(RegressorMixin, Versioned):
         return_quantiles : sequence of probabilities, optional
             Also these quantiles of a new observation, one more axis in front, after the others.
         """
-        check_is_fitted(self)
-        X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
+        X = new_rows(self, X)
         wanted: list[Callable[[Prediction], FloatArray]] = [lambda mixture: mixture.mean]
         if as_flag(return_std, "return_std"):
             wanted.append(lambda mixture: mixture.std)
@@ -74,14 +73,12 @@ class MixturePredictions(RegressorMixin, Versioned):
 
     def predict_median(self, X: Any) -> FloatArray:
         """Median of a new observation at new inputs, (N,) or (N, K): the best guess under absolute loss; exact."""
-        check_is_fitted(self)
-        X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
+        X = new_rows(self, X)
         return self._over(X, [lambda mixture: mixture.median], variance=self._components() > 1)[0]
 
     def predictive(self, X: Any, noise: bool = True) -> Prediction:
         """Whole predictive distributions at new inputs: of observations, or with ``noise=False`` of the function."""
-        check_is_fitted(self)
-        X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
+        X = new_rows(self, X)
         noise = as_flag(noise, "noise")
         return self._mixture(X, noise=noise)
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bayessel._check import FloatArray, as_count, as_flag, chosen_seed, one_of
+from bayessel._check import FloatArray, as_count, as_flag, as_seconds, chosen_seed, one_of
 from bayessel._numerics import few_threads
 from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains
-from bayessel.estimators._arguments import HERE
 from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._sampled_networks import SampledNetworks, constant_network, networks_of
+from bayessel.estimators.base import HERE
 from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import Status, worst
 from bayessel.mlp import NetworkEvidenceFit, fit_early_stopping, fit_network_evidence
@@ -67,12 +67,12 @@ def check_parameters(settings: dict[str, Any]) -> None:
             as_count(settings[name], name)
     if settings["tune"] is not None:
         as_count(settings["tune"], "tune", 0)
-    _seconds(settings["time_budget"])
+    as_seconds(settings["time_budget"])
 
 
 def planned(settings: dict[str, Any], n: int, size: int) -> SamplingPlan:
     """Updates and draws for n rows and `size` weights and the time there is, never from a clock."""
-    chains, seconds = as_count(settings["chains"], "chains"), _seconds(settings["time_budget"])
+    chains, seconds = as_count(settings["chains"], "chains"), as_seconds(settings["time_budget"])
     update = SECONDS_PER_UPDATE + SECONDS_PER_ROW * n * size
     share = np.inf if seconds is None else seconds / chains  # of one chain, when one works at a time
     updates = settings["updates_per_draw"]
@@ -135,7 +135,7 @@ class NetworkRun:
 
     def begin(self) -> FitInDataUnits:
         """Sample, train or search."""
-        settings, seconds = self.settings, _seconds(self.settings["time_budget"])
+        settings, seconds = self.settings, as_seconds(self.settings["time_budget"])
         if settings["inference"] == "early-stopping":
             return self._train(seconds)
         if settings["inference"] == "evidence":
@@ -154,7 +154,7 @@ class NetworkRun:
         """Go on from a fit with the present settings; see `MLPRegressor.continue_fit`."""
         if draws is None and time_budget is None and settings["draws"] is None:
             time_budget = settings["time_budget"]
-        seconds = _seconds(time_budget)
+        seconds = as_seconds(time_budget)
         if self.chains is None:
             if isinstance(fit.engine, NetworkEvidenceFit):
                 raise ValueError("continue_fit goes on with chains; this fit has none: use inference='mc'")
@@ -350,7 +350,3 @@ def show(estimator: Any, run: NetworkRun, fit: FitInDataUnits) -> None:
     estimator.notes_, estimator.status_ = fit.notes, fit.status
     estimator.history_ = [dict(one) for one in fit.history]
     estimator._warn()
-
-
-def _seconds(time_budget: Any) -> float | None:
-    return None if time_budget is None else _chains.as_seconds(time_budget)

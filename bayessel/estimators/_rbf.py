@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray
 from bayessel.basis import LazyDesign, RBFDictionary
-from bayessel.estimators._arguments import Versioned, log_density_of, validated, validated_regression
 from bayessel.estimators._changing_rows import ChangingRows
 from bayessel.estimators._radial import MAX_OWN_CENTRES, centres_of, notes_of_widths, set_dictionary
+from bayessel.estimators.base import Versioned, log_density_of, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.fit import Fit, LeaveOneOut, fingerprint, worst
 from bayessel.linear import LinearFit, RidgeFit, SeveralOutputs, Spectrum
@@ -125,8 +125,7 @@ class RBFRegressor(RegressorMixin, Versioned):
 
         Returns (N,) arrays, or (N, K) for K outputs.
         """
-        check_is_fitted(self)
-        X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
+        X = new_rows(self, X)
         body = self._body(X)
         design = np.hstack([body, np.ones((len(X), 1))]) if self.bias else body
         mean = design[:, self.basis_] @ self.coef_.T

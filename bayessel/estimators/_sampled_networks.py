@@ -14,7 +14,7 @@ from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
 from bayessel.errors import NumericalWarning
 from bayessel.estimators import _left_out
-from bayessel.estimators._arguments import HERE
+from bayessel.estimators.base import HERE
 from bayessel.fit import LeaveOneOut
 from bayessel.mlp.network import Architecture, Weights, pack
 from bayessel.mlp.networks import NetworkFit, Networks

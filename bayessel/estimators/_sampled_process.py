@@ -15,9 +15,9 @@ from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
 from bayessel.errors import NumericalWarning
 from bayessel.estimators import _left_out
-from bayessel.estimators._arguments import HERE
 from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._relevance import of_draws
+from bayessel.estimators.base import HERE
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
 from bayessel.gp import GPFit, Predictor
 from bayessel.prediction import Prediction

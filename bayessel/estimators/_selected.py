@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, one_of
 from bayessel.basis import RBFDictionary
-from bayessel.estimators._arguments import Versioned, log_density_of, validated, validated_regression
 from bayessel.estimators._radial import centres_of, find_widths, notes_of_widths, set_dictionary
 from bayessel.estimators._some_functions import design_of, predicted, remember
+from bayessel.estimators.base import Versioned, log_density_of, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.fit import Status
 from bayessel.linear import fit_abf, fit_evidence
@@ -99,8 +99,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Mean at new inputs; with `return_std` also the standard deviation of a new observation there."""
-        check_is_fitted(self)
-        X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
+        X = new_rows(self, X)
         return predicted(self, X, return_std)
 
     def log_predictive_density(self, X: Any, y: Any) -> FloatArray:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from bayessel._check import FloatArray, one_of
 from bayessel.estimators._radial import find_widths
 from bayessel.estimators._rbf import RBFRegressor
+from bayessel.fit import worst
 from bayessel.linear import LinearFit, Spectrum, fit_abf, fit_evidence
 from bayessel.linear.type2 import METHODS
 
@@ -112,7 +113,7 @@ class EvidenceRegressor(RBFRegressor):
 
     def _show(self, fits: list[Any], many: bool) -> None:
         super()._show(fits, many)
-        self.status_ = max([self.status_, *self._width_notes], key=lambda s: s.severity)
+        self.status_ = worst([self.status_, *self._width_notes])
 
     def to_pymc(self) -> pm.Model:
         """Declare the fitted model as a `pymc.Model` with hyperpriors on both precisions, on the training rows."""

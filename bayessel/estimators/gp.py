@@ -11,16 +11,16 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from bayessel._check import FloatArray, as_count, as_flag, chosen_seed, one_of
+from bayessel._check import FloatArray, as_count, as_flag, as_seconds, chosen_seed, one_of
 from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
 from bayessel.covariance import Covariance
 from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains, _left_out, held_out
-from bayessel.estimators._arguments import HERE
 from bayessel.estimators._mixture_predictions import MixturePredictions
 from bayessel.estimators._relevance import in_units
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
+from bayessel.estimators.base import HERE
 from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import LeaveOneOut, Status, fingerprint, worst
 from bayessel.gp import GPFit, fit_inducing, fit_map
@@ -195,9 +195,9 @@ class GPRegressor(MixturePredictions):
         self._run = _chains.Chains(self._settings()) if self.inference == "mc" else None
         # who interrupts the search for the mode does not want the chains after it
         if self._run is not None and self._mode.status is not Status.INTERRUPTED:
-            seconds = None
-            if self.time_budget is not None:
-                seconds = max(_chains.as_seconds(self.time_budget) - (perf_counter() - began), _AT_LEAST)
+            seconds = as_seconds(self.time_budget)
+            if seconds is not None:
+                seconds = max(seconds - (perf_counter() - began), _AT_LEAST)
             self._sample(self._run, self.draws, seconds)
         self._finish()
         return self
@@ -247,8 +247,7 @@ class GPRegressor(MixturePredictions):
         as_count(self.tune, "tune", 0)
         if self.cores is not None:
             as_count(self.cores, "cores")
-        if self.time_budget is not None:
-            _chains.as_seconds(self.time_budget)
+        as_seconds(self.time_budget)
         one_of(self.sampler, "sampler", ("tuned", "1996"))
         if self.inducing is not None:
             as_count(self.inducing, "inducing")
@@ -282,7 +281,7 @@ class GPRegressor(MixturePredictions):
         check_is_fitted(self)
         if self._run is None:
             raise ValueError("continue_fit goes on with chains; this fit has none: use inference='mc'")
-        seconds = None if time_budget is None else _chains.as_seconds(time_budget)
+        seconds = as_seconds(time_budget)
         draws = as_count(self.draws if draws is None else draws, "draws")
         self._run.refuse_other(self._settings(), draws)
         self._sample(self._run, draws, seconds)

@@ -9,13 +9,12 @@ import numpy.typing as npt
 from scipy.spatial.distance import pdist
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from bayessel._check import FloatArray, as_count, check_magnitude, one_of
+from bayessel._check import FloatArray, as_count, one_of
 from bayessel.basis import LazyDesign
-from bayessel.estimators._arguments import Versioned, validated
 from bayessel.estimators._radial import MAX_OWN_CENTRES, centres_of, set_dictionary
+from bayessel.estimators.base import Versioned, new_rows, validated_classification
 from bayessel.estimators.found_width import robust_spread
 from bayessel.fit import Status, fingerprint, worst
 from bayessel.linear.loomi import LOOMIFit, fit_loomi
@@ -132,13 +131,7 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to inputs (N, D) and labels (N,) of any sort."""
-        if y is None:
-            raise ValueError("LOOMIClassifier requires y to be passed, but the target y is None")
-        X, y = self._validate(X, y)
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y must have at least two classes, got one class: {self.classes_[0]!r}")
+        X, self.classes_, codes = validated_classification(self, X, y)
         as_count(self.patience, "patience")
         as_count(self.min_size, "min_size")
         centers = centres_of(self, X)
@@ -147,7 +140,7 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
                 f"centers=None puts a function at each of the {len(X)} rows, {8e-9 * len(X) ** 2:.0f} GB of columns; "
                 "pass centers=... (for instance a few hundred rows, or k-means centres)"
             )
-        weights = self._weights(y, codes)
+        weights = self._weights(codes)
         targets = [
             np.where(codes == k, 1.0, -1.0) for k in ([1] if len(self.classes_) == 2 else range(len(self.classes_)))
         ]
@@ -166,19 +159,10 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
         self._warn()
         return self
 
-    def _validate(self, X: Any, y: Any) -> tuple[FloatArray, npt.NDArray[Any]]:
-        from sklearn.utils.validation import _check_y, check_consistent_length
-
-        X = np.asarray(validated(self, X, reset=True), dtype=np.float64)
-        check_magnitude(X, "X")
-        labels = _check_y(y, multi_output=False, y_numeric=False, estimator=self)
-        check_consistent_length(X, labels)
-        return X, labels
-
-    def _weights(self, y: npt.NDArray[Any], codes: npt.NDArray[np.intp]) -> FloatArray | None:
+    def _weights(self, codes: npt.NDArray[np.intp]) -> FloatArray | None:
         if self.class_weight is None:
             return None
-        by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[codes])
         return np.asarray(by_class[codes], dtype=np.float64)
 
     def _fit_all(self, X: FloatArray, targets: list[FloatArray], weights: FloatArray | None) -> list[LOOMIFit]:
@@ -268,8 +252,7 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
 
     def _functions(self, X: Any) -> FloatArray:
         """Functions in use at rows from outside."""
-        check_is_fitted(self)
-        return self._functions_at(np.asarray(validated(self, X, reset=False), dtype=np.float64))
+        return self._functions_at(new_rows(self, X))
 
     def _functions_at(self, X: FloatArray) -> FloatArray:
         return np.asarray(LazyDesign(self.dictionary_, X).columns(self.basis_))

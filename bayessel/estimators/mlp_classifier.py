@@ -8,16 +8,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y, check_consistent_length, check_is_fitted
 
-from bayessel._check import FloatArray, check_magnitude
+from bayessel._check import FloatArray
 from bayessel._numerics import few_threads
 from bayessel.estimators._annealed import annealed, sampled_evidence
-from bayessel.estimators._arguments import Versioned, validated
 from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._network import NetworkRun, check_parameters, show
 from bayessel.estimators._sampled_networks import SampledNetworks
+from bayessel.estimators.base import Versioned, new_rows, validated_classification
 from bayessel.estimators.mlp_regressor import CHUNK
 from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import LeaveOneOut, fingerprint
@@ -106,17 +105,8 @@ class MLPClassifier(ClassifierMixin, Versioned):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to inputs (N, D) and labels (N,) of any sort."""
-        if y is None:
-            raise ValueError("MLPClassifier requires y to be passed, but the target y is None")
-        X = np.asarray(validated(self, X, reset=True), dtype=np.float64)
-        check_magnitude(X, "X")
-        labels = _check_y(y, multi_output=False, y_numeric=False, estimator=self)
-        check_consistent_length(X, labels)
-        check_classification_targets(labels)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
+        X, self.classes_, codes = validated_classification(self, X, y)
         many = len(self.classes_)
-        if many < 2:
-            raise ValueError(f"y must have at least two classes, got one class: {self.classes_[0]}")
         if many > MOST_CLASSES:
             raise ValueError(f"y must have at most {MOST_CLASSES} classes, got {many}; try MLPRegressor")
         settings = self.get_params(deep=False)
@@ -157,8 +147,7 @@ class MLPClassifier(ClassifierMixin, Versioned):
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithms of `predict_proba`."""
-        check_is_fitted(self)
-        X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
+        X = new_rows(self, X)
         piece = max(16, CHUNK // (len(self.fit_.engine.networks) * max(self.hidden_, len(self.classes_))))
         with few_threads(min(piece, len(X)) * self.hidden_):
             return np.concatenate([self._log_p(X[begin : begin + piece]) for begin in range(0, len(X), piece)])

@@ -129,7 +129,6 @@ class MLPRegressor(MixturePredictions):
     (True, True)
     """
 
-    _several_outputs = True
     _run: NetworkRun
     _rows: tuple[FloatArray, FloatArray]
     fit_: FitInDataUnits

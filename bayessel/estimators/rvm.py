@@ -10,9 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_positive, one_of
 from bayessel.basis import radial, scaled_distances
-from bayessel.estimators._arguments import Versioned, log_density_of, validated, validated_regression
 from bayessel.estimators._radial import centres_of, find_widths, notes_of_widths, set_dictionary
 from bayessel.estimators._some_functions import design_of, functions_in_use, predicted, remember
+from bayessel.estimators.base import Versioned, log_density_of, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.fit import Status
 from bayessel.linear import fit_evidence, fit_rvm
@@ -166,8 +166,7 @@ class RVMRegressor(RegressorMixin, Versioned):
         `augment` overrides the estimator's own. What is added moves the mean too, towards the data it still agrees
         with.
         """
-        check_is_fitted(self)
-        X = np.asarray(validated(self, X, reset=False), dtype=np.float64)
+        X = new_rows(self, X)
         kind = self._augment(self.augment if augment is None else augment)
         if kind is None:
             return predicted(self, X, return_std)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_float_array, check_finite
 from bayessel.covariance import Covariance, Prior
-from bayessel.gp.marginal import Marginal
+from bayessel.gp.marginal import Marginal, Process
 from bayessel.gp.optimise import KnownTerms, Roots
 
 #: where the logarithmic coordinate turns into a root, without a prior: this share of the start
@@ -46,7 +46,7 @@ class MapProblem:
         for name, value in _check_fixed(fixed, marginal.names).items():
             at = marginal.names.index(name)
             free[at], template[at] = False, value
-        chosen = check_prior(prior, covariance, marginal)
+        chosen = check_prior(prior, marginal)
         part = None if chosen is None else Prior(chosen.is_normal[free], chosen.first[free], chosen.second[free])
         start = template[free]
         power = float(np.mean(marginal.t**2))
@@ -113,19 +113,19 @@ def _check_fixed(fixed: Mapping[str, float] | None, names: Sequence[str]) -> dic
     return dict(zip(fixed, map(float, values), strict=True))
 
 
-def check_prior(prior: Prior | str | None, covariance: Covariance, marginal: Marginal) -> Prior | None:
+def check_prior(prior: Prior | str | None, process: Process) -> Prior | None:
     """Return the priors asked for; None where there are to be none."""
     if prior is None:
         return None
     if isinstance(prior, str):
         if prior != "default":
             raise ValueError(f"prior must be 'default', None (maximum likelihood) or a Prior, got {prior!r}")
-        return covariance.prior(marginal.X.shape[1])
+        return process.covariance.prior(process.X.shape[1])
     if not isinstance(prior, Prior):
         raise TypeError(f"prior must be 'default', None or a Prior, got {type(prior).__name__}")
-    if len(prior.first) != marginal.size:
+    if len(prior.first) != process.size:
         raise ValueError(
-            f"prior must have {marginal.size} entries ({', '.join(marginal.names)}), got {len(prior.first)}; join the "
+            f"prior must have {process.size} entries ({', '.join(process.names)}), got {len(prior.first)}; join the "
             "parts with Prior.join"
         )
     return prior

@@ -35,8 +35,8 @@ class Factor(NamedTuple):
     log_det: float
 
 
-class Marginal:
-    """The log marginal likelihood of targets t at inputs X, a function of θ.
+class Process:
+    """Data and covariance of a Gaussian process, checked.
 
     Parameters
     ----------
@@ -50,7 +50,32 @@ class Marginal:
     names, size
         Of the parameters θ.
     status
-        Of the last evaluation: ``Status.ILL_CONDITIONED`` where Q was not positive definite in double precision.
+        Of the last evaluation: ``Status.ILL_CONDITIONED`` where it was not possible in double precision.
+    """
+
+    def __init__(self, X: Any, t: Any, covariance: Covariance | None = None) -> None:
+        # copies: what the caller does to the arrays later must not change what was fitted
+        self.X = np.array(as_matrix(X, "X", allow_1d=True))
+        self.t = np.array(as_target(t, len(self.X)))
+        check_magnitude(self.X, "X")
+        check_magnitude(self.t, "t")
+        self.covariance = as_covariance(covariance)
+        self.names = self.covariance.names(self.X.shape[1])
+        self.size = len(self.names)
+        self.status = Status.CONVERGED
+
+    def as_theta(self, theta: Any, name: str = "theta") -> FloatArray:
+        """θ as a vector, refused where its length is another."""
+        vector = np.atleast_1d(as_float_array(theta, name))
+        if vector.shape != (self.size,):
+            raise ValueError(
+                f"{name} must have {self.size} entries ({', '.join(self.names)}), got shape {vector.shape}"
+            )
+        return vector
+
+
+class Marginal(Process):
+    """The log marginal likelihood of targets t at inputs X, a function of θ; parameters as of `Process`.
 
     Notes
     -----
@@ -68,25 +93,11 @@ class Marginal:
     """
 
     def __init__(self, X: Any, t: Any, covariance: Covariance | None = None) -> None:
-        # copies: what the caller does to the arrays later must not change what was fitted
-        self.X = np.array(as_matrix(X, "X", allow_1d=True))
-        self.t = np.array(as_target(t, len(self.X)))
-        check_magnitude(self.X, "X")
-        check_magnitude(self.t, "t")
-        self.covariance = as_covariance(covariance)
-        self.names = self.covariance.names(self.X.shape[1])
-        self.size = len(self.names)
-        self.status = Status.CONVERGED
+        super().__init__(X, t, covariance)
         self._work: _Workspace | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_work": None}
-
-    def _theta(self, theta: Any) -> FloatArray:
-        vector = np.atleast_1d(as_float_array(theta, "theta"))
-        if vector.shape != (self.size,):
-            raise ValueError(f"theta must have {self.size} entries ({', '.join(self.names)}), got shape {vector.shape}")
-        return vector
 
     def _threads(self) -> AbstractContextManager[None]:
         """Of BLAS: one up to 500 rows, where more gain little and may wait for each other a thousand times longer."""
@@ -96,7 +107,7 @@ class Marginal:
         """The workspace with the factor in its lower triangle; None where there is none."""
         if self._work is None:
             self._work = _Workspace(self.X, self.covariance)
-        found = self._work.factorise(self._theta(theta))
+        found = self._work.factorise(self.as_theta(theta))
         self.status = Status.CONVERGED if found else Status.ILL_CONDITIONED
         return self._work if found else None
 

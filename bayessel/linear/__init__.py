@@ -3,7 +3,7 @@
 from bayessel.linear.forward import ForwardFit, forward_select
 from bayessel.linear.incremental import IncrementalFit, RidgeState
 from bayessel.linear.loomi import LOOMIFit, fit_loomi
-from bayessel.linear.posterior import Posterior, log_evidence, posterior
+from bayessel.linear.posterior import log_evidence, posterior
 from bayessel.linear.projection import Projection, project
 from bayessel.linear.refinement import loo_residuals
 from bayessel.linear.ridge import RidgeFit, criteria, fit_ridge, reestimate_lambda
@@ -13,16 +13,14 @@ from bayessel.linear.several_outputs import SeveralOutputs
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.streaming import fit_evidence_stream
 from bayessel.linear.third_level import model_evidence_quadrature
-from bayessel.linear.type2 import LinearFit, Maximum, fit_evidence
-from bayessel.linear.widths import WidthFit, WidthOptimum, fit_abf
+from bayessel.linear.type2 import LinearFit, fit_evidence
+from bayessel.linear.widths import WidthFit, fit_abf
 
 __all__ = [
     "ForwardFit",
     "IncrementalFit",
     "LOOMIFit",
     "LinearFit",
-    "Maximum",
-    "Posterior",
     "Projection",
     "RVMFit",
     "RidgeFit",
@@ -31,7 +29,6 @@ __all__ = [
     "SeveralOutputs",
     "Spectrum",
     "WidthFit",
-    "WidthOptimum",
     "criteria",
     "fit_abf",
     "fit_evidence",

@@ -33,15 +33,19 @@ class FlatSpace:
 
     @classmethod
     def of(cls, F: FloatArray) -> FlatSpace:
-        """Factor the unpenalised columns, of which there may be none; dependent ones are dropped."""
-        if F.shape[1] == 0:
-            return cls(0, 0, [], np.zeros((0, 0)), F, np.zeros(0))
+        """Factor the unpenalised columns; dependent ones are dropped."""
         (qr, tau), R, pivots = sl.qr(F, mode="raw", pivoting=True, check_finite=False)
         size = np.abs(np.diag(R))
         rank = int((size > size[0] * max(F.shape) * np.finfo(float).eps).sum()) if size[0] > 0 else 0
         root = sl.solve_triangular(R[:rank, :rank], np.eye(rank), check_finite=False) if rank else np.zeros((0, 0))
         kept = [int(p) for p in pivots[:rank]]
         return cls(F.shape[1], rank, kept, root, np.asfortranarray(qr[:, :rank]), tau[:rank])
+
+    @classmethod
+    def empty(cls) -> FlatSpace:
+        """No column without a penalty."""
+        nothing = np.zeros((0, 0))
+        return cls(0, 0, [], nothing, nothing, np.zeros(0))
 
     def rotate(self, A: FloatArray, transpose: bool = True) -> FloatArray:
         """Q^T A (or Q A): the first `rank` rows lie in the flat space, the others in its complement."""
@@ -99,6 +103,9 @@ class TargetParts:
     @classmethod
     def of(cls, t: FloatArray, space: FlatSpace, centred: bool) -> TargetParts:
         """Take the target apart; `centred` says that a constant is the last of the unpenalised columns."""
+        scale = float(np.abs(t).max())
+        if not space.n_columns:
+            return cls(scale, t, t, float(t @ t), np.zeros(0))
         shift = float(offsets(t[:, None])[0]) if centred else 0.0
         shifted = t - shift
         rotated = space.rotate(shifted)
@@ -106,7 +113,7 @@ class TargetParts:
         flat_offset[space.pivots] = space.root @ rotated[: space.rank]
         if centred:
             flat_offset[-1] += shift
-        return cls(float(np.abs(t).max()), shifted, rest, float(rest @ rest), flat_offset)
+        return cls(scale, shifted, rest, float(rest @ rest), flat_offset)
 
 
 def offsets(A: FloatArray) -> FloatArray:

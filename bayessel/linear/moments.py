@@ -54,6 +54,7 @@ class Moments:
         self.update(Phi, t)
         return self
 
+    @np.errstate(over="ignore", invalid="ignore")  # what is no number spreads to the sums: see `is_finite`
     def update(self, Phi: FloatArray, t: FloatArray) -> None:
         """Add a block of rows."""
         if len(t) == 0:
@@ -199,6 +200,7 @@ class Moments:
             s = self.spectrum()[0]
         return float(s[0] / s[-1]) if len(s) and s[-1] > 0.0 else np.inf
 
+    @np.errstate(over="ignore", invalid="ignore")  # of targets whose squares are no numbers; callers refuse them
     def spectrum(self) -> tuple[FloatArray, FloatArray, FloatArray, float, float]:
         """Return s, z, V^T, rss, tss of the (centred) design and target."""
         m = self.n_columns

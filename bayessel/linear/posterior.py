@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bayessel._check import FloatArray, as_matrix, as_positive, as_positive_vector, as_target
+from bayessel._check import FloatArray, as_matrix, as_positive, as_positive_vector, as_target, check_magnitude
 from bayessel.fit import LeaveOneOut
 from bayessel.linear.refinement import Sums, log_evidence_at, sums
 from bayessel.linear.spectrum import ColumnPenalties, Spectrum
@@ -166,6 +166,7 @@ def posterior(Phi: Any, t: Any, alpha: Any, beta: Any, *, centre: bool = False) 
     precisions = as_positive_vector(alpha, "alpha", design.shape[1], allow_zero=True, allow_inf=True)
     noise = as_positive(beta, "beta")
     check_ratio(precisions, noise)
+    check_magnitude(design, "Phi")
     spectrum = Spectrum.weighed(design, target, precisions, centre=centre, rows=False)
     return Posterior.of(spectrum, 1.0 / noise, noise)
 
@@ -199,6 +200,7 @@ def log_evidence(Phi: Any, t: Any, alpha: Any, beta: Any, *, centre: bool = Fals
     precisions = as_positive_vector(alpha, "alpha", design.shape[1], allow_inf=True)
     noise = as_positive(beta, "beta")
     check_ratio(precisions, noise)
+    check_magnitude(design, "Phi")
     if (precisions == precisions[0]).all() and np.isfinite(precisions[0]):
         spectrum = Spectrum.of(design, target, centre=centre)
         return log_evidence_at(spectrum, float(precisions[0]) / noise, noise)

@@ -25,7 +25,6 @@ import numpy as np
 import scipy.linalg as sl
 
 from bayessel._check import FloatArray, IntArray, as_count, as_flag, as_matrix, as_positive, as_target, check_magnitude
-from bayessel._numerics import few_threads
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
 from bayessel.linear.columns.dictionary import as_columns
 from bayessel.linear.columns.fit import ColumnChoice, in_use
@@ -34,8 +33,6 @@ from bayessel.linear.columns.growing_model import WORN, GrowingModel
 from bayessel.prediction import Prediction
 
 _EPS = float(np.finfo(float).eps)
-#: entries of a dictionary from which a pass over it may use several BLAS threads
-SEVERAL_THREADS = 20_000_000
 #: squared share outside the model below which a candidate is no longer offered: the weights have few digits left
 SPANNED = 1e-20
 
@@ -97,11 +94,6 @@ class Projection(Fit):
     def n_basis(self) -> int:
         """Number of functions."""
         return len(self.order)
-
-    @property
-    def noise_path(self) -> FloatArray:
-        r""":math:`\sigma_\perp` at 0 … k functions."""
-        return _noise(self.divergence, self.n_rows, self.sigma)
 
     def at(self, size: int) -> Projection:
         """Return the projection on the first `size` functions."""
@@ -202,7 +194,7 @@ def project(
     number = isinstance(tol, int | float | np.number) and not isinstance(tol, bool)
     tol = 0.0 if number and tol == 0 else as_positive(tol, "tol")
     targets = mu[:, None] if cov is None else np.hstack([mu[:, None], _root(cov, n)])
-    with few_threads(n * p if n * p > SEVERAL_THREADS else 0):
+    with columns.threads():
         model = GrowingModel(columns, targets, centre=centre, least=SPANNED, lost=WORN)
         left, stopped = _forward(model, sigma, largest, tol if size is None else -1.0)
     k = len(left) - 1  # a function that was entering when Ctrl-C came does not count
@@ -280,17 +272,12 @@ def _forward(model: GrowingModel, sigma: float, largest: int, tol: float) -> tup
     return left, until_stopped(step, lambda: left)
 
 
-def _noise(divergence: FloatArray, n: int, sigma: float) -> FloatArray:
-    """Noise of a projection from its divergence."""
-    return np.asarray(sigma * np.exp(divergence / n))
-
-
 def _solved(
     order: IntArray, divergence: FloatArray, Q: FloatArray, R: FloatArray, Z: FloatArray, centre: bool, sigma: float
 ) -> dict[str, Any]:
     """Fields of a `Projection` that follow from the columns and their orthogonal form."""
     W = sl.solve_triangular(R, Z) if len(R) else np.zeros((0, Z.shape[1]))
-    body, noise = W[int(centre) :], _noise(divergence, len(Q), sigma)
+    body, noise = W[int(centre) :], sigma * np.exp(divergence / len(Q))
     steps = zip([-1, *order.tolist()], divergence.tolist(), noise.tolist(), strict=True)
     return {
         "order": order,

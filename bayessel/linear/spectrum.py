@@ -166,16 +166,11 @@ class Spectrum:
             # bad values spread to the sums: looking at those saves three passes over a large design
             some = slice(None, None, max(1, n_rows // (n_columns + n_columns // 4 + 8)))
             sample = Moments.of(A[some], y[some], centre=centre)  # a few rows tell most ill-conditioned designs apart
-            hopeless = n_rows >= 3 * n_columns and not _suits_gram(sample.condition_bound())
+            hopeless = n_rows >= 3 * n_columns and not suits_gram(sample.condition_bound())
             moments = sample if hopeless else Moments.of(A, y, centre=centre)
-            if (
-                not hopeless
-                and moments.is_finite()
-                and moments.is_sizeable()
-                and _suits_gram(moments.condition_bound())
-            ):
+            if not hopeless and moments.is_finite() and moments.is_sizeable() and suits_gram(moments.condition_bound()):
                 factors = moments.spectrum()
-                if _suits_gram(moments.condition(factors[0])):
+                if suits_gram(moments.condition(factors[0])):
                     return cls.from_moments(moments, "gram", A, y, factors)
         check_finite(A, "Phi")
         check_magnitude(A, "Phi", FOURTH_POWERS)
@@ -184,7 +179,9 @@ class Spectrum:
         columns = [] if flat is None else [as_matrix(flat, "flat", allow_1d=True)]
         if columns and len(columns[0]) != n_rows:
             raise ValueError(f"flat must have the {n_rows} rows of Phi, got shape {columns[0].shape}")
-        space = FlatSpace.of(np.hstack([*columns, np.ones((n_rows, int(centre)))]))
+        if centre:
+            columns.append(np.ones((n_rows, 1)))
+        space = FlatSpace.of(np.hstack(columns)) if columns else FlatSpace.empty()
         q = space.rank
         rotated = space.rotate(A)
         aim = TargetParts.of(y, space, centre)
@@ -377,8 +374,9 @@ class Spectrum:
         return self.off_span + (self._g(lam) * self.z) @ self.U.T
 
 
-def _suits_gram(condition: float) -> bool:
-    return condition**2 * float(np.finfo(float).eps) < GRAM_TOLERANCE
+def suits_gram(condition: float) -> bool:
+    """Whether sums of squares keep enough digits of a design with this condition number."""
+    return condition < float(np.sqrt(GRAM_TOLERANCE / np.finfo(float).eps))
 
 
 def as_spectrum(Phi: Any, t: Any, centre: bool, caller: str, *, rows: bool = False) -> Spectrum:

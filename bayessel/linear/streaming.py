@@ -22,7 +22,7 @@ from bayessel.basis import Dictionary
 from bayessel.errors import NumericalWarning
 from bayessel.fit import Status, worst
 from bayessel.linear.moments import Moments
-from bayessel.linear.spectrum import GRAM_TOLERANCE, Spectrum
+from bayessel.linear.spectrum import Spectrum, suits_gram
 from bayessel.linear.type2 import LinearFit, fit_evidence
 
 #: rounding of the evidence that goes unsaid, in nats
@@ -197,7 +197,7 @@ def _start(waiting: list[tuple[FloatArray, FloatArray]], centre: bool, exact: bo
     if exact is None:
         enough = max(4 * waiting[0][0].shape[1], 4096)
         probe = _sum([(Phi[:enough], t[:enough]) for Phi, t in waiting], centre, True)
-        exact = bool(probe.condition() ** 2 * np.finfo(float).eps > GRAM_TOLERANCE)
+        exact = not suits_gram(probe.condition())
     return _sum(waiting, centre, exact)
 
 
@@ -221,7 +221,7 @@ def _rounding(spectrum: Spectrum, fit: LinearFit) -> float:
 
 
 def _loses_digits(moments: Moments) -> bool:
-    if not moments.keeps_digits() or moments.condition() ** 2 * np.finfo(float).eps > GRAM_TOLERANCE:
+    if not moments.keeps_digits() or not suits_gram(moments.condition()):
         return True
     *_, rss, tss = moments.spectrum()
     return rss < 1e-5 * tss  # t^T t - sum z^2 has cancelled

@@ -6,21 +6,27 @@ them; at each t all are moved by updates that leave γ_t as it is. The mean weig
 however badly the moves mix (Neal 2001, Statistics and Computing 11, 125; Del Moral, Doucet and Jasra 2006, JRSS B 68,
 411).
 
-Temperatures and step sizes are chosen by a pilot run and then kept: a run that chose its own would not be unbiased.
+Temperatures and step sizes are chosen by a pilot run and then kept: a run that chose its own would not be unbiased. A
+path may begin at several places; each has a pilot run, and the runs go on from the best.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from time import perf_counter
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from bayessel._check import FloatArray
-from bayessel.fit import Evidence, Status
+from bayessel import work
+from bayessel._check import FloatArray, as_count, as_flag, as_generator, as_positive
+from bayessel.errors import SamplingWarning
+from bayessel.fit import Evidence, Status, worst
 
 #: a step of the pilot run keeps so much of the effective number of particles; fewer than this share are drawn anew
 KEEP, RESAMPLE = 0.95, 0.5
@@ -37,7 +43,13 @@ type Particles = tuple[FloatArray, ...]
 
 
 class AnnealingPath(Protocol):
-    """A path from r to the target."""
+    """A path from r to the target; `begin` is for `anneal` alone."""
+
+    n_gradients: int
+
+    def begin(self, rng: np.random.Generator, number: int) -> None:
+        """Choose r for one of the pilot runs."""
+        ...
 
     def first(self, rng: np.random.Generator, n: int) -> Particles:
         """Draw n particles from r, the normalised beginning."""
@@ -137,6 +149,113 @@ class AnnealedEvidence:
             pilots=self.pilots + log_factor,
             fingerprint=fingerprint,
         )
+
+
+def anneal(
+    path: AnnealingPath,
+    *,
+    n_particles: int,
+    n_runs: int,
+    n_pilots: int,
+    bracket: bool,
+    time_budget: float | None,
+    random_state: Any,
+    progress: Callable[[int, int], None] | None,
+    n_jobs: int | None,
+    executor: Any,
+    integrated: tuple[str, ...],
+    fingerprint: str,
+    n_rows: int,
+) -> AnnealedEvidence:
+    """The evidence at the end of a path: pilot runs, then independent runs from the best beginning, as units of work.
+
+    Options as of `bayessel.samplers.network.annealing.anneal_network`; the last three are told of the result.
+    """
+    n_particles, n_runs = as_count(n_particles, "n_particles", 2), as_count(n_runs, "n_runs")
+    n_pilots = as_count(n_pilots, "n_pilots")
+    as_flag(bracket, "bracket")
+    limit = np.inf if time_budget is None else as_positive(time_budget, "time_budget")
+    jobs, executor = work.check_jobs(n_jobs), work.check_executor(executor)
+    pilot_rng, *seeds = as_generator(random_state).spawn(1 + n_runs)
+    begin = perf_counter()
+    done = 0
+
+    def tell(*_: Any) -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done, n_pilots + n_runs)
+
+    units = [
+        work.WorkUnit(f"pilot {k}", _pilot_unit, (path, k, n_particles, rng))
+        for k, rng in enumerate(pilot_rng.spawn(n_pilots))
+    ]
+    report = work.run(units, executor, jobs, None, False, tell)
+    if report.interrupted or not report.values:
+        raise KeyboardInterrupt if report.interrupted else RuntimeError(f"no pilot run ended: {report.lost}")
+    pilots = [report.values[unit.key] for unit in units if unit.key in report.values]
+    _, schedule, path = max(pilots, key=lambda one: one[0])
+    units = [
+        work.WorkUnit(f"run {k}", _run_unit, (path, schedule, n_particles, bracket, rng)) for k, rng in enumerate(seeds)
+    ]
+    left = limit - (perf_counter() - begin)
+    report = work.run(
+        units if left > 0.0 else units[:1], executor, jobs, left if 0.0 < left < np.inf else None, False, tell
+    )
+    runs = [report.values[unit.key] for unit in units if unit.key in report.values]
+    if not runs:
+        raise KeyboardInterrupt if report.interrupted else RuntimeError(f"no run ended: {report.lost}")
+    notes = [Status.INTERRUPTED] if report.interrupted and report.remaining else []
+    if report.lost:
+        said = next(iter(report.lost.values()))
+        warnings.warn(f"{len(report.lost)} of {n_runs} runs are missing: {said}", SamplingWarning, stacklevel=3)
+    elif len(runs) < n_runs and not report.interrupted:
+        notes.append(Status.TIME_BUDGET)
+    logs, upper = np.array([one[0] for one in runs]), [one[1] for one in runs if one[1] is not None]
+    error = relative_error(logs)
+    if not error < LARGEST_ERROR:
+        notes.append(Status.UNSURE_EVIDENCE)
+    return AnnealedEvidence(
+        evidence=Evidence(log_mean(logs), "sampled", error, integrated=integrated),
+        log_weights=logs,
+        effective_runs=effective(logs),
+        upper=float(np.mean(upper)) if upper else np.nan,
+        pilots=np.array([one[0] for one in pilots]),
+        temperatures=np.array(schedule.temperatures),
+        step_sizes=np.array(schedule.step_sizes),
+        acceptance_rates=np.array(schedule.acceptance_rates),
+        n_gradients=sum(one[2].n_gradients for one in pilots) + sum(one[2] for one in runs),
+        status=worst(notes),
+        notes=tuple(notes),
+        fingerprint=fingerprint,
+        n_rows=n_rows,
+        seconds=perf_counter() - begin,
+    )
+
+
+def _pilot_unit(
+    path: AnnealingPath, number: int, n_particles: int, rng: np.random.Generator
+) -> tuple[float, Schedule, AnnealingPath]:
+    """Evidence roughly, the schedule that led to it, and the path with the beginning that was chosen."""
+    own = _own(path)
+    own.begin(rng, number)
+    return *pilot(own, n_particles, rng), own
+
+
+def _run_unit(
+    path: AnnealingPath, schedule: Schedule, n_particles: int, bracket: bool, rng: np.random.Generator
+) -> tuple[float, float | None, int]:
+    """Log weight of a run, of one back from where it ended if wanted, and gradients."""
+    own = _own(path)
+    found, particles = forwards(own, schedule, n_particles, rng)
+    return found, backwards(own, schedule, particles, rng) if bracket else None, own.n_gradients
+
+
+def _own(path: AnnealingPath) -> AnnealingPath:
+    """A path that nobody else works on, and that has counted nothing."""
+    own = copy.deepcopy(path)
+    own.n_gradients = 0
+    return own
 
 
 def pilot(path: AnnealingPath, n: int, rng: np.random.Generator) -> tuple[float, Schedule]:

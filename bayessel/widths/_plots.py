@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 KIND_LINES = ((LINE, "-"), ("#3a7d44", "--"), ("#8e6bb0", "-."), ("#8a6d3b", ":"))
 
 
-def plot_widths(table: pd.DataFrame, criteria: Sequence[str] | None = None, columns: int | None = None) -> Figure:
+def plot_widths(table: pd.DataFrame, criteria: Sequence[str] | None = None) -> Figure:
     """Draw one panel per criterion over the logarithm of the width, all with the same horizontal axis.
 
     The best width of each criterion is a filled red dot with its number; every other local optimum is an open circle,
@@ -49,13 +49,11 @@ def plot_widths(table: pd.DataFrame, criteria: Sequence[str] | None = None, colu
         One row per width, index ``width`` sorted, a column per criterion.
     criteria
         Which columns, in which order; default: every known criterion in the table.
-    columns
-        Panels side by side; default: up to 4.
     """
-    names = known_criteria(table) if criteria is None else list(criteria)
+    names = [name for name in CRITERIA if name in table.columns] if criteria is None else list(criteria)
     if not names:
         raise ValueError(f"no criterion to draw: the table has the columns {', '.join(map(str, table.columns))}")
-    across = columns or (1 if len(names) == 1 else 2 if len(names) in (2, 4) else 3 if len(names) < 7 else 4)
+    across = 1 if len(names) == 1 else 2 if len(names) in (2, 4) else 3 if len(names) < 7 else 4
     down = -(-len(names) // across)
     figure = _figure(4.2 * across, 2.7 * down + 0.2)
     axes = np.asarray(figure.subplots(down, across, sharex=True, squeeze=False)).ravel()
@@ -241,11 +239,6 @@ def draw_fit(
         ax.set_xlabel(f"{plain(target)}, observed")
         ax.set_ylabel(f"{plain(target)}, fitted")
     ax.tick_params(labelsize=8.5)
-
-
-def known_criteria(table: pd.DataFrame) -> list[str]:
-    """Columns of the table that are criteria, in their usual order."""
-    return [name for name in CRITERIA if name in table.columns]
 
 
 def _figure(width: float, height: float) -> Figure:

@@ -23,10 +23,10 @@ from bayessel.criteria import (
 )
 from bayessel.errors import NumericalWarning
 from bayessel.fit import Status
-from bayessel.linear import RVMFit, fit_rvm
+from bayessel.linear import fit_rvm
 from bayessel.policy import IMPROVEMENT_NATS
 from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem
-from bayessel.widths._sparse import SPARSE, SparseCase, design_of, drawn, judged
+from bayessel.widths._sparse import SPARSE, SparseCase, design_of, drawn, finished, judged
 
 #: moves after which a start from a neighbour has shown whether it leads anywhere
 _TRIAL = 20
@@ -41,15 +41,17 @@ def evaluate(
         # one warning per width would bury the reader: the statuses are in the table and in the verdict
         warnings.simplefilter("ignore", NumericalWarning)
         if starts:
-            trials = [_fitted(design, problem.t, init=one, max_steps=_TRIAL) for one in starts if one is not None]
+            trials = [
+                finished(fit_rvm, design, problem.t, init=one, max_steps=_TRIAL) for one in starts if one is not None
+            ]
             if not trials:
                 return None
             fit = max(trials, key=lambda one: one.log_evidence)
             if not fit.log_evidence > beaten + IMPROVEMENT_NATS:
                 return None
-            fit = _fitted(design, problem.t, init=fit)
+            fit = finished(fit_rvm, design, problem.t, init=fit)
         else:
-            fit = _fitted(design, problem.t)
+            fit = finished(fit_rvm, design, problem.t)
         case = _case(problem, place, design, fit)
         row, losses = judged(problem, case)
     # a fit to the last digit of the target says nothing about other functions
@@ -57,19 +59,13 @@ def evaluate(
     return WidthOutcome(row, drawn(problem, case), losses, start, float(fit.log_evidence))
 
 
-def _fitted(design: Any, t: FloatArray, **options: Any) -> RVMFit:
-    """A sparse fit; one that Ctrl-C has cut short is no row of a comparison, which is to end."""
-    fit = fit_rvm(design, t, **options)
-    if Status.INTERRUPTED in fit.notes:
-        raise KeyboardInterrupt
-    return fit
-
-
 def _case(problem: WidthProblem, place: Candidate, design: Any, fit: Any) -> SparseCase:
     column = np.full((len(problem.t), 1), float(problem.bias))
     without = replace(fit_rvm(column, problem.t, init="greedy"), n_candidates=fit.n_candidates)
     columns = partial(_columns, problem, place, fit)
-    return SparseCase(fit, without, design, columns, _fitted, (MDL_W.name, MDL_ALPHA.name, MODEL_EVIDENCE.name))
+    return SparseCase(
+        fit, without, design, columns, partial(finished, fit_rvm), (MDL_W.name, MDL_ALPHA.name, MODEL_EVIDENCE.name)
+    )
 
 
 def _columns(problem: WidthProblem, place: Candidate, fit: Any, X: FloatArray) -> FloatArray:

@@ -30,10 +30,10 @@ from bayessel.errors import NumericalWarning
 from bayessel.fit import Status, worst
 from bayessel.linear import SearchFit, search
 from bayessel.linear.selection import ColumnChoice
-from bayessel.linear.selection.assemble import type2_fields
+from bayessel.linear.selection.result import evidence_fields
 from bayessel.policy import FLAT_NATS
 from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem
-from bayessel.widths._sparse import SPARSE, SparseCase, design_of, drawn, judged
+from bayessel.widths._sparse import SPARSE, SparseCase, design_of, drawn, finished, judged
 
 STRATEGIES = ("pta(2,1)", "sffs")
 
@@ -52,17 +52,9 @@ def evaluate(
     return WidthOutcome(row, drawn(problem, case), losses)
 
 
-def _searched(design: Any, t: FloatArray, **options: Any) -> SearchFit:
-    """A search; one that Ctrl-C has cut short is no row of a comparison, which is to end."""
-    fit = search(design, t, **options)
-    if Status.INTERRUPTED in fit.notes:
-        raise KeyboardInterrupt
-    return fit
-
-
 def _best(design: Any, t: FloatArray, centre: bool) -> SearchFit:
     """The smallest model, of all that both strategies came by, whose evidence is within a nat of the best."""
-    fits = [_searched(design, t, strategy=strategy, centre=centre, within=0.0) for strategy in STRATEGIES]
+    fits = [finished(search, design, t, strategy=strategy, centre=centre, within=0.0) for strategy in STRATEGIES]
     first = max(fits, key=lambda fit: fit.model_evidence if np.isfinite(fit.model_evidence) else -np.inf)
     seen = [(size, -point.value, point.basis) for fit in fits for size, point in fit.path.items()]
     small = min(
@@ -72,19 +64,19 @@ def _best(design: Any, t: FloatArray, centre: bool) -> SearchFit:
         return first
     basis = np.sort(np.array(small[2], dtype=np.intp))
     columns = design.columns(basis) if isinstance(design, LazyDesign) else design[:, basis]
-    numbers = type2_fields(columns, t, centre=centre)
+    numbers = evidence_fields(columns, t, centre)
     kept = tuple(note for note in first.notes if note is Status.COLLINEAR_SKIPPED)
-    notes = (*kept, *numbers.pop("notes"))
+    notes = (*kept, *numbers["evidence_fit"].notes)
     order = np.array(small[2], dtype=np.intp)
     optima = (ColumnChoice(-small[1], small[2]),)
-    changed = numbers | {"basis": basis, "order": order, "design": columns, "optima": optima, "notes": notes}
+    changed = numbers | {"basis": basis, "order": order, "optima": optima, "notes": notes}
     return replace(first, **changed, status=worst(notes))
 
 
 def _case(problem: WidthProblem, place: Candidate, design: Any, fit: SearchFit) -> SparseCase:
     nothing = np.zeros((len(problem.t), 1))
     without = replace(search(nothing, problem.t, centre=problem.bias), n_candidates=fit.n_candidates)
-    engine = partial(_searched, strategy=STRATEGIES[0], centre=problem.bias)
+    engine = partial(finished, search, strategy=STRATEGIES[0], centre=problem.bias)
     columns = partial(_columns, problem, place, fit)
     return SparseCase(fit, without, design, columns, engine, (MDL_W.name, MDL_ALPHA.name))
 

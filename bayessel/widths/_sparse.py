@@ -59,6 +59,14 @@ def design_of(dictionary: RBFDictionary, X: FloatArray) -> Any:
     return dictionary.design(X)
 
 
+def finished(engine: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """A fit; one that Ctrl-C has cut short is no row of a comparison, which is to end."""
+    fit = engine(*arguments, **options)
+    if Status.INTERRUPTED in fit.notes:
+        raise KeyboardInterrupt
+    return fit
+
+
 def judged(problem: WidthProblem, case: SparseCase) -> tuple[dict[str, Any], dict[str, FloatArray]]:
     """Every criterion asked for, and what describes the fit; the terms of those that are means or sums over rows."""
     fit, gamma = case.fit, case.fit.effective_parameters

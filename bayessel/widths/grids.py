@@ -17,7 +17,7 @@ def check_widths(widths: Iterable[float]) -> tuple[float, ...]:
     """Positive finite numbers, sorted, each once."""
     if isinstance(widths, str):
         raise TypeError(f"widths must be numbers, got the string {widths!r}; try np.geomspace(0.1, 10, 25)")
-    if np.ndim(widths) == 0 and not isinstance(widths, Iterable):  # type: ignore[arg-type]
+    if not isinstance(widths, Iterable):
         widths = [widths]  # a single width is a comparison of one
     listed = list(np.ravel(widths)) if isinstance(widths, np.ndarray) else list(widths)
     if not listed:

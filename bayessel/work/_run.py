@@ -17,7 +17,7 @@ from bayessel.work.executors import (
     UnitExecutor,
     adapted,
 )
-from bayessel.work.interrupts import InterruptCounter
+from bayessel.work.interrupts import InterruptCounter, InterruptGuard
 from bayessel.work.jobs import core_count
 from bayessel.work.progress import Progress
 from bayessel.work.result_store import ResultStore
@@ -146,22 +146,22 @@ class _Run:
             else:
                 doer = InProcess(interrupts) if undecided or jobs == 1 else LocalProcesses(jobs)
             try:
-                while (pending or self._flying) and not interrupts.count:
-                    try:
-                        self._give_out(doer, pending)
-                        if not self._flying:
-                            break
-                        found = doer.collect(_LOOK)
-                        for number, answer in sorted(found, key=lambda one: one[1].kind == "error"):
-                            self._enter(self._flying.pop(number), answer)
-                    except ExecutorLostError as error:
-                        pending.extendleft(reversed(self._flying.values()))
-                        self._flying.clear()
-                        doer = self._replaced(doer, error, len(pending), jobs)
-                    if undecided and self._pays(len(pending), jobs):
-                        doer, undecided = LocalProcesses(min(jobs, len(pending))), False
-            except KeyboardInterrupt:  # the third, or from code that `on_result` calls
-                interrupts.count += 1
+                with InterruptGuard() as guard:
+                    while (pending or self._flying) and not interrupts.count:
+                        try:
+                            self._give_out(doer, pending)
+                            if not self._flying:
+                                break
+                            found = doer.collect(_LOOK)
+                            for number, answer in sorted(found, key=lambda one: one[1].kind == "error"):
+                                self._enter(self._flying.pop(number), answer)
+                        except ExecutorLostError as error:
+                            pending.extendleft(reversed(self._flying.values()))
+                            self._flying.clear()
+                            doer = self._replaced(doer, error, len(pending), jobs)
+                        if undecided and self._pays(len(pending), jobs):
+                            doer, undecided = LocalProcesses(min(jobs, len(pending))), False
+                interrupts.count += guard.interrupted  # the third, or from code that `on_result` calls
             finally:
                 doer.close()
             self.report.remaining = len(pending) + len(self._flying)

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import queue
 import time
-import uuid
 from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import suppress
 from typing import Any, Protocol
 
-from bayessel.work.interrupts import InterruptCounter
+from bayessel.work.interrupts import InterruptCounter, InterruptGuard
 from bayessel.work.jobs import core_count
 from bayessel.work.processes import LIVES, WorkerProcesses
 from bayessel.work.unit import Answer, WorkUnit, perform
 
 #: seconds between two looks at the size of a cluster, and at jobs that do not say when they are done
 _SIZE_EVERY, _POLL_EVERY = 5.0, 0.05
+#: what Dask and submitit raise where a worker or a job ended without a result
+_DEATHS = ("KilledWorker", "UncompletedJobError")
 
 
 class ExecutorLostError(RuntimeError):
@@ -60,12 +61,10 @@ class InProcess:
     def collect(self, timeout: float) -> list[tuple[int, Answer]]:
         """Do the unit; one that was interrupted has no answer, even if its code took the exception as its own."""
         number, unit = self._mine.pop()
-        try:
-            with self._interrupts.raising():
-                answer = perform(*unit.call())
-        except KeyboardInterrupt:
-            self._interrupts.count += not self._interrupts.count  # it may have been raised by the unit itself
-            return []
+        with InterruptGuard() as guard, self._interrupts.raising():
+            answer = perform(*unit.call())
+        # it may have been raised by the unit itself, which is not counted
+        self._interrupts.count += guard.interrupted and not self._interrupts.count
         return [] if self._interrupts.count else [(number, answer)]
 
     def close(self) -> None:
@@ -167,14 +166,16 @@ class FutureExecutor:
         return self.executor.submit(perform, *unit.call())
 
     def _answer(self, future: Any) -> Answer:
-        """What a future holds: an answer, unless the executor itself failed."""
+        """What a future holds: an answer, unless its worker died or the executor itself failed."""
         try:
             answer: Answer = future.result()
         except BrokenExecutor as error:
             raise ExecutorLostError(f"the executor's processes ended ({error})") from error
         except CancelledError as error:
-            raise ExecutorLostError("the executor has cancelled the work") from error
+            raise ExecutorLostError("the executor has let go of the work: is it still there?") from error
         except Exception as error:
+            if type(error).__name__ in _DEATHS:
+                return Answer("died", None, f"{type(error).__name__}: {error}")
             return unsent(error)
         return answer
 
@@ -206,7 +207,6 @@ class DaskExecutor(FutureExecutor):
     def __init__(self, client: Any, limit: int | None = None) -> None:
         super().__init__(client, 1)
         self._most = limit
-        self._name = uuid.uuid4().hex[:12]
         self._threads, self._looked = 1, -_SIZE_EVERY
 
     def room(self) -> int:
@@ -217,47 +217,16 @@ class DaskExecutor(FutureExecutor):
         self._limit = 2 * self._threads if self._most is None else self._most
         return super().room()
 
-    def close(self) -> None:
-        """Cancel what is not finished, on the workers too."""
-        flying = [future for future in self._flying.values() if future is not None]
-        self._flying.clear()
-        if flying:
-            with suppress(Exception):  # the cluster may be gone
-                self.executor.cancel(flying, force=True)
-
     def _send(self, number: int, unit: WorkUnit) -> Any:
-        key = f"bayessel-{self._name}-{number}"
-        return self.executor.submit(perform, *unit.call(), key=key, pure=False)
+        return self.executor.submit(perform, *unit.call(), pure=False)
 
     def _answer(self, future: Any) -> Answer:
-        if future.status in ("cancelled", "lost"):
+        if future.status == "lost":  # asked for its result it would wait
             raise ExecutorLostError("the cluster let go of the work: is its scheduler still there?")
-        error = future.exception()
-        if error is None:
-            answer: Answer = future.result()
-            return answer
-        if type(error).__name__ == "KilledWorker":
-            return Answer("died", None, f"KilledWorker: {error}")
-        return unsent(error)
+        return super()._answer(future)
 
     def _tries_again(self, number: int) -> bool:
         return False  # the scheduler has
-
-
-class SubmititExecutor(FutureExecutor):
-    """Jobs of submitit, on this machine or through Slurm: all units are in the queue, unless `limit` says otherwise."""
-
-    def __init__(self, executor: Any, limit: int | None = None) -> None:
-        super().__init__(executor, 10**9 if limit is None else limit)
-
-    def _answer(self, future: Any) -> Answer:
-        try:
-            answer: Answer = future.result()
-        except Exception as error:
-            if type(error).__name__ == "UncompletedJobError":
-                return Answer("died", None, f"the job ended without a result: {error}")
-            return unsent(error)
-        return answer
 
 
 def unsent(error: BaseException) -> Answer:
@@ -280,5 +249,5 @@ def adapted(executor: Any, limit: int | None) -> UnitExecutor:
     if all(hasattr(executor, name) for name in ("nthreads", "cancel", "scheduler")):
         return DaskExecutor(executor, limit)
     if all(hasattr(executor, name) for name in ("update_parameters", "map_array")):
-        return SubmititExecutor(executor, limit)
+        return FutureExecutor(executor, 10**9 if limit is None else limit)  # submitit: the queue is its own
     return FutureExecutor(executor, limit)

@@ -16,7 +16,7 @@ from sklearn.linear_model import OrthogonalMatchingPursuit
 
 import bayessel as bs
 from bayessel._numerics import few_threads
-from bayessel.linear.forward._forward_select import SEVERAL_THREADS
+from bayessel.linear.columns.dictionary import SEVERAL_THREADS
 from benchmarks.harness import Case, Contestant, Report, Verdict, race
 from benchmarks.memory import ROOT
 from benchmarks.search_cases import Data, hwang

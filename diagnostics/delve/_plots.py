@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayessel.diagnostics.delve._two_way import FEW_SETS, TwoWay
+from bayessel.diagnostics.delve._designs import FEW_SETS, TwoWay
 from bayessel.pages.page import INK, LINE, SOFT
 
 if TYPE_CHECKING:

@@ -14,11 +14,10 @@ import pandas as pd
 
 from bayessel._check import FloatArray, as_fraction, one_of
 from bayessel._files import write_whole
-from bayessel.diagnostics.delve._hierarchical import Hierarchical, hierarchical
+from bayessel.diagnostics.delve._designs import Hierarchical, TwoWay, hierarchical, two_way
 from bayessel.diagnostics.delve._losses import LOSSES
 from bayessel.diagnostics.delve._store import Asked, StudyStore, TaskFacts, read
 from bayessel.diagnostics.delve._task import Attribute
-from bayessel.diagnostics.delve._two_way import TwoWay, two_way
 from bayessel.diagnostics.delve._unit import Outcome, Unit
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ its test cases (Rasmussen 1996, section 2.2). The division is fixed by a seed, a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,20 @@ MOST_INSTANCES = 8
 
 Rows = npt.NDArray[np.intp]
 Attribute = str | int | float
+_FAMILY = re.compile(r"(kin|pumadyn|bank)-(\d+)([fn])([mh])")
+
+
+def delve_attributes(name: str) -> dict[str, Attribute]:
+    """What the name of a task of one of DELVE's families says of it, such as "kin-8fm"; nothing for other names."""
+    if (match := _FAMILY.match(name)) is None:
+        return {}
+    family, inputs, linearity, noise = match.groups()
+    return {
+        "family": family,
+        "inputs": int(inputs),
+        "linearity": {"f": "fairly linear", "n": "non-linear"}[linearity],
+        "noise": {"m": "medium", "h": "high"}[noise],
+    }
 
 
 class Instance(NamedTuple):
@@ -77,7 +92,40 @@ class Prototask:
         hash: str | None = None,
     ) -> Task:
         """Divide the rows into instances; the arguments are those of `Task.from_arrays`."""
-        return Task._divided(self, size, instances, test_cases, design, seed, hash)
+        n = len(self.y)
+        size, common = as_count(size, "size"), one_of(design, "design", DESIGNS) == "two-way"
+        if self.n_training is not None:
+            bound = as_count(self.n_training, "n_training")
+        elif common and test_cases is not None:
+            bound = n - as_count(test_cases, "test_cases", 2)
+        else:
+            bound = n // 2
+        count = min(MOST_INSTANCES, bound // size) if instances is None else as_count(instances, "instances", 2)
+        if count < 2 or count * size > bound or bound >= n:
+            raise ValueError(
+                f"{self.name} has {max(bound, 0)} of {n} rows for training: not enough for "
+                f"{max(count, 2)} disjoint training sets of {size}; take a smaller size or fewer instances"
+            )
+        sets = 1 if common else count
+        cases = (n - bound) // sets if test_cases is None else as_count(test_cases, "test_cases", 2)
+        if cases < 2 or cases * sets > n - bound:
+            raise ValueError(
+                f"{self.name} has {n - bound} of {n} rows for testing: not enough for {sets} "
+                f"disjoint test sets of {max(cases, 2)}; take fewer test cases or instances, or design='two-way'"
+            )
+        order = _order(n, seed)
+        train = order[: count * size].reshape(count, size)
+        test = order[bound : bound + sets * cases].reshape(sets, cases)
+        if (same := np.ptp(self.y[test], axis=1) == 0.0).any():
+            first = int(np.argmax(same))
+            raise ValueError(
+                f"the targets of test set {first} of {self.name} are all {self.y[test[first]][0]:g}: "
+                "there is no unit for losses; take more test cases, or another seed"
+            )
+        task = Task(self, size, train, test[0] if common else test, seed)
+        if hash is not None:
+            task.check(hash)
+        return task
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,9 +225,8 @@ class Task:
     test: Rows = field(repr=False)
     seed: int | None = 0
 
-    @classmethod
+    @staticmethod
     def from_arrays(
-        cls,
         X: npt.ArrayLike,
         y: npt.ArrayLike,
         size: int,
@@ -194,7 +241,7 @@ class Task:
         losses: Sequence[str] = LOSSES,
         n_training: int | None = None,
         hash: str | None = None,
-    ) -> Self:
+    ) -> Task:
         """Divide rows into disjoint training sets and test cases that are in none of them.
 
         Parameters
@@ -234,53 +281,7 @@ class Task:
             raise ValueError(f"inputs must be {matrix.shape[1]} names, one per column of X; got {len(names)}")
         wanted, plain = chosen_losses(losses), _plain(attributes)
         prototask = Prototask(name, matrix, target, names, "y", wanted, plain, n_training)
-        return cls._divided(prototask, size, instances, test_cases, design, seed, hash)
-
-    @classmethod
-    def _divided(
-        cls,
-        prototask: Prototask,
-        size: int,
-        instances: int | None,
-        test_cases: int | None,
-        design: str,
-        seed: int | None,
-        hash: str | None,
-    ) -> Self:
-        n = len(prototask.y)
-        size, common = as_count(size, "size"), one_of(design, "design", DESIGNS) == "two-way"
-        if prototask.n_training is not None:
-            bound = as_count(prototask.n_training, "n_training")
-        elif common and test_cases is not None:
-            bound = n - as_count(test_cases, "test_cases", 2)
-        else:
-            bound = n // 2
-        count = min(MOST_INSTANCES, bound // size) if instances is None else as_count(instances, "instances", 2)
-        if count < 2 or count * size > bound or bound >= n:
-            raise ValueError(
-                f"{prototask.name} has {max(bound, 0)} of {n} rows for training: not enough for "
-                f"{max(count, 2)} disjoint training sets of {size}; take a smaller size or fewer instances"
-            )
-        sets = 1 if common else count
-        cases = (n - bound) // sets if test_cases is None else as_count(test_cases, "test_cases", 2)
-        if cases < 2 or cases * sets > n - bound:
-            raise ValueError(
-                f"{prototask.name} has {n - bound} of {n} rows for testing: not enough for {sets} "
-                f"disjoint test sets of {max(cases, 2)}; take fewer test cases or instances, or design='two-way'"
-            )
-        order = _order(n, seed)
-        train = order[: count * size].reshape(count, size)
-        test = order[bound : bound + sets * cases].reshape(sets, cases)
-        if (same := np.ptp(prototask.y[test], axis=1) == 0.0).any():
-            first = int(np.argmax(same))
-            raise ValueError(
-                f"the targets of test set {first} of {prototask.name} are all {prototask.y[test[first]][0]:g}: "
-                "there is no unit for losses; take more test cases, or another seed"
-            )
-        task = cls(prototask, size, train, test[0] if common else test, seed)
-        if hash is not None:
-            task.check(hash)
-        return task
+        return prototask.task(size, instances, test_cases, design, seed, hash)
 
     @property
     def name(self) -> str:

@@ -103,3 +103,23 @@ def test_fitted_widths_predict_from_inputs(rng, fit_widths, shared):
         mu, Sigma = oracles.posterior(H, t, found.fit.alpha, found.fit.beta)
         np.testing.assert_allclose(there.mean, F @ mu, rtol=1e-6)
         np.testing.assert_allclose(there.function.variance, np.einsum("ij,jk,ik->i", F, Sigma, F), rtol=1e-5)
+
+
+def test_names_of_data_tell_shapes_apart():
+    """The same numbers in another shape, or cut elsewhere, are other data."""
+    six = np.arange(6.0)
+    shapes = [(six,), (six[:, None],), (six[None],), (six.reshape(2, 3),), (six.reshape(3, 2),), (six[:4], six[4:])]
+    assert len({fingerprint(*arrays) for arrays in shapes}) == len(shapes)
+
+
+@pytest.mark.parametrize("centre", [False, True])
+def test_another_target_on_a_design_that_spans_everything_leaves_nothing(rng, centre):
+    Phi, other = rng.normal(size=(5, 5 - centre)), rng.normal(size=5) + 9.0
+    moved = linear.Spectrum.of(Phi, rng.normal(size=5), centre=centre, rows=True).retarget(other)
+    fresh = linear.Spectrum.of(Phi, other, centre=centre, rows=True)
+    assert moved.rss == fresh.rss == 0.0
+    np.testing.assert_allclose(moved.z, fresh.z, rtol=1e-9)
+    assert moved.fingerprint == fresh.fingerprint and moved.tss == pytest.approx(fresh.tss, rel=1e-12)
+    np.testing.assert_allclose(
+        moved.residuals(np.array([0.3])), fresh.residuals(np.array([0.3])), rtol=1e-9, atol=1e-12
+    )

@@ -1,5 +1,7 @@
 """One penalty per column: the analytic minimiser against brute force, the sweeps against dense ones."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
@@ -209,3 +211,5 @@ def test_a_penalty_of_zero_leaves_no_evidence(rng):
     assert np.isnan(state.log_evidence(2.0)) and np.isnan(linear.posterior(Phi, t, [0.0, 1, 1, 1], 2.0).log_evidence)
     full = linear.fit_ridge(Phi, t)
     assert full.evidence is not None and linear.SeveralOutputs((full, full)).log_evidence == 2.0 * full.log_evidence
+    improper = replace(full, evidence=None)
+    assert all(linear.SeveralOutputs(parts).evidence is None for parts in ((full, improper), (improper, full)))

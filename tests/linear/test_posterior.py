@@ -266,7 +266,7 @@ def test_a_column_without_penalty_has_a_flat_prior(rng):
 def test_variances_with_columns_without_penalty_and_a_bias(rng, n):
     """Small designs keep their singular vectors, large ones do not: the unpenalised columns come in any order."""
     Phi = (rng.normal(size=(n, 20)) + 1.0) * np.where(np.arange(20) == 3, 0.01, 1.0)
-    t, new = rng.normal(size=n), rng.normal(size=(4, 20))
+    t, new = rng.normal(size=n) + 50.0, rng.normal(size=(4, 20))
     alpha = np.where(np.isin(np.arange(20), (3, 7)), 0.0, 2.0)
     wide, new_wide = (np.column_stack([A, np.ones(len(A))]) for A in (Phi, new))
     mu, Sigma = oracles.posterior(wide, t, np.append(alpha, 0.0), 1.5)

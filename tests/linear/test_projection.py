@@ -44,7 +44,7 @@ def test_every_step_is_the_best_of_all(rng, centre, rank):
         for k, j in enumerate(fit.order):
             at, noise = by_hand(H, mu, A, sigma)
             assert fit.divergence[k] == pytest.approx(at, rel=1e-8)
-            assert fit.noise_path[k] == pytest.approx(noise, rel=1e-6)
+            assert fit.history[k]["noise_std"] == pytest.approx(noise, rel=1e-6)
             every = {
                 i: by_hand(np.column_stack([H, F[:, i]]), mu, A, sigma)[0] for i in set(range(12)) - set(fit.order[:k])
             }

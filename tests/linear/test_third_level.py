@@ -116,3 +116,13 @@ def test_a_range_beyond_all_reason_is_refused(rng, ends):
     spectrum = linear.Spectrum.of(1e30 * rng.normal(size=(9, 2)), rng.normal(size=9))
     with pytest.raises(ValueError, match="must lie within 1e-200 and 1e200"):
         linear.model_evidence_quadrature(spectrum, **ends)
+
+
+def test_a_fit_with_few_well_determined_parameters_is_integrated(rng):
+    """Between 1 and 3 of them the Gaussian approximation is off by tenths of a nat, and the quadrature is reported."""
+    Phi = rng.normal(size=(30, 2))
+    few = linear.fit_evidence(Phi, Phi @ [2.0, -1.0] + 0.1 * rng.normal(size=30))
+    assert 1.0 < few.gamma < 3.0
+    exact = linear.model_evidence_quadrature(few.spectrum).value
+    approximate = few.log_evidence + 0.5 * np.log(2.0 / few.gamma) + 0.5 * np.log(2.0 / (30 - few.gamma))
+    assert few.model_evidence == exact and abs(exact - approximate) > 1e-3

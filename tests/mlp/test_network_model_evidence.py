@@ -14,7 +14,7 @@ from bayessel.errors import DataMismatchError, SamplingWarning
 from bayessel.estimators._annealed import log_hyperparameters
 from bayessel.fit import Status
 from bayessel.mlp import Precisions
-from bayessel.samplers.network import annealing as network_annealing
+from bayessel.samplers import annealing
 from bayessel.samplers.network.annealing import anneal_network
 from tests.oracles.annealing import linear_log_evidence
 from tests.problems.mlp import SHORT, M, short_classes, short_run, wave
@@ -168,13 +168,13 @@ def test_an_evidence_that_is_unsure_warns(rng):
 
 def test_chains_that_are_stuck_are_told_of(rng, monkeypatch):
     X, y = wave(rng, 20)
-    model, plain, offsets = M(**SOME).fit(X, y), network_annealing.pilot, [0.0, 30.0]
+    model, plain, offsets = M(**SOME).fit(X, y), annealing.pilot, [0.0, 30.0]
 
     def pilot(path, n, rng):
         estimate, schedule = plain(path, n, rng)
         return estimate + offsets.pop(0), schedule
 
-    monkeypatch.setattr(network_annealing, "pilot", pilot)
+    monkeypatch.setattr(annealing, "pilot", pilot)
     with pytest.warns(SamplingWarning, match="annealing has found networks that the chains have not"):
         model.evidence(**QUICK | {"n_pilots": 2})
 

@@ -126,7 +126,7 @@ def _same(now: Any, before: Any) -> bool:
     )
 
 
-def of_fit(fit: Any, rows: Any, n: int) -> Answer:
+def of_fit(fit: Any, rows: Any, n: int, outputs: tuple[int, ...] = ()) -> Answer:
     """What must be finite of a fit: predictions always, the evidence where nothing is remarked."""
     there = fit.predict(rows)
     found: dict[str, tuple[Any, tuple[int, ...] | None]] = {}
@@ -134,7 +134,7 @@ def of_fit(fit: Any, rows: Any, n: int) -> Answer:
         found["probabilities"] = (there.probabilities, (n, len(there.classes)))
     else:
         assert isinstance(there, Prediction)
-        found |= {"mean": (there.mean, (n,)), "std": (there.std, (n,))}
+        found |= {"mean": (there.mean, (n, *outputs)), "std": (there.std, (n, *outputs))}
     fit.describe()
     fit.leave_one_out() if fit.fingerprint and n > 1 else None
     if fit.evidence is not None and fit.status is Status.CONVERGED:
@@ -246,7 +246,7 @@ def network(d: Draw) -> Answer:
         fit = bs.mlp.fit_early_stopping(
             X, t, hidden=d.setting(1), n_networks=(2, 2), max_evaluations=10, random_state=d.setting(0)
         )
-    return of_fit(fit, X, n)
+    return of_fit(fit, X, n, np.shape(t)[1:])
 
 
 def estimator(d: Draw) -> Answer:

@@ -5,9 +5,7 @@ from scipy import stats
 
 import bayessel as bs
 from bayessel.mlp import Architecture, Gamma, NetworkPrior
-from bayessel.mlp.passes import NUMBERS
-from bayessel.samplers.network.step import hyperpriors
-from bayessel.samplers.network.trajectory import NetworkPosterior, TrajectorySettings, workspace
+from bayessel.samplers.network.trajectory import TrajectorySettings, posterior_of
 
 LIKELIHOODS = ("gaussian", "student", "logistic", "softmax")
 
@@ -43,11 +41,7 @@ def small_model(rng, likelihood="gaussian", n=6, D=2, H=3, K=1, prior=None):
 
 def problem(X, T, prior, likelihood="gaussian"):
     """The same in the arrays of compiled code; X (n, D), T (n, K)."""
-    rows = hyperpriors(prior, likelihood == "student")
-    columns = np.ascontiguousarray(X.T), np.ascontiguousarray(T.T)
-    found = NetworkPosterior(NUMBERS[likelihood], *columns, rows, prior.bias_sd**-2, np.sum(X**2, axis=0))
-    a = prior.architecture
-    return found, workspace(a.inputs, a.hidden, a.outputs, len(X))
+    return posterior_of(X, T, likelihood, prior)
 
 
 def settings(step_size=0.3, n_leapfrog=8, window=1, persistence=0.5, jitter=0.0, draw_precisions=True):

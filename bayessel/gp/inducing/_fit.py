@@ -11,7 +11,7 @@ from typing import Any, override
 import numpy as np
 from scipy.optimize import minimize
 
-from bayessel._check import FloatArray, as_count, as_flag, as_float_array, as_generator, as_matrix, check_finite
+from bayessel._check import FloatArray, as_count, as_flag, as_generator, as_matrix, check_finite
 from bayessel._numerics import few_threads
 from bayessel.covariance import Covariance, Prior
 from bayessel.covariance.standard import as_covariance
@@ -22,7 +22,6 @@ from bayessel.gp.laplace import hessian_of
 from bayessel.gp.map_fit import fit_map
 from bayessel.gp.map_problem import check_prior
 from bayessel.gp.map_result import GPFit, MapOptimum
-from bayessel.gp.marginal import Marginal
 from bayessel.gp.target_remarks import remarks_about
 from bayessel.prediction import Prediction
 from bayessel.work.interrupts import InterruptGuard
@@ -272,19 +271,9 @@ def _beginning(
     if start is None:
         first = fit_map(bound.X[rows], bound.t[rows], bound.covariance, prior=prior, tol=0.01, random_state=rng)
         return first.theta, first.prior
-    # the checks of the door, without its work
-    return as_theta(start, bound), check_prior(
-        prior, bound.covariance, Marginal(bound.X[:1], bound.t[:1], bound.covariance)
-    )
-
-
-def as_theta(value: Any, bound: InducingMarginal) -> FloatArray:
-    """Return `start` as a vector of the right length."""
-    theta = np.atleast_1d(as_float_array(value, "start"))
-    if theta.shape != (bound.size,):
-        raise ValueError(f"start must have {bound.size} entries ({', '.join(bound.names)}), got shape {theta.shape}")
+    theta = bound.as_theta(start, "start")
     check_finite(theta, "start")
-    return theta
+    return theta, check_prior(prior, bound)
 
 
 def _finish(search: BoundSearch, interrupted: bool, began: float) -> InducingFit:

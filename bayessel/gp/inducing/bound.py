@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import blas, lapack, solve_triangular
 
-from bayessel._check import FloatArray, as_float_array, as_matrix, as_target, check_magnitude
+from bayessel._check import FOURTH_POWERS, FloatArray, as_matrix, check_magnitude
 from bayessel._numerics import local_minima
 from bayessel.covariance import Covariance
-from bayessel.covariance.standard import as_covariance
 from bayessel.fit import Status
 from bayessel.gp.inducing.cross import Cross
 from bayessel.gp.inducing.split import split
+from bayessel.gp.marginal import Process
 
 #: added to the diagonal of K_ZZ, relative to its mean. It stays a bound: that of inducing values seen through noise
 JITTER = 1e-10
@@ -52,31 +52,22 @@ class _Sums(NamedTuple):
     blocks: list[FloatArray] | None
 
 
-class InducingMarginal:
+class InducingMarginal(Process):
     """Lower bound of log p(t|θ), a function of θ and of inducing inputs Z.
 
     Parameters
     ----------
-    X : (n, m) array
-    t : (n,) array
-    covariance : Covariance, optional
-        Any with noise; its bias and linear terms are not approximated. Default: `bayessel.covariance.Standard`.
+    X, t, covariance
+        As of `bayessel.gp.Marginal`; bias and linear terms are not approximated.
     jitter : float
         Added to the diagonal of K_ZZ, relative to its mean; it can only lower the bound.
     """
 
     def __init__(self, X: Any, t: Any, covariance: Covariance | None = None, jitter: float = JITTER) -> None:
-        self.X = np.array(as_matrix(X, "X", allow_1d=True))
-        self.t = np.array(as_target(t, len(self.X)))
-        check_magnitude(self.X, "X")
-        check_magnitude(self.t, "t")
-        self.covariance = as_covariance(covariance)
-        m = self.X.shape[1]
-        self.names = self.covariance.names(m)
-        self.size = len(self.names)
+        super().__init__(X, t, covariance)
+        check_magnitude(self.t, "t", FOURTH_POWERS)
         self.jitter = jitter
-        self.status = Status.CONVERGED
-        self.parts = split(self.covariance, m)
+        self.parts = split(self.covariance, self.X.shape[1])
         self._positions = self.parts.positions
         design = self.parts.design(self.X)
         self._gram, self._design_t = design.T @ design, design.T @ self.t
@@ -119,7 +110,8 @@ class InducingMarginal:
         np.add.at(by_theta, self._positions, scale)
         n_seen = len(weights) - float(np.trace(inverse))
         by_log_noise = 0.5 * ((misfit + sums.unexplained) / r2 + n_seen - len(self.t))
-        self._share_noise(theta, by_theta, by_log_noise, r2)
+        for position in self.parts.noise:
+            by_theta[position] += by_log_noise * np.exp(theta[position]) / r2
         return sums.value, by_theta, by_Z
 
     def upper(self, theta: Any, Z: Any) -> float:
@@ -133,7 +125,9 @@ class InducingMarginal:
         wide = r2 + max(sums.unexplained, 0.0)
         S = (sums.B - np.eye(len(sums.B))) * (r2 / wide)
         S.flat[:: len(S) + 1] += 1.0
-        R, _ = lapack.dpotrf(S, lower=1)
+        R, info = lapack.dpotrf(S, lower=1)
+        if info:
+            return np.inf
         Vt = sums.R @ sums.c * r2
         c = solve_triangular(R, Vt, lower=True, check_finite=False) / wide
         log_det = n * np.log(2.0 * np.pi * r2) + 2.0 * float(np.log(np.diag(sums.R)).sum())
@@ -182,16 +176,8 @@ class InducingMarginal:
         if X.shape[1] != Z.shape[1]:
             raise ValueError(f"Xnew must have {Z.shape[1]} columns, as X had, got shape {X.shape}")
         check_magnitude(X, "Xnew", tiny=True)
-        kernels = self.parts.at(theta, X, Z)
-        mean, variance = np.empty(len(X)), np.empty(len(X))
-        for rows in _blocks(len(X), len(Z)):
-            V, F = _whiten(factor.L, _values(kernels, rows, len(Z))), self._features(theta, X[rows])
-            prior = sum(kernel.variances(rows) for kernel in kernels)
-            both = np.hstack([V, F])
-            mean[rows] = both @ factor.weights
-            rest = solve_triangular(factor.R, both.T, lower=True, check_finite=False)
-            variance[rows] = prior - np.einsum("ij,ij->i", V, V) + np.einsum("ij,ij->j", rest, rest)
-        return mean, np.maximum(variance, 0.0)
+        mean, unseen, seen = self._predicted(theta, Z, factor, X)
+        return mean, np.maximum(unseen + seen, 0.0)
 
     def leave_one_out(self, theta: Any, Z: Any, factor: InducingFactor) -> tuple[FloatArray, FloatArray]:
         """Errors of each row predicted from all others, and the variances of those predictions, noise included.
@@ -201,17 +187,24 @@ class InducingMarginal:
         """
         theta, Z = self._arguments(theta, Z)
         r2 = self.covariance.noise(theta, self.X.shape[1])
-        kernels = self.parts.at(theta, self.X, Z)
-        errors, variances = np.empty(len(self.t)), np.empty(len(self.t))
-        for rows in _blocks(len(self.t), len(Z)):
-            V, F = _whiten(factor.L, _values(kernels, rows, len(Z))), self._features(theta, self.X[rows])
+        mean, unseen, seen = self._predicted(theta, Z, factor, self.X)
+        alone = np.maximum(1.0 - seen / r2, 0.0)
+        # rows that nothing but themselves determine have infinite errors and variances
+        with np.errstate(divide="ignore", invalid="ignore"):
+            errors = np.where(alone > 0.0, (self.t - mean) / alone, np.inf)
+            return errors, r2 / alone + np.maximum(unseen, 0.0)
+
+    def _predicted(self, theta: FloatArray, Z: FloatArray, factor: InducingFactor, X: FloatArray) -> FloatArray:
+        """At inputs X: mean, variance that Z does not see, variance of the rest given the targets; (3, rows)."""
+        kernels, found = self.parts.at(theta, X, Z), np.empty((3, len(X)))
+        for rows in _blocks(len(X), len(Z)):
+            V, F = _whiten(factor.L, _values(kernels, rows, len(Z))), self._features(theta, X[rows])
             both = np.hstack([V, F])
-            unseen = sum(kernel.variances(rows) for kernel in kernels) - np.einsum("ij,ij->i", V, V)
             rest = solve_triangular(factor.R, both.T, lower=True, check_finite=False)
-            alone = 1.0 - np.einsum("ij,ij->j", rest, rest) / r2
-            errors[rows] = (self.t[rows] - both @ factor.weights) / alone
-            variances[rows] = r2 / alone + np.maximum(unseen, 0.0)
-        return errors, variances
+            found[0, rows] = both @ factor.weights
+            found[1, rows] = sum(kernel.variances(rows) for kernel in kernels) - np.einsum("ij,ij->i", V, V)
+            found[2, rows] = np.einsum("ij,ij->j", rest, rest)
+        return found
 
     def unexplained(self, theta: Any, Z: Any) -> float:
         """tr(K − Q)/tr(K), the fraction of prior variance of the rows that Z does not see; features left out."""
@@ -225,9 +218,7 @@ class InducingMarginal:
     # ------------------------------------------------------------------ passes over the data
 
     def _arguments(self, theta: Any, Z: Any) -> tuple[FloatArray, FloatArray]:
-        vector, places = np.atleast_1d(as_float_array(theta, "theta")), as_matrix(Z, "Z", allow_1d=True)
-        if vector.shape != (self.size,):
-            raise ValueError(f"theta must have {self.size} entries ({', '.join(self.names)}), got shape {vector.shape}")
+        vector, places = self.as_theta(theta), as_matrix(Z, "Z", allow_1d=True)
         if places.shape[1] != self.X.shape[1]:
             raise ValueError(f"Z must have {self.X.shape[1]} columns, as X has, got shape {places.shape}")
         return vector, places
@@ -308,10 +299,6 @@ class InducingMarginal:
             for i, (kernel, values) in enumerate(zip(kernels, K, strict=True)):
                 kernel.pull(rows, H if i == len(kernels) - 1 else H.copy(), values)
         return misfit
-
-    def _share_noise(self, theta: FloatArray, by_theta: FloatArray, by_log_noise: float, r2: float) -> None:
-        for position in self.parts.noise:
-            by_theta[position] += by_log_noise * np.exp(theta[position]) / r2
 
 
 def _values(kernels: list[Cross], rows: slice, M: int) -> FloatArray:

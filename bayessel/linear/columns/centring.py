@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray, IntArray
-from bayessel.linear.columns.dictionary import Columns
+from bayessel.linear.columns.dictionary import Columns, MadeColumns
 
 #: squared ratio of mean and spread from which it is so: three digits
 FAR = 1e6
@@ -15,33 +15,26 @@ FAR = 1e6
 BLOCK = 4_000_000
 
 
-class Shifted:
-    """Columns that are made when they are looked at, their means taken off."""
-
-    def __init__(self, source: Any, means: FloatArray, rounding: float) -> None:
-        self.source, self.means, self.rounding = source, means, rounding
-        self.shape = source.shape
-
-    def columns(self, which: Any) -> FloatArray:
-        """Columns `which`."""
-        return _without(np.asarray(self.source.columns(which), np.float64), self.means[which], self.rounding)
-
-
 def centred(columns: Columns, means: FloatArray, rounding: float) -> Columns:
     """Return the same columns without their means; what is stored is stored once more.
 
     Columns whose spread is less than `rounding` times their largest entry become zeros.
     """
+    source = columns.source if columns.made_from is None else columns.made_from
+
+    def shifted(which: Any) -> FloatArray:
+        return _without(np.asarray(source.columns(which), np.float64), means[which], rounding)
+
     if not columns.stored:
-        return Columns(Shifted(columns.source, means, rounding))
+        return Columns(MadeColumns(columns.shape, shifted))
     n, p = columns.shape
-    origin = columns if columns.made_from is None else Columns(columns.made_from)
+    origin = Columns(source)
     kept = np.empty((n, p), np.float64 if columns.made_from is None else columns.source.dtype)
     width = max(1, BLOCK // n)
     for start in range(0, p, width):
         part = slice(start, min(start + width, p))
         kept[:, part] = _without(origin.raw(part), means[part], rounding)
-    made_from = None if columns.made_from is None else Shifted(columns.made_from, means, rounding)
+    made_from = None if columns.made_from is None else MadeColumns(columns.shape, shifted)
     return Columns(kept, made_from=made_from)
 
 

@@ -5,25 +5,36 @@ What the engine sees are columns of unit length. A column of zeros stays zero an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from bayessel._check import FOURTH_POWERS, FloatArray, IntArray, as_matrix, check_finite, check_magnitude
+from bayessel._numerics import few_threads
 from bayessel.fit import fingerprint
 
 #: entries of a block that is worked on at a time
 BLOCK = 4_000_000
 #: entries that stay in the cache of a processor, and of rows that are made or converted and read once while they do
 CACHED, READ = 131_072, 262_144
+#: entries of a dictionary from which a pass over it may use several BLAS threads
+SEVERAL_THREADS = 20_000_000
 #: length, relative to the longest, below which a column counts as zero
 VANISHING = 1e-70
 #: entries up to which columns that are made when looked at are rather stored: in double, in single precision
 STORE_DOUBLE, STORE_SINGLE = 32_000_000, 540_000_000
 #: largest size of what is stored in single precision, and one over the smallest of the largest
 SINGLE = 1e30
+
+
+class MadeColumns:
+    """Columns that are made from others when they are looked at: `columns` maps their numbers to (N, k)."""
+
+    def __init__(self, shape: tuple[int, int], columns: Callable[[Any], FloatArray]) -> None:
+        self.shape, self.columns = shape, columns
 
 
 class Columns:
@@ -189,13 +200,23 @@ class Columns:
         G *= inverse[:, None]
         return G
 
+    def inner(self, rows: FloatArray) -> FloatArray:
+        """Inner products of `rows` (k, N) with every column at its own length, (k, P): one pass over the dictionary."""
+        result = np.zeros((len(rows), self.shape[1]))
+        for some, part, block in self.blocks():
+            result[:, part] += rows[:, some] @ block
+        return result
+
     def cross(self, V: FloatArray) -> FloatArray:
         """Inner products of every unit column with the columns of `V`, (P, k)."""
-        result = np.zeros((self.shape[1], V.shape[1]))
-        for rows, part, block in self.blocks():
-            result[part] += block.T @ V[rows]
-        result *= self.inverse_lengths[:, None]
-        return result
+        result = self.inner(V.T)
+        result *= self.inverse_lengths
+        return result.T
+
+    def threads(self, least: int = SEVERAL_THREADS) -> AbstractContextManager[None]:
+        """BLAS threads for passes over the dictionary: one where it has no more than `least` entries."""
+        entries = self.shape[0] * self.shape[1]
+        return few_threads(entries if entries > least else 0)
 
 
 def as_columns(Phi: Any, name: str = "Phi") -> Columns:
@@ -204,8 +225,7 @@ def as_columns(Phi: Any, name: str = "Phi") -> Columns:
         return Phi
     if not hasattr(Phi, "columns") or hasattr(Phi, "iloc"):
         if isinstance(Phi, np.ndarray) and Phi.dtype == np.float32 and Phi.ndim == 2 and Phi.size:
-            if not np.isfinite(Phi.sum(dtype=np.float64)):
-                check_finite(np.asarray(Phi, dtype=np.float64), name)
+            check_finite(Phi, name)
             return Columns(Phi)
         design = as_matrix(Phi, name, finite=False)
         # one order of storage, so that rounding, and with it the path of a search, does not depend on it

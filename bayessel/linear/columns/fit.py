@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bayessel._check import FloatArray, as_matrix
+from bayessel._check import FloatArray, IntArray, as_matrix
 from bayessel.criteria.capabilities import Message
-from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint
 from bayessel.linear.message import message_of
 from bayessel.linear.posterior import Posterior
+from bayessel.linear.spectrum import Spectrum
+from bayessel.linear.type2 import LinearFit, fit_evidence
 from bayessel.prediction import Prediction
 
 
@@ -41,10 +44,6 @@ class ColumnsFit(Fit):
     ----------
     basis, coef : (k,) arrays
         Columns in use, ascending, and their weights.
-    intercept : float
-        The bias of a centred fit, else 0.
-    beta : float
-        Noise precision.
     n_candidates : int
         Columns of the dictionary.
     design, target : (N, k), (N,) arrays
@@ -56,9 +55,6 @@ class ColumnsFit(Fit):
     evidence: Evidence
     basis: npt.NDArray[np.intp]
     coef: FloatArray
-    intercept: float = 0.0
-    beta: float
-    n_rows: int
     n_candidates: int
     status: Status
     notes: tuple[Status, ...] = field(repr=False)
@@ -69,12 +65,31 @@ class ColumnsFit(Fit):
     target: FloatArray = field(repr=False)
     posterior: Posterior = field(repr=False)
     fingerprint: str = field(repr=False)
-    target_fingerprint: str = field(repr=False)
 
     if TYPE_CHECKING:
 
         @property
         def alpha(self) -> Any: ...  # noqa: D102
+
+    @property
+    def n_rows(self) -> int:
+        """Rows fitted to."""
+        return len(self.target)
+
+    @cached_property
+    def target_fingerprint(self) -> str:
+        """Name of the target."""
+        return fingerprint(self.target)
+
+    @property
+    def intercept(self) -> float:
+        """The bias of a centred fit, else 0."""
+        return self.posterior.intercept
+
+    @property
+    def beta(self) -> float:
+        """Noise precision."""
+        return self.posterior.beta
 
     @property
     def noise_std(self) -> float:
@@ -128,6 +143,42 @@ class ColumnsFit(Fit):
     def _variance(self, rows: FloatArray) -> FloatArray:
         """Variance of the function at rows of the columns in use."""
         return self.posterior.variance(rows) if self.n_basis else np.zeros(len(rows))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ChosenColumnsFit(ColumnsFit):
+    """Base of the results of `search` and `forward_select`, which choose columns one by one.
+
+    Attributes
+    ----------
+    order : (k,) array
+        The columns in use in the order in which they came.
+    path : dict
+        Size -> `ColumnChoice`, the best model seen of that size.
+    evidence_fit : LinearFit
+        The chosen columns under one precision of all weights and one of the noise, both at their best: what `evidence`,
+        `alpha`, `beta` and `model_evidence` (both integrated out) say of this choice, so that it compares with others.
+    """
+
+    order: IntArray = field(repr=False)
+    path: Mapping[int, ColumnChoice] = field(repr=False)
+    evidence_fit: LinearFit = field(repr=False)
+
+    @property
+    def alpha(self) -> float:
+        """Precision of the weights."""
+        return self.evidence_fit.alpha
+
+    @property
+    def model_evidence(self) -> float:
+        """Third-level evidence: both precisions integrated out; NaN without columns."""
+        return self.evidence_fit.model_evidence if self.n_basis else np.nan
+
+
+def evidence_of(design: FloatArray, t: FloatArray, centre: bool) -> LinearFit:
+    """Precisions of these columns at the highest evidence; without columns the target is noise."""
+    body = design if design.shape[1] else np.zeros((len(t), 1))  # a column of zeros stands for an empty design
+    return fit_evidence(Spectrum.of(body, t, centre=centre, rows=True))
 
 
 def in_use(rows: Any, basis: npt.NDArray[np.intp], n_candidates: int) -> FloatArray:

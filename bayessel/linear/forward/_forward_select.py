@@ -20,8 +20,7 @@ from bayessel._check import (
     check_magnitude,
     one_of,
 )
-from bayessel._numerics import few_threads
-from bayessel.criteria import GCV, OF_SUMS
+from bayessel.criteria import GCV
 from bayessel.fit import Status
 from bayessel.linear.columns.dictionary import STORE_DOUBLE, Columns, as_columns
 from bayessel.linear.columns.greedy import INTERRUPTED, BestSize, until_stopped
@@ -29,21 +28,12 @@ from bayessel.linear.columns.growing_model import GrowingModel
 from bayessel.linear.forward import stopping
 from bayessel.linear.forward.assemble import finish
 from bayessel.linear.forward.backward import eliminate
-from bayessel.linear.forward.methods import LeastSquaresSteps, OrthogonalRidgeSteps, RidgeSteps
+from bayessel.linear.forward.methods import LeastSquaresSteps
 from bayessel.linear.forward.result import ForwardFit
+from bayessel.linear.forward.settings import ForwardSettings
 
 METHODS = ("ols", "rfs", "rols", "backward")
 GAINS = ("error", "cost")
-#: entries of a dictionary from which a pass over it may use several BLAS threads
-SEVERAL_THREADS = 20_000_000
-#: condition number of the chosen columns at which their normal equations have no digit left, ...
-SINGULAR = float(np.finfo(float).eps ** -0.5)
-#: ... beyond which a criterion has to fall at least every so many columns, ...
-HURRY = 2
-#: ... and at which an orthogonal factorisation has few digits left for the weights
-MAX_CONDITION = 1e12
-#: squared share outside the model below which a candidate is no longer offered without a penalty
-LEAST = 1e-20
 #: columns up to which the condition number is computed rather than estimated, where it is not clearly small
 _FEW, _CLEAR = 100, 1e-5
 
@@ -139,64 +129,14 @@ def forward_select(
     if stop == "cv" and not 2 <= as_count(folds, "folds", 2) <= n:
         raise ValueError(f"folds must be between 2 and the number of rows, {n}; got {folds}")
     rng = as_generator(random_state)
-    with few_threads(n * p if n * p > SEVERAL_THREADS else 0), np.errstate(all="ignore"):
-        if method == "backward":
-            fit = eliminate(columns, target, stop, centre, lam, gain, largest, folds, rng, name)
-            return replace(fit, seconds=time.perf_counter() - start)
+    with columns.threads(), np.errstate(all="ignore"):
         settings = ForwardSettings(method, stop, centre, gain, lam, reestimate, largest, max_condition)
-        known = None
-        if stop == "cv":
-            known = _cross_validated(columns, target, settings, folds, rng)
-        fit = _forward(columns, target, settings, known, name)
+        if method == "backward":
+            fit = eliminate(columns, target, settings, folds, rng, name)
+        else:
+            known = _cross_validated(columns, target, settings, folds, rng) if stop == "cv" else None
+            fit = _forward(columns, target, settings, known, name)
     return replace(fit, seconds=time.perf_counter() - start)
-
-
-class ForwardSettings:
-    def __init__(
-        self,
-        method: str,
-        stop: str | None,
-        centre: bool,
-        gain: str,
-        lam: float | None,
-        reestimate: bool,
-        max_size: int,
-        max_condition: float | None,
-    ) -> None:
-        self.method, self.stop, self.centre, self.gain, self.lam = method, stop, centre, gain, lam
-        self.reestimate = None if not reestimate else stop if stop in OF_SUMS else GCV.name
-        self.max_size = max_size
-        self.max_condition = MAX_CONDITION if max_condition is None else max_condition
-        self.singular = SINGULAR if max_condition is None else np.inf
-
-    @property
-    def checks_condition(self) -> bool:
-        """Whether weights are solved from the chosen columns without a penalty to keep them apart."""
-        return self.method != "rfs"
-
-    def is_singular(self, models: list[LeastSquaresSteps], watch: BestSize) -> bool:
-        """Whether normal equations have become singular while the criterion does not fall any more."""
-        size = models[0].growth.n_columns
-        return (
-            self.checks_condition
-            and size - watch.best > HURRY
-            and max(model.growth.condition for model in models) > self.singular
-        )
-
-    def start(self, columns: Columns, t: FloatArray, train: Any = None) -> LeastSquaresSteps:
-        """A model without functions."""
-        growth = GrowingModel(
-            columns,
-            t,
-            centre=self.centre,
-            train=train,
-            keep_products=self.method == "rfs",
-            least=min(LEAST, self.max_condition**-2.0) if self.checks_condition else 0.0,
-        )
-        if self.method == "ols":
-            return LeastSquaresSteps(growth)
-        kind = RidgeSteps if self.method == "rfs" else OrthogonalRidgeSteps
-        return kind(growth, self.gain, self.lam, self.reestimate)
 
 
 def _condition(growth: GrowingModel) -> float:
@@ -231,7 +171,7 @@ def _step(models: list[LeastSquaresSteps], settings: ForwardSettings) -> list[st
             continue
         directions.append(g.extend(best))
         g.condition = _condition(g)
-        if settings.checks_condition and g.condition > settings.max_condition:
+        if settings.checks_condition and g.condition > settings.largest_condition:
             g.retract(directions.pop())
             ends.append("ill-conditioned")
             continue
@@ -283,11 +223,9 @@ def _forward(columns: Columns, t: FloatArray, settings: ForwardSettings, known: 
     return finish(
         columns,
         t,
+        settings,
         np.array(g.chosen[:best], dtype=np.intp),
         float(path[best]["lam"]),
-        method=settings.method,
-        centre=settings.centre,
-        stop=settings.stop,
         value=float(path[best]["value"]),
         history=tuple(path),
         models=[tuple(g.chosen[: entry["size"]]) for entry in path],

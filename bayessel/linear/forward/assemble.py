@@ -9,25 +9,22 @@ import scipy.linalg as sl
 
 from bayessel._check import FloatArray, IntArray
 from bayessel.criteria import EVIDENCE
-from bayessel.fit import Status, fingerprint, worst
+from bayessel.fit import Status, worst
 from bayessel.linear.columns.dictionary import Columns
-from bayessel.linear.columns.fit import ColumnChoice
+from bayessel.linear.columns.fit import ColumnChoice, evidence_of
 from bayessel.linear.forward.result import ForwardFit
+from bayessel.linear.forward.settings import ForwardSettings
 from bayessel.linear.posterior import Posterior
-from bayessel.linear.selection.assemble import type2_evidence
 from bayessel.linear.spectrum import Spectrum
-from bayessel.linear.type2 import fit_evidence
 
 
 def finish(
     columns: Columns,
     t: FloatArray,
+    settings: ForwardSettings,
     order: IntArray,
     lam: float,
     *,
-    method: str,
-    centre: bool,
-    stop: str | None,
     value: float,
     history: tuple[dict[str, Any], ...],
     models: list[tuple[int, ...]],
@@ -39,23 +36,24 @@ def finish(
 ) -> ForwardFit:
     """Fit the chosen columns, `order` in the order of selection, with the penalty `lam`."""
     k, n = len(order), len(t)
-    sign = -1.0 if stop == EVIDENCE.name else 1.0  # the searches make everything small
+    sign = -1.0 if settings.stop == EVIDENCE.name else 1.0  # the searches make everything small
     by_number = np.argsort(order)
     basis = order[by_number]
     design = columns.raw(basis) if k else np.zeros((n, 0))
-    of_columns = Spectrum.of(design if k else np.zeros((n, 1)), t, centre=centre, rows=True)
-    evidence_fit = fit_evidence(of_columns)
+    evidence_fit = evidence_of(design, t, settings.centre)
     U = orthogonal = turn = None
-    spectrum = of_columns
+    spectrum = evidence_fit.spectrum
     if triangle is not None and coordinates is not None and k:
         diagonal = np.diag(triangle)
         U = triangle / diagonal[:, None]
         orthogonal = coordinates * diagonal / (diagonal**2 + lam)
-        if method == "rols":
+        if settings.method == "rols":
             # rows of the dictionary times the inverse of U, whose rows are in the order of selection
             turn = np.empty((k, k))
             turn[np.argsort(by_number)] = sl.solve_triangular(U, np.eye(k), check_finite=False)
-            spectrum = Spectrum.of(design @ turn, t, centre=centre, rows=True)
+            spectrum = Spectrum.of(design @ turn, t, centre=settings.centre, rows=True)
+    if lam == 0.0 and turn is None and k:  # without a penalty lengths do not matter but for digits
+        spectrum = Spectrum.weighed(design, t, columns.lengths[basis] ** 2, centre=settings.centre, rows=True)
     posterior = Posterior.of(spectrum, lam, evidence_fit.beta)
     coef = posterior.coef if turn is None else turn @ posterior.coef
     path = {
@@ -64,17 +62,14 @@ def finish(
     }
     notes = [*notes, *(note for note in evidence_fit.notes if note in _PASSED_ON and note not in notes)]
     return ForwardFit(
-        evidence=type2_evidence(evidence_fit.log_evidence, centre),
+        evidence=evidence_fit.evidence,
         basis=basis,
         coef=coef[:k],
-        intercept=posterior.intercept,
         order=order,
-        alpha=evidence_fit.alpha,
-        beta=evidence_fit.beta,
         lam=lam,
         gamma=posterior.gamma,
-        method=method,
-        stop=stop,
+        method=settings.method,
+        stop=settings.stop,
         value=sign * value,
         path=path,
         optima=(path[k],) if k in path else (),
@@ -82,13 +77,10 @@ def finish(
         stopped=stopped,
         status=worst(notes),
         notes=tuple(notes),
-        n_rows=n,
         n_candidates=columns.shape[1],
         seconds=np.nan,
         fingerprint=name,
-        target_fingerprint=fingerprint(t),
         evidence_fit=evidence_fit,
-        spectrum=spectrum,
         posterior=posterior,
         turn=turn,
         design=design,

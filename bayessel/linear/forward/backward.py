@@ -23,6 +23,7 @@ from bayessel.linear.flat_space import offsets
 from bayessel.linear.forward import stopping
 from bayessel.linear.forward.assemble import finish
 from bayessel.linear.forward.result import ForwardFit
+from bayessel.linear.forward.settings import ForwardSettings
 from bayessel.linear.ridge import curve, fit_ridge
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import fit_evidence
@@ -116,19 +117,11 @@ def _centred(H: FloatArray, t: FloatArray, centre: bool) -> tuple[FloatArray, Fl
 
 
 def eliminate(
-    columns: Columns,
-    t: FloatArray,
-    stop: str | None,
-    centre: bool,
-    lam: float | None,
-    gain: str,
-    largest: int,
-    folds: int,
-    rng: np.random.Generator,
-    name: str,
+    columns: Columns, t: FloatArray, settings: ForwardSettings, folds: int, rng: np.random.Generator, name: str
 ) -> ForwardFit:
-    """Backward elimination with a stopping criterion, or down to `largest` columns."""
+    """Backward elimination with a stopping criterion, or down to the largest number of columns asked for."""
     n, p = columns.shape
+    stop, centre, gain, lam = settings.stop, settings.centre, settings.gain, settings.lam
     if p > MAX_COLUMNS:
         raise ValueError(f"method='backward' keeps the inverse of all {p} columns; offer at most {MAX_COLUMNS}")
     design = columns.raw(np.arange(p))
@@ -160,7 +153,7 @@ def eliminate(
             entry["value"] = curve[k]
         path.append(entry)
         lefts.append(at.left)
-        if k > largest:
+        if k > settings.max_size:
             return None
         if stop is None:
             watch.best = k
@@ -183,11 +176,9 @@ def eliminate(
     fit = finish(
         columns,
         t,
+        settings,
         order,
         lam,
-        method="backward",
-        centre=centre,
-        stop=stop,
         value=float(best["value"]),
         history=tuple(path),
         models=[tuple(sorted(left.tolist())) for left in lefts],

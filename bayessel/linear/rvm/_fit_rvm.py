@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray, as_count, as_positive, as_target, check_magnitude
-from bayessel._numerics import few_threads
 from bayessel.linear.columns.dictionary import as_columns
 from bayessel.linear.rvm.assemble import finish, polish
 from bayessel.linear.rvm.multistart import search, search_from
@@ -74,8 +73,7 @@ def fit_rvm(
     known = None if beta is None else as_positive(beta, "beta")
     warm = _warm(init, columns.shape[1])
     # the search works on small arrays: only where reading the dictionary dominates are several threads worth their wait
-    entries = columns.shape[0] * columns.shape[1]
-    with few_threads(entries if entries > SEVERAL_THREADS else 0):
+    with columns.threads(SEVERAL_THREADS):
         # trial steps in fragile places may overflow: such a state has no finite evidence and is never kept
         with np.errstate(all="ignore"):
             problem = RVMProblem.of(columns, target, known)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from bayessel._check import FloatArray, IntArray
-from bayessel.fit import Evidence, Status, fingerprint, worst
+from bayessel.fit import Evidence, Status, worst
 from bayessel.linear.columns.fit import ColumnChoice
 from bayessel.linear.posterior import Posterior
 from bayessel.linear.rvm.duplicate_columns import merged
@@ -66,7 +66,10 @@ def finish(
 ) -> RVMFit:
     """Back to the user's units; `reached` says where each start led, `name` names the data."""
     n, p = problem.columns.shape
-    alpha = np.exp(own.a) * (problem.columns.lengths[basis] / problem.spread) ** 2
+    with np.errstate(over="ignore", under="ignore"):
+        alpha = np.exp(own.a) * (problem.columns.lengths[basis] / problem.spread) ** 2
+    if not ((alpha > 0.0) & np.isfinite(alpha)).all():
+        raise ValueError("sizes of Phi and t are so far apart that precisions leave double precision; rescale one")
     beta = float(np.exp(own.b) / problem.spread**2) if problem.beta is None else problem.beta
     notes = _remarks(problem, own, search)
     rivals = {
@@ -101,8 +104,6 @@ def finish(
         basis=basis,
         alpha=alpha,
         coef=coef,
-        beta=beta,
-        n_rows=n,
         n_candidates=p,
         status=worst(notes),
         notes=tuple(notes),
@@ -111,7 +112,6 @@ def finish(
         starts={start: end.log_evidence + problem.shift for start, end in reached.items()},
         seconds=np.nan,
         fingerprint=name,
-        target_fingerprint=fingerprint(problem.t),
         design=design,
         target=problem.t,
         posterior=posterior,

@@ -36,18 +36,18 @@ def evaluate(
         if not quad < best:
             break
         best, kept = quad, w
-        w = w + _solve(posterior, beta * (design.T @ residual) - alpha * w)
+        w = w + covariance_times(posterior, beta * (design.T @ residual) - alpha * w)
     log_det = sums(posterior.spectrum, posterior.lam).log_det
     return log_evidence(n, float(np.log(beta)), log_det, best), kept
 
 
-def _solve(posterior: Posterior, right: FloatArray) -> FloatArray:
-    """Sigma times a vector."""
+def covariance_times(posterior: Posterior, right: FloatArray) -> FloatArray:
+    """Covariance of the weights times a vector (k,) or the columns of a matrix (k, j)."""
     spectrum = posterior.spectrum
     scale = posterior.columns.scale
-    scaled = scale * right
+    scaled = (scale * right.T).T
     along = spectrum.Vt @ scaled
-    inner = spectrum.Vt.T @ (along / (spectrum.s**2 + posterior.lam))
+    inner = spectrum.Vt.T @ (along.T / (spectrum.s**2 + posterior.lam)).T
     if spectrum.Vt.shape[0] < spectrum.Vt.shape[1]:
         inner = inner + (scaled - spectrum.Vt.T @ along) / posterior.lam
-    return np.asarray(scale * inner / posterior.beta)
+    return np.asarray((scale * inner.T).T / posterior.beta)

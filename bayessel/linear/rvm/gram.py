@@ -28,21 +28,17 @@ class GramForm:
 
     heat = 1100
 
-    def __init__(self, columns: Columns, t: FloatArray) -> None:
+    def __init__(self, columns: Columns, t: FloatArray, outside: float = 0.0, n_rows: int | None = None) -> None:
+        # of rows that were rotated away no column reaches the squared length `outside` of the target
         self.columns = columns
-        self.n_rows, self.n_columns = columns.shape
+        self.n_rows, self.n_columns = columns.shape if n_rows is None else (n_rows, columns.shape[1])
         self.Ft = columns.cross(t[:, None])[:, 0]
-        self.tt = float(t @ t)
+        self.tt = float(t @ t) + outside
         self._row_of = np.full(self.n_columns, -1, dtype=np.intp)
         self._B = np.empty((0, self.n_columns))
         self._n = 0
         self.length = columns.lengths_squared
         self.candidates: IntArray = np.flatnonzero(self.length)
-
-    def outside_of(self, rest: FloatArray, n_rows: int) -> None:
-        """Count rows that were rotated away: the part of the target that no column reaches."""
-        self.tt += float(rest @ rest)
-        self.n_rows = n_rows
 
     def rows(self, wanted: IntArray) -> FloatArray:
         """Inner products of these columns with every column, (k, P)."""
@@ -79,7 +75,8 @@ class GramForm:
             H.flat[:: k + 1] += 1.0
             R, info = dpotrf(H, clean=1)
             if info:
-                return self._impossible(active, a, b, scale)
+                zero, eye = np.zeros(k), np.eye(k)
+                return RVMState(active, a, b, -np.inf, eye, eye, zero, scale, zero, self.tt)
             Ri = dtrtri(R)[0]
             log_det = 2.0 * float(np.log(np.diagonal(R)).sum())
         else:
@@ -95,10 +92,6 @@ class GramForm:
     def vector(self, m: int) -> FloatArray:
         """Candidate m as it is."""
         return self.columns.take(np.array([m]))[:, 0]
-
-    def _impossible(self, active: IntArray, a: FloatArray, b: float, scale: FloatArray) -> RVMState:
-        k = len(active)
-        return RVMState(active, a, b, -np.inf, np.eye(k), np.eye(k), np.zeros(k), scale, np.zeros(k), self.tt)
 
     def score(self, state: RVMState) -> RVMScores:
         """S and Q of every candidate as differences of inner products."""

@@ -41,9 +41,8 @@ def choose_form(columns: Columns, t: FloatArray) -> tuple[Columns, OrthogonalFor
     if len(W) > 0.3 * n:
         return columns, GramForm(columns, t)
     z = basis.T @ t
-    form = GramForm(Columns(np.ascontiguousarray(W)), z)
-    form.outside_of(t - basis @ z, n)
-    return columns, form
+    rest = t - basis @ z
+    return columns, GramForm(Columns(np.ascontiguousarray(W)), z, float(rest @ rest), n)
 
 
 def rotated(W: FloatArray, U: FloatArray, t: FloatArray) -> OrthogonalForm:

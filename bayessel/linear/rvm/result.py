@@ -9,6 +9,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.linear.columns.fit import ColumnsFit
+from bayessel.linear.rvm.exact_evidence import covariance_times
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -43,13 +44,4 @@ class RVMFit(ColumnsFit):
     @cached_property
     def covariance(self) -> FloatArray:
         """Posterior covariance of the weights in use."""
-        if not self.n_basis:
-            return np.zeros((0, 0))
-        spectrum = self.posterior.spectrum
-        root = self.posterior.columns.scale / np.sqrt(self.beta)
-        along = spectrum.Vt.T * (spectrum.s**2 + self.posterior.lam) ** -0.5
-        inner = along @ along.T
-        if spectrum.Vt.shape[0] < spectrum.Vt.shape[1]:
-            outside = np.eye(len(root)) - spectrum.Vt.T @ spectrum.Vt
-            inner = inner + outside / self.posterior.lam
-        return np.asarray(root[:, None] * inner * root)
+        return covariance_times(self.posterior, np.eye(self.n_basis)) if self.n_basis else np.zeros((0, 0))

@@ -6,12 +6,10 @@ the contest and the first search see a sample of the rows, and only the last mov
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from bayessel._check import FloatArray, IntArray
-from bayessel.linear.columns.dictionary import Columns
+from bayessel.linear.columns.dictionary import Columns, MadeColumns
 from bayessel.linear.rvm import starts
 from bayessel.linear.rvm.gram import GramForm
 from bayessel.linear.rvm.local_search import RVMSearch, climb
@@ -40,20 +38,11 @@ def from_some_rows(problem: RVMProblem, contest: Reestimation, tol: float) -> RV
 
 
 def _sample(columns: Columns, rows: IntArray) -> Columns:
-    if isinstance(columns.source, np.ndarray):
-        return Columns(columns.source[rows])
-    return Columns(_SampledRows(columns.source, rows)).store()
+    source = columns.source
+    if isinstance(source, np.ndarray):
+        return Columns(source[rows])
 
+    def sampled(which: IntArray) -> FloatArray:
+        return np.asarray(source.rows(rows, which) if hasattr(source, "rows") else source.columns(which)[rows])
 
-class _SampledRows:
-    """Some rows of columns that are made when they are looked at."""
-
-    def __init__(self, source: Any, rows: IntArray) -> None:
-        self.source, self.kept = source, rows
-        self.shape = (len(rows), source.shape[1])
-
-    def columns(self, indices: IntArray) -> FloatArray:
-        """These columns at the kept rows."""
-        if hasattr(self.source, "rows"):
-            return np.asarray(self.source.rows(self.kept, indices))
-        return np.asarray(self.source.columns(indices))[self.kept]
+    return Columns(MadeColumns((len(rows), columns.shape[1]), sampled)).store()

@@ -9,21 +9,16 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FOURTH_POWERS, as_count, as_flag, as_target, check_magnitude
-from bayessel._numerics import few_threads
 from bayessel.criteria import EVIDENCE
-from bayessel.fit import Status, fingerprint, worst
+from bayessel.fit import Status, worst
 from bayessel.linear.columns.dictionary import as_columns
 from bayessel.linear.columns.fit import ColumnChoice
-from bayessel.linear.selection.assemble import type2_fields
 from bayessel.linear.selection.objective import SelectionObjective
-from bayessel.linear.selection.result import SearchFit
+from bayessel.linear.selection.result import SearchFit, evidence_fields
 from bayessel.linear.selection.selection_search import SearchSnapshot, SelectionSearch
 from bayessel.linear.selection.strategies import Oscil, parse
 from bayessel.linear.selection.working_model import WorkingModel
 from bayessel.work.interrupts import InterruptGuard
-
-#: entries of a dictionary from which the passes over it may use several BLAS threads
-SEVERAL_THREADS = 20_000_000
 
 
 def search(
@@ -98,7 +93,7 @@ def search(
     target = as_target(t, columns.shape[0]).copy()
     data = columns.fingerprint(target)
     check_magnitude(target, "t", FOURTH_POWERS)
-    as_flag(centre, "centre")
+    centre = as_flag(centre, "centre")
     as_count(top, "top", 0)
     if max_size is not None:
         as_count(max_size, "max_size")
@@ -113,10 +108,9 @@ def search(
     objective, drive = SelectionObjective.named(score), parse(strategy)
     columns = columns.store()
     columns.check_scale("F")
-    entries = columns.shape[0] * columns.shape[1]
     notes: list[Status] = []
-    with few_threads(entries if entries > SEVERAL_THREADS else 0):
-        model = WorkingModel(columns, target, bool(centre))
+    with columns.threads():
+        model = WorkingModel(columns, target, centre)
         work = SelectionSearch(
             model, objective, top=top, max_size=max_size, max_steps=max_steps, tol=float(tol), callback=callback
         )
@@ -145,13 +139,12 @@ def search(
         basis = np.sort(order)
         columns.release()
         design = columns.raw(basis) if len(basis) else np.zeros((len(target), 0))
-        numbers = type2_fields(design, target, centre=bool(centre))
-    notes.extend(numbers.pop("notes"))
+        numbers = evidence_fields(design, target, centre)
+    notes.extend(numbers["evidence_fit"].notes)
     return SearchFit(
         **numbers,
         basis=basis,
         order=order,
-        n_rows=len(target),
         n_candidates=columns.shape[1],
         status=worst(notes),
         notes=tuple(notes),
@@ -162,9 +155,7 @@ def search(
         n_removed=work.n_removed,
         seconds=time.perf_counter() - start,
         score=score,
-        design=design,
         target=target,
         fingerprint=data,
-        target_fingerprint=fingerprint(target),
         strategy=str(drive) if isinstance(strategy, str) else getattr(strategy, "__name__", str(strategy)),
     )

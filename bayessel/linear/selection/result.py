@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-
-from bayessel._check import IntArray
-from bayessel.linear.columns.fit import ColumnChoice, ColumnsFit
-from bayessel.linear.spectrum import Spectrum
-from bayessel.linear.third_level import model_evidence
+from bayessel._check import FloatArray
+from bayessel.linear.columns.fit import ChosenColumnsFit, evidence_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SearchFit(ColumnsFit):
+class SearchFit(ChosenColumnsFit):
     r"""A linear model on columns that a search guided by the evidence selected, one precision for all weights.
 
     Attributes
     ----------
     evidence : Evidence
         log p(t | alpha, beta) of the selected columns in nats, every constant included.
-    alpha, gamma : float
-        Weight precision, well-determined parameters (the bias of a centred fit not counted).
-    order : (k,) array
-        The columns in use in the order in which they came.
+    alpha, lam, gamma : float
+        Weight precision, alpha/beta, well-determined parameters (the bias of a centred fit not counted).
     history : tuple of dict
         The steps: action, column, and n_basis, value, log_evidence, alpha, beta, gamma, noise_std after it.
     path : dict
@@ -36,26 +30,31 @@ class SearchFit(ColumnsFit):
         Functions added and removed on the way.
     score, strategy : str
         What was searched by, and the order in which functions came and went.
-    spectrum : Spectrum
-        Factorisation of the columns in use.
     """
 
-    alpha: float
-    gamma: float
-    order: IntArray = field(repr=False)
-    path: Mapping[int, ColumnChoice] = field(repr=False)
     n_added: int
     n_removed: int
     score: str
     strategy: str
-    spectrum: Spectrum = field(repr=False)
 
     @property
     def lam(self) -> float:
         """alpha / beta."""
-        return self.alpha / self.beta
+        return self.evidence_fit.lam
 
     @property
-    def model_evidence(self) -> float:
-        """Third-level evidence, both precisions integrated out (`bayessel.linear.third_level`); NaN without columns."""
-        return model_evidence(self.spectrum, self.log_evidence, self.gamma) if self.n_basis else np.nan
+    def gamma(self) -> float:
+        """Well-determined parameters."""
+        return self.evidence_fit.gamma
+
+
+def evidence_fields(design: FloatArray, t: FloatArray, centre: bool) -> dict[str, Any]:
+    """Fields of a `SearchFit` that follow from the columns in use; the weights are those of the evidence."""
+    fit = evidence_of(design, t, centre)
+    return {
+        "evidence_fit": fit,
+        "evidence": fit.evidence,
+        "coef": fit.coef[: design.shape[1]],
+        "posterior": fit.posterior,
+        "design": design,
+    }

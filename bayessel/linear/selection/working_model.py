@@ -15,7 +15,7 @@ from scipy.linalg.lapack import dgesdd
 
 from bayessel._check import FloatArray, IntArray
 from bayessel.linear.columns.centring import FAR, centred, constant
-from bayessel.linear.columns.dictionary import Columns
+from bayessel.linear.columns.dictionary import READ, Columns
 from bayessel.linear.columns.orthonormal import OrthonormalBasis
 from bayessel.linear.columns.remainders import CandidateRemainders
 from bayessel.linear.columns.removed_directions import RemovedDirections
@@ -24,8 +24,6 @@ from bayessel.linear.selection.precisions import SingularModel
 _EPS = float(np.finfo(float).eps)
 #: share of its length below which a function counts as inside the span of the model: rounding
 COLLINEAR = 64.0 * _EPS
-#: entries of a dictionary in single precision that are widened at a time
-WIDENED = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,11 +139,6 @@ class WorkingModel:
         return self.remainders.inner
 
     @property
-    def known2(self) -> FloatArray:
-        """What the squared lengths outside have been subtracted from."""
-        return self.remainders.reference
-
-    @property
     def most(self) -> int:
         """Functions that leave a row to the noise."""
         return self.n_rows - self.centre - 1
@@ -198,21 +191,7 @@ class WorkingModel:
     def project(self, rows: FloatArray) -> FloatArray:
         """Inner products of every candidate with each of `rows`, (k, P): one pass over the dictionary."""
         self.passes += 1
-        source = self.columns.source
-        if isinstance(source, np.ndarray) and source.dtype == np.float64:
-            result = rows @ source
-        elif isinstance(source, np.ndarray):
-            result = np.zeros((len(rows), self.n_columns))
-            height = max(1, WIDENED // self.n_columns)
-            for start in range(0, self.n_rows, height):
-                part = slice(start, start + height)
-                result += rows[:, part] @ source[part].astype(np.float64)
-        else:
-            result = np.zeros((len(rows), self.n_columns))
-            for some, part, block in self.columns.blocks():
-                result[:, part] += rows[:, some] @ block
-        result /= self.unit
-        return np.asarray(result)
+        return self.columns.inner(rows) / self.unit
 
     # ---- changes
 
@@ -290,14 +269,14 @@ class WorkingModel:
             F = self.columns.raw(part) / self.unit
             return F - F.mean(axis=0) if self.centre else F
 
-        self.remainders.measure(which, WIDENED // self.n_rows, columns, self.Qt, self.residual, self.B)
+        self.remainders.measure(which, READ // self.n_rows, columns, self.Qt, self.residual, self.B)
 
     def doubtful(self, lam: float, S: FloatArray) -> Any:
         """Candidates whose squared length outside has lost digits that their score needs."""
         if 8.0 * _EPS <= 1e-10 * lam:  # no squared length is above one
             return np.zeros(0, dtype=np.intp)
-        lost = 8.0 * _EPS * self.known2
-        return np.flatnonzero(self.usable & (lost > 1e-10 * lam * (1.0 + S)) & (self.perp2 < 1e-3 * self.known2))
+        lost = 8.0 * _EPS * self.remainders.reference
+        return np.flatnonzero(self.usable & (lost > 1e-10 * lam * (1.0 + S)) & self.remainders.below(1e-3))
 
     def snapshot(self) -> ModelSnapshot:
         """Copy what changes."""

@@ -14,36 +14,27 @@ most probable network, and pilot runs say which is the best.
 
 from __future__ import annotations
 
-import copy
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
-from bayessel import work
-from bayessel._check import FloatArray, as_count, as_flag, as_generator, as_matrix, as_positive, check_finite, one_of
-from bayessel.errors import SamplingWarning
-from bayessel.fit import Evidence, Status, fingerprint, worst
+from bayessel._check import FloatArray, as_count, as_matrix, check_finite, one_of
+from bayessel.fit import fingerprint
 from bayessel.mlp import fit_network_evidence
 from bayessel.mlp.network import Architecture, hidden_units
 from bayessel.mlp.prior import NetworkPrior, Precisions
 from bayessel.mlp.targets import KINDS, as_data
-from bayessel.samplers.annealing import (
-    FIRST_STEP,
-    LARGEST_ERROR,
-    AnnealedEvidence,
-    Particles,
-    Schedule,
-    adapted,
-    backwards,
-    forwards,
-    log_mean,
-    pilot,
-    relative_error,
+from bayessel.samplers.annealing import FIRST_STEP, AnnealedEvidence, Particles, adapted, anneal
+from bayessel.samplers.network.trajectory import (
+    NetworkPosterior,
+    TrajectorySettings,
+    Workspace,
+    log_likelihoods,
+    posterior_of,
+    sweep_all,
 )
 
 #: relative jitter of step sizes
@@ -139,152 +130,32 @@ def anneal_network(
     X, T = as_data(X, t, kind)
     belief = _prior(prior, hidden, X, T)
     held = None if precisions is None else _held(precisions, belief)
-    seen = None if draws is None else _draws(draws, belief)
-    n_particles, n_runs = as_count(n_particles, "n_particles", 2), as_count(n_runs, "n_runs")
-    n_pilots = as_count(n_pilots, "n_pilots") if held is None else 1
-    updates, n_leapfrog = as_count(updates, "updates"), as_count(n_leapfrog, "n_leapfrog")
-    as_flag(bracket, "bracket")
-    limit = np.inf if time_budget is None else as_positive(time_budget, "time_budget")
-    jobs, executor = work.check_jobs(n_jobs), work.check_executor(executor)
-    path = _path(X, T, kind, belief, held, updates, n_leapfrog)
-    pilot_rng, *seeds = as_generator(random_state).spawn(1 + n_runs)
-    _warm_up(path)
-    begin = perf_counter()
-    done = 0
-
-    def tell(*_: Any) -> None:
-        nonlocal done
-        done += 1
-        if progress is not None:
-            progress(done, n_pilots + n_runs)
-
-    units = [
-        work.WorkUnit(f"pilot {k}", _pilot_run, (path, seen if k == 0 else None, n_particles, rng))
-        for k, rng in enumerate(pilot_rng.spawn(n_pilots))
-    ]
-    report = work.run(units, executor, jobs, None, False, tell)
-    if report.interrupted or not report.values:
-        raise KeyboardInterrupt if report.interrupted else RuntimeError(f"no pilot run ended: {report.lost}")
-    pilots = [report.values[unit.key] for unit in units if unit.key in report.values]
-    path.n_gradients += sum(one[3] for one in pilots)
-    _, schedule, path.reference, _ = max(pilots, key=lambda one: one[0])
-    units = [
-        work.WorkUnit(f"run {k}", _annealing_run, (path, schedule, n_particles, bracket, rng))
-        for k, rng in enumerate(seeds)
-    ]
-    left = limit - (perf_counter() - begin)
-    report = work.run(
-        units if left > 0.0 else units[:1], executor, jobs, left if 0.0 < left < np.inf else None, False, tell
-    )
-    runs = [report.values[unit.key] for unit in units if unit.key in report.values]
-    if not runs:
-        raise KeyboardInterrupt if report.interrupted else RuntimeError(f"no run ended: {report.lost}")
-    path.n_gradients += sum(one[2] for one in runs)
-    notes = [Status.INTERRUPTED] if report.interrupted and report.remaining else []
-    if report.lost:
-        said = next(iter(report.lost.values()))
-        warnings.warn(f"{len(report.lost)} of {n_runs} runs are missing: {said}", SamplingWarning, stacklevel=2)
-    elif len(runs) < n_runs and not report.interrupted:
-        notes.append(Status.TIME_BUDGET)
-    logs, roughly = np.array([one[0] for one in runs]), np.array([one[0] for one in pilots])
-    upper = [one[1] for one in runs if one[1] is not None]
-    return _result(logs, upper, roughly, schedule, path, notes, fingerprint(X, T), perf_counter() - begin)
-
-
-def _pilot_run(
-    path: NetworkPath, seen: FloatArray | None, n_particles: int, rng: np.random.Generator
-) -> tuple[float, Schedule, FloatArray, int]:
-    """Evidence roughly, the schedule that led to it, the reference, made from what was drawn or anew, and gradients."""
-    own = _own(path)
-    if own.held is None:
-        own.reference = gammas_of(seen) if seen is not None else refer(own, rng)
-    value, schedule = pilot(own, n_particles, rng)
-    return value, schedule, own.reference, own.n_gradients
-
-
-def _annealing_run(
-    path: NetworkPath, schedule: Schedule, n_particles: int, bracket: bool, rng: np.random.Generator
-) -> tuple[float, float | None, int]:
-    """Log weight of a run, of one back from where it ended if wanted, and gradients."""
-    own = _own(path)
-    found, particles = forwards(own, schedule, n_particles, rng)
-    return found, backwards(own, schedule, particles, rng) if bracket else None, own.n_gradients
-
-
-def _own(path: NetworkPath) -> NetworkPath:
-    """A path that nobody else works on, and that has counted nothing."""
-    own = copy.deepcopy(path)
-    own.n_gradients = 0
-    return own
-
-
-def _result(
-    logs: FloatArray,
-    upper: list[float],
-    pilots: FloatArray,
-    schedule: Schedule,
-    path: NetworkPath,
-    notes: list[Status],
-    name: str,
-    seconds: float,
-) -> AnnealedEvidence:
-    error = relative_error(logs)
-    if not error < LARGEST_ERROR:
-        notes = [*notes, Status.UNSURE_EVIDENCE]
-    w = np.exp(logs - logs.max())
-    integrated = ("weights", "precisions") if path.held is None else ("weights",)
-    return AnnealedEvidence(
-        evidence=Evidence(log_mean(logs), "sampled", error, integrated=integrated),
-        log_weights=logs,
-        effective_runs=float(w.sum() ** 2 / np.sum(w * w)),
-        upper=float(np.mean(upper)) if upper else np.nan,
-        pilots=pilots,
-        temperatures=np.array(schedule.temperatures),
-        step_sizes=np.array(schedule.step_sizes),
-        acceptance_rates=np.array(schedule.acceptance_rates),
-        n_gradients=path.n_gradients,
-        status=worst(notes),
-        notes=tuple(notes),
-        fingerprint=name,
-        n_rows=path.problem.X.shape[1],
-        seconds=seconds,
-    )
-
-
-def _path(
-    X: FloatArray, T: FloatArray, kind: str, prior: NetworkPrior, held: FloatArray | None, updates: int, n_leapfrog: int
-) -> NetworkPath:
-    from bayessel.mlp.passes import NUMBERS
-    from bayessel.samplers.network.step import hyperpriors
-    from bayessel.samplers.network.trajectory import NetworkPosterior, workspace
-
-    architecture, rows = prior.architecture, hyperpriors(prior, False)
-    return NetworkPath(
-        NetworkPosterior(
-            NUMBERS[kind],
-            np.ascontiguousarray(X.T),
-            np.ascontiguousarray(T.T),
-            rows,
-            prior.bias_sd**-2,
-            np.einsum("ij,ij->j", X, X),
-        ),
-        workspace(architecture.inputs, architecture.hidden, architecture.outputs, len(X)),
-        prior,
+    path = NetworkPath(
+        *posterior_of(X, T, kind, belief),
+        belief,
         kind,
         held,
-        np.ones((len(rows), 2)),
-        updates,
-        n_leapfrog,
+        np.ones((len(logs_of(belief.at_mean())), 2)),
+        as_count(updates, "updates"),
+        as_count(n_leapfrog, "n_leapfrog"),
+        None if draws is None else _draws(draws, belief),
     )
-
-
-def _warm_up(path: NetworkPath) -> None:
-    """Compile, so that time budgets are of the work alone."""
-    rng = np.random.default_rng(0)
-    particles = path.first(rng, 1)
-    path.gains(particles)
-    path.walk(rng, particles, FIRST_STEP, 1e-3, 1, 1)
-    path.n_gradients = 0
+    path.warm_up()
+    return anneal(
+        path,
+        n_particles=n_particles,
+        n_runs=n_runs,
+        n_pilots=n_pilots if held is None else 1,
+        bracket=bracket,
+        time_budget=time_budget,
+        random_state=random_state,
+        progress=progress,
+        n_jobs=n_jobs,
+        executor=executor,
+        integrated=("weights", "precisions") if held is None else ("weights",),
+        fingerprint=fingerprint(X, T),
+        n_rows=len(X),
+    )
 
 
 def _prior(prior: NetworkPrior | None, hidden: int | str, X: FloatArray, T: FloatArray) -> NetworkPrior:
@@ -345,19 +216,60 @@ class NetworkPath:
         Shape and rate of a Gamma distribution for each hyperparameter, r(s).
     updates, n_leapfrog : int
         Updates of each particle at each temperature, and leapfrog steps of each.
+    draws : (·, m) array or None
+        Logarithms of hyperparameters drawn from the posterior, for the reference of the first pilot run.
     n_gradients : int
         How many were computed so far.
     """
 
-    problem: Any
-    work: Any
+    problem: NetworkPosterior
+    work: Workspace
     prior: NetworkPrior
     kind: str
     held: FloatArray | None
     reference: FloatArray
     updates: int
     n_leapfrog: int
+    draws: FloatArray | None = None
     n_gradients: int = 0
+
+    def warm_up(self) -> None:
+        """Compile, so that time budgets are of the work alone."""
+        rng = np.random.default_rng(0)
+        particles = self.first(rng, 1)
+        self.gains(particles)
+        self.walk(rng, particles, FIRST_STEP, 1e-3, 1, 1)
+        self.n_gradients = 0
+
+    def begin(self, rng: np.random.Generator, number: int) -> None:
+        """Make the reference from what was drawn, or from short chains that begin at a most probable network.
+
+        Chains that begin with nothing learned may take everything for noise for longer than all runs take.
+        """
+        if self.held is not None:
+            return
+        if self.draws is not None and number == 0:
+            self.reference = gammas_of(self.draws)
+            return
+        Q = np.tile(self._probable(rng), (CHAINS, 1))
+        S = np.zeros((CHAINS, len(self.reference)))  # drawn first of all, but for the third layers
+        D = self.prior.architecture.inputs
+        S[:, [-1, -2 - D]] = np.log([self.prior.input_output.mean, self.prior.input_hidden.mean])
+        step, kept = FIRST_STEP, []
+        for update in range(UPDATES):
+            step = adapted(step, self.walk(rng, (Q, S), step, 1.0, 1, LONG), 0.3)
+            if update >= UPDATES // 3:
+                kept.append(S.copy())
+        self.reference = gammas_of(np.concatenate(kept))
+
+    def _probable(self, rng: np.random.Generator) -> FloatArray:
+        """Weights that fit."""
+        network = self.prior.architecture
+        if network.size > MOST_WEIGHTS:
+            return 0.1 * rng.standard_normal(network.size)
+        X, T = self.problem.X.T, self.problem.T.T
+        fit = fit_network_evidence(X, T, hidden=network.hidden, kind=self.kind, n_starts=SEARCHES, random_state=rng)
+        return fit.weights
 
     def first(self, rng: np.random.Generator, n: int) -> Particles:
         """Weights (n, P) and logarithms of hyperparameters (n, m) from the reference."""
@@ -373,8 +285,6 @@ class NetworkPath:
 
     def gains(self, particles: Particles) -> FloatArray:
         """g of each particle."""
-        from bayessel.samplers.network.trajectory import log_likelihoods
-
         Q, S = particles
         found = np.empty(len(Q))
         log_likelihoods(self.problem, Q, S, self.work, found)
@@ -390,8 +300,6 @@ class NetworkPath:
         self, rng: np.random.Generator, particles: Particles, step_size: float, t: float, updates: int, n_leapfrog: int
     ) -> float:
         """The same with so many updates of so many leapfrog steps."""
-        from bayessel.samplers.network.trajectory import TrajectorySettings, sweep_all
-
         settings = TrajectorySettings(step_size, JITTER, n_leapfrog, 1, 0.0, self.held is None)
         rate, spent = sweep_all(rng, self.problem, *particles, self.work, settings, updates, self.reference, t)
         self.n_gradients += int(spent)
@@ -435,24 +343,6 @@ def precisions_of(s: FloatArray, prior: NetworkPrior) -> Precisions:
     return Precisions(*(part if i in (0, 3, 5) else part[0] for i, part in enumerate(parts)))
 
 
-def refer(path: NetworkPath, rng: np.random.Generator) -> FloatArray:
-    """One reference, from short chains that begin at a most probable network of the evidence framework.
-
-    Chains that begin with nothing learned may take everything for noise for longer than all runs take.
-    """
-    Q = np.tile(_probable(path, rng), (CHAINS, 1))
-    S = np.zeros((CHAINS, len(path.problem.prior)))  # drawn first of all, but for the third layers
-    S[:, [-1, -2 - path.prior.architecture.inputs]] = np.log(
-        [path.prior.input_output.mean, path.prior.input_hidden.mean]
-    )
-    step, kept = FIRST_STEP, []
-    for update in range(UPDATES):
-        step = adapted(step, path.walk(rng, (Q, S), step, 1.0, 1, LONG), 0.3)
-        if update >= UPDATES // 3:
-            kept.append(S.copy())
-    return gammas_of(np.concatenate(kept))
-
-
 def gammas_of(S: FloatArray) -> FloatArray:
     """(shape, rate) of the Gamma variables whose logarithms have the means of S (draws, m), and broader spreads.
 
@@ -466,13 +356,3 @@ def gammas_of(S: FloatArray) -> FloatArray:
         low, high = np.where(wide, middle, low), np.where(wide, high, middle)
     shape = np.exp(low)
     return np.column_stack([shape, np.exp(digamma(shape) - S.mean(axis=0))])
-
-
-def _probable(path: NetworkPath, rng: np.random.Generator) -> FloatArray:
-    """Weights that fit."""
-    architecture = path.prior.architecture
-    if architecture.size > MOST_WEIGHTS:
-        return 0.1 * rng.standard_normal(architecture.size)
-    X, T = path.problem.X.T, path.problem.T.T
-    fit = fit_network_evidence(X, T, hidden=architecture.hidden, kind=path.kind, n_starts=SEARCHES, random_state=rng)
-    return fit.weights

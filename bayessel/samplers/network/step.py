@@ -16,7 +16,6 @@ import pymc as pm
 from bayessel._check import FloatArray, as_count, as_flag, as_fraction, as_positive
 from bayessel._pymc import PointType, StatsType, StepMethodState, dataclass_state
 from bayessel.mlp.network import Weights
-from bayessel.mlp.passes import NUMBERS
 from bayessel.mlp.prior import PRECISION_NAMES, NetworkPrior
 from bayessel.samplers import tuning
 from bayessel.samplers.tuning import DualAveraging
@@ -169,24 +168,14 @@ class NetworkSampler(WholeModelStep):
         self._problem: Any = None
 
     def _read(self) -> None:
-        from bayessel.samplers.network.trajectory import NetworkPosterior, workspace
+        from bayessel.samplers.network.trajectory import posterior_of
 
-        architecture = self.prior.architecture
         X = np.asarray(self.model["X"].get_value(borrow=True), dtype=np.float64)
         t = np.asarray(self.model["t_data"].get_value(borrow=True))
         if self.kind == "softmax":
-            T = (t == np.arange(architecture.outputs)[:, None]).astype(np.float64)
-        else:
-            T = np.ascontiguousarray(t.reshape(len(X), -1).T, dtype=np.float64)
-        self._problem = NetworkPosterior(
-            NUMBERS[self.kind],
-            np.ascontiguousarray(X.T),
-            T,
-            hyperpriors(self.prior, self.kind == "student"),
-            self.prior.bias_sd**-2,
-            np.einsum("ij,ij->j", X, X),
-        )
-        self._work = workspace(architecture.inputs, architecture.hidden, architecture.outputs, len(X))
+            t = t[:, None] == np.arange(self.prior.architecture.outputs)
+        T = np.asarray(t.reshape(len(X), -1), dtype=np.float64)
+        self._problem, self._work = posterior_of(X, T, self.kind, self.prior)
 
     # --- one draw -----------------------------------------------------------------------------------------------
 
@@ -257,17 +246,3 @@ class NetworkSampler(WholeModelStep):
             s[:K] = np.log(tau)
             n_steps += int(self._sweep(q, s, False, updates)[3])
         return n_steps
-
-
-def hyperpriors(prior: NetworkPrior, student: bool) -> FloatArray:
-    """(shape, rate) of every hyperparameter in the order of `precisions`; second layers have no rate given."""
-    D, K = prior.architecture.inputs, prior.architecture.outputs
-    rows = [(one.alpha, one.beta) for one in (*[prior.noise] * K, prior.hidden_bias, prior.hidden_output)]
-    for top, shape in (
-        (prior.input_hidden, prior.input_hidden_shape),
-        (prior.input_output, prior.input_output_shape),
-    ):
-        rows += [(0.5 * shape, np.nan)] * D + [(top.alpha, top.beta)]
-    if student:
-        rows.append((2.0, 0.1))
-    return np.array(rows)

@@ -22,7 +22,8 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel._compiled import njit
-from bayessel.mlp.passes import GAUSSIAN, STUDENT, backward, forward, likelihood
+from bayessel.mlp.passes import GAUSSIAN, NUMBERS, STUDENT, backward, forward, likelihood
+from bayessel.mlp.prior import NetworkPrior
 from bayessel.samplers.network.precisions import noise, precisions
 
 OPTIONS = {"error_model": "numpy"}
@@ -63,10 +64,33 @@ class Workspace(NamedTuple):
     beta: FloatArray
 
 
-def workspace(D: int, H: int, K: int, n: int) -> Workspace:
-    """Space for a network and n rows."""
-    P = H * (1 + D + K) + K + D * K
-    return Workspace(np.empty((H, n)), np.empty((K, n)), np.empty(n), np.empty(P), np.empty(P), np.empty(K))
+def posterior_of(X: FloatArray, T: FloatArray, kind: str, prior: NetworkPrior) -> tuple[NetworkPosterior, Workspace]:
+    """Inputs (n, D), targets (n, K) and a prior in the arrays of compiled code, and space for them."""
+    (n, K), H, P = T.shape, prior.architecture.hidden, prior.architecture.size
+    found = NetworkPosterior(
+        NUMBERS[kind],
+        np.ascontiguousarray(X.T),
+        np.ascontiguousarray(T.T),
+        hyperpriors(prior, kind == "student"),
+        prior.bias_sd**-2,
+        np.einsum("ij,ij->j", X, X),
+    )
+    space = Workspace(np.empty((H, n)), np.empty((K, n)), np.empty(n), np.empty(P), np.empty(P), np.empty(K))
+    return found, space
+
+
+def hyperpriors(prior: NetworkPrior, student: bool) -> FloatArray:
+    """(shape, rate) of every hyperparameter in the order of `precisions`; second layers have no rate given."""
+    D, K = prior.architecture.inputs, prior.architecture.outputs
+    rows = [(one.alpha, one.beta) for one in (*[prior.noise] * K, prior.hidden_bias, prior.hidden_output)]
+    for top, shape in (
+        (prior.input_hidden, prior.input_hidden_shape),
+        (prior.input_output, prior.input_output_shape),
+    ):
+        rows += [(0.5 * shape, np.nan)] * D + [(top.alpha, top.beta)]
+    if student:
+        rows.append((2.0, 0.1))
+    return np.array(rows)
 
 
 @njit(**OPTIONS)

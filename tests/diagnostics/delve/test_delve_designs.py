@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from scipy import integrate, special, stats
 
-from bayessel.diagnostics.delve import MeanPosterior, hierarchical, standardised_losses, two_way
+from bayessel.diagnostics.delve import hierarchical, standardised_losses, two_way
+from bayessel.diagnostics.delve._mean_posterior import MeanPosterior
 
 
 def with_moments(mean, sigma_a, sigma_e, n_sets, n_cases, seed=0):

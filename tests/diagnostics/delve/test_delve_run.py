@@ -105,7 +105,7 @@ def test_seeds_belong_to_units():
     assert same(alone, study.only(["b"], ["other"]))
     seeds = {one.seed for one in study.outcomes.values()}
     assert len(seeds) == 3 * 2 * 4
-    jitters = {study.outcomes[delve.Unit("a", "line 16", i)].losses["squared"][0] for i in range(4)}
+    jitters = {study.outcomes["a", "line 16", i].losses["squared"][0] for i in range(4)}
     assert len(jitters) == 4
     assert not same(study, run(methods, tasks, random_state=1))
 

@@ -215,7 +215,7 @@ def test_what_lies_outside_is_measured_again_where_it_has_lost_its_digits(rng):
         model.add(j, *model.extended(j))
     model.measure(np.arange(60))
     model.remove(2)
-    assert (model.known2 >= model.perp2).all()  # or the next loss of digits would go unseen
+    assert (model.remainders.reference >= model.perp2).all()  # or the next loss of digits would go unseen
 
 
 def test_the_gram_matrix_would_not_do(rng):

@@ -7,6 +7,7 @@ import pytest
 
 from bayessel.fit import Status
 from bayessel.mlp import Architecture, Gamma, NetworkPrior, Precisions
+from bayessel.samplers import annealing
 from bayessel.samplers.annealing import forwards
 from bayessel.samplers.network import annealing as network_annealing
 from bayessel.samplers.network.annealing import (
@@ -156,7 +157,7 @@ def test_the_reference_decides_how_sure_not_what(rng):
 
 def test_the_best_of_several_references_is_kept(monkeypatch):
     X, t, prior, truth, error = small_numbers()
-    seen, used, plain = [], [], network_annealing.pilot
+    seen, used, plain = [], [], annealing.pilot
 
     def pilot(path, n, rng):
         estimate, schedule = plain(path, n, rng)
@@ -167,8 +168,8 @@ def test_the_best_of_several_references_is_kept(monkeypatch):
         used.append((path.reference, schedule))
         return forwards(path, schedule, n, rng)
 
-    monkeypatch.setattr(network_annealing, "pilot", pilot)
-    monkeypatch.setattr(network_annealing, "forwards", run)
+    monkeypatch.setattr(annealing, "pilot", pilot)
+    monkeypatch.setattr(annealing, "forwards", run)
     draws = np.random.default_rng(0).normal(1.0, 0.5, size=(50, len(logs_of(prior.at_mean()))))
     result = anneal_network(X, t, prior=prior, draws=draws, random_state=4, **QUICK | {"n_pilots": 3})
     assert (seen[0][0] == gammas_of(draws)).all() and len(seen) == 3

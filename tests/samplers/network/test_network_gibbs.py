@@ -8,7 +8,7 @@ from scipy import special, stats
 from bayessel.mlp import Gamma, Precisions
 from bayessel.mlp.passes import NUMBERS
 from bayessel.samplers.network.precisions import LIMIT, log_gamma_draw, log_mean_draw, noise, precisions
-from bayessel.samplers.network.step import hyperpriors
+from bayessel.samplers.network.trajectory import hyperpriors
 from tests.oracles.monte_carlo import assert_means
 from tests.problems.network import gentle_prior, uniform_p
 

@@ -8,8 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_y,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from bayessel._check import FloatArray, as_float_array, check_magnitude
 from bayessel._formulas import log_normal
@@ -53,6 +61,30 @@ def validated_regression(
     if y.ndim == 2 and y.shape[1] == 1:
         y = column_or_1d(y, warn=True)
     return np.asarray(X, dtype=np.float64), y
+
+
+def validated_classification(
+    estimator: Any, X: Any, y: Any
+) -> tuple[FloatArray, npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """Inputs (N, D), the classes of a classifier, at least two, and the class of each row by its number, checked."""
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    X = np.asarray(validated(estimator, X, reset=True), dtype=np.float64)
+    check_magnitude(X, "X")
+    with np.errstate(over="ignore", invalid="ignore"):  # sums of labels, and labels as integers
+        labels = _check_y(y, multi_output=False, y_numeric=False, estimator=estimator)
+        check_consistent_length(X, labels)
+        check_classification_targets(labels)
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y must have at least two classes, got one class: {classes.tolist()[0]!r}")
+    return X, classes, codes
+
+
+def new_rows(estimator: Any, X: Any) -> FloatArray:
+    """Inputs (N, D) that a fitted estimator is asked about."""
+    check_is_fitted(estimator)
+    return np.asarray(validated(estimator, X, reset=False), dtype=np.float64)
 
 
 class Versioned(BaseEstimator):
