@@ -124,13 +124,13 @@ def test_minima_within_a_share_are_rivals(monkeypatch, gap, several):
 
 @pytest.mark.parametrize(("factor", "optima"), [(1.29, 1), (1.31, 2)])
 def test_ends_of_searches_near_each_other_are_one_optimum(monkeypatch, factor, optima):
-    from bayessel.linear import abf
+    from bayessel.linear.widths import abf
 
     x = np.linspace(0, 1, 30)[:, None]
     t = np.sin(9 * x[:, 0]) + 0.1 * np.random.default_rng(2).normal(size=30)
-    kept = abf._Problem.conclude
+    kept = abf.ABFSearch.conclude
     ends = [(0.0, np.log([0.01, 0.2])), (-0.005, np.log([0.01, 0.2 * factor]))]
-    monkeypatch.setattr(abf._Problem, "conclude", lambda self, runs: kept(self, ends))
+    monkeypatch.setattr(abf.ABFSearch, "conclude", lambda self, runs: kept(self, ends))
     assert len(abf.fit_abf(x, t, centers=x).optima) == optima
 
 

@@ -125,23 +125,18 @@ def criteria(Phi: Any, t: Any, lam: Any, *, centre: bool = False) -> dict[str, f
 
 def curve(spectrum: Spectrum, name: str, lam: FloatArray) -> FloatArray:
     """Evaluate a criterion at each of many ridges."""
-    lam = np.atleast_1d(np.asarray(lam, dtype=np.float64))
-    out = np.empty(len(lam))
-    width = max(len(spectrum.s), spectrum.n_rows if name == LOO.name else 1, 1)
-    step = max(1, 4_000_000 // width)  # bounds the working arrays to 32 MB each
-    for start in range(0, len(lam), step):
-        part = lam[start : start + step]
-        if name == LOO.name:
-            complement = spectrum.leverage_complement(part)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = spectrum.residuals(part) / complement
-            ratio = np.where(complement > 0.0, ratio, np.inf)
-            out[start : start + step] = (ratio**2).mean(axis=1)
-        else:
-            out[start : start + step] = from_sums(
-                name, spectrum.n_rows, spectrum.sum_squares(part), spectrum.trace_p(part)
-            )
-    return out
+
+    def values(part: FloatArray) -> FloatArray:
+        if name != LOO.name:
+            return np.asarray(from_sums(name, spectrum.n_rows, spectrum.sum_squares(part), spectrum.trace_p(part)))
+        complement = spectrum.leverage_complement(part)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = spectrum.residuals(part) / complement
+        return np.asarray((np.where(complement > 0.0, ratio, np.inf) ** 2).mean(axis=1))
+
+    width = spectrum.n_rows if name == LOO.name else len(spectrum.s)
+    parts = np.array_split(np.atleast_1d(lam), 1 + np.size(lam) * width // 4_000_000)  # working arrays of 32 MB
+    return np.concatenate([values(part) for part in parts])
 
 
 def evaluate(spectrum: Spectrum, lam: float) -> dict[str, float]:

@@ -103,16 +103,12 @@ def model_evidence_quadrature(
     points = as_count(points, "points", 3)
     points += 1 - points % 2
     u = np.linspace(lo, hi, points)
-    lam = np.exp(u)
     n = spectrum.n_free
     if n < 1:  # the bias has taken the only row
         return Quadrature(np.nan, float(np.exp(lo)), float(np.exp(hi)), 1.0, Status.TOO_FEW_ROWS)
-    logs = np.empty(points)
-    step = max(1, 2_000_000 // max(len(spectrum.s), 1))
-    for i in range(0, points, step):
-        part = lam[i : i + step]
-        with np.errstate(divide="ignore"):
-            logs[i : i + step] = -0.5 * n * np.log(spectrum.quad(part)) - 0.5 * spectrum.log_det(part)
+    parts = np.array_split(np.exp(u), 1 + points * len(spectrum.s) // 2_000_000)  # working arrays of 16 MB
+    with np.errstate(divide="ignore"):
+        logs = np.concatenate([-0.5 * n * np.log(spectrum.quad(part)) - 0.5 * spectrum.log_det(part) for part in parts])
     # what assemble_evidence says at beta = 1 beyond its lambda-dependent parts, and Gamma(n/2) 2^(n/2)
     logs += float(spectrum.assemble_evidence(0.0, 0.0, 1.0)) + gammaln(0.5 * n) + 0.5 * n * np.log(2.0)
     simpson = np.full(points, 2.0)

@@ -164,7 +164,8 @@ def _profile(spectrum: Spectrum, beta_max: float) -> LinearFit:
     hi = 2.0 * np.log(spectrum.s[0]) + np.log(1e12)
     # each singular value contributes a step about 2 wide in log lambda: 0.1 cannot miss one
     grid = np.arange(lo, hi, 0.1)
-    slope = np.concatenate([_slope(spectrum, part, beta_max) for part in _chunks(grid, len(spectrum.s))])
+    parts = np.array_split(grid, 1 + len(grid) * len(spectrum.s) // 2_000_000)  # working arrays of 16 MB
+    slope = np.concatenate([_slope(spectrum, part, beta_max) for part in parts])
     # on a plateau (interpolation at small lambda, no signal at large) the slope is rounding; its sign means nothing
     noise = 1e-11 * spectrum.n_rows
     sign = np.where(np.abs(slope) < noise, 0, np.sign(slope)).astype(int)
@@ -229,11 +230,6 @@ def _plateau_end(grid: FloatArray, slope: FloatArray, noise: float) -> float:
     if len(moving) and moving[0] == 0:
         return -np.inf
     return float(grid[moving[0]] if len(moving) else grid[-1])
-
-
-def _chunks(grid: FloatArray, width: int) -> list[FloatArray]:
-    step = max(1, 2_000_000 // max(width, 1))
-    return [grid[i : i + step] for i in range(0, len(grid), step)]
 
 
 def _iterate(

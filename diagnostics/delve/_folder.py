@@ -8,7 +8,6 @@ ones parts rows for training from rows for testing. ``kin-``, ``pumadyn-`` and `
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -16,13 +15,10 @@ import numpy as np
 import pandas as pd
 
 from bayessel._check import as_count
-from bayessel.diagnostics.delve._task import Attribute, Dataset, Task
+from bayessel.diagnostics.delve._task import Attribute, Dataset, Task, delve_attributes
 
 #: training cases of the published tasks
 SIZES = (64, 128, 256, 512, 1024)
-_FAMILY = re.compile(r"(kin|pumadyn|bank)-(\d+)([fn])([mh])")
-_LINEARITY = {"f": "fairly linear", "n": "non-linear"}
-_NOISE = {"m": "medium", "h": "high"}
 #: few cases: so many for training, in training sets of these sizes, and one test set (Rasmussen 1996, chapter 5)
 _SMALL = {"boston": (256, (32, 64, 128))}
 
@@ -93,7 +89,7 @@ def divided(
         cases = None if small else (n - bound) // most
         count = most if instances is None else min(most, instances)
         design = "two-way" if small else "hierarchical"
-        tasks.append(prototask.task(size, count, cases, design, None if _FAMILY.match(data.name) else seed))
+        tasks.append(prototask.task(size, count, cases, design, None if delve_attributes(data.name) else seed))
     return tasks
 
 
@@ -113,8 +109,5 @@ def _read(name: str, path: Path) -> Dataset:
             raise ValueError(f"the column part of {path} must be 0 (training) or 1 (testing) in every row")
         table = table.iloc[np.argsort(part, kind="stable")]
         training = int(np.sum(part == 0))
-    attributes: dict[str, Attribute] = {"inputs": table.shape[1] - 1}
-    if match := _FAMILY.match(name):
-        family, _, linearity, noise = match.groups()
-        attributes |= {"family": family, "linearity": _LINEARITY[linearity], "noise": _NOISE[noise]}
-    return Dataset(name, table, attributes, training)
+    inputs: dict[str, Attribute] = {"inputs": table.shape[1] - 1}
+    return Dataset(name, table, inputs | delve_attributes(name) | inputs, training)

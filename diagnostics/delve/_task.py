@@ -7,6 +7,7 @@ its test cases (Rasmussen 1996, section 2.2). The division is fixed by a seed, a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,6 +28,20 @@ MOST_INSTANCES = 8
 
 Rows = npt.NDArray[np.intp]
 Attribute = str | int | float
+_FAMILY = re.compile(r"(kin|pumadyn|bank)-(\d+)([fn])([mh])")
+
+
+def delve_attributes(name: str) -> dict[str, Attribute]:
+    """What the name of a task of one of DELVE's families says of it, such as "kin-8fm"; nothing for other names."""
+    if (match := _FAMILY.match(name)) is None:
+        return {}
+    family, inputs, linearity, noise = match.groups()
+    return {
+        "family": family,
+        "inputs": int(inputs),
+        "linearity": {"f": "fairly linear", "n": "non-linear"}[linearity],
+        "noise": {"m": "medium", "h": "high"}[noise],
+    }
 
 
 class Instance(NamedTuple):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayessel._check import one_of
-from bayessel.diagnostics.delve._task import Attribute, Dataset
+from bayessel.diagnostics.delve._task import Attribute, Dataset, delve_attributes
 
 
 class Original(NamedTuple):
@@ -24,16 +24,12 @@ class Original(NamedTuple):
     attributes: dict[str, Attribute]
 
 
-def _robot(family: str, inputs: int, linearity: str, noise: str) -> dict[str, Attribute]:
-    return {"family": family, "inputs": inputs, "linearity": linearity, "noise": noise}
-
-
 ORIGINALS = {
-    "kin-8nm": Original("kin8nm", 1, "y", 8192, _robot("kin", 8, "non-linear", "medium")),
-    "pumadyn-8nh": Original("puma8NH", 1, "thetadd3", 8192, _robot("pumadyn", 8, "non-linear", "high")),
-    "pumadyn-32nm": Original("puma32H", 1, "thetadd6", 8192, _robot("pumadyn", 32, "non-linear", "medium")),
-    "bank-8fm": Original("bank8FM", 1, "rej", 8192, _robot("bank", 8, "fairly linear", "medium")),
-    "bank-32nh": Original("bank32nh", 1, "rej", 8192, _robot("bank", 32, "non-linear", "high")),
+    "kin-8nm": Original("kin8nm", 1, "y", 8192, delve_attributes("kin-8nm")),
+    "pumadyn-8nh": Original("puma8NH", 1, "thetadd3", 8192, delve_attributes("pumadyn-8nh")),
+    "pumadyn-32nm": Original("puma32H", 1, "thetadd6", 8192, delve_attributes("pumadyn-32nm")),
+    "bank-8fm": Original("bank8FM", 1, "rej", 8192, delve_attributes("bank-8fm")),
+    "bank-32nh": Original("bank32nh", 1, "rej", 8192, delve_attributes("bank-32nh")),
     "cpusmall": Original("cpu_small", 1, "usr", 8192, {"family": "comp-activ", "inputs": 12}),
     "abalone": Original("abalone", 1, "Class_number_of_rings", 4177, {"family": "abalone", "inputs": 10}),
     "boston": Original("boston", 1, "MEDV", 506, {"family": "boston", "inputs": 13}),

@@ -18,8 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel.diagnostics.delve._task import delve_attributes
 from bayessel.diagnostics.delve.families.serial_arm import Geometry, positions
-from bayessel.diagnostics.delve.families.source import Source, delve_attributes
+from bayessel.diagnostics.delve.families.source import Source
 
 LINKS = 8
 _RIGHT = np.pi / 2
@@ -93,4 +94,4 @@ def kin(kind: str) -> Source:
         end = positions(arm, theta)[:, -1]
         return np.asarray(factor * np.linalg.norm(end - POINT[inputs], axis=1))
 
-    return Source(f"kin-{kind}", names, "y", draw, respond, delve_attributes("kin", kind))
+    return Source(f"kin-{kind}", names, "y", draw, respond, delve_attributes(f"kin-{kind}"))

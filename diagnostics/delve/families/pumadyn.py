@@ -20,8 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel.diagnostics.delve._task import delve_attributes
 from bayessel.diagnostics.delve.families.serial_arm import Geometry, Masses, accelerations
-from bayessel.diagnostics.delve.families.source import Source, delve_attributes
+from bayessel.diagnostics.delve.families.source import Source
 
 JOINTS = 6
 _RIGHT = np.pi / 2
@@ -125,4 +126,4 @@ def pumadyn(kind: str) -> Source:
             masses = Masses(MASSES.m * m, MASSES.r, MASSES.inertia, MASSES.motor, MASSES.friction * b)
         return accelerations(geometry, masses, theta, velocity, torque)[:, joints - 1]
 
-    return Source(f"pumadyn-{kind}", names, f"thetadd{joints}", draw, respond, delve_attributes("pumadyn", kind))
+    return Source(f"pumadyn-{kind}", names, f"thetadd{joints}", draw, respond, delve_attributes(f"pumadyn-{kind}"))

@@ -55,13 +55,3 @@ class Source:
         """n cases as a data set that tasks can be made of, half of them for training."""
         X, y = self.sample(n, random_state)
         return Dataset(self.name, X.assign(**{self.target: y}), self.attributes)
-
-
-def delve_attributes(family: str, kind: str) -> dict[str, Any]:
-    """What the name of one of DELVE's families says of a task, such as "8fm"."""
-    return {
-        "family": family,
-        "inputs": int(kind[:-2]),
-        "linearity": {"f": "fairly linear", "n": "non-linear"}[kind[-2]],
-        "noise": {"m": "medium", "h": "high"}[kind[-1]],
-    }
