@@ -193,9 +193,8 @@ class InducingMarginal(Process):
             errors = np.where(alone > 0.0, residuals / alone, np.inf)
             return errors, r2 / alone + unseen
 
-    def residuals(self, theta: Any, Z: Any, factor: InducingFactor) -> FloatArray:
+    def residuals(self, theta: FloatArray, Z: FloatArray, factor: InducingFactor) -> FloatArray:
         """Residuals Pt of the fitted mean, the diagonal 1 − h of P = r²(Q + r²I)⁻¹, and k − q of each row, (3, n)."""
-        theta, Z = self._arguments(theta, Z)
         mean, unseen, seen = self._predicted(theta, Z, factor, self.X)
         share = 1.0 - seen / self.covariance.noise(theta, self.X.shape[1])
         return np.array([self.t - mean, np.maximum(share, 0.0), np.maximum(unseen, 0.0)])
