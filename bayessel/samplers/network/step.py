@@ -17,7 +17,7 @@ from pytensor.graph.basic import Variable
 
 from bayessel._check import FloatArray, as_count, as_flag, as_fraction, as_positive
 from bayessel._pymc import LogTransform, PointType, StatsType, StepMethodState, dataclass_state, get_random_generator
-from bayessel.mlp.network import Weights
+from bayessel.mlp.architecture import Weights
 from bayessel.mlp.prior import PRECISION_NAMES, NetworkPrior
 from bayessel.samplers import tuning
 from bayessel.samplers.tuning import DualAveraging
