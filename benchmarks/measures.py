@@ -323,6 +323,28 @@ def criterion_names(sources: Sources) -> list[str]:
     ]
 
 
+def loose_signatures(sources: Sources) -> list[str]:
+    """Parameters and results of exported functions, and of public methods of exported classes, that say `Any`."""
+    names = set(public_names(sources))
+    found = []
+    for module in sources:
+        for node in ast.iter_child_nodes(ast.parse(module.text)):
+            inside = node.body if isinstance(node, ast.ClassDef) else [node]
+            if getattr(node, "name", None) not in names:
+                continue
+            for function in inside:
+                if isinstance(function, ast.FunctionDef) and (
+                    function.name == "__init__" or not function.name.startswith("_")
+                ):
+                    parts = [(one.arg, one.annotation) for one in _arguments(function)] + [("->", function.returns)]
+                    found += [
+                        _at(module, function, f"{function.name} {name}")
+                        for name, said in parts
+                        if said and any(isinstance(n, ast.Name) and n.id == "Any" for n in ast.walk(said))
+                    ]
+    return found
+
+
 def longest_chain(sources: Sources) -> list[str]:
     """The longest line of inheritance, from an estimator to its furthest ancestor of ours, both counted."""
     chains = [sources.chain(where) for where in sources.estimators]
@@ -349,6 +371,7 @@ RULES: dict[str, Callable[[Sources], list[str]]] = {
     "handlers of KeyboardInterrupt": interrupts,
     "hasattr in readers of fits": guesses_of_readers,
     "criterion names outside the registry": criterion_names,
+    "Any in public signatures": loose_signatures,
     "longest inheritance of an estimator": longest_chain,
     "most classes in an estimator's ancestry": largest_ancestry,
 }

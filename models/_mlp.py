@@ -100,8 +100,9 @@ def mlp(
         made: Any = network_outputs(*_declare_weights(belief), X_data)
         f = made[0]
         _observe(kind, f if target.ndim == 2 or kind == "softmax" else f[:, 0], t_data, belief, target.ndim)
+        said = {"prior": belief, "likelihood": kind}
         for variable in model.free_RVs:
-            variable.tag.network = {"prior": belief, "likelihood": kind}  # for `bs.steps`: one sweep over all of them
+            variable.tag.mlp = said  # for `bs.steps`: one sweep over all of them
     return model
 
 

@@ -168,8 +168,6 @@ def rvm(
         rates = separate_precision_rates(design, target, centre=constant, shape=shape)
     elif prior == "gamma":
         rates = as_positive_vector(alpha_rate, "alpha_rate", n_columns)
-    else:
-        horseshoe = _HorseshoeScales.of(design, target, constant, expected_basis, slab_scale, slab_df)
 
     with pm.Model(coords={"row": np.arange(n_rows), "basis": _labels(names, n_columns)}) as model:
         # data are shared variables: constants would enter the key of the compiled code, one compilation per data set
@@ -178,7 +176,7 @@ def rvm(
         if prior == "gamma":
             alpha = pm.Gamma("alpha", alpha=_constant(shape), beta=_constant(rates), dims="basis")
         else:
-            alpha = horseshoe.declare(beta)
+            alpha = _declare_horseshoe(design, target, beta, constant, expected_basis, slab_scale, slab_df)
         if gone:
             left, right = _reduced(design)
             pm.CustomDist(
@@ -276,46 +274,32 @@ def _collapsed_draw(left: Any, right: Any, alpha: Any, beta: Any, size: Any) -> 
     return pt.dot(left, pt.dot(right, w)) + noise / pt.sqrt(beta)
 
 
-class _HorseshoeScales:
-    """The fixed scales of the regularised horseshoe, in the units of the data."""
-
-    def __init__(self, columns: FloatArray, global_scale: float, slab_shape: float, slab_rate: float) -> None:
-        self.columns, self.global_scale, self.slab_shape, self.slab_rate = columns, global_scale, slab_shape, slab_rate
-
-    @classmethod
-    def of(
-        cls,
-        design: FloatArray,
-        target: FloatArray,
-        constant: bool,
-        expected_basis: float | None,
-        slab_scale: float | None,
-        slab_df: float,
-    ) -> _HorseshoeScales:
-        """Scales from the arguments; a default where there is none."""
-        n_rows, n_columns = design.shape
-        p = min(n_columns / 2, max(1.0, n_columns / 10)) if expected_basis is None else None
-        if p is None:
-            p = as_positive(expected_basis, "expected_basis")
-            if p >= n_columns:
-                raise ValueError(f"expected_basis must be below the {n_columns} columns of Phi, got {p!r}")
-        size = np.sqrt(np.mean(design**2, axis=0))
-        size = np.where(size > 0.0, size, 1.0)  # a column of zeros has no scale
-        if constant and slab_scale is None:
-            # the weight of a constant carries the mean of t, however far from zero that is
-            mean = abs(float(target.mean()))
-        scale = SLAB_SPREADS * spread(target) if slab_scale is None else as_positive(slab_scale, "slab_scale")
-        if constant and slab_scale is None:
-            flat = np.ptp(design, axis=0) == 0.0
-            size = np.where(flat, size * scale / np.hypot(scale, mean), size)
-        df = as_positive(slab_df, "slab_df")
-        return cls(size, p / (n_columns - p) / np.sqrt(n_rows), 0.5 * df, 0.5 * df * scale**2)
-
-    def declare(self, beta: Any) -> Any:
-        """Declare tau, lam and c2 in the model on the stack; return the precisions of the weights, named alpha."""
-        tau = pm.HalfCauchy("tau", _constant(1.0))
-        lam = pm.HalfCauchy("lam", _constant(1.0), dims="basis")
-        c2 = pm.InverseGamma("c2", _constant(self.slab_shape), _constant(self.slab_rate))
-        free = (self.global_scale * tau * lam) ** 2 / beta
-        # 1/λ̃² adds precisions: that of the horseshoe and that of the slab
-        return pm.Deterministic("alpha", _constant(self.columns**2) * (1.0 / free + 1.0 / c2), dims="basis")
+def _declare_horseshoe(
+    design: FloatArray,
+    target: FloatArray,
+    beta: Any,
+    constant: bool,
+    expected_basis: float | None,
+    slab_scale: float | None,
+    slab_df: float,
+) -> Any:
+    """Declare tau, lam and c2 in the model on the stack; return the precisions of the weights, named alpha."""
+    n_rows, n_columns = design.shape
+    if expected_basis is None:
+        p = min(n_columns / 2, max(1.0, n_columns / 10))
+    elif (p := as_positive(expected_basis, "expected_basis")) >= n_columns:
+        raise ValueError(f"expected_basis must be below the {n_columns} columns of Phi, got {p!r}")
+    size = np.sqrt(np.mean(design**2, axis=0))
+    size = np.where(size > 0.0, size, 1.0)  # a column of zeros has no scale
+    scale = SLAB_SPREADS * spread(target) if slab_scale is None else as_positive(slab_scale, "slab_scale")
+    if constant and slab_scale is None:
+        # the weight of a constant carries the mean of t, however far from zero that is
+        mean = abs(float(target.mean()))
+        size = np.where(np.ptp(design, axis=0) == 0.0, size * scale / np.hypot(scale, mean), size)
+    df = as_positive(slab_df, "slab_df")
+    tau = pm.HalfCauchy("tau", _constant(1.0))
+    lam = pm.HalfCauchy("lam", _constant(1.0), dims="basis")
+    c2 = pm.InverseGamma("c2", _constant(0.5 * df), _constant(0.5 * df * scale**2))
+    free = (p / (n_columns - p) / np.sqrt(n_rows) * tau * lam) ** 2 / beta
+    # 1/λ̃² adds precisions: that of the horseshoe and that of the slab
+    return pm.Deterministic("alpha", _constant(size**2) * (1.0 / free + 1.0 / c2), dims="basis")

@@ -11,14 +11,15 @@ from tests.paths import ROOT
 
 # Counts that may fall and not rise: lower a number here when the sources allow it; zero is the aim.
 AT_MOST = {
-    "class names used twice": 2,
-    "private imports across packages": 10,
+    "class names used twice": 0,
+    "private imports across packages": 4,
     "worker systems": 1,
     "progress bars": 1,
     "seed checks": 1,
     "journals": 1,
     "handlers of KeyboardInterrupt": 3,
     "hasattr in readers of fits": 2,
+    "Any in public signatures": 266,
 }
 
 
@@ -82,6 +83,9 @@ GROUND = {
         ("criterion names outside the registry", "bayessel__criteria__y", "g = 'gcv'", 0),
         ("public names", "bayessel__c__x", "__all__ = ['f', 'g', '__version__']", 2),
         ("public names", "bayessel__c___x", "__all__ = ['f', 'g']", 0),
+        ("Any in public signatures", "bayessel__c__x", "__all__ = ['f']\ndef f(a: Any, b: list[Any]) -> Any: pass", 3),
+        ("Any in public signatures", "bayessel__c__x", "__all__ = ['C']\nclass C:\n    def f(self) -> Any: pass", 1),
+        ("Any in public signatures", "bayessel__c__x", "__all__ = ['f']\ndef f(a: int): pass\ndef g(a: Any): pass", 0),
         ("files over 400 lines", "bayessel__c__x", "\n" * 401, 1),
         ("files over 400 lines", "bayessel__c__x", "\n" * 400, 0),
     ],

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pymc as pm
 from pymc import modelcontext
+from pymc.model.transform.conditioning import change_value_transforms
 from pymc.step_methods import STEP_METHODS, BlockedStep, CompoundStep
 from pytensor.gradient import NullTypeGradError
 from pytensor.graph.basic import Variable
@@ -16,10 +17,11 @@ from bayessel.samplers.conjugacy.block import GaussianBlock
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, distribution_name
 from bayessel.samplers.conjugacy.logistic import LogisticBlock
 from bayessel.samplers.conjugacy.scale import ScaleConditional
-from bayessel.samplers.differences_step import DifferencesGibbs, differences_of
+from bayessel.samplers.differences_step import DifferencesGibbs
 from bayessel.samplers.gibbs import GammaPrecisionGibbs, GaussianWeightsGibbs, PolyaGammaGibbs
-from bayessel.samplers.network.step import NetworkSampler, network_of
+from bayessel.samplers.network.step import NetworkSampler
 from bayessel.samplers.persistent_hmc import PersistentHMC
+from bayessel.samplers.whole_model import WholeModelStep
 
 
 class StepPlan(NamedTuple):
@@ -70,10 +72,9 @@ def steps(model: pm.Model | None = None, *, assigned: Any = (), **hmc: Any) -> l
     """
     model = modelcontext(model)
     own = _as_steps(assigned)
-    if not own and network_of(model) is not None:
-        return [NetworkSampler(model=model, **hmc)]
-    if not own and not hmc and differences_of(model) is not None:
-        return [DifferencesGibbs(model=model)]
+    whole = None if own else _whole(model)
+    if whole is not None and (whole.has_settings or not hmc):
+        return [whole(model=model, **hmc)]
     plan = _plan(model, own)
     made: list[Any] = [*own]
     # weights before precisions: a chain that starts with all weights at zero must not take that for information
@@ -98,15 +99,15 @@ def steps(model: pm.Model | None = None, *, assigned: Any = (), **hmc: Any) -> l
     return made + last
 
 
+def _whole(model: pm.Model) -> type[WholeModelStep] | None:
+    """The step that samples all of the model, if one of ours was made for it."""
+    return next((step for step in (NetworkSampler, DifferencesGibbs) if step.said_of(model) is not None), None)
+
+
 def _said(variables: list[Variable]) -> dict[str, Any]:
     """Settings that a model has put on its variables, where they all say the same; mass and jumps belong together."""
     said = [getattr(variable.tag, "hamiltonian", {}) for variable in variables]
     return dict(said[0]) if all(one == said[0] for one in said) else {}
-
-
-def gibbs_blocks(model: pm.Model | None = None, *, assigned: Any = ()) -> list[list[Variable]]:
-    """The blocks of Normal variables that `steps` gives to a Gibbs step, one each."""
-    return [block.members for block in _plan(modelcontext(model), _as_steps(assigned)).blocks]
 
 
 def explain_steps(model: pm.Model | None = None, *, assigned: Any = ()) -> str:
@@ -134,12 +135,11 @@ def explain_steps(model: pm.Model | None = None, *, assigned: Any = ()) -> str:
     """
     model = modelcontext(model)
     own = _as_steps(assigned)
-    if not own and network_of(model) is not None:
-        width = max(len(str(rv.name)) for rv in model.free_RVs)
-        return "\n".join(f"{rv.name:{width}}  NetworkSampler  a network of bs.models.mlp" for rv in model.free_RVs)
-    if not own and differences_of(model) is not None:
-        width = max(len(str(rv.name)) for rv in model.free_RVs)
-        return "\n".join(f"{rv.name:{width}}  DifferencesGibbs  bs.models.loss_differences" for rv in model.free_RVs)
+    names = [str(rv.name) for rv in model.free_RVs]
+    width = max(map(len, names), default=0)
+    whole = None if own else _whole(model)
+    if whole is not None:
+        return "\n".join(f"{name:{width}}  {whole.__name__}  a model of bs.models.{whole.maker}" for name in names)
     plan = _plan(model, own)
     chosen: dict[Variable, str] = {}
     for step in own:
@@ -154,13 +154,25 @@ def explain_steps(model: pm.Model | None = None, *, assigned: Any = ()) -> str:
     chosen |= dict.fromkeys(plan.scales, "GammaPrecisionGibbs")
     chosen |= {rv: _pymc_choice(rv).__name__ for rv in plan.discrete}
     chosen |= dict.fromkeys(plan.rest, "PersistentHMC")
-    names = [str(rv.name) for rv in model.free_RVs]
-    width = max(map(len, names), default=0)
     wide = max((len(label) for label in chosen.values()), default=0)
     return "\n".join(
         f"{name:{width}}  {chosen[rv]:{wide}}  {plan.reason.get(rv, 'your own choice')}".rstrip()
         for name, rv in zip(names, model.free_RVs, strict=True)
     )
+
+
+def without_coupled_transforms(model: pm.Model) -> pm.Model:
+    """Return the model with weights sampled as they are, where their coordinates depend on what else is sampled.
+
+    A transform such as the whitening of `models.rvm` follows the precisions: a gradient sampler likes it, but to a
+    Gibbs step each new precision means new coordinates of all weights, at the price of factorisations that gain
+    nothing, for the exact draw of the weights does not care. The distribution is the same. A model without such
+    variables is returned as it is.
+    """
+    space = ModelGraph(model).space
+    drawn = [rv for block in _plan(model, []).blocks for rv in block.members]
+    coupled = [rv for rv in drawn if space.transform_roots(rv)]
+    return change_value_transforms(model, dict.fromkeys(coupled)) if coupled else model
 
 
 def _as_steps(assigned: Any) -> list[Any]:
@@ -192,7 +204,7 @@ def _plan(model: pm.Model, own: list[Any]) -> StepPlan:
                 reason[rv] = _block(graph, [rv]).says
                 normal.append(rv)
             else:
-                reason[rv] = ScaleConditional(graph, rv).says
+                reason[rv] = ScaleConditional(graph, [rv]).says
                 scales.append(rv)
         except NotConjugateError as declined:
             rest.append(rv)

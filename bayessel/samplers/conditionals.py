@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas, lapack, qr
 
 from bayessel._check import FloatArray
 
@@ -280,14 +280,7 @@ def _orthogonal(
     z = np.concatenate([*target, (np.sqrt(d) * m)[has]])
     # rows of large size first, columns likewise, keep a graded matrix's small entries
     order = np.argsort(-np.abs(stack).max(axis=1), kind="stable")
-    Q, R, pivots = _pivoted_qr(stack[order])
+    Q, R, pivots = qr(stack[order], mode="economic", pivoting=True, check_finite=False)
     x = np.empty(len(d))
     x[pivots] = blas.dtrsv(np.asfortranarray(R), Q.T @ z[order] + rng.standard_normal(len(d)))
     return x
-
-
-def _pivoted_qr(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    from scipy.linalg import qr
-
-    Q, R, pivots = qr(matrix, mode="economic", pivoting=True, check_finite=False)
-    return Q, R, pivots

@@ -55,29 +55,17 @@ class Belief:
     excess: tuple[float, float] | None
 
 
-@dataclass(frozen=True, eq=False)
 class LossCases:
     """Differences in a row, sorted by training set and these by task; how many of each."""
 
-    y: FloatArray
-    per_set: npt.NDArray[np.intp]
-    sets: npt.NDArray[np.intp]
-
-    def __post_init__(self) -> None:
-        starts = np.concatenate([[0], np.cumsum(self.per_set)])
-        ends = pairwise([0, *np.cumsum(self.sets).tolist()])
-        task_of_set = np.repeat(np.arange(len(self.sets)), self.sets)
-        object.__setattr__(self, "starts", starts[:-1])
-        object.__setattr__(self, "of_task", [slice(a, b) for a, b in ends])
-        object.__setattr__(self, "cases_of_task", [slice(starts[p.start], starts[p.stop]) for p in self.of_task])
-        object.__setattr__(self, "task_of_set", task_of_set)
-        object.__setattr__(self, "task_of_case", np.repeat(task_of_set, self.per_set))
-
-    starts: npt.NDArray[np.intp] = None  # type: ignore[assignment]  # filled in above, as all below
-    of_task: list[slice] = None  # type: ignore[assignment]
-    cases_of_task: list[slice] = None  # type: ignore[assignment]
-    task_of_set: npt.NDArray[np.intp] = None  # type: ignore[assignment]
-    task_of_case: npt.NDArray[np.intp] = None  # type: ignore[assignment]
+    def __init__(self, y: FloatArray, per_set: npt.NDArray[np.intp], sets: npt.NDArray[np.intp]) -> None:
+        self.y, self.per_set = y, per_set
+        starts = np.concatenate([[0], np.cumsum(per_set)])
+        self.starts = starts[:-1]
+        self.of_task = [slice(a, b) for a, b in pairwise([0, *np.cumsum(sets).tolist()])]
+        self.cases_of_task = [slice(starts[p.start], starts[p.stop]) for p in self.of_task]
+        self.task_of_set = np.repeat(np.arange(len(sets)), sets)
+        self.task_of_case = np.repeat(self.task_of_set, per_set)
 
 
 def sweep(rng: np.random.Generator, cases: LossCases, belief: Belief, state: DifferencesState) -> DifferencesState:

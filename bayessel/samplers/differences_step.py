@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pymc as pm
-from pymc import modelcontext
-from pymc.step_methods import BlockedStep
 
-from bayessel._pymc import LogTransform, PointType, StatsType, StepMethodState, get_random_generator
+from bayessel._pymc import PointType, StatsType, StepMethodState
 from bayessel.samplers.differences import Belief, DifferencesState, LossCases, sweep
+from bayessel.samplers.whole_model import WholeModelStep
 
 #: the variables of several tasks; with one there are neither of the first two, and a given ν leaves out the last
 NAMES = ("mu_all", "tau", "mu", "omega", "set_effect", "sigma", "nu_minus_one")
+#: those whose logarithms are sampled
+POSITIVE = ("tau", "omega", "sigma", "nu_minus_one")
 
 
-class DifferencesGibbs(BlockedStep):
+class DifferencesGibbs(WholeModelStep):
     """Gibbs sampling of all variables of `bayessel.models.loss_differences`, effects integrated out where it helps.
 
     Parameters
@@ -32,24 +34,21 @@ class DifferencesGibbs(BlockedStep):
     """
 
     name = "differences_gibbs"
-    default_blocked = True
+    maker, observed, has_settings = "loss_differences", "y", False
     _state_class = StepMethodState
 
     def __init__(
         self, vars: Any = None, *, model: pm.Model | None = None, rng: Any = None, blocked: bool = True
     ) -> None:
-        self.model = modelcontext(model)
-        said = differences_of(self.model)
-        if said is None:
-            raise ValueError(
-                "DifferencesGibbs needs a model that bayessel.models.loss_differences made and to which nothing was "
-                "added; bayessel.steps finds steps for other models"
-            )
-        self.vars = list(self.model.value_vars)
-        self.rng = get_random_generator(rng)
-        self.said = said
-        self.value = {str(rv.name): str(self.model.rvs_to_values[rv].name) for rv in self.model.free_RVs}
+        super().__init__(model, rng)
         self.data_changed()
+
+    @staticmethod
+    def _expected(said: Mapping[str, Any]) -> dict[str, bool]:
+        names = {name: name in POSITIVE for name in (NAMES if len(said["sets"]) > 1 else NAMES[2:])}
+        if said["belief"]["excess"] is None:
+            del names["nu_minus_one"]
+        return names
 
     def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
         """Start a chain: a generator of its own, and the data as they are now."""
@@ -84,28 +83,9 @@ class DifferencesGibbs(BlockedStep):
             ),
         )
         values: dict[str, Any] = dict(zip(NAMES, found, strict=True))
-        for name in ("tau", "omega", "sigma", "nu_minus_one"):
+        for name in POSITIVE:
             values[name] = np.log(values[name])
         new = dict(point)  # the same order of keys: the trace relies on it
         for name, value in self.value.items():
             new[value] = np.asarray(values[name], dtype=np.float64)
         return new, [{}]
-
-
-def differences_of(model: pm.Model) -> dict[str, Any] | None:
-    """What `bayessel.models.loss_differences` wrote on its variables, where they are all there is in the model."""
-    free = list(model.free_RVs)
-    said = getattr(free[0].tag, "loss_differences", None) if free else None
-    if said is None or any(getattr(rv.tag, "loss_differences", None) is not said for rv in free):
-        return None
-    expected = set(NAMES) if len(said["sets"]) > 1 else set(NAMES[2:])
-    if said["belief"]["excess"] is None:
-        expected.discard("nu_minus_one")
-    alone = {str(rv.name) for rv in free} == expected and not model.potentials
-    alone = alone and [rv.name for rv in model.observed_RVs] == ["y"]
-    logs = all(
-        isinstance(model.rvs_to_transforms[rv], LogTransform)
-        for rv in free
-        if rv.name in ("tau", "omega", "sigma", "nu_minus_one")
-    )
-    return said if alone and logs else None

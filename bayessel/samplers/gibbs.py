@@ -7,7 +7,6 @@ computed anew, so that it stays where it was.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,6 +26,8 @@ class _GibbsStep(BlockedStep):
     """What the steps share: reading the point, writing it, and the random generator as the only state."""
 
     _state_class = StepMethodState
+    _conditional: ClassVar[type[ScaleConditional | GaussianBlock]]
+    _joint: ClassVar[bool]
 
     def __init__(
         self, vars: Any = None, *, model: pm.Model | None = None, rng: Any = None, blocked: bool = True
@@ -36,21 +37,19 @@ class _GibbsStep(BlockedStep):
         self.vars = get_value_vars_from_user_vars([model[v] if isinstance(v, str) else v for v in given], model)
         self.rng = get_random_generator(rng)
         self.targets = [model.values_to_rvs[value] for value in self.vars]
-        self.graph = ModelGraph(model)
-        self.space = self.graph.space
-        self._find()
+        graph = ModelGraph(model)
+        self.space = graph.space
+        self.conditionals = []
+        for members in [self.targets] if self._joint else [[rv] for rv in self.targets]:
+            try:
+                self.conditionals.append(self._conditional(graph, members))
+            except NotConjugateError as reason:
+                raise ValueError(
+                    f"{type(self).__name__} needs a conjugate conditional, and that of {members[0].name} is not: "
+                    f"{reason}; leave the variable to another step"
+                ) from reason
         self._moved = self.space.moved_by(self.targets)
         self._fresh = False
-
-    @abstractmethod
-    def _find(self) -> None:
-        """Read the conjugate structure, or refuse."""
-
-    def _refuse(self, rv: Variable, reason: Exception) -> ValueError:
-        return ValueError(
-            f"{type(self).__name__} needs a conjugate conditional, and that of {rv.name} is not: {reason}; "
-            "leave the variable to another step"
-        )
 
     def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
         """Start a chain: a generator of its own, and the data as they are now."""
@@ -63,7 +62,7 @@ class _GibbsStep(BlockedStep):
         self.space.data_changed()
 
     def step(self, point: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """Draw the variables from their conditionals."""
+        """Draw the variables from their conditionals, one after the other."""
         with np.errstate(all="ignore"):
             env: dict[Variable, Any] = {}
             for rv in self._moved:
@@ -71,19 +70,21 @@ class _GibbsStep(BlockedStep):
             new = dict(point)  # same order of keys: the trace relies on it
             if not self._fresh:
                 self._refresh(point, dict(env))
-                self._fresh = True
-            self._draw(point, env, new)
+            for conditional in self.conditionals:
+                for rv in conditional.needs:
+                    self.space.read(rv, point, env)
+                conditional.move(env, new, self.rng)
             for rv in self._moved:
                 self.space.write(rv, new, env)
         return new, [{}]
 
-    @abstractmethod
     def _refresh(self, point: dict[str, Any], env: dict[Variable, Any]) -> None:
         """Compute what depends on data and shapes alone."""
-
-    @abstractmethod
-    def _draw(self, point: dict[str, Any], env: dict[Variable, Any], new: dict[str, Any]) -> None:
-        """Draw into `env` and `new`."""
+        for conditional in self.conditionals:
+            for rv in conditional.inputs:
+                self.space.read(rv, point, env)
+            conditional.refresh(env)
+        self._fresh = True
 
 
 class GammaPrecisionGibbs(_GibbsStep):
@@ -96,45 +97,22 @@ class GammaPrecisionGibbs(_GibbsStep):
         log-normal or Weibull priors. All that depends on them must be Normal variables, observed or not, whose
         standard deviations are powers of them, element by element: precisions, variances, scales; or Gamma,
         Exponential and inverse-gamma variables of fixed shape whose rates are: the mean of several precisions.
-    model : pymc.Model, optional
-        Default: the model on the stack.
-    rng : int or numpy.random.Generator, optional
-        Overruled by ``pm.sample(random_seed=...)``.
+    model, rng, blocked
+        As for PyMC's own steps.
 
     Notes
     -----
     With n standardised residuals of sum of squares S to an element: τ | r ~ Gamma(a + n/2, b + S/2) for a Gamma(a, b)
     precision, v | r ~ InvGamma(a + n/2, b + S/2) for an InvGamma(a, b) variance. A Gamma variable of shape a is worth
-    2a such residuals. A half-Student scale is moved by its
-    auxiliary variable (`bayessel.samplers.conditionals.log_half_student_scale`), which is drawn and dropped. Under the
-    other priors, or where a prior does not go with the role, the conditional of log x is log-concave and drawn by
-    rejection, exactly too (`bayessel.samplers.log_scales`).
+    2a such residuals. A half-Student scale is moved by its auxiliary variable
+    (`bayessel.samplers.conditionals.log_half_student_scale`), which is drawn and dropped. Under the other priors, or
+    where a prior does not go with the role, the conditional of log x is log-concave and drawn by rejection, exactly too
+    (`bayessel.samplers.log_scales`).
     """
 
     name = "gamma_precision_gibbs"
-
-    def _find(self) -> None:
-        self.conditionals = []
-        for rv in self.targets:
-            try:
-                self.conditionals.append(ScaleConditional(self.graph, rv))
-            except NotConjugateError as reason:
-                raise self._refuse(rv, reason) from reason
-
-    def _refresh(self, point: dict[str, Any], env: dict[Variable, Any]) -> None:
-        for conditional in self.conditionals:
-            for rv in conditional.reads:
-                self.space.read(rv, point, env)
-            conditional.refresh(env)
-
-    def _draw(self, point: dict[str, Any], env: dict[Variable, Any], new: dict[str, Any]) -> None:
-        for conditional in self.conditionals:
-            for rv in conditional.needs:
-                self.space.read(rv, point, env)
-            log_x = conditional.draw(env, self.rng)
-            x = conditional.x
-            env[x] = np.asarray(np.exp(log_x))
-            new[self.space.value_name(x)] = np.asarray(log_x) if self.space.is_log(x) else env[x]
+    _conditional = ScaleConditional
+    _joint = False
 
 
 class GaussianWeightsGibbs(_GibbsStep):
@@ -145,10 +123,8 @@ class GaussianWeightsGibbs(_GibbsStep):
     vars : variable, name or list
         Normal variables. All that depends on them must be Normal variables, observed or not, with means that are
         affine in all of `vars` jointly and standard deviations free of them.
-    model : pymc.Model, optional
-        Default: the model on the stack.
-    rng : int or numpy.random.Generator, optional
-        Overruled by ``pm.sample(random_seed=...)``.
+    model, rng, blocked
+        As for PyMC's own steps.
 
     Notes
     -----
@@ -158,26 +134,8 @@ class GaussianWeightsGibbs(_GibbsStep):
     """
 
     name = "gaussian_weights_gibbs"
-    _block: ClassVar[type[GaussianBlock]] = GaussianBlock
-
-    def _find(self) -> None:
-        try:
-            self.block = self._block(self.graph, self.targets)
-        except NotConjugateError as reason:
-            raise self._refuse(self.targets[0], reason) from reason
-
-    def _refresh(self, point: dict[str, Any], env: dict[Variable, Any]) -> None:
-        for rv in self.block.needs:
-            self.space.read(rv, point, env)
-        self.block.refresh(env)
-
-    def _draw(self, point: dict[str, Any], env: dict[Variable, Any], new: dict[str, Any]) -> None:
-        targets = self.block.members
-        for rv in self.block.reads:
-            self.space.read(rv, point, env)
-        env.update(zip(targets, self.block.draw(env, self.rng), strict=True))
-        for rv in targets:
-            self.space.write(rv, new, env)
+    _conditional: ClassVar = GaussianBlock
+    _joint = True
 
 
 class PolyaGammaGibbs(GaussianWeightsGibbs):
@@ -189,10 +147,8 @@ class PolyaGammaGibbs(GaussianWeightsGibbs):
         Normal variables, all the weights of a logistic regression together. All that depends on them must be Bernoulli
         variables given by ``logit_p``, affine in them with coefficients that are data, or Normal variables as for
         `GaussianWeightsGibbs`.
-    model : pymc.Model, optional
-        Default: the model on the stack.
-    rng : int or numpy.random.Generator, optional
-        Overruled by ``pm.sample(random_seed=...)``.
+    model, rng, blocked
+        As for PyMC's own steps.
 
     Notes
     -----
@@ -202,4 +158,4 @@ class PolyaGammaGibbs(GaussianWeightsGibbs):
     """
 
     name = "polya_gamma_gibbs"
-    _block = LogisticBlock
+    _conditional: ClassVar = LogisticBlock

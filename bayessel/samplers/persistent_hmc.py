@@ -22,6 +22,7 @@ from bayessel.samplers.evaluated import EvaluatedStep
 from bayessel.samplers.horowitz import HorowitzSettings, HorowitzState
 from bayessel.samplers.leapfrog import Phase, energy
 from bayessel.samplers.tuning import Tuning
+from bayessel.samplers.window import as_window
 
 #: acceptance rate the step size is tuned to
 TARGET_ACCEPT = {"nonreversible": 0.9, "metropolis": 0.95}
@@ -144,12 +145,7 @@ class PersistentHMC(EvaluatedStep):
         blocked: bool = True,
     ) -> None:
         self.n_leapfrog = as_count(n_leapfrog, "n_leapfrog")
-        self.window = as_count(window, "window")
-        if self.window > self.n_leapfrog + 1:
-            raise ValueError(
-                f"window must be at most n_leapfrog + 1 = {self.n_leapfrog + 1}, the states of a trajectory, got "
-                f"{self.window}; raise n_leapfrog"
-            )
+        self.window = as_window(window, self.n_leapfrog)
         self.accept = one_of(accept, "accept", ("nonreversible", "metropolis"))
         self.adapt = as_flag(tune, "tune")
         self._step_size = None if step_size is None else as_positive(step_size, "step_size")

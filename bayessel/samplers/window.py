@@ -12,11 +12,11 @@ States beyond one where the density fails cannot be reached, from either side: w
 from __future__ import annotations
 
 from math import exp, inf, log
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayessel._check import FloatArray
+from bayessel._check import FloatArray, as_count
 from bayessel.samplers.leapfrog import LogDensity, Phase, energy, trajectory
 
 
@@ -28,6 +28,17 @@ class Ends(NamedTuple):
     log_ratio: float
     n_gradients: int
     cut: bool
+
+
+def as_window(window: Any, n_leapfrog: int) -> int:
+    """W, at most the number of states of a trajectory."""
+    width = as_count(window, "window")
+    if width > n_leapfrog + 1:
+        raise ValueError(
+            f"window must be at most n_leapfrog + 1 = {n_leapfrog + 1}, the states of a trajectory, got {width}; "
+            "raise n_leapfrog"
+        )
+    return width
 
 
 def log_weight(energies: list[float]) -> float:

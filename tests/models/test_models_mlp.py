@@ -141,7 +141,7 @@ def test_names_shapes_and_tags(rng):
     shapes = {v.name: np.shape(one) for v, one in zip(model.free_RVs, drawn, strict=True)}
     expected = dict(zip((*Weights._fields, *PRECISION_NAMES), (*weights, *tau), strict=True))
     assert shapes == {name: np.shape(value) for name, value in expected.items()}
-    assert all(v.tag.network == {"prior": prior, "likelihood": "gaussian"} for v in model.free_RVs)
+    assert all(v.tag.mlp == {"prior": prior, "likelihood": "gaussian"} for v in model.free_RVs)
     assert "nu" in {v.name for v in bs.models.mlp(X, t, 2, likelihood="student").free_RVs}
     assert "tau_noise" not in {v.name for v in bs.models.mlp(X, t > 0, 2, likelihood="logistic").free_RVs}
 

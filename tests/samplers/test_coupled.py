@@ -2,7 +2,7 @@ import numpy as np
 import pymc as pm
 
 import bayessel as bs
-from bayessel.samplers.coupled import without_coupled_transforms
+from bayessel.samplers._steps import without_coupled_transforms
 from tests.problems.linear import regression_problem
 
 

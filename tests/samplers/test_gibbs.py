@@ -216,7 +216,7 @@ def test_blocks_with_coordinates_that_share_no_rows(make, rng, monkeypatch):
     logp = model.compile_logp(mode=ONCE)
     for names in blocks:
         step = check_block(model, logp, names, rng)
-        found = step.block._arrow
+        found = step.conditionals[0]._arrow
         # every school, intercept or pupil is eliminated, and for a lone group nothing is left
         assert found is not None and len(found.out) >= len(found.rest)
         monkeypatch.setattr(Arrow, "draw", lambda *a: None)
@@ -249,8 +249,8 @@ def test_many_groups_cost_little():
     point = model.initial_point()
     step.rng = Scripted()
     mean = step.step(point)[0]
-    assert len(step.block._arrow.rest) == 3 and step.rng.used == groups + 3
-    step.block._arrow = None
+    assert len(step.conditionals[0]._arrow.rest) == 3 and step.rng.used == groups + 3
+    step.conditionals[0]._arrow = None
     step.rng = Scripted()
     dense = step.step(point)[0]
     for name in ("mu", "a", "slope"):

@@ -52,8 +52,8 @@ class GaussianBlock:
             outputs += self._read_child(child, block, len(outputs))
         self.program = graph.program(outputs)
         needs = [v for p in (self.program, *(f.linear for f in self.factors)) for v in p.inputs]
-        self.needs = list(dict.fromkeys([*self.members, *needs]))
-        self.others = [v for v in self.needs if v not in block]
+        self.inputs = list(dict.fromkeys([*self.members, *needs]))  # to take in data and shapes
+        self.needs = [v for v in self.inputs if v not in block]  # to draw
         check_moved(graph, self.members)
         self._check_size(graph)
 
@@ -62,11 +62,6 @@ class GaussianBlock:
         """What was proved."""
         names = ", ".join(str(c.name) for c in self.children)
         return f"Normal; the mean of {names} is linear in it" if names else "Normal; nothing else depends on it"
-
-    @property
-    def reads(self) -> list[Variable]:
-        """Variables whose present values a draw needs."""
-        return self.others
 
     def _read_child(self, child: Variable, block: frozenset[Variable], place: int) -> list[Variable]:
         """Add the factor of a child; return its value, mean and precision as expressions, which come at `place`."""
@@ -147,6 +142,12 @@ class GaussianBlock:
         return spectrum
 
     # --- the draw ------------------------------------------------------------------------------------------------
+
+    def move(self, env: dict[Variable, Any], point: dict[str, Any], rng: np.random.Generator) -> None:
+        """Put the next values into `env`, and the sampled ones into `point`."""
+        env.update(zip(self.members, self.draw(env, rng), strict=True))
+        for rv in self.members:
+            self.graph.space.write(rv, point, env)
 
     def draw(self, env: dict[Variable, Any], rng: np.random.Generator) -> list[FloatArray]:
         """Constrained values of the members."""

@@ -46,10 +46,6 @@ class ModelGraph:
     def _parameters(rv: Variable) -> list[Variable]:
         return [v for v in rv.owner.inputs if hasattr(v.type, "dtype")]
 
-    def name(self, rv: Variable) -> str:
-        """Name in the model."""
-        return str(rv.name)
-
     def roots(self, expressions: Iterable[Variable], *, shapes: bool = False) -> frozenset[Variable]:
         """The model's random variables whose values (with `shapes`: or shapes) the expressions depend on."""
         found: set[Variable] = set()

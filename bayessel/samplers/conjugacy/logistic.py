@@ -40,6 +40,7 @@ class LogisticBlock(GaussianBlock):
             raise NotConjugateError("nothing depends on it")
         if not any(isinstance(factor, LogisticFactor) for factor in self.factors):
             raise NotConjugateError(f"{self.children[0].name} is not Bernoulli")
+        self.needs = self.inputs  # the present block too, for the Pólya-Gamma variables
 
     @property
     @override
@@ -49,11 +50,6 @@ class LogisticBlock(GaussianBlock):
         names = ", ".join(str(c.name) for c in logistic)
         means = f"; the mean of {', '.join(normal)} too" if normal else ""
         return f"Normal; the log odds of {names} are linear in it (by Pólya-Gamma variables){means}"
-
-    @property
-    @override
-    def reads(self) -> list[Variable]:
-        return [*self.members, *self.others]
 
     @override
     def _read_child(self, child: Variable, block: frozenset[Variable], place: int) -> list[Variable]:

@@ -36,24 +36,20 @@ def monomial(graph: ModelGraph, expression: Variable, x: Variable) -> Monomial:
     NotConjugateError
         It depends on x in a way that is not proved to be a power, element by element.
     """
-    return _read(graph, expression, x)
-
-
-def _read(graph: ModelGraph, v: Variable, x: Variable) -> Monomial:
-    if v is x:
+    if expression is x:
         return Monomial(1.0, (x,))
-    if x not in graph.roots([v]):
+    if x not in graph.roots([expression]):
         return Monomial(0.0, ())
-    node = v.owner
+    node = expression.owner
     op: Any = node.op
     if isinstance(op, Elemwise):
         return _elementwise(graph, node, x)
     if isinstance(op, ViewOp | DeepCopyOp):
-        return _read(graph, node.inputs[0], x)
+        return monomial(graph, node.inputs[0], x)
     if isinstance(op, VIEWS):
         if graph.roots(node.inputs[1:]):
             raise NotConjugateError(f"the places at which {x.name} is read are random")
-        part = _read(graph, node.inputs[0], x)
+        part = monomial(graph, node.inputs[0], x)
         index = tuple(node.clone_with_new_inputs([i, *node.inputs[1:]]).outputs[0] for i in part.places)
         return Monomial(part.power, index)
     raise NotConjugateError(f"a standard deviation depends on {x.name} through {type(op).__name__}")
@@ -61,7 +57,7 @@ def _read(graph: ModelGraph, v: Variable, x: Variable) -> Monomial:
 
 def _elementwise(graph: ModelGraph, node: Any, x: Variable) -> Monomial:
     op = node.op.scalar_op
-    parts = [_read(graph, v, x) for v in node.inputs]
+    parts = [monomial(graph, v, x) for v in node.inputs]
     out = node.outputs[0]
     index = tuple(
         # a later view needs the places in the shape of the result

@@ -9,6 +9,7 @@ variables, it is log-concave in log x and drawn exactly all the same.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -48,8 +49,9 @@ class ScaleConditional:
         The structure cannot be proved.
     """
 
-    def __init__(self, graph: ModelGraph, x: Variable) -> None:
-        self.x = x
+    def __init__(self, graph: ModelGraph, members: Sequence[Variable]) -> None:
+        (x,) = members
+        self.x, self.space = x, graph.space
         op = x.owner.op
         if not isinstance(op, PRIORS):
             raise NotConjugateError(f"{distribution_name(x)} is no conjugate prior of a scale")
@@ -76,8 +78,8 @@ class ScaleConditional:
         self.prior = graph.program(parameters)
         self.kind = self._kind(op)
         reads = [v for program in (self.prior, *(c.program for c in self.children)) for v in program.inputs]
-        self.reads = list(dict.fromkeys([x, *reads]))  # to take in data and shapes
-        self.needs = [v for v in self.reads if v is not x or self.kind not in EXACT]  # to draw
+        self.inputs = list(dict.fromkeys([x, *reads]))  # to take in data and shapes
+        self.needs = [v for v in self.inputs if v is not x or self.kind not in EXACT]  # to draw
         for reader in self.children:
             if len(reader.index.outputs) > 1:
                 # several places where x is read must be the same element, which only the data can tell
@@ -118,6 +120,12 @@ class ScaleConditional:
         if isinstance(self.n, float):
             return [float(np.ravel(v)[0]) for v in found]
         return [np.asarray(v, dtype=np.float64) for v in found]
+
+    def move(self, env: dict[Variable, Any], point: dict[str, Any], rng: np.random.Generator) -> None:
+        """Put the next x into `env`, and its sampled value into `point`."""
+        log_x = self.draw(env, rng)
+        env[self.x] = np.asarray(np.exp(log_x))
+        point[self.space.value_name(self.x)] = np.asarray(log_x) if self.space.is_log(self.x) else env[self.x]
 
     def draw(self, env: dict[Variable, Any], rng: np.random.Generator) -> FloatArray:
         """Log of the next x."""

@@ -6,21 +6,21 @@ and keeps what the next draw depends on where PyMC looks for it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import exp
 from typing import Any, ClassVar
 
 import numpy as np
 import pymc as pm
-from pymc import modelcontext
-from pymc.step_methods import BlockedStep
-from pytensor.graph.basic import Variable
 
 from bayessel._check import FloatArray, as_count, as_flag, as_fraction, as_positive
-from bayessel._pymc import LogTransform, PointType, StatsType, StepMethodState, dataclass_state, get_random_generator
+from bayessel._pymc import PointType, StatsType, StepMethodState, dataclass_state
 from bayessel.mlp.architecture import Weights
 from bayessel.mlp.prior import PRECISION_NAMES, NetworkPrior
 from bayessel.samplers import tuning
 from bayessel.samplers.tuning import DualAveraging
+from bayessel.samplers.whole_model import WholeModelStep
+from bayessel.samplers.window import as_window
 
 #: the first step size, before anything is known
 FIRST_STEP = 0.2
@@ -41,7 +41,7 @@ class NetworkSamplerState(StepMethodState):
     progress: tuple[float, ...] | None
 
 
-class NetworkSampler(BlockedStep):
+class NetworkSampler(WholeModelStep):
     """Hybrid of Gibbs sampling and Hamiltonian trajectories for all variables of `bayessel.models.mlp` (Neal 1996).
 
     Parameters
@@ -76,7 +76,7 @@ class NetworkSampler(BlockedStep):
     """
 
     name = "network_sampler"
-    default_blocked = True
+    maker, observed, has_settings = "mlp", "t", True
     _state_class = NetworkSamplerState
     stats_dtypes_shapes: ClassVar[dict[str, Any]] = {
         "model_logp": (np.float64, []),
@@ -103,34 +103,30 @@ class NetworkSampler(BlockedStep):
         blocked: bool = True,
     ) -> None:
         self.n_leapfrog = as_count(n_leapfrog, "n_leapfrog")
-        self.window = as_count(window, "window")
-        if self.window > self.n_leapfrog + 1:
-            raise ValueError(
-                f"window must be at most n_leapfrog + 1 = {self.n_leapfrog + 1}, the states of a trajectory, got "
-                f"{self.window}; raise n_leapfrog"
-            )
+        self.window = as_window(window, self.n_leapfrog)
         self._step_size = None if step_size is None else as_positive(step_size, "step_size")
         self.persistence = as_fraction(persistence, "persistence", zero=True)
         self.updates_per_draw = as_count(updates_per_draw, "updates_per_draw")
         self.target_accept = as_fraction(target_accept, "target_accept")
         self.initialise = as_flag(initialise, "initialise")
-        self.model = modelcontext(model)
-        said = network_of(self.model)
-        if said is None:
-            raise ValueError(
-                "NetworkSampler needs a model that bayessel.models.mlp made and to which nothing was added; "
-                "bayessel.steps finds steps for other models"
-            )
-        self.vars = list(self.model.value_vars)
-        self.rng = get_random_generator(rng)
-        self.prior: NetworkPrior = said["prior"]
-        self.kind: str = said["likelihood"]
+        super().__init__(model, rng)
+        self.prior: NetworkPrior = self.said["prior"]
+        self.kind: str = self.said["likelihood"]
         self._layout()
         self._reset(1000)
 
+    @staticmethod
+    def _expected(said: Mapping[str, Any]) -> dict[str, bool]:
+        names = dict.fromkeys(Weights._fields, False) | dict.fromkeys((*PRECISION_NAMES, "nu"), True)
+        if said["likelihood"] != "student":
+            del names["nu"]
+        if said["likelihood"] in ("logistic", "softmax"):
+            del names["tau_noise"]
+        return names
+
     def _layout(self) -> None:
         """Names of the values PyMC samples and their places in the vectors of weights and of logarithms."""
-        value = {rv.name: self.model.rvs_to_values[rv].name for rv in self.model.free_RVs}
+        value = self.value
         architecture = self.prior.architecture
         D, K = architecture.inputs, architecture.outputs
         self._weights = [(value[name], place, architecture.shapes[name]) for name, place in architecture.slices.items()]
@@ -250,22 +246,3 @@ class NetworkSampler(BlockedStep):
             s[:K] = np.log(tau)
             n_steps += int(self._sweep(q, s, False, updates)[3])
         return n_steps
-
-
-def network_of(model: pm.Model) -> dict[str, Any] | None:
-    """What `bayessel.models.mlp` wrote on the variables of a model, where they are all there is in it."""
-    free: list[Variable] = list(model.free_RVs)
-    said = getattr(free[0].tag, "network", None) if free else None
-    if said is None or any(getattr(rv.tag, "network", None) != said for rv in free):
-        return None
-    names = {str(rv.name) for rv in free}
-    expected = set(Weights._fields) | set(PRECISION_NAMES) | {"nu"}
-    if said["likelihood"] != "student":
-        expected.discard("nu")
-    if said["likelihood"] in ("logistic", "softmax"):
-        expected.discard("tau_noise")
-    alone = names == expected and [rv.name for rv in model.observed_RVs] == ["t"] and not model.potentials
-    logs = all(
-        isinstance(model.rvs_to_transforms[rv], LogTransform) for rv in free if str(rv.name) not in Weights._fields
-    )
-    return said if alone and logs else None

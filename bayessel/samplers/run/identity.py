@@ -7,7 +7,7 @@ import inspect
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from platform import python_version
 from typing import Any
 
@@ -21,19 +21,14 @@ from bayessel.samplers.run.fingerprint import fingerprints
 from bayessel.samplers.run.kernel import Kernel, Point
 from bayessel.work.values import dumps
 
+_PACKAGES = ("bayessel", "pymc", "pytensor", "numpy", "scipy", "numba", "arviz")
 #: Constructor arguments that are no settings: what they are is seen from the model.
 _NO_SETTINGS = {"self", "vars", "model", "rng", "initial_point", "compile_kwargs", "blocked", "logp_dlogp_func"}
 
 
 def versions() -> dict[str, str]:
     """Return the releases that have a say in the draws."""
-    found = {"python": python_version()}
-    for name in ("bayessel", "pymc", "pytensor", "numpy", "scipy", "numba", "arviz"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    return {"python": python_version()} | {name: version(name) for name in _PACKAGES}
 
 
 def identity(

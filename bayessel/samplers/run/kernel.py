@@ -146,7 +146,8 @@ class Kernel:
         """Make draws until the chain has `until` of them, or the seconds are over; one at least."""
         began = clock = perf_counter()
         point = self._resume(position)
-        done, kept = position.done, _Rows()
+        done = position.done
+        kept: dict[str, list[Array]] = {name: [] for name in position.point}
         stats: list[list[Mapping[str, Any]]] = [[] for _ in self.steps]
         spent = [0.0] * len(self.steps)
         while done < until:
@@ -160,7 +161,8 @@ class Kernel:
                 spent[i] += clock - before
             done += 1
             if done > self.tune:
-                kept.append([point[name] for name in position.point])
+                for name, rows in kept.items():
+                    rows.append(np.array(point[name]))
             if clock - began >= seconds:
                 break
             clock = perf_counter()
@@ -170,7 +172,10 @@ class Kernel:
             chain=position.chain,
             start=position.done,
             count=done - position.done,
-            draws=dict(zip(position.point, kept.arrays(list(position.point.values())), strict=True)),
+            draws={
+                name: np.array(rows) if rows else np.empty((0, *like.shape), dtype=like.dtype)
+                for (name, rows), like in zip(kept.items(), position.point.values(), strict=True)
+            },
             stats=columns,
             after=after,
             seconds=spent,
@@ -206,34 +211,6 @@ class Kernel:
             else:
                 found[name] = parts[0] if len(parts) == 1 else np.stack(parts, axis=1)
         return found, tuple(dropped)
-
-
-class _Rows:
-    """Rows of several arrays that grow together."""
-
-    def __init__(self) -> None:
-        self.count, self._room = 0, 0
-        self._arrays: list[Array] = []
-
-    def append(self, values: Sequence[Any]) -> None:
-        if self.count == self._room:
-            self._room = max(16, 2 * self._room)
-            old, self._arrays = self._arrays, []
-            for i, value in enumerate(values):
-                value = np.asarray(value)
-                grown = np.empty((self._room, *value.shape), dtype=value.dtype)
-                if old:
-                    grown[: self.count] = old[i][: self.count]
-                self._arrays.append(grown)
-        for array, value in zip(self._arrays, values, strict=True):
-            array[self.count] = value
-        self.count += 1
-
-    def arrays(self, like: Sequence[Array]) -> list[Array]:
-        """Return the rows; `like` gives dtype and shape where there are none."""
-        if not self.count:
-            return [np.empty((0, *np.shape(one)), dtype=np.asarray(one).dtype) for one in like]
-        return [array[: self.count].copy() for array in self._arrays]
 
 
 def _stat_columns(steps: Sequence[BlockedStep], names: Sequence[str]) -> dict[str, list[tuple[int, str]]]:

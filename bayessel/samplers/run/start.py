@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -35,26 +36,14 @@ def initial_points(model: pm.Model, initvals: Any, rngs: Sequence[np.random.Gene
             make_initial_point_fns_per_chain(model=model, overrides=shared, jitter_rvs=jitter, chains=len(rngs))
         )
 
-    moved, centres = points(jittered), _Later(lambda: points(set()))
+    moved = points(jittered)
+    centres = cache(lambda: points(set()))  # made when needed: most chains start where they were jittered to
     # FAST_COMPILE: a few calls of plain Python are sooner done than machine code is made for them
     density = model.compile_logp(mode="FAST_COMPILE")
     return [
         _finite_point(model, density, at, centres, rng, chain)
         for chain, (at, rng) in enumerate(zip(moved, rngs, strict=True))
     ]
-
-
-class _Later:
-    """Something that is made when it is needed, once: most chains start where they were jittered to."""
-
-    def __init__(self, make: Callable[[], list[Callable[[int], Point]]]) -> None:
-        self._make = make
-        self._made: list[Callable[[int], Point]] | None = None
-
-    def __getitem__(self, chain: int) -> Callable[[int], Point]:
-        if self._made is None:
-            self._made = self._make()
-        return self._made[chain]
 
 
 def checked_initvals(model: pm.Model, initvals: Any, chains: int) -> list[Mapping[str, Any]]:
@@ -105,7 +94,7 @@ def _finite_point(
     model: pm.Model,
     density: Callable[[Point], Any],
     moved: Callable[[int], Point],
-    centres: _Later,
+    centres: Callable[[], list[Callable[[int], Point]]],
     rng: np.random.Generator,
     chain: int,
 ) -> Point:
@@ -115,7 +104,7 @@ def _finite_point(
         seed = int(rng.integers(2**30))
         point = {name: np.asarray(value) for name, value in moved(seed).items()}
         if attempt % 2:
-            shrink, centre = 0.5 ** ((attempt + 1) // 2), centres[chain](seed)
+            shrink, centre = 0.5 ** ((attempt + 1) // 2), centres()[chain](seed)
             for name in names:
                 if point[name].dtype.kind == "f":
                     point[name] = centre[name] + shrink * (point[name] - centre[name])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from bayessel.samplers.run.kernel import Block, Kernel, Position
 from bayessel.work.processes import WorkerProcesses, fork_is_safe
@@ -23,27 +23,6 @@ class BlockTask:
     position: Position
     until: int
     seconds: float
-
-
-class ChainWorkers(Protocol):
-    """What the schedule needs to know of those who run the blocks."""
-
-    @property
-    def size(self) -> int:
-        """How many tasks can run side by side."""
-
-    @property
-    def idle(self) -> int:
-        """How many tasks can be taken now."""
-
-    def submit(self, task: BlockTask) -> None:
-        """Begin a task."""
-
-    def collect(self) -> list[Block]:
-        """Wait for at least one block."""
-
-    def close(self) -> None:
-        """Let go of everything."""
 
 
 class InlineChains:
@@ -156,6 +135,9 @@ class ChainProcesses:
         self._pool.close()
         self._kernel.restore()
 
+
+#: what the schedule hands blocks to
+type ChainWorkers = InlineChains | ChainProcesses
 
 _HINT = "try fewer cores, or cores=1 to see where it happens"
 

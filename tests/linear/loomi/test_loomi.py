@@ -429,3 +429,11 @@ def test_bad_input_is_named(options, error, said):
     given = {"F": np.eye(4), "y": np.array([1.0, -1.0, 1.0, -1.0])} | options
     with pytest.raises(error, match=said):
         fit_loomi(given.pop("F"), given.pop("y"), **given)
+
+
+def test_a_row_that_no_function_reaches_gets_no_label():
+    """Its output is 1e-27 of the right sign: nothing was learned there, and it counts as wrong."""
+    x = np.array([-1.2, -1.0, -0.8, 0.8, 1.0, 1.2, 9.0])
+    fit = fit_loomi(np.exp(-((x[:, None] - x[:6]) ** 2)), np.sign(x), max_size=2)
+    assert fit.loo_output[-1] == 0.0 and fit.loo_labels[-1] == -1.0
+    assert (fit.loo_labels[:-1] == np.sign(x[:-1])).all() and fit.loo_error == pytest.approx(1 / 7)

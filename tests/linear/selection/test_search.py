@@ -180,6 +180,28 @@ def test_scores_carried_along_are_those_made_anew(rng):
     assert compared.count("remove") > 1
 
 
+@pytest.mark.parametrize("centre", [False, True])
+def test_candidates_that_have_lost_digits_are_measured_before_they_are_scored(centre):
+    """Wide functions: what subtraction leaves of a candidate is rounding, and so would be its score."""
+    x = np.linspace(-1.0, 1.0, 60)
+    F = np.exp(-(((x[:, None] - x) / 0.3) ** 2))
+    worst = []
+
+    def watch(search):
+        model, given = search.model, search.sums().S
+        every = np.flatnonzero(model.usable)
+        left = F[:, every] / model.unit
+        left = left - left.mean(axis=0) if centre else left
+        for _ in range(2):
+            left = left - model.Qt.T @ (model.Qt @ left)
+        squares = (left**2).sum(axis=0)
+        exact = candidate_sums(search.small, search.held.lam, model.B[:, every], squares, model.perpt[every]).S
+        worst.append(np.abs(given[every] / exact - 1.0).max(initial=0.0))
+
+    search(F, np.sin(3.0 * x), callback=watch, max_size=25, centre=centre)
+    assert len(worst) > 15 and max(worst) < 1e-4
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("within", [0.3, 1.0, 4.0])
 def test_the_smallest_model_near_the_best_is_returned(within, strategy, rng):

@@ -44,6 +44,14 @@ def test_the_gradient_is_that_of_the_dense_evidence(rng, kind, centre, own_cente
         np.testing.assert_allclose(other - value, f(elsewhere) - f(theta), rtol=1e-7, atol=1e-8)
 
 
+def test_inputs_far_from_zero_keep_the_digits_of_the_gradient(rng):
+    X = np.round(rng.uniform(-1, 1, size=(18, 2)) * 2**20) / 2**20  # so that moving them is exact
+    t = np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=18)
+    near = abf.profile_gradient(np.log(0.05), np.log([0.7, 1.2]), X, X[:7], t)
+    far = abf.profile_gradient(np.log(0.05), np.log([0.7, 1.2]), X + 2.0**30, X[:7] + 2.0**30, t)
+    np.testing.assert_allclose(far[2], near[2], rtol=1e-5)
+
+
 def test_a_missing_term_of_the_gradient_would_be_seen(rng):
     """Control: without Phi Sigma in D the width gradient is off by far more than the tolerance."""
     X = rng.uniform(-1, 1, size=(18, 2))
