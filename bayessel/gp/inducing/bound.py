@@ -20,8 +20,8 @@ from bayessel._check import FOURTH_POWERS, FloatArray, as_matrix, check_magnitud
 from bayessel._numerics import local_minima
 from bayessel.covariance import Covariance
 from bayessel.fit import Status
-from bayessel.gp.inducing.cross import Cross
-from bayessel.gp.inducing.split import split
+from bayessel.gp.inducing.covariance_parts import parts_of
+from bayessel.gp.inducing.cross_covariance import Cross
 from bayessel.gp.marginal import Process
 
 #: added to the diagonal of K_ZZ, relative to its mean. It stays a bound: that of inducing values seen through noise
@@ -67,7 +67,7 @@ class InducingMarginal(Process):
         super().__init__(X, t, covariance)
         check_magnitude(self.t, "t", FOURTH_POWERS)
         self.jitter = jitter
-        self.parts = split(self.covariance, self.X.shape[1])
+        self.parts = parts_of(self.covariance, self.X.shape[1])
         self._positions = self.parts.positions
         design = self.parts.design(self.X)
         self._gram, self._design_t = design.T @ design, design.T @ self.t

@@ -21,8 +21,8 @@ from bayessel.fit import Status
 from bayessel.gp import Predictor, fit_map, log_marginal
 from bayessel.gp.inducing import InducingMarginal, bound, fit_inducing
 from bayessel.gp.inducing import _fit as fitting
+from bayessel.gp.inducing.covariance_parts import parts_of
 from bayessel.gp.inducing.select import greedy_variance
-from bayessel.gp.inducing.split import split
 
 COVARIANCES = {
     "standard": Standard(),
@@ -265,7 +265,7 @@ def test_bad_arguments_of_the_bound(arguments, error, said, rng):
 def test_greedy_choice_is_a_pivoted_factor(rng):
     X, _, _ = problem(rng, n=40)
     theta = Standard().start(3)
-    found, left = greedy_variance(split(Standard(), 3), theta, X, 6, rng)
+    found, left = greedy_variance(parts_of(Standard(), 3), theta, X, 6, rng)
     K = SquaredExponential().matrix(theta[[0, 2, 3, 4]], X)
     chosen = []
     for _ in range(6):
@@ -275,7 +275,7 @@ def test_greedy_choice_is_a_pivoted_factor(rng):
     Q = K[:, chosen] @ np.linalg.solve(K[np.ix_(chosen, chosen)], K[chosen])
     np.testing.assert_allclose(left, np.trace(K - Q) / np.trace(K), rtol=1e-6)
     twice = np.vstack([X[:3], X[:3]])
-    assert len(greedy_variance(split(Standard(), 3), theta, twice, 6, rng)[0]) == 3  # copies say nothing
+    assert len(greedy_variance(parts_of(Standard(), 3), theta, twice, 6, rng)[0]) == 3  # copies say nothing
 
 
 def test_a_fit_comes_close_to_the_exact_one(rng):

@@ -56,7 +56,7 @@ def test_density_and_gradient_are_those_of_the_model(rng, likelihood, D, H, K):
 
 
 def _forward(step, q):
-    from bayessel.mlp.passes import forward
+    from bayessel.mlp.compiled_passes import forward
 
     forward(q, step._problem.X, step._work.Z, step._work.f)
 
@@ -74,7 +74,7 @@ def state(rng, D=2, H=2, K=1, n=6):
 
 
 def gradient_at(p, work, q, s):
-    from bayessel.mlp.passes import forward
+    from bayessel.mlp.compiled_passes import forward
 
     g = np.empty_like(q)
     forward(q, p.X, work.Z, work.f)
