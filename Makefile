@@ -76,7 +76,7 @@ lock: ## renew constraints.txt: the newest versions that fit, from a scratch env
 	@mv .cache/constraints.txt constraints.txt && rm -rf .cache/lock
 
 clean: ## remove caches and everything built or reported (.venv stays, and the links it imports)
-	rm -rf .cache .pytest_cache .hypothesis dist report examples/output
+	rm -rf .cache .pytest_cache dist report examples/output
 	find . -path './build/*' -prune -not -path './$(LINKS)' -exec rm -rf {} +
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 

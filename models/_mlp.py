@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pymc as pm
 
 from bayessel._check import FloatArray, as_float_array, as_matrix, as_target, check_finite, check_magnitude, one_of
-from bayessel.mlp.network import Architecture, hidden_units
+from bayessel.mlp.architecture import Architecture, hidden_units
 from bayessel.mlp.prior import Gamma, NetworkPrior
 from bayessel.models._linear import _constant
 from bayessel.models._mlp_op import network_outputs

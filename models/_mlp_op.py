@@ -1,7 +1,7 @@
 """The network as one PyTensor node and its derivatives as a second one: one forward pass, one backward pass.
 
 The forward node also gives the hidden values, from which the backward node goes on; nothing is computed twice. Both are
-the compiled passes of `bayessel.mlp.passes`, also where the graph is interpreted.
+the compiled passes of `bayessel.mlp.compiled_passes`, also where the graph is interpreted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pytensor.graph.replace import graph_replace
 
 from bayessel import __version__
 from bayessel._pymc import numba_njit, register_funcify_default_op_cache_key
-from bayessel.mlp import fast_tanh, passes
+from bayessel.mlp import compiled_passes, fast_tanh
 
 
 class Network(Op):
@@ -39,7 +39,7 @@ class Network(Op):
 
     def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
         """The compiled pass at run time."""
-        outputs[0][0], outputs[1][0] = passes.forward_by_name(*inputs)
+        outputs[0][0], outputs[1][0] = compiled_passes.forward_by_name(*inputs)
 
     def infer_shape(self, *arguments: Any) -> Any:
         """(n, K) and (H, n); the shapes of the inputs come last, after one or two arguments by PyTensor's version."""
@@ -75,7 +75,7 @@ class BackwardPass(Op):
 
     def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
         """The compiled pass at run time."""
-        for cell, value in zip(outputs, passes.backward_by_name(*inputs), strict=True):
+        for cell, value in zip(outputs, compiled_passes.backward_by_name(*inputs), strict=True):
             cell[0] = value
 
     def infer_shape(self, *arguments: Any) -> Any:
@@ -128,14 +128,14 @@ def _version(*modules: Any) -> int:
     return zlib.crc32(text.encode())
 
 
-_VERSION = _version(passes, fast_tanh, sys.modules[__name__])
+_VERSION = _version(compiled_passes, fast_tanh, sys.modules[__name__])
 
 
 @register_funcify_default_op_cache_key(Network)
 def _numba_network(op: Network, node: Any, **kwargs: Any) -> Any:
     @numba_njit
     def network_forward(a: Any, u: Any, b: Any, v: Any, w: Any, X: Any) -> Any:
-        return passes.forward_by_name(a, u, b, v, w, X)
+        return compiled_passes.forward_by_name(a, u, b, v, w, X)
 
     return network_forward, _VERSION
 
@@ -144,6 +144,6 @@ def _numba_network(op: Network, node: Any, **kwargs: Any) -> Any:
 def _numba_backward(op: BackwardPass, node: Any, **kwargs: Any) -> Any:
     @numba_njit
     def network_backward(v: Any, X: Any, Z: Any, df: Any) -> Any:
-        return passes.backward_by_name(v, X, Z, df)
+        return compiled_passes.backward_by_name(v, X, Z, df)
 
     return network_backward, _VERSION

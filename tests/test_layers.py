@@ -44,7 +44,6 @@ MAY_IMPORT = {
     "diagnostics": RESULT | {"_pymc", "pages"},
     "widths": ENGINES | {"estimators", "models", "samplers", "diagnostics", "pages"},
     "cli": ENGINES | {"estimators", "models", "samplers", "diagnostics", "pages", "widths"},
-    "__main__": {"cli"},
 }
 # Layers that load, and are tested, without the big frameworks: this is all they may use, even inside a function.
 PURE = ENGINES | {"baselines.engines"}

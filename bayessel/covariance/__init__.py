@@ -1,9 +1,9 @@
 """Covariance functions of Gaussian processes: descriptions without data, with gradients for every parameter."""
 
-from bayessel.covariance.affine import Bias, Linear, Noise
 from bayessel.covariance.algebra import Product, Sum
 from bayessel.covariance.arcsin import Arcsin
 from bayessel.covariance.base import Covariance, Evaluation
+from bayessel.covariance.constant_linear_noise import Bias, Linear, Noise
 from bayessel.covariance.periodic import Periodic
 from bayessel.covariance.prior import Prior
 from bayessel.covariance.standard import Standard

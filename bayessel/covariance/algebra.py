@@ -11,8 +11,8 @@ from typing import Any, Self, override
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.covariance.affine import NoiseEvaluation
 from bayessel.covariance.base import Covariance, Evaluation, Scratch, as_columns
+from bayessel.covariance.constant_linear_noise import NoiseEvaluation
 from bayessel.covariance.prior import Prior
 
 

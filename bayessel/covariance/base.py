@@ -134,7 +134,7 @@ class Covariance(ABC):
 
     def with_noise(self) -> Covariance:
         """The covariance, `Noise` added to one that has none: without noise the targets would have to be exact."""
-        from bayessel.covariance.affine import Noise
+        from bayessel.covariance.constant_linear_noise import Noise
 
         return self if self.noisy else self + Noise()
 

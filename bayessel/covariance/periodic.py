@@ -9,10 +9,10 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.covariance._squares import Squares
-from bayessel.covariance._stationary import ExponentialEvaluation
 from bayessel.covariance.base import Evaluation, Parameters, named
 from bayessel.covariance.prior import Prior
 from bayessel.covariance.stationary import Stationary
+from bayessel.covariance.stationary_evaluation import ExponentialEvaluation
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,11 +11,11 @@ from typing import Any, override
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.covariance._stationary import ExponentialEvaluation
-from bayessel.covariance.affine import VAGUE, FeatureEvaluation, NoiseEvaluation
 from bayessel.covariance.algebra import SumEvaluation
 from bayessel.covariance.base import Covariance, Evaluation, Leaf, Parameters
+from bayessel.covariance.constant_linear_noise import VAGUE, FeatureEvaluation, NoiseEvaluation
 from bayessel.covariance.stationary import SquaredExponential
+from bayessel.covariance.stationary_evaluation import ExponentialEvaluation
 
 
 @dataclass(frozen=True, repr=False)

@@ -19,8 +19,8 @@ from typing import ClassVar, override
 import numpy as np
 
 from bayessel._check import FloatArray, as_flag
-from bayessel.covariance._stationary import ExponentialEvaluation, ProfileEvaluation
 from bayessel.covariance.base import Evaluation, Leaf, Parameters
+from bayessel.covariance.stationary_evaluation import ExponentialEvaluation, ProfileEvaluation
 
 
 @dataclass(frozen=True, repr=False)

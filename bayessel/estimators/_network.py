@@ -18,8 +18,8 @@ from bayessel.estimators.base import HERE
 from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import Status, worst
 from bayessel.mlp import NetworkEvidenceFit, fit_early_stopping, fit_network_evidence
-from bayessel.mlp.network import Architecture, hidden_units
-from bayessel.mlp.networks import Networks
+from bayessel.mlp.architecture import Architecture, hidden_units
+from bayessel.mlp.network_fit import Networks
 from bayessel.work.progress import LONG, progress_of
 
 if TYPE_CHECKING:

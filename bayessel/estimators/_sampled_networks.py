@@ -16,8 +16,8 @@ from bayessel.errors import NumericalWarning
 from bayessel.estimators import _left_out
 from bayessel.estimators.base import HERE
 from bayessel.fit import LeaveOneOut
-from bayessel.mlp.network import Architecture, Weights, pack
-from bayessel.mlp.networks import NetworkFit, Networks
+from bayessel.mlp.architecture import Architecture, Weights, pack
+from bayessel.mlp.network_fit import NetworkFit, Networks
 from bayessel.prediction import ClassPrediction, Prediction
 
 

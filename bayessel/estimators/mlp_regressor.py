@@ -19,7 +19,7 @@ from bayessel.estimators._sampled_networks import SampledNetworks
 from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import LeaveOneOut, fingerprint
 from bayessel.mlp import Weights
-from bayessel.mlp.networks import Networks
+from bayessel.mlp.network_fit import Networks
 from bayessel.prediction import Prediction
 
 if TYPE_CHECKING:

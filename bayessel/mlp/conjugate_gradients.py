@@ -17,7 +17,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel._compiled import njit
-from bayessel.mlp.passes import backward, forward, likelihood
+from bayessel.mlp.compiled_passes import backward, forward, likelihood
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy"}
 RHO, SIGMA = 0.25, 0.5

@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_count, as_float_array, as_generator, as_positive
 from bayessel.fit import fingerprint
+from bayessel.mlp.architecture import Architecture, hidden_units
 from bayessel.mlp.early_stopping_result import EarlyStoppingEnsemble, finish
-from bayessel.mlp.network import Architecture, hidden_units
 from bayessel.mlp.targets import as_data
 from bayessel.work.interrupts import InterruptGuard
 
@@ -244,7 +244,7 @@ class _Training:
     def _present(self) -> Any:
         """The run of the network at hand, begun if need be, its training rows and those held out."""
         from bayessel.mlp import conjugate_gradients as cg
-        from bayessel.mlp.passes import NUMBERS
+        from bayessel.mlp.compiled_passes import NUMBERS
 
         number = len(self.state.finished)
         held_out, trained, rng = split(self.state.seed, number, len(self.X))

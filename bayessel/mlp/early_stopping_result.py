@@ -9,8 +9,8 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.fit import LeaveOneOut, Status, fingerprint, worst
-from bayessel.mlp.network import Architecture
-from bayessel.mlp.networks import NetworkFit, Networks
+from bayessel.mlp.architecture import Architecture
+from bayessel.mlp.network_fit import NetworkFit, Networks
 from bayessel.prediction import ClassPrediction, Prediction
 
 if TYPE_CHECKING:

@@ -25,10 +25,10 @@ from scipy.special import gammaln
 
 from bayessel._check import FloatArray, as_count, as_float_array, as_generator, as_positive
 from bayessel.fit import Evidence, Status, fingerprint, worst
+from bayessel.mlp.architecture import MOST_HIDDEN, Architecture, hidden_units
 from bayessel.mlp.evidence_result import NetworkEvidenceFit, NetworkOptimum, leave_out, output_covariances
 from bayessel.mlp.hessian import NetworkProblem, NewtonEnd, bends, newton, peak
-from bayessel.mlp.network import MOST_HIDDEN, Architecture, hidden_units
-from bayessel.mlp.networks import Networks, slopes
+from bayessel.mlp.network_fit import Networks, slopes
 from bayessel.mlp.targets import as_data
 from bayessel.policy import NOISE_ROWS_OF_NETWORKS, NOISE_SHARE_OF_EVIDENCES
 from bayessel.work.interrupts import InterruptGuard

@@ -10,9 +10,9 @@ from scipy.special import logsumexp
 
 from bayessel._check import FloatArray
 from bayessel.fit import Evidence, LeaveOneOut
+from bayessel.mlp.architecture import forward
 from bayessel.mlp.hessian import NetworkProblem, Point, jacobian
-from bayessel.mlp.network import forward
-from bayessel.mlp.networks import NetworkFit, Networks
+from bayessel.mlp.network_fit import NetworkFit, Networks
 from bayessel.mlp.targets import link
 from bayessel.prediction import ClassPrediction, Prediction
 

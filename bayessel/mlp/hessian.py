@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from bayessel._check import FloatArray
-from bayessel.mlp.network import Architecture, backward, forward
+from bayessel.mlp.architecture import Architecture, backward, forward
 from bayessel.mlp.targets import link
 
 
@@ -42,7 +42,7 @@ class Point(NamedTuple):
 
 def look(problem: NetworkProblem, q: FloatArray, beta: FloatArray) -> tuple[float, Point]:
     """Minus log likelihood at weights q with noise precisions β (K,), constants left out; what derivatives need."""
-    from bayessel.mlp.passes import NUMBERS, likelihood
+    from bayessel.mlp.compiled_passes import NUMBERS, likelihood
 
     f, Z = forward(problem.architecture.split(q), problem.X)
     by_f = np.array(f.T, order="C")

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from bayessel._check import FloatArray, as_positive
-from bayessel.mlp.network import Architecture, Weights
+from bayessel.mlp.architecture import Architecture, Weights
 
 
 @dataclass(frozen=True)

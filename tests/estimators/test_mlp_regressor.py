@@ -21,8 +21,8 @@ import bayessel as bs
 from bayessel.errors import SamplingWarning, VersionWarning
 from bayessel.estimators._network import planned
 from bayessel.mlp import fit_early_stopping, fit_network_evidence
-from bayessel.mlp.network import Architecture, hidden_units
-from bayessel.mlp.networks import slopes
+from bayessel.mlp.architecture import Architecture, hidden_units
+from bayessel.mlp.network_fit import slopes
 from tests.problems.mlp import NEW, SHORT, C, M, outputs_written_out, short_classes, short_run, wave
 
 pytestmark = pytest.mark.filterwarnings(

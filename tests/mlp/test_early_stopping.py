@@ -12,8 +12,8 @@ from scipy.special import expit, softmax
 from bayessel.fit import Status
 from bayessel.mlp import EarlyStoppingState, fit_early_stopping
 from bayessel.mlp import conjugate_gradients as cg
+from bayessel.mlp.architecture import Architecture, hidden_units
 from bayessel.mlp.early_stopping import MOST_HIDDEN, default_evaluations, split
-from bayessel.mlp.network import Architecture, hidden_units
 
 
 def data(rng, n=90, K=1):

@@ -12,10 +12,10 @@ from scipy.stats import multivariate_normal, norm
 from bayessel.fit import Status, fingerprint
 from bayessel.mlp import Architecture, fit_network_evidence
 from bayessel.mlp import evidence as ev
+from bayessel.mlp.architecture import pack
 from bayessel.mlp.evidence_result import leave_out, moderated, output_covariances
 from bayessel.mlp.hessian import NetworkProblem, bends, gauss_newton, gradient, jacobian, look, newton, peak
-from bayessel.mlp.network import pack
-from bayessel.mlp.networks import Networks
+from bayessel.mlp.network_fit import Networks
 from bayessel.mlp.targets import as_data, link
 from tests.oracles.network_quadrature import log_evidence_of_one_unit
 

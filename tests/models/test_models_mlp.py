@@ -12,7 +12,7 @@ from scipy import special, stats
 
 import bayessel as bs
 from bayessel.mlp import Architecture, Gamma, NetworkPrior, Precisions, Weights, forward
-from bayessel.mlp.network import pack
+from bayessel.mlp.architecture import pack
 from bayessel.mlp.prior import PRECISION_NAMES
 from bayessel.models._mlp_op import BackwardPass, Network, network_outputs
 

@@ -20,8 +20,8 @@ from bayessel._check import FOURTH_POWERS, FloatArray, as_matrix, check_magnitud
 from bayessel._numerics import local_minima
 from bayessel.covariance import Covariance
 from bayessel.fit import Status
-from bayessel.gp.inducing.cross import Cross
-from bayessel.gp.inducing.split import split
+from bayessel.gp.inducing.covariance_parts import parts_of
+from bayessel.gp.inducing.cross_covariance import Cross
 from bayessel.gp.marginal import Process
 
 #: added to the diagonal of K_ZZ, relative to its mean. It stays a bound: that of inducing values seen through noise
@@ -67,7 +67,7 @@ class InducingMarginal(Process):
         super().__init__(X, t, covariance)
         check_magnitude(self.t, "t", FOURTH_POWERS)
         self.jitter = jitter
-        self.parts = split(self.covariance, self.X.shape[1])
+        self.parts = parts_of(self.covariance, self.X.shape[1])
         self._positions = self.parts.positions
         design = self.parts.design(self.X)
         self._gram, self._design_t = design.T @ design, design.T @ self.t
@@ -187,12 +187,17 @@ class InducingMarginal(Process):
         """
         theta, Z = self._arguments(theta, Z)
         r2 = self.covariance.noise(theta, self.X.shape[1])
-        mean, unseen, seen = self._predicted(theta, Z, factor, self.X)
-        alone = np.maximum(1.0 - seen / r2, 0.0)
+        residuals, alone, unseen = self.residuals(theta, Z, factor)
         # rows that nothing but themselves determine have infinite errors and variances
         with np.errstate(divide="ignore", invalid="ignore"):
-            errors = np.where(alone > 0.0, (self.t - mean) / alone, np.inf)
-            return errors, r2 / alone + np.maximum(unseen, 0.0)
+            errors = np.where(alone > 0.0, residuals / alone, np.inf)
+            return errors, r2 / alone + unseen
+
+    def residuals(self, theta: FloatArray, Z: FloatArray, factor: InducingFactor) -> FloatArray:
+        """Residuals Pt of the fitted mean, the diagonal 1 − h of P = r²(Q + r²I)⁻¹, and k − q of each row, (3, n)."""
+        mean, unseen, seen = self._predicted(theta, Z, factor, self.X)
+        share = 1.0 - seen / self.covariance.noise(theta, self.X.shape[1])
+        return np.array([self.t - mean, np.maximum(share, 0.0), np.maximum(unseen, 0.0)])
 
     def _predicted(self, theta: FloatArray, Z: FloatArray, factor: InducingFactor, X: FloatArray) -> FloatArray:
         """At inputs X: mean, variance that Z does not see, variance of the rest given the targets; (3, rows)."""

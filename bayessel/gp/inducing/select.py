@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.gp.inducing.cross import Cross
-from bayessel.gp.inducing.split import Split
+from bayessel.gp.inducing.covariance_parts import CovarianceParts
+from bayessel.gp.inducing.cross_covariance import Cross
 
 #: rows looked at, drawn at random when there are more
 CANDIDATES = 8192
@@ -15,7 +15,7 @@ NOTHING_LEFT = 1e-9
 
 
 def greedy_variance(
-    parts: Split, theta: FloatArray, X: FloatArray, count: int, rng: np.random.Generator
+    parts: CovarianceParts, theta: FloatArray, X: FloatArray, count: int, rng: np.random.Generator
 ) -> tuple[FloatArray, float]:
     """Choose up to `count` rows by their conditional variance given those chosen: a Cholesky factor with pivoting.
 

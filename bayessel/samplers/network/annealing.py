@@ -24,7 +24,7 @@ from scipy.special import digamma, gammaln, polygamma
 from bayessel._check import FloatArray, as_count, as_matrix, check_finite, one_of
 from bayessel.fit import fingerprint
 from bayessel.mlp import fit_network_evidence
-from bayessel.mlp.network import Architecture, hidden_units
+from bayessel.mlp.architecture import Architecture, hidden_units
 from bayessel.mlp.prior import NetworkPrior, Precisions
 from bayessel.mlp.targets import KINDS, as_data
 from bayessel.samplers.annealing import FIRST_STEP, AnnealedEvidence, Particles, adapted, anneal

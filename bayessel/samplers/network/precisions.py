@@ -18,7 +18,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel._compiled import njit
-from bayessel.mlp.passes import GAUSSIAN, STUDENT
+from bayessel.mlp.compiled_passes import GAUSSIAN, STUDENT
 
 OPTIONS = {"error_model": "numpy"}
 #: logarithms of precisions beyond these are no better than these, and their exponentials are still numbers

@@ -15,7 +15,7 @@ import pymc as pm
 
 from bayessel._check import FloatArray, as_count, as_flag, as_fraction, as_positive
 from bayessel._pymc import PointType, StatsType, StepMethodState, dataclass_state
-from bayessel.mlp.network import Weights
+from bayessel.mlp.architecture import Weights
 from bayessel.mlp.prior import PRECISION_NAMES, NetworkPrior
 from bayessel.samplers import tuning
 from bayessel.samplers.tuning import DualAveraging

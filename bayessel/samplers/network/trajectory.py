@@ -22,7 +22,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel._compiled import njit
-from bayessel.mlp.passes import GAUSSIAN, NUMBERS, STUDENT, backward, forward, likelihood
+from bayessel.mlp.compiled_passes import GAUSSIAN, NUMBERS, STUDENT, backward, forward, likelihood
 from bayessel.mlp.prior import NetworkPrior
 from bayessel.samplers.network.precisions import noise, precisions
 

@@ -6,9 +6,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from bayessel.mlp import Architecture, Gamma, NetworkPrior, Weights, backward, forward, passes
+from bayessel.mlp import Architecture, Gamma, NetworkPrior, Weights, backward, compiled_passes, forward
+from bayessel.mlp.architecture import hidden_units, pack
 from bayessel.mlp.fast_tanh import tanh
-from bayessel.mlp.network import hidden_units, pack
 from tests.oracles import network_passes
 from tests.oracles.monte_carlo import assert_means
 
@@ -50,10 +50,10 @@ def test_compiled_passes_are_those_of_numpy(rng, n, D, H, K):
     weights = network.split(rng.standard_normal(network.size))
     X, df = rng.standard_normal((n, D)), rng.standard_normal((n, K))
     f, Z = network_passes.forward(weights, X)
-    for found_f, found_Z in (forward(weights, X), passes.forward_by_name(*weights, X)):
+    for found_f, found_Z in (forward(weights, X), compiled_passes.forward_by_name(*weights, X)):
         assert_allclose(found_f, f, rtol=1e-13, atol=1e-14)
         assert_allclose(found_Z if found_Z.shape == Z.shape else found_Z.T, Z, rtol=1e-15)
-    parts = passes.backward_by_name(weights.hidden_output, X, np.ascontiguousarray(Z.T), df)
+    parts = compiled_passes.backward_by_name(weights.hidden_output, X, np.ascontiguousarray(Z.T), df)
     assert [part.shape for part in parts] == list(network.shapes.values())
     expected = pack(network_passes.backward(weights.hidden_output, X, Z, df))
     assert_allclose(pack(Weights(*parts)), expected, rtol=1e-12, atol=1e-13)

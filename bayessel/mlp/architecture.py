@@ -73,27 +73,27 @@ class Architecture:
 
 def forward(weights: Weights, X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Outputs f (…, n, K) and hidden values Z = tanh(Xu + a) (…, n, H) for inputs X (n, D)."""
-    from bayessel.mlp import passes
+    from bayessel.mlp import compiled_passes
 
     lead, (H, K) = weights.bias.shape[:-1], weights.hidden_output.shape[-2:]
     columns = np.ascontiguousarray(X.T, dtype=np.float64)
     Z, f = np.empty((*lead, H, len(X))), np.empty((*lead, K, len(X)))
     packed = pack(weights)
     for index in np.ndindex(lead):
-        passes.forward(packed[index], columns, Z[index], f[index])
+        compiled_passes.forward(packed[index], columns, Z[index], f[index])
     return np.swapaxes(f, -1, -2), np.swapaxes(Z, -1, -2)
 
 
 def backward(weights: Weights, X: FloatArray, Z: FloatArray, df: FloatArray) -> FloatArray:
     """Derivatives of a loss by the packed weights (…, size), given those by the outputs, df (…, n, K)."""
-    from bayessel.mlp import passes
+    from bayessel.mlp import compiled_passes
 
     columns, below = np.ascontiguousarray(X.T, dtype=np.float64), np.empty(len(X))
     Z, df = (np.ascontiguousarray(np.swapaxes(part, -1, -2)) for part in (Z, df))
     packed = pack(weights)
     gradient = np.empty(packed.shape)
     for index in np.ndindex(packed.shape[:-1]):
-        passes.backward(packed[index], columns, Z[index], df[index], below, gradient[index])
+        compiled_passes.backward(packed[index], columns, Z[index], df[index], below, gradient[index])
     return gradient
 
 

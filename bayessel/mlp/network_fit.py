@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 
 from bayessel._check import FloatArray, as_matrix
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
-from bayessel.mlp.network import Architecture, Weights, forward
+from bayessel.mlp.architecture import Architecture, Weights, forward
 from bayessel.mlp.targets import link
 from bayessel.prediction import ClassPrediction, Prediction
 

@@ -8,7 +8,7 @@ from bayessel.diagnostics.delve import families
 from bayessel.estimators._network import planned
 from bayessel.estimators.standardise import Standardisation
 from bayessel.mlp import Architecture
-from bayessel.mlp.network import hidden_units
+from bayessel.mlp.architecture import hidden_units
 from bayessel.samplers.network.step import NetworkSampler
 from bayessel.samplers.run.start import initial_points
 

@@ -13,15 +13,15 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.covariance import Bias, Covariance, Linear, Noise, SquaredExponential, Standard, Sum
-from bayessel.gp.inducing.cross import Cross, GeneralCross
-from bayessel.gp.inducing.exponential import Exponential
+from bayessel.gp.inducing.cross_covariance import Cross, GeneralCross
+from bayessel.gp.inducing.squared_exponential_cross import SquaredExponentialCross
 
 #: (θ, X, Z) -> the term there
 Kernel = Callable[[FloatArray, FloatArray, FloatArray], Cross]
 
 
 @dataclass
-class Split:
+class CovarianceParts:
     """The parts of a covariance of m inputs.
 
     Attributes
@@ -52,9 +52,9 @@ class Split:
         return [kernel(theta, X, Z) for kernel in self.kernels]
 
 
-def split(covariance: Covariance, m: int) -> Split:
+def parts_of(covariance: Covariance, m: int) -> CovarianceParts:
     """Cut a covariance into its parts."""
-    found = Split()
+    found = CovarianceParts()
     _add(found, covariance, m, 0)
     if not found.kernels:
         raise ValueError(
@@ -64,7 +64,7 @@ def split(covariance: Covariance, m: int) -> Split:
     return found
 
 
-def _add(found: Split, covariance: Covariance, m: int, first: int) -> None:
+def _add(found: CovarianceParts, covariance: Covariance, m: int, first: int) -> None:
     """Add a term whose θ begins at `first`."""
     if isinstance(covariance, Sum):
         for term in covariance.terms:
@@ -73,7 +73,7 @@ def _add(found: Split, covariance: Covariance, m: int, first: int) -> None:
     elif isinstance(covariance, Standard):
         used = covariance.used(m)
         k = len(used)
-        found.kernels.append(partial(Exponential, first, range(first + 2, first + k + 2), used))
+        found.kernels.append(partial(SquaredExponentialCross, first, range(first + 2, first + k + 2), used))
         found.noise.append(first + 1)
         found.features += [(0, first + k + 2), *((i + 1, first + k + 3) for i in used)]
     elif isinstance(covariance, Noise):
@@ -86,7 +86,7 @@ def _add(found: Split, covariance: Covariance, m: int, first: int) -> None:
         used, scale = covariance.used(m), first if covariance.amplitude else None
         at = first + int(covariance.amplitude)
         weights = range(at, at + len(used)) if covariance.ard else [at] * len(used)
-        found.kernels.append(partial(Exponential, scale, weights, used))
+        found.kernels.append(partial(SquaredExponentialCross, scale, weights, used))
     elif covariance.noisy:
         raise TypeError(
             f"inducing inputs cannot tell the noise of {covariance!r} apart; write it as a sum with Noise()"

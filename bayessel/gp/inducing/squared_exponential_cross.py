@@ -9,13 +9,13 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from bayessel._check import FloatArray
-from bayessel.gp.inducing.cross import Cross
+from bayessel.gp.inducing.cross_covariance import Cross
 
 #: largest Σ w x² of which the expanded square may be taken: it costs so many units of the last place in the exponent
 LARGEST_SQUARE = 1e4
 
 
-class Exponential(Cross):
+class SquaredExponentialCross(Cross):
     """v exp(−½ Σ w_i (x_i − z_i)²) over some columns.
 
     Parameters
