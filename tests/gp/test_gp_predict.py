@@ -244,7 +244,7 @@ def test_the_function_is_a_mixture_with_the_same_weights(rng, weighted):
         assert function.variance[j] == pytest.approx(weights @ (0.3 * sd**2 + (means - mean) ** 2), rel=1e-12)
     np.testing.assert_allclose(mixed.scaled(5.0, 3.0).function.std, 3.0 * function.std, rtol=1e-12)
     with pytest.raises(ValueError, match="not known apart from the noise"):
-        some_mixture(rng).function
+        _ = some_mixture(rng).function
 
 
 def test_a_component_without_width_has_no_density_beside_itself():

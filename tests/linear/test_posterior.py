@@ -272,13 +272,14 @@ def test_a_small_residual_of_a_tall_design_with_a_free_mean_is_measured(rng, cen
 @pytest.mark.parametrize("n", [30, 300])
 def test_columns_far_from_zero_with_penalties_of_their_own(rng, n):
     """The bias takes up the offsets of columns whatever their penalties: dense normal equations with a free one."""
-    Phi = rng.normal(size=(n, 4)) + [100.0, 0.0, -3000.0, 50.0]
+    far = np.array([100.0, 0.0, -3000.0, 50.0])
+    Phi = far + rng.normal(size=(n, 4))
     t = Phi @ [0.1, 1.0, 0.01, -0.2] + 0.1 * rng.normal(size=n)
     alpha = np.array([4.0, 0.3, 25.0, 0.0])
     mu, Sigma = oracles.posterior(np.column_stack([Phi, np.ones(n)]), t, np.append(alpha, 0.0), 2.0)
     got = linear.posterior(Phi, t, alpha, 2.0, centre=True)
     np.testing.assert_allclose([*got.coef, got.intercept], mu, rtol=1e-6)
-    new = rng.normal(size=(5, 4)) + [100.0, 0.0, -3000.0, 50.0]
+    new = far + rng.normal(size=(5, 4))
     there = np.column_stack([new, np.ones(5)])
     np.testing.assert_allclose(got.predict(new).mean, there @ mu, rtol=1e-8)
     np.testing.assert_allclose(got.variance(new), np.einsum("ij,jk,ik->i", there, Sigma, there), rtol=1e-4)
