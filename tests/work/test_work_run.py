@@ -48,6 +48,12 @@ def test_seeds_belong_to_names():
     assert len(states) == 4
 
 
+def test_names_of_seeds_do_not_run_into_each_other():
+    names = [("chain", 1, 12), ("chain", 11, 2), ("chain 1", 12), ("chain", 112)]
+    states = {int(seed_sequence(7, *one).generate_state(1)[0]) for one in names}
+    assert len(states) == 4
+
+
 def test_a_dask_cluster_with_a_killed_worker_gives_the_same(expected, tmp_path):
     """A scheduler and two worker processes; one is killed amid its unit."""
     diary = tmp_path / "diary"
