@@ -65,6 +65,24 @@ def test_what_came_together_with_an_error_is_not_lost():
     assert seen == [("good", (3, 1))]
 
 
+class UncompletedJobError(Exception):
+    """What submitit says of a job that was killed."""
+
+
+def test_a_unit_whose_jobs_are_killed_is_given_out_twice():
+    given_out = []
+
+    class Killing:
+        def submit(self, function, *arguments):
+            given_out.append(arguments)
+            future = Future()
+            future.set_exception(UncompletedJobError("killed"))
+            return future
+
+    report = run([WorkUnit("heavy", divmod, (7, 2))], Killing())
+    assert len(given_out) == 2 and not report.values and "killed" in report.lost["heavy"]
+
+
 def test_names_of_seeds_do_not_run_into_each_other():
     names = [("chain", 1, 12), ("chain", 11, 2), ("chain 1", 12), ("chain", 112)]
     states = {int(seed_sequence(7, *one).generate_state(1)[0]) for one in names}
