@@ -102,9 +102,8 @@ def draw_criterion(ax: Axes, table: pd.DataFrame, name: str) -> None:
             named.append(optimum.width)
     if not found:
         ax.text(0.5, 0.5, "no finite value", transform=ax.transAxes, ha="center", color=INK, fontsize=8.5)
-    if len(widths) > 1:
-        pad = (widths[-1] / widths[0]) ** 0.06
-        ax.set_xlim(widths[0] / pad, widths[-1] * pad)
+    pad = (widths[-1] / widths[0]) ** 0.06 if len(widths) > 1 else 2.0
+    ax.set_xlim(widths[0] / pad, widths[-1] * pad)
     if criterion.in_nats:
         _trim(ax, frames, name, [one.value for one in found if one.depth > criterion.shrugged])
     _ticks(ax)

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from bayessel._files import sync, write_whole
-from bayessel.errors import StoreWarning
+from bayessel.errors import DamagedFileError, StoreWarning
 
 _RECORD = struct.Struct("<4sQQQI")
 _CHECK = struct.Struct("<I")
@@ -116,9 +116,9 @@ def read_header(path: Path, form: str, what: str) -> dict[str, Any]:
     try:
         content = json.loads(path.read_bytes())
     except ValueError as error:
-        raise ValueError(damaged.format(f"not JSON: {error}")) from error
+        raise DamagedFileError(damaged.format(f"not JSON: {error}")) from error
     if not isinstance(content, dict) or "format" not in content:
-        raise ValueError(damaged.format(f"it is no header of a {what}"))
+        raise DamagedFileError(damaged.format(f"it is no header of a {what}"))
     if content["format"] != form:
         raise ValueError(
             f"{path} was written in the format {content['format']!r}; this release reads {form!r}: resume with "
@@ -126,7 +126,7 @@ def read_header(path: Path, form: str, what: str) -> dict[str, Any]:
         )
     said = content.pop("checksum", None)
     if said != digest(content):
-        raise ValueError(damaged.format(f"its checksum is {said}, its content has {digest(content)}"))
+        raise DamagedFileError(damaged.format(f"its checksum is {said}, its content has {digest(content)}"))
     return content
 
 
@@ -200,15 +200,15 @@ class Journal:
             From damage amid the records: where it is, for the message.
         """
         if not self.path.exists():
-            raise ValueError(
+            raise DamagedFileError(
                 f"{self.path} is missing, and with it what it held; restore the file, or begin another store"
             )
         data = self.path.read_bytes()
         if data[: len(self.mark)] != self.mark:
-            raise ValueError(f"{self.path} {alien(data)}: restore the file, or begin another store")
+            raise DamagedFileError(f"{self.path} {alien(data)}: restore the file, or begin another store")
         found, tear = records(data, len(self.mark), self.magic)
         if tear is not None and tear.inside:
-            raise ValueError(
+            raise DamagedFileError(
                 f"{self.path} is damaged at byte {tear.at}, in the middle of its records{damaged(tear)}: what follows "
                 "cannot be trusted; restore the file, or begin another store"
             )
@@ -227,7 +227,7 @@ class Journal:
         found = self.load(alien, lost)
         for number, record in enumerate(found):
             if record.first != number:
-                raise ValueError(
+                raise DamagedFileError(
                     f"{self.path} goes from record {number - 1} on to {record.first}: records are missing or repeated; "
                     "restore the file, or begin another store"
                 )

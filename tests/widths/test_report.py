@@ -77,6 +77,12 @@ def page(comparison, tmp_path_factory):
     return Page(comparison.to_html(tmp_path_factory.mktemp("report") / "report.html").read_text(encoding="utf-8"))
 
 
+def test_a_single_width_has_room_on_both_sides():
+    ax = plot_widths(pd.DataFrame({"gcv": [0.3]}, index=pd.Index([0.5], name="width"))).axes[0]
+    low, high = ax.get_xlim()
+    assert low < 0.5 < high and np.isclose(low * high, 0.25)
+
+
 def test_page_is_whole_and_needs_nothing_from_outside(page):
     assert page.open == []
     assert page.links and all(link.startswith("data:image/svg+xml;base64,") for link in page.links)

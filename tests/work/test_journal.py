@@ -8,7 +8,7 @@ import pytest
 
 import bayessel as bs
 from bayessel.diagnostics import delve
-from bayessel.errors import DataMismatchError, StoreWarning
+from bayessel.errors import DamagedFileError, DataMismatchError, StoreWarning
 from bayessel.work import ResultStore
 from bayessel.work.journal import Journal
 from tests.problems.delve import Noisy, same, task
@@ -76,13 +76,13 @@ def test_damage_is_refused(tmp_path):
     data = bytearray(path.read_bytes())
     data[len(MARK) + 45] ^= 1
     path.write_bytes(data)
-    with pytest.raises(ValueError, match=rf"damaged at byte {len(MARK)}, in the middle of its records"):
+    with pytest.raises(DamagedFileError, match=rf"damaged at byte {len(MARK)}, in the middle of its records"):
         payloads(path)
     path.write_bytes(b"other" + bytes(data[5:]))
-    with pytest.raises(ValueError, match="is another file: restore the file"):
+    with pytest.raises(DamagedFileError, match="is another file: restore the file"):
         payloads(path)
     path.unlink()
-    with pytest.raises(ValueError, match="is missing"):
+    with pytest.raises(DamagedFileError, match="is missing"):
         payloads(path)
 
 

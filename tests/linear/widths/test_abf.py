@@ -258,3 +258,37 @@ def test_ctrl_c_in_the_first_ascent_gives_the_best_so_far(rng, monkeypatch, esti
         found.append(model.log_evidence_)
     assert sorted(found) == found
     assert found[2] > found[0] or estimator is bs.RVMRegressor
+
+
+def test_an_interruption_before_any_ascent_gives_the_best_common_width(rng, monkeypatch):
+    X = rng.normal(size=(50, 2))
+    t = np.sin(X[:, 0]) + 0.1 * rng.normal(size=50)
+    scanned = []
+    fit = abf.fit_evidence
+
+    def noted(*arguments, **options):
+        scanned.append(fit(*arguments, **options).log_evidence)
+        return fit(*arguments, **options)
+
+    def stopped(*arguments, **options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(abf, "fit_evidence", noted)
+        patched.setattr(abf, "profile_gradient", stopped)
+        found = abf.fit_abf(X, t, n_starts=1)
+    assert found.status is Status.INTERRUPTED and len(scanned) > 10
+    # the scan is of a target of unit size: its evidences differ from that of the target by a constant
+    unit = (t - t.mean()) / t.std()
+    Phi = oracles.radial("gaussian", X, X, found.widths)
+    assert fit(Phi, unit, centre=True).log_evidence > max(scanned[:-1]) - 1e-6
+
+
+def test_default_starts_find_the_best_of_many():
+    """Four inputs, one without effect: three starts end ten nats below."""
+    rng = np.random.default_rng(2)
+    X = rng.uniform(-2, 2, (60, 4))
+    t = X[:, 0] * X[:, 1] + np.sin(4 * X[:, 2]) + 0.2 * rng.standard_normal(60)
+    found = abf.fit_abf(X, t)
+    assert abf.fit_abf(X, t, n_starts=3).log_evidence < found.log_evidence - 5
+    assert found.log_evidence > abf.fit_abf(X, t, n_starts=20).log_evidence - 0.1
