@@ -217,7 +217,14 @@ def test_regret_of_the_chosen_width(everything, capsys):
 def test_time_of_all_fits(everything, capsys):
     total = sum(r[-1] for r in everything[0].values())
     show(capsys, [f"380 fits: {everything[1]:.1f} s by the clock on two workers, {total:.1f} s of processor time"])
-    assert min(everything[1], total / 2) <= 30.0  # other work on the machine takes from the clock
+    # a ratio, for machines differ: a fit of all widths together costs some 70 to 110 eigendecompositions of N x N
+    A = np.random.default_rng(0).normal(size=(200, 200))
+    took = []
+    for _ in range(20):
+        begun = time.process_time()
+        np.linalg.eigh(A + A.T)
+        took.append(time.process_time() - begun)
+    assert total / len(everything[0]) <= 150 * np.median(took)
 
 
 @pytest.mark.slow
