@@ -11,21 +11,7 @@ import numpy as np
 from bayessel._check import FloatArray
 from bayessel._files import write_whole
 from bayessel.cli import _words as words
-from bayessel.criteria import (
-    BIC,
-    CRITERIA,
-    ELPD_LOO,
-    EVIDENCE,
-    FPE,
-    GCV,
-    HOLDOUT,
-    LOO,
-    MDL_ALPHA,
-    MDL_W,
-    MODEL_EVIDENCE,
-    PREQUENTIAL,
-    UEV,
-)
+from bayessel.criteria import CRITERIA
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,10 +21,6 @@ if TYPE_CHECKING:
 
 #: Beyond this many rows the command line takes this many spread centres instead of one per row, and says so.
 MANY_ROWS, SPREAD_CENTERS = 1000, 500
-#: Criteria in the order in which they find room on a terminal.
-_TELLING = (
-    MDL_W, MDL_ALPHA, EVIDENCE, HOLDOUT, GCV, LOO, BIC, MODEL_EVIDENCE, ELPD_LOO, PREQUENTIAL, FPE, UEV,
-)  # fmt: skip
 _GRID_HELP = "low:high:count (evenly on the logarithm) or a comma list, in r of exp(-d²/r²)"
 
 
@@ -251,7 +233,7 @@ def _terminal_table(comparison: WidthComparison, width: int) -> tuple[Table, lis
     from bayessel.widths.curves import entry, needs_attention, width_of
 
     frame = comparison.table
-    order = [one.name for one in _TELLING if one.name in comparison.criteria]
+    order = sorted(comparison.criteria, key=lambda name: CRITERIA[name].column_rank)
     sparse = comparison.model in ("rvm", "search")
     wanted = [*order[:4], *(["n_basis"] if sparse else []), "noise_std", "gamma", *order[4:]]
     marks: dict[tuple[Any, str], str] = {}

@@ -5,9 +5,9 @@ import pytest
 
 import bayessel as bs
 from bayessel.baselines.engines import fit_mars
-from bayessel.baselines.engines.backward import prune
-from bayessel.baselines.engines.forward import grow, knot_span
 from bayessel.baselines.engines.hinges import Hinge, rounded_off, values
+from bayessel.baselines.engines.mars_backward import prune
+from bayessel.baselines.engines.mars_forward import grow, knot_span
 from tests.oracles import mars as twins
 
 

@@ -20,7 +20,7 @@ from bayessel.errors import VersionWarning
 from bayessel.estimators import loomi
 from bayessel.estimators.loomi import width_grid
 from bayessel.fit import Status
-from bayessel.linear.calibration import PRIOR_MEDIAN, PRIOR_SPREAD, LogisticSlope
+from bayessel.linear.logistic_slope import PRIOR_MEDIAN, PRIOR_SPREAD, LogisticSlope
 from tests.oracles import linear as oracles
 
 L = bs.LOOMIClassifier

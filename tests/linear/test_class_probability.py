@@ -6,8 +6,8 @@ from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from bayessel.linear.calibration import LogisticSlope
 from bayessel.linear.class_probability import ClassProbability
+from bayessel.linear.logistic_slope import LogisticSlope
 from bayessel.linear.logistic_terms import OF_CONSTANT, PRECISIONS, LogisticTerms, posterior, towards_zero
 
 

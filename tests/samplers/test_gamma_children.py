@@ -7,7 +7,7 @@ from scipy import integrate, stats
 
 import bayessel as bs
 from bayessel.diagnostics.calibration import geweke
-from bayessel.samplers.conjugacy.child import GammaChild
+from bayessel.samplers.conjugacy.scale_children import GammaChild
 
 TAU = np.array([0.3, 2.5, 0.9, 0.02])
 SHAPES = np.array([0.5, 1.0, 2.5, 0.5])

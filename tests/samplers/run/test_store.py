@@ -15,9 +15,9 @@ from pymc.util import RandomGeneratorState
 from bayessel.errors import DataMismatchError, StoreWarning
 from bayessel.samplers.run.fingerprint import fingerprints
 from bayessel.samplers.run.kernel import Block, Kernel, Position
-from bayessel.samplers.run.state import from_tree, to_tree
+from bayessel.samplers.run.step_states import from_tree, to_tree
 from bayessel.samplers.run.store import ChainStore
-from bayessel.work.values import UnstorableError, dumps, loads
+from bayessel.work.json_values import UnstorableError, dumps, loads
 from tests.problems.runs import Walk, model, plain_python, process, same, sample, wait_for, walk
 
 

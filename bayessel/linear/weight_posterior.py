@@ -15,7 +15,7 @@ import numpy as np
 
 from bayessel._check import FloatArray, as_matrix, as_positive, as_positive_vector, as_target, check_magnitude
 from bayessel.fit import LeaveOneOut
-from bayessel.linear.refinement import Sums, log_evidence_at, sums
+from bayessel.linear.reported_sums import Sums, log_evidence_at, sums
 from bayessel.linear.spectrum import ColumnPenalties, Spectrum
 from bayessel.prediction import Prediction
 
