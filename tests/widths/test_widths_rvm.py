@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import bayessel as bs
 from bayessel.linear import fit_rvm
-from bayessel.widths import WidthComparison, _rvm, arguments
+from bayessel.widths import WidthComparison, _problem, _rvm, arguments
 from tests.oracles import linear as oracles
 from tests.paths import SHARED_DATA
 
