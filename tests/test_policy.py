@@ -1,4 +1,7 @@
-"""Decisions that several methods share: each number is what its reason says, and the methods read it."""
+"""Decisions that several methods share: each number is what its reason says, and the methods read it.
+
+Guards `bayessel.policy`, `bayessel.criteria._criterion`.
+"""
 
 import numpy as np
 import pandas as pd

@@ -93,7 +93,7 @@ def _widths(arguments: argparse.Namespace) -> int:
 
     console = words.console()
     # slips are better known before anything is read, made or announced
-    check_criteria(arguments.model, words.split(arguments.criteria), held=arguments.holdout is not None)
+    check_criteria(arguments.model, words.comma_list(arguments.criteria), held=arguments.holdout is not None)
     grid = None if arguments.widths is None else _parse_grid(arguments.widths, 13 if arguments.search else 25)
     with words.folder(arguments.out) as folder:
         return _compare(arguments, grid, folder, console)
@@ -103,7 +103,7 @@ def _compare(arguments: argparse.Namespace, grid: FloatArray | None, folder: Pat
     from bayessel._tables import read_table
     from bayessel.widths import compare_widths
 
-    X, y, names = read_table(arguments.file, arguments.target, words.split(arguments.inputs))
+    X, y, names = read_table(arguments.file, arguments.target, words.comma_list(arguments.inputs))
     X, names = _scaled(X, names, arguments.standardise, console)
     if grid is None:
         grid = _suggested(X, console)
@@ -113,18 +113,18 @@ def _compare(arguments: argparse.Namespace, grid: FloatArray | None, folder: Pat
             y,
             grid,
             model=arguments.model,
-            criteria=words.split(arguments.criteria),
-            kind=words.split(arguments.kind) or "",
+            criteria=words.comma_list(arguments.criteria),
+            kind=words.comma_list(arguments.kind) or "",
             centers=_centers(arguments.centers, len(X), console),
             bias=not arguments.no_bias,
             progressbar=not arguments.quiet,
             names=names,
             target=arguments.target,
             search=arguments.search,
-            budget=words.number(arguments.budget, "--budget", int),
-            holdout=None if arguments.holdout is None else words.number(arguments.holdout, "--holdout", float),
-            random_state=words.number(arguments.seed, "--seed", int),
-            n_jobs=None if arguments.jobs is None else words.number(arguments.jobs, "--jobs", int),
+            budget=words.number_of(arguments.budget, "--budget", int),
+            holdout=None if arguments.holdout is None else words.number_of(arguments.holdout, "--holdout", float),
+            random_state=words.number_of(arguments.seed, "--seed", int),
+            n_jobs=None if arguments.jobs is None else words.number_of(arguments.jobs, "--jobs", int),
             executor=client,
             store=arguments.store,
         )

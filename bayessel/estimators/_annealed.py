@@ -11,10 +11,10 @@ import numpy as np
 from bayessel._check import FloatArray, as_seconds, chosen_seed
 from bayessel._numerics import few_threads
 from bayessel.errors import SamplingWarning
+from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._network import NetworkRun
 from bayessel.estimators._sampled_networks import SampledNetworks
 from bayessel.estimators.base import HERE
-from bayessel.estimators.data_units import FitInDataUnits
 from bayessel.fit import Evidence, Status
 from bayessel.mlp.prior import PRECISION_NAMES
 from bayessel.work.progress import LONG, progress_of

@@ -12,9 +12,9 @@ from bayessel._check import FloatArray, as_count, as_flag, as_seconds, chosen_se
 from bayessel._numerics import few_threads
 from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains
+from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._sampled_networks import SampledNetworks, constant_network, networks_of
 from bayessel.estimators.base import HERE
-from bayessel.estimators.data_units import FitInDataUnits
 from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import Status, worst
 from bayessel.mlp import NetworkEvidenceFit, fit_early_stopping, fit_network_evidence

@@ -1,4 +1,4 @@
-"""Gaussian processes of draws of the hyperparameters, as fits."""
+"""Gaussian processes as fits of an estimator: of draws of the hyperparameters, and in the units of the data."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
 from bayessel.errors import NumericalWarning
 from bayessel.estimators import _importance_loo
+from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._relevance import of_draws
 from bayessel.estimators.base import HERE
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
@@ -171,3 +172,47 @@ class SampledProcess(Fit):
             warnings.warn(said, NumericalWarning, skip_file_prefixes=HERE)
         t = self.mode.t
         return LeaveOneOut(t - mixture.mean, mixture.variance, mixture.log_density(t))
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessInDataUnits(FitInDataUnits):
+    """A fit of a Gaussian process, at a mode or of draws, in the units of the data."""
+
+    engine: GPFit | SampledProcess
+
+    @property
+    def mode(self) -> GPFit:
+        """The fit of the hyperparameters, in standardised units."""
+        return self.engine if isinstance(self.engine, GPFit) else self.engine.mode
+
+    @property
+    def n_states(self) -> int:
+        """States of the hyperparameters that predict."""
+        return self.engine.n_states
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise."""
+        return self.engine.noise_std * float(self.units.target_scale)
+
+    @property
+    def model_evidence(self) -> Evidence:
+        """log p(y), the hyperparameters integrated out."""
+        found = self.engine.model_evidence
+        return replace(found, value=found.value + self.log_units)
+
+    @property
+    def sum_squares(self) -> float:
+        """Squared residuals of the mean, at the mode."""
+        return self.engine.sum_squares * float(self.units.target_scale) ** 2
+
+    @override
+    def predict(
+        self, rows: Any, variance: bool = True, progress: Callable[[int, int], None] | None = None
+    ) -> Prediction:
+        found = self.engine.predict(self.units.inputs(rows), variance, progress)
+        return found.scaled(self.units.target_shift, self.units.target_scale)
+
+    @override
+    def leave_one_out(self, progress: Callable[[int, int], None] | None = None) -> LeaveOneOut:
+        return self.units.left_out(self.engine.leave_one_out(progress))

@@ -19,9 +19,8 @@ from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains, _importance_loo, held_out
 from bayessel.estimators._mixture_predictions import MixturePredictions
 from bayessel.estimators._relevance import in_units
-from bayessel.estimators._sampled_process import SampledProcess
+from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
 from bayessel.estimators.base import HERE
-from bayessel.estimators.data_units import ProcessInDataUnits
 from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import LeaveOneOut, Status, fingerprint, worst
 from bayessel.gp import GPFit, fit_inducing, fit_map

@@ -13,10 +13,10 @@ from sklearn.utils.validation import _check_y, check_consistent_length, check_is
 from bayessel._check import FloatArray
 from bayessel._numerics import few_threads
 from bayessel.estimators._annealed import annealed, sampled_evidence
+from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._network import NetworkRun, check_parameters, show
 from bayessel.estimators._sampled_networks import SampledNetworks
 from bayessel.estimators.base import Versioned, new_rows, validated_classification
-from bayessel.estimators.data_units import FitInDataUnits
 from bayessel.estimators.mlp_regressor import CHUNK
 from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import LeaveOneOut, fingerprint

@@ -12,10 +12,10 @@ from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
 from bayessel.estimators._annealed import annealed, sampled_evidence
+from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._mixture_predictions import MixturePredictions
 from bayessel.estimators._network import NetworkRun, check_parameters, show
 from bayessel.estimators._sampled_networks import SampledNetworks
-from bayessel.estimators.data_units import FitInDataUnits
 from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import LeaveOneOut, fingerprint
 from bayessel.mlp import Weights

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -17,12 +16,21 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.covariance import Bias, Covariance, Noise, SquaredExponential
-from bayessel.criteria import BIC, CRITERIA, EVIDENCE, FPE, HOLDOUT, LOO, MDL_ALPHA, MDL_W, MODEL_EVIDENCE, UEV
+from bayessel.criteria import (
+    BIC,
+    CRITERIA,
+    EVIDENCE,
+    FPE,
+    HOLDOUT,
+    LOO,
+    MDL_ALPHA,
+    MDL_W,
+    MODEL_EVIDENCE,
+    UEV,
+    Criterion,
+)
 from bayessel.errors import NumericalWarning
-from bayessel.estimators.data_units import ProcessInDataUnits
-from bayessel.estimators.standardise import Standardisation
-from bayessel.fit import fingerprint
-from bayessel.gp import fit_map
+from bayessel.gp import GPFit, fit_map
 from bayessel.policy import IMPROVEMENT_NATS, TIE_LAPLACE_NATS
 from bayessel.widths._notes import NO_SIGNAL, join_notes
 from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem, put_error
@@ -33,8 +41,8 @@ def evaluate(
     problem: WidthProblem, place: Candidate, starts: Sequence[Any] = (), beaten: float = -np.inf
 ) -> WidthOutcome | None:
     """Fit at one width, from the engine's own starts or from those given, and judge the fit."""
-    units = _units(problem)
-    t = units.targets(problem.t)
+    shift, scale = _units(problem)
+    t = (problem.t - shift) / scale
     covariance: Covariance = SquaredExponential(ard=False)
     covariance = covariance + Bias() + Noise() if problem.bias else covariance + Noise()
     log_w = np.log(2.0) - 2.0 * np.log(place.width)
@@ -45,54 +53,59 @@ def evaluate(
         # one warning per width would bury the reader: the statuses are in the table and in the verdict
         warnings.simplefilter("ignore", NumericalWarning)
         how: dict[str, Any] = {"starts": np.array(given)} if given else {}
-        mode = fit_map(problem.X, t, covariance, fixed={"log w": log_w}, random_state=problem.seed, **how)
-        if not mode.log_posterior > beaten + IMPROVEMENT_NATS:
+        fit = fit_map(problem.X, t, covariance, fixed={"log w": log_w}, random_state=problem.seed, **how)
+        if not fit.log_posterior > beaten + IMPROVEMENT_NATS:
             return None
-        fit = ProcessInDataUnits(mode, units, fingerprint(problem.X, problem.t), fingerprint(problem.t))
-        row, losses = _judge(problem, fit)
-    return WidthOutcome(row, _predict(problem, fit), losses, mode.theta, mode.log_posterior)
+        row, losses = _judge(problem, fit, shift, scale)
+    return WidthOutcome(row, _predict(problem, fit, shift, scale), losses, fit.theta, fit.log_posterior)
 
 
-def _units(problem: WidthProblem) -> Standardisation:
-    """Targets as the priors expect them, inputs as they are; without a bias nothing is shifted."""
+def _units(problem: WidthProblem) -> tuple[float, float]:
+    """Shift and scale of the targets, for which the priors are made; without a bias nothing is shifted."""
     shift = float(np.median(problem.t)) if problem.bias else 0.0
     scale = float(np.mean(np.abs(problem.t - shift)))
-    return replace(
-        Standardisation.none(problem.X.shape[1]), target_shift=shift, target_scale=scale if scale > 0.0 else 1.0
-    )
+    return shift, scale if scale > 0.0 else 1.0
 
 
-def _judge(problem: WidthProblem, fit: ProcessInDataUnits) -> tuple[dict[str, Any], dict[str, FloatArray]]:
+def _judge(
+    problem: WidthProblem, fit: GPFit, shift: float, scale: float
+) -> tuple[dict[str, Any], dict[str, FloatArray]]:
     """Every criterion asked for, and what describes the fit, in units of the target."""
     row: dict[str, Any] = {}
     losses: dict[str, FloatArray] = {}
-    mode = fit.mode
     for criterion in (CRITERIA[name] for name in problem.criteria):
         if criterion is HOLDOUT and problem.held is not None:
             X, t = problem.held
-            put_error(row, losses, HOLDOUT.name, (t - fit.predict(X).mean) ** 2)
+            put_error(row, losses, HOLDOUT.name, (t - shift - scale * fit.predict(X).mean) ** 2)
         elif criterion.terms is not None:
-            put_error(row, losses, criterion.name, criterion.terms(fit))
+            put_error(row, losses, criterion.name, _in_units(criterion, criterion.terms(fit), 1, scale))
         else:
-            row[criterion.name] = criterion.value(fit)
+            row[criterion.name] = float(_in_units(criterion, criterion.value(fit), fit.n_rows, scale))
     beside: dict[str, list[str]] = {note.name: ["fit"] for note in fit.notes if note is not fit.status}
-    if MODEL_EVIDENCE.name in row and float(mode.model_evidence) <= _without_function(problem) + TIE_LAPLACE_NATS:
-        beside[NO_SIGNAL] = [MODEL_EVIDENCE.name]
-    signal = np.exp(0.5 * mode.theta[mode.names.index("log v0")])
-    row |= {"gamma": mode.gamma, "noise_std": fit.noise_std, "signal_std": float(fit.units.target_scale * signal)}
+    if MODEL_EVIDENCE.name in row:
+        without = _without_function(problem, shift, scale)
+        if float(fit.model_evidence) <= without + TIE_LAPLACE_NATS:
+            beside[NO_SIGNAL] = [MODEL_EVIDENCE.name]
+    signal = np.exp(0.5 * fit.theta[fit.names.index("log v0")])
+    row |= {"gamma": fit.gamma, "noise_std": scale * fit.noise_std, "signal_std": float(scale * signal)}
     return row | {"status": fit.status.name, "notes": join_notes(beside)}, losses
 
 
+def _in_units(criterion: Criterion, value: Any, rows: int, scale: float) -> Any:
+    """What a criterion says of so many rows, in units of the target: a density of y is one of t over the scale."""
+    return value - rows * np.log(scale) if criterion.in_nats else scale**2 * value
+
+
 @lru_cache(maxsize=1)
-def _without_function(problem: WidthProblem) -> float:
+def _without_function(problem: WidthProblem, shift: float, scale: float) -> float:
     """Model evidence of a constant and noise, or of noise alone without a bias: the same at every width."""
     covariance = Bias() + Noise() if problem.bias else Noise()
-    return float(fit_map(problem.X, _units(problem).targets(problem.t), covariance, starts=1).model_evidence)
+    return float(fit_map(problem.X, (problem.t - shift) / scale, covariance, starts=1).model_evidence)
 
 
-def _predict(problem: WidthProblem, fit: ProcessInDataUnits) -> DrawnFit:
+def _predict(problem: WidthProblem, fit: GPFit, shift: float, scale: float) -> DrawnFit:
     def at(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        found = fit.predict(X)
+        found = fit.predict(X).scaled(shift, scale)
         return found.mean, found.std
 
     grid = grid_mean = grid_std = problem.grid()

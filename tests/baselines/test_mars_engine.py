@@ -1,4 +1,9 @@
-"""The engine of MARS: search, pruning and rounded corners against slow twins."""
+"""The engine of MARS: search, pruning and rounded corners against slow twins.
+
+Guards `bayessel.baselines.engines.mars`, `bayessel.baselines.engines.hinges`,
+`bayessel.baselines.engines.mars_forward`, `bayessel.baselines.engines.mars_backward`,
+`bayessel.baselines.engines.knots_compiled`.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,7 @@
-"""Gaussian processes on the table of comparisons, beside linear models."""
+"""Gaussian processes on the table of comparisons, beside linear models.
+
+Guards `bayessel.diagnostics._compare`.
+"""
 
 import warnings
 
@@ -11,8 +14,7 @@ import bayessel as bs
 from bayessel.covariance import Noise, SquaredExponential
 from bayessel.diagnostics import bridge_sampling, compare
 from bayessel.errors import DataMismatchError
-from bayessel.estimators._sampled_process import SampledProcess
-from bayessel.estimators.data_units import ProcessInDataUnits
+from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
 from bayessel.estimators.standardise import Standardisation
 from bayessel.gp import fit_inducing, fit_map
 from bayessel.linear import fit_rvm

@@ -1,4 +1,7 @@
-"""GPRegressor with inference="mc": runs that stop and go on, leaving rows out of what was drawn."""
+"""GPRegressor with inference="mc": runs that stop and go on, leaving rows out of what was drawn.
+
+Guards `bayessel.estimators._chains`, `bayessel.estimators._importance_loo`, `bayessel.estimators._sampled_process`.
+"""
 
 import pickle
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""LOOMIClassifier: scikit-learn's protocol, classes, weights, widths, probabilities, pictures, pickles, odd data."""
+"""LOOMIClassifier: scikit-learn's protocol, classes, weights, widths, probabilities, pictures, pickles, odd data.
+
+Guards `bayessel.estimators.loomi`.
+"""
 
 import pickle
 

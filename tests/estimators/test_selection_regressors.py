@@ -1,4 +1,8 @@
-"""BasisSearchRegressor and ForwardSelectionRegressor: scikit-learn's protocol, numbers against oracles, pictures."""
+"""BasisSearchRegressor and ForwardSelectionRegressor: scikit-learn's protocol, numbers against oracles, pictures.
+
+Guards `bayessel.estimators.basis_search`, `bayessel.estimators.forward_selection`,
+`bayessel.estimators._selecting_regressor`, `bayessel.estimators._sparse_attributes`.
+"""
 
 import pickle
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""Probabilities of two-class models: the logistic model on the terms, and its mean with the slope."""
+"""Probabilities of two-class models: the logistic model on the terms, and its mean with the slope.
+
+Guards `bayessel.linear.class_probability`, `bayessel.linear.logistic_terms`, `bayessel.linear.logistic_slope`.
+"""
 
 import numpy as np
 import pytest

@@ -14,9 +14,9 @@ import numpy as np
 
 import bayessel as bs
 from bayessel.errors import NumericalWarning
+from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._sampled_networks import SampledNetworks
-from bayessel.estimators._sampled_process import SampledProcess
-from bayessel.estimators.data_units import FitInDataUnits, ProcessInDataUnits
+from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
 from bayessel.fit import Fit
 from bayessel.gp import GPFit, InducingFit, Predictor
 from bayessel.linear import (

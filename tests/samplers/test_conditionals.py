@@ -1,4 +1,7 @@
-"""The conjugate conditionals: distributions against SciPy's and quadrature, Gaussian draws exactly, digit by digit."""
+"""The conjugate conditionals: distributions against SciPy's and quadrature, Gaussian draws exactly, digit by digit.
+
+Guards `bayessel.samplers.conditionals`, `bayessel.samplers.log_scales`.
+"""
 
 import mpmath
 import numpy as np

@@ -1,4 +1,7 @@
-"""Rates, scales and means of Gamma variables: the conditional by quadrature of the density written out, and jointly."""
+"""Rates, scales and means of Gamma variables: the conditional by quadrature of the density written out, and jointly.
+
+Guards `bayessel.samplers.conjugacy.scale_children`, `bayessel.samplers.conjugacy.scale`.
+"""
 
 import numpy as np
 import pymc as pm

@@ -3,6 +3,9 @@
 A draw's random numbers are replaced by known ones, so that the distribution it comes from can be read off exactly: the
 shape and rate of a Gamma variable, the mean and covariance of a block. No Monte Carlo error is left; the oracle is
 ``model.compile_logp()`` on a grid, or its second differences.
+
+Guards `bayessel.samplers.gibbs`, `bayessel.samplers.arrowhead_block`, `bayessel.samplers.conditionals`,
+`bayessel.samplers.conjugacy.block`, `bayessel.samplers.conjugacy.scale`.
 """
 
 import numpy as np

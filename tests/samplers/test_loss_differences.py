@@ -1,4 +1,8 @@
-"""Differences of losses on several tasks: the model's density, its sampler, what it says beside older analyses."""
+"""Differences of losses on several tasks: the model's density, its sampler, what it says beside older analyses.
+
+Guards `bayessel.samplers.loss_differences`, `bayessel.samplers.loss_differences_step`,
+`bayessel.models._loss_differences`, `bayessel.diagnostics.delve._verdict`, `bayessel.samplers.whole_model`.
+"""
 
 import arviz as az
 import matplotlib.pyplot as plt

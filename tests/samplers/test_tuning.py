@@ -1,4 +1,7 @@
-"""The tuning: each rule against what it should find, then whole chains tuned by nobody."""
+"""The tuning: each rule against what it should find, then whole chains tuned by nobody.
+
+Guards `bayessel.samplers.tuning`.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,8 @@
-"""Comparing kernel widths: the table, the widths and centres that are taken, interruption."""
+"""Comparing kernel widths: the table, the widths and centres that are taken, interruption.
+
+Guards `bayessel.widths._compare`, `bayessel.widths._evidence`, `bayessel.widths._finished_widths`,
+`bayessel.widths.grids`.
+"""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,7 @@
-"""Comparing widths under a Gaussian process: numbers against dense algebra, choices against made-up functions."""
+"""Comparing widths under a Gaussian process: numbers against dense algebra, choices against made-up functions.
+
+Guards `bayessel.widths._gp`.
+"""
 
 import numpy as np
 import pytest

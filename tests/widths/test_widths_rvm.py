@@ -1,4 +1,7 @@
-"""Comparing widths of the relevance vector machine: numbers against dense algebra, choices against made-up series."""
+"""Comparing widths of the relevance vector machine: numbers against dense algebra, choices against made-up series.
+
+Guards `bayessel.widths._rvm`, `bayessel.widths._sparse`, `bayessel.widths._problem`, `bayessel.widths._search`.
+"""
 
 import os
 import signal

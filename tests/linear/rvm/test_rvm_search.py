@@ -1,4 +1,12 @@
-"""The parts of the sparse search, each against dense linear algebra or differences."""
+"""The parts of the sparse search, each against dense linear algebra or differences.
+
+Guards `bayessel.linear.rvm.moves`, `bayessel.linear.rvm.newton`, `bayessel.linear.rvm.local_search`,
+`bayessel.linear.rvm.starts`, `bayessel.linear.rvm.subsample_start`, `bayessel.linear.rvm.orthogonal_form`,
+`bayessel.linear.rvm.gram_form`, `bayessel.linear.rvm.form_choice`, `bayessel.linear.rvm.duplicate_columns`,
+`bayessel.linear.rvm.reestimation`, `bayessel.linear.rvm.third_level`, `bayessel.linear.rvm.perturb`,
+`bayessel.linear.rvm.multistart`, `bayessel.linear.rvm.state`, `bayessel.linear.columns.dictionary`,
+`bayessel.linear.columns.numerical_range`, `bayessel.linear.columns.interpolative`.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,9 @@
-"""Reading graphs: the interpreter against compiled functions, proofs of linearity and of powers against numbers."""
+"""Reading graphs: the interpreter against compiled functions, proofs of linearity and of powers against numbers.
+
+Guards `bayessel.samplers.conjugacy.graph`, `bayessel.samplers.conjugacy.affine`,
+`bayessel.samplers.conjugacy.monomial`, `bayessel.samplers.conjugacy.graph_interpreter`,
+`bayessel.samplers.conjugacy.scale`.
+"""
 
 import numpy as np
 import pymc as pm

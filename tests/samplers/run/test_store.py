@@ -1,4 +1,8 @@
-"""What a run keeps on disk: damage is repaired where a crash explains it, and refused elsewhere, with the reason."""
+"""What a run keeps on disk: damage is repaired where a crash explains it, and refused elsewhere, with the reason.
+
+Guards `bayessel.samplers.run.store`, `bayessel.samplers.run.fingerprint`, `bayessel.samplers.run.identity`,
+`bayessel.samplers.run.step_states`, `bayessel.work.json_values`, `bayessel.errors`.
+"""
 
 import json
 import os

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, override
+from typing import Any
 
 import numpy as np
 
 from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
-from bayessel.gp import GPFit
 from bayessel.prediction import ClassPrediction, Prediction
-
-if TYPE_CHECKING:
-    from bayessel.estimators._sampled_process import SampledProcess
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,47 +98,3 @@ class FitInDataUnits(Fit):
         """Each row predicted from all others, in units of the data."""
         found: LeaveOneOut = self.engine.leave_one_out()
         return found if self.classes is not None else self.units.left_out(found)
-
-
-@dataclass(frozen=True, eq=False)
-class ProcessInDataUnits(FitInDataUnits):
-    """A fit of a Gaussian process, at a mode or of draws, in the units of the data."""
-
-    engine: GPFit | SampledProcess
-
-    @property
-    def mode(self) -> GPFit:
-        """The fit of the hyperparameters, in standardised units."""
-        return self.engine if isinstance(self.engine, GPFit) else self.engine.mode
-
-    @property
-    def n_states(self) -> int:
-        """States of the hyperparameters that predict."""
-        return self.engine.n_states
-
-    @property
-    def noise_std(self) -> float:
-        """Standard deviation of the noise."""
-        return self.engine.noise_std * float(self.units.target_scale)
-
-    @property
-    def model_evidence(self) -> Evidence:
-        """log p(y), the hyperparameters integrated out."""
-        found = self.engine.model_evidence
-        return replace(found, value=found.value + self.log_units)
-
-    @property
-    def sum_squares(self) -> float:
-        """Squared residuals of the mean, at the mode."""
-        return self.engine.sum_squares * float(self.units.target_scale) ** 2
-
-    @override
-    def predict(
-        self, rows: Any, variance: bool = True, progress: Callable[[int, int], None] | None = None
-    ) -> Prediction:
-        found = self.engine.predict(self.units.inputs(rows), variance, progress)
-        return found.scaled(self.units.target_shift, self.units.target_scale)
-
-    @override
-    def leave_one_out(self, progress: Callable[[int, int], None] | None = None) -> LeaveOneOut:
-        return self.units.left_out(self.engine.leave_one_out(progress))
