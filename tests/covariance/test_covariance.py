@@ -300,3 +300,17 @@ def test_overflow_is_said_and_not_computed(pair):
         assert not covariance.at(theta, X).finite
         assert np.isnan(covariance.matrix(theta, X)).all()
     covariance.at(np.full(covariance.size(3), -800.0), X)
+
+
+def test_the_arcsine_has_a_slope_wherever_it_says_it_is_finite(rng):
+    """Beyond, the correlation of a row with itself rounds to one, where the slope of the arcsine is infinite."""
+    X, H, whole = rng.normal(size=(6, 2)), rng.normal(size=(6, 6)), slice(0, 6)
+    found = []
+    for log_b in np.linspace(10.0, 60.0, 26):
+        evaluation = cov.Arcsin().at(np.array([0.0, log_b, 0.0, 0.0]), X)
+        found.append(evaluation.finite)
+        if evaluation.finite:
+            with np.errstate(all="raise"):
+                evaluation.pull(whole, whole, H)
+            assert np.isfinite(evaluation.gradient()).all()
+    assert found[0] and not found[-1]

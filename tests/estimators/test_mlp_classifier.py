@@ -103,6 +103,21 @@ def test_relevance_is_the_slope_of_the_log_odds():
     np.testing.assert_allclose(moved.rms_slopes(z), networks.rms_slopes(z))
 
 
+def test_slopes_of_several_classes_are_those_of_their_centred_log_probabilities():
+    model, X, _ = short_classes(3)
+    networks, units, h = model.fit_.engine.networks, model.fit_.units, 1e-6
+    z = (X - units.input_shift) / units.input_scale
+
+    def centred(at):
+        logs = networks.log_probabilities(at)
+        return logs - logs.mean(axis=2, keepdims=True)
+
+    for i, found in enumerate(networks.rms_slopes(z).T):
+        step = h * np.eye(z.shape[1])[i]
+        slope = (centred(z + step) - centred(z - step)) / (2 * h)
+        np.testing.assert_allclose(found, np.sqrt((slope**2).sum(axis=2).mean(axis=1)), rtol=1e-6)
+
+
 def test_before_the_first_draw_the_shares_of_the_classes_predict(rng):
     for classes in (2, 3):
         X, y = rings(rng, 24, classes)

@@ -350,6 +350,26 @@ def test_an_interrupted_fit_gives_the_best_until_then(rng, monkeypatch):
     assert fit.log_evidence > start
 
 
+def test_an_interruption_on_all_rows_gives_the_best_on_all_rows(rng, monkeypatch):
+    """Fewer rows have a larger log density, which is no reason to prefer what was found on them."""
+    X, t = waves(rng, 300, noise=1.0)
+    original, seen = Marginal.value_and_gradient, []
+
+    def interrupted(self, theta):
+        found = original(self, theta)
+        if len(self.t) == 300:
+            seen.append(found[0] + Standard().prior(3).log_density(theta))
+            if len(seen) == 4:
+                raise KeyboardInterrupt
+        return found
+
+    monkeypatch.setattr(Marginal, "value_and_gradient", interrupted)
+    fit = fit_map(X, t, starts=1)
+    assert Status.INTERRUPTED in fit.notes
+    assert max(seen[:3]) > seen[0]
+    np.testing.assert_allclose(fit.log_posterior, max(seen[:3]), rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

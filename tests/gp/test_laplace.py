@@ -100,6 +100,12 @@ def test_the_evidence_is_the_integral_and_ever_closer_with_more_rows(rng, fixed)
     assert errors[1] < errors[0]
 
 
+def test_the_evidence_names_what_was_fitted_and_leaves_out_what_was_given(rng):
+    X, t = waves(rng, 40)
+    fit = fit_map(X, t, SquaredExponential(ard=False) + Noise(), fixed={"log w": -1.0}, starts=1)
+    assert fit.evidence.maximised == fit.model_evidence.integrated == ("log v0", "log r2")
+
+
 def test_without_a_prior_there_is_no_model_evidence(rng):
     X, t = waves(rng, 30)
     fit = fit_map(X, t, SquaredExponential() + Noise(), prior=None, starts=1)

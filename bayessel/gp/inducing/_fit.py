@@ -98,6 +98,13 @@ class InducingFit(GPFit):
         """Exact for the approximate process, whose inducing inputs and hyperparameters stay those of all rows."""
         return LeaveOneOut.normal(*self._bound.leave_one_out(self.theta, self.inducing, self._factor))
 
+    @cached_property
+    @override
+    def _off(self) -> tuple[FloatArray, FloatArray]:
+        """Those of the approximate process: what the inducing inputs do not see is no part of its mean."""
+        residuals, share, _ = self._bound.residuals(self.theta, self.inducing, self._factor)
+        return residuals, share
+
 
 def fit_inducing(
     X: Any,

@@ -187,12 +187,17 @@ class InducingMarginal(Process):
         """
         theta, Z = self._arguments(theta, Z)
         r2 = self.covariance.noise(theta, self.X.shape[1])
-        mean, unseen, seen = self._predicted(theta, Z, factor, self.X)
-        alone = np.maximum(1.0 - seen / r2, 0.0)
+        residuals, alone, unseen = self.residuals(theta, Z, factor)
         # rows that nothing but themselves determine have infinite errors and variances
         with np.errstate(divide="ignore", invalid="ignore"):
-            errors = np.where(alone > 0.0, (self.t - mean) / alone, np.inf)
-            return errors, r2 / alone + np.maximum(unseen, 0.0)
+            errors = np.where(alone > 0.0, residuals / alone, np.inf)
+            return errors, r2 / alone + unseen
+
+    def residuals(self, theta: FloatArray, Z: FloatArray, factor: InducingFactor) -> FloatArray:
+        """Residuals Pt of the fitted mean, the diagonal 1 − h of P = r²(Q + r²I)⁻¹, and k − q of each row, (3, n)."""
+        mean, unseen, seen = self._predicted(theta, Z, factor, self.X)
+        share = 1.0 - seen / self.covariance.noise(theta, self.X.shape[1])
+        return np.array([self.t - mean, np.maximum(share, 0.0), np.maximum(unseen, 0.0)])
 
     def _predicted(self, theta: FloatArray, Z: FloatArray, factor: InducingFactor, X: FloatArray) -> FloatArray:
         """At inputs X: mean, variance that Z does not see, variance of the rest given the targets; (3, rows)."""

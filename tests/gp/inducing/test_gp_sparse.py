@@ -5,6 +5,8 @@ Guards `bayessel.gp.inducing._fit`, `bayessel.gp.inducing.bound`, `bayessel.gp.i
 `bayessel.gp.inducing.squared_exponential_cross`.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
@@ -23,6 +25,7 @@ from bayessel.covariance import (
 from bayessel.fit import Status
 from bayessel.gp import Predictor, fit_map, log_marginal
 from bayessel.gp.inducing import InducingMarginal, bound, fit_inducing
+from bayessel.gp.inducing import _fit as fitting
 from bayessel.gp.inducing.covariance_parts import parts_of
 from bayessel.gp.inducing.select import greedy_variance
 
@@ -30,6 +33,7 @@ COVARIANCES = {
     "standard": Standard(),
     "some columns": Standard().on([2, 0]),
     "isotropic and affine": SquaredExponential(ard=False).on([0, 2]) + Bias() + Linear().on([1]) + Noise(),
+    "no amplitude": SquaredExponential(amplitude=False) + Matern32(amplitude=False).on([1]) + Bias() + Noise(),
     "additive": SquaredExponential().on([2, 0]) + SquaredExponential().on([1]) + Noise(),
     "matern": Matern32() + Noise(),
     "mixed": RationalQuadratic() + SquaredExponential() + Linear() + Noise(),
@@ -322,6 +326,51 @@ def test_an_interrupted_fit_gives_back_the_best_it_saw(rng):
     fit = fit_inducing(X, t, inducing=Z, start=Standard().start(3), prior=None, callback=stop)
     assert fit.status is Status.INTERRUPTED and fit.n_evaluations == len(seen)
     assert fit.log_evidence == max(seen) > seen[-1]
+
+
+@pytest.mark.parametrize("M", [2, 6])
+def test_a_fit_counts_the_parameters_of_its_own_mean(rng, M):
+    """The mean is linear in the targets: its matrix has M columns beside bias and slope, however little they see."""
+    X = np.sort(rng.uniform(-3, 3, 60))[:, None]
+    t = np.sin(4 * X[:, 0]) + 0.1 * rng.normal(size=60)
+    fit = fit_inducing(X, t, n_inducing=M, max_evaluations=30)
+    plane, _, K_ZZ, K_ZX = exact_terms(Standard(), fit.theta, X, fit.inducing)
+    K_ZZ = K_ZZ + fit.jitter * np.trace(K_ZZ) / M * np.eye(M)
+    S = plane + K_ZX.T @ np.linalg.solve(K_ZZ, K_ZX)
+    hat = S @ np.linalg.inv(S + fit.noise_std**2 * np.eye(60))
+    np.testing.assert_allclose(fit.gamma, np.trace(hat), rtol=1e-5)
+    np.testing.assert_allclose(fit.sum_squares, np.sum((t - hat @ t) ** 2), rtol=1e-5)
+    assert fit.unexplained > 0.01 and fit.gamma < M + 2
+
+
+def test_more_jitter_than_usual_is_told(rng, monkeypatch):
+    """Rows of K_ZZ that are equal need some: here the usual jitter is none."""
+    monkeypatch.setattr(fitting, "InducingMarginal", partial(InducingMarginal, jitter=0.0))
+    X, t, Z = problem(rng, n=60)
+    plain, doubled = (
+        fit_inducing(X, t, inducing=places, start=Standard().start(3), move_inducing=False, max_evaluations=20)
+        for places in (Z, np.vstack([Z, Z]))
+    )
+    assert plain.jitter == 0.0 and Status.ILL_CONDITIONED not in plain.notes
+    assert doubled.jitter > 0.0 and Status.ILL_CONDITIONED in doubled.notes
+
+
+def test_the_rows_of_the_first_fit_are_drawn_from_all_of_them(rng, monkeypatch):
+    """Sorted rows: the first few would be one end of the inputs."""
+    monkeypatch.setattr(fitting, "FIRST_ROWS", 40)
+    seen = []
+
+    def first_fit(X, *arguments, **options):
+        seen.append(X[:, 0])
+        return fit_map(X, *arguments, **options)
+
+    monkeypatch.setattr(fitting, "fit_map", first_fit)
+    X = np.arange(200.0)[:, None]
+    for seed in (0, 0, 1):
+        fit_inducing(X / 50, np.sin(X[:, 0] / 50), n_inducing=4, max_evaluations=2, random_state=seed)
+    assert all(len(rows) == len(set(rows)) == 40 for rows in seen)
+    assert all(np.ptp(rows) > 3.0 and abs(rows.mean() - 2.0) < 0.8 for rows in seen)
+    assert set(seen[0]) == set(seen[1]) != set(seen[2])
 
 
 def test_the_search_does_not_see_the_units_of_the_inputs(rng):

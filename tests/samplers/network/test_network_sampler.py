@@ -315,3 +315,31 @@ def test_the_sampler_is_chosen_and_explained(model):
     with model.copy() as added:
         pm.Potential("more", -(added["bias"] ** 2).sum())
     assert not any(isinstance(one, NetworkSampler) for one in bs.steps(added))
+
+
+def test_a_new_chain_reads_the_data_that_are_there_now(rng):
+    """Its density at the draw is that of the model with the new data."""
+    model = small_model(rng, "gaussian", n=7, D=2, H=2, K=1)
+    step = NetworkSampler(model=model, rng=1, n_leapfrog=3, step_size=0.05)
+    density = model.compile_logp(**PYTHON)
+    for _ in range(2):
+        step.setup_chain(np.random.default_rng(2), 0, 1)
+        point, (said,) = step.step(model.initial_point())
+        assert_allclose(said["model_logp"], density(point), rtol=1e-11)
+        with model:
+            pm.set_data({"t_data": 3.0 + rng.standard_normal(model["t_data"].get_value().shape)})
+
+
+def test_the_step_size_after_tuning_is_the_average_and_not_the_last(rng):
+    """Nesterov's average of log ε with weights k^−0.75 (Hoffman and Gelman 2014, eq. 6) of the steps tried."""
+    model = small_model(rng, "gaussian", n=7, D=2, H=2, K=1)
+    step = NetworkSampler(model=model, rng=1, n_leapfrog=3)
+    step.setup_chain(np.random.default_rng(2), 40, 1)
+    point, average = model.initial_point(), 0.0
+    for k in range(1, 41):
+        point, _ = step.step(point)
+        average += k**-0.75 * (np.log(step.step_size) - average)
+    last = step.step_size
+    step.stop_tuning()
+    assert_allclose(step.step_size, np.exp(average), rtol=1e-10)
+    assert abs(np.log(step.step_size / last)) > 1e-3
