@@ -1,6 +1,6 @@
 """Generated tasks are as hard as DELVE's own: what the best method reaches on both, from 256 cases.
 
-Guards `bayessel.diagnostics.delve.families.difficulty`.
+Guards `bayessel.diagnostics.delve.families.difficulty_indices`.
 """
 
 from dataclasses import replace
