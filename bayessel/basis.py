@@ -270,9 +270,15 @@ class LazyDesign:
 
     @property
     def ingredients(self) -> tuple[FloatArray, ...]:
-        """Numbers that determine the design: inputs, centres, widths, kind of function and bias."""
+        """Numbers that determine the design: inputs, centres, widths, kind of function, and what is beside them."""
         d = self.dictionary
-        return self.X, d.centers, d._r, np.array([ord(letter) for letter in d.kind], float), np.array(float(d.bias))
+        return (
+            self.X,
+            d.centers,
+            d._r,
+            np.array([ord(letter) for letter in d.kind], float),
+            np.array([d.bias, d.linear], float),
+        )
 
     def columns(self, indices: Any) -> FloatArray:
         """Columns of the design at these numbers, (N, k)."""

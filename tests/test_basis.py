@@ -61,6 +61,17 @@ def test_order_is_kernels_then_inputs_then_bias(rng):
     assert len(set(D.names)) == 6
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_made_when_looked_at_come_in_the_order_asked_for(rng, kind):
+    """Kernels, inputs and the bias mixed, in any order and more than once, against the written formula."""
+    X, centers = rng.normal(size=(9, 3)), rng.normal(size=(4, 3))
+    lazy = basis.LazyDesign(bs.RBFDictionary(centers, 1.5, kind=kind, bias=True, linear=True), X)
+    whole = np.column_stack([oracles.radial(kind, X, centers, 1.5), X, np.ones(9)])
+    for wanted in ([6, 4, 5], [7, 2, 6, 0, 5, 3], [1, 1, 4], [7], [3, 0]):
+        np.testing.assert_allclose(lazy.columns(wanted), whole[:, wanted], rtol=1e-13)
+        np.testing.assert_allclose(lazy.rows([8, 1], wanted), whole[np.ix_([8, 1], wanted)], rtol=1e-13)
+
+
 def test_no_bias_unless_asked_for(rng):
     D = bs.RBFDictionary(rng.normal(size=(3, 2)), 1.0, bias=False)
     assert D.bias is False

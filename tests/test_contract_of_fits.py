@@ -22,7 +22,7 @@ import pytest
 from scipy.stats import norm
 
 import bayessel
-from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, worst
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
 from bayessel.prediction import ClassPrediction, Prediction
 from tests.problems.engines import ENGINES, Engine
 from tests.test_layers import PURE
@@ -269,6 +269,18 @@ def test_leave_one_out_is_what_refitting_gives(engine):
 @pytest.mark.parametrize("engine", engines(lambda engine: not engine.stream))
 def test_fingerprints_tell_data_apart(engine):
     knows_data_apart(engine, WAVE)
+
+
+@pytest.mark.parametrize("shape", [(300_000,), (30_000, 9), (3, 200_000)], ids=str)
+def test_every_number_of_large_data_is_in_their_name(rng, shape):
+    """Large arrays are named part by part: a change in any of them is another name, and storage is none."""
+    whole = rng.normal(size=shape)
+    name = fingerprint(whole)
+    assert fingerprint(np.asfortranarray(whole)) == fingerprint(whole[::-1][::-1]) == name
+    for place in np.linspace(0, whole.size - 1, 9).astype(int):
+        other = whole.copy()
+        other.flat[place] += 1.0
+        assert fingerprint(other) != name, f"number {place} of {whole.size}"
 
 
 @pytest.mark.parametrize("scale", [2.0**10, 2.0**-20])

@@ -64,6 +64,7 @@ GROUND = {
         ("private imports across packages", "bayessel__c__x", "from bayessel.a import _y", 1),
         ("private imports across packages", "bayessel__c__x", "import bayessel.a._y as y", 1),
         ("private imports across packages", "bayessel__c__x", "def f():\n    from bayessel.a.y import _f", 1),
+        ("private imports across packages", "bayessel__ab__x", "from bayessel.a._y import f", 1),
         ("private imports across packages", "bayessel__a", "from bayessel.a.b._z import f", 1),
         ("private imports across packages", "bayessel__a__b__x", "from bayessel.a._y import f", 0),
         ("private imports across packages", "bayessel__c__x", "from bayessel._check import f", 0),
@@ -102,7 +103,7 @@ def test_a_fault_is_counted(rule, where, text, count):
 def test_ancestry_is_followed_through_imports():
     house = sources(
         bayessel="",
-        bayessel__estimators="from bayessel.estimators.a import A\n__all__ = ['A']",
+        bayessel__estimators="from bayessel.estimators.a import A\nclass Alone: pass\n__all__ = ['A', 'Alone']",
         bayessel__estimators__a="from bayessel.estimators import b\nclass A(b.B, Mixin): pass\nclass Mixin: pass",
         bayessel__estimators__b="from sklearn.base import BaseEstimator as E\nclass B(E, C): pass\nclass C: pass",
     )

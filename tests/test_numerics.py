@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from bayessel import _numerics
 from bayessel._numerics import accurate_residual, few_threads, local_minima, rank_one_update
 
 
@@ -35,6 +36,33 @@ def test_overlapping_limits_give_the_threads_back():
             leave.set()
             worker.join()
         assert blas_threads() == before
+
+
+def test_a_number_kept_for_the_whole_process_is_given_back_too(monkeypatch):
+    """Some builds of BLAS have one number for all Python threads: who enters second must not take 1 for what was."""
+
+    class Library:
+        num_threads = 4
+
+        def set_num_threads(self, number: int) -> None:
+            self.num_threads = number
+
+    library = Library()
+    monkeypatch.setattr(_numerics, "_blas", lambda: [library])
+    first, second = threading.Event(), threading.Event()
+
+    def other():
+        with few_threads(1):
+            first.set()
+            second.wait(60.0)
+
+    worker = threading.Thread(target=other)
+    worker.start()
+    assert first.wait(60.0)
+    with few_threads(1):
+        second.set()
+        worker.join(60.0)
+    assert library.num_threads == 4
 
 
 def test_nested_limits_hold_until_the_outer_ends():

@@ -64,6 +64,19 @@ def test_units_do_not_matter(rng):
     np.testing.assert_allclose(other.noise_std_, 1e6 * one.noise_std_, rtol=1e-6)
 
 
+def test_errors_are_in_the_squared_units_of_the_target(rng):
+    X = rng.uniform(size=(80, 2))
+    y = np.abs(X[:, 0] - 0.4) + 0.05 * rng.normal(size=80)
+    one, other = MARS().fit(X, y), MARS().fit(X, 3.0 + 8.0 * y)
+    assert other.gcv_ == pytest.approx(64.0 * one.gcv_, rel=1e-9)
+    scaled = [(count, 64.0 * rss, 64.0 * gcv) for count, rss, gcv in one.path_]
+    np.testing.assert_allclose(other.path_, scaled, rtol=1e-9)
+    # at the size that is kept: residuals of least squares, and Friedman's (1991) eq. 30 of them
+    (rss,) = {rss for count, rss, _ in one.path_ if count == one.n_basis_}
+    assert rss == pytest.approx(np.sum((y - one.predict(X)) ** 2), rel=1e-9)
+    assert one.gcv_ == pytest.approx(rss / 80 / (1.0 - one.effective_ / 80) ** 2, rel=1e-9)
+
+
 def test_names_of_columns_are_used(rng):
     X, y, _ = friedman(rng, d=5)
     frame = pd.DataFrame(X, columns=list("abcde"))

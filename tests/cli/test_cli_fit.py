@@ -12,7 +12,8 @@ import xarray as xr
 import bayessel as bs
 from bayessel import covariance
 from bayessel._tables import read_inputs, read_table
-from bayessel.cli import _fit_models, main
+from bayessel.cli import _fit_models, _parser, main
+from bayessel.fit import Status
 from bayessel.pages.fit_page import plot_left_out, plot_relevance
 
 
@@ -260,6 +261,24 @@ def test_pictures_show_every_row_and_every_length(rng):
     ends = [segment[:, 0].tolist() for segment in axes.collections[0].get_segments()]
     np.testing.assert_allclose(ends, [[1.0 / 3.0, 1.0], [1.0, 4.0]])
     assert not plot_relevance(slopes.assign(lower=np.nan)).axes[0].collections[0].get_segments()
+
+
+def test_an_interrupted_fit_that_found_something_writes_it_and_ends_with_its_code(table, tmp_path, monkeypatch):
+    fit = bs.GPRegressor.fit
+
+    def stopped(self, X, y):
+        fit(self, X, y).status_ = Status.INTERRUPTED
+        return self
+
+    monkeypatch.setattr(bs.GPRegressor, "fit", stopped)
+    assert run("--quiet") == 130
+    assert "INTERRUPTED" in (tmp_path / "report" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("words", [["gp"], ["mlp"], ["mlp", "--inference", "evidence"]])
+def test_the_seed_is_that_of_the_estimator(words):
+    arguments = _parser().parse_args(["fit", "data.csv", "--target", "y", "--seed", "7", "--model", *words])
+    assert _fit_models.estimator(arguments).random_state == 7
 
 
 def test_an_interrupted_fit_writes_nothing(table, tmp_path, monkeypatch, capsys):

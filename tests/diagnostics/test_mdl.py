@@ -238,6 +238,13 @@ def test_a_gaussian_process_has_nothing_to_send(of):
             of(fit)
 
 
+def test_what_lies_along_a_column_too_small_to_count_is_residual(rng):
+    x, z = rng.normal(size=(2, 30))
+    t = x + 2 * z + 0.1 * rng.normal(size=30)
+    fit = fit_evidence(np.column_stack([x, 1e-20 * z]), t)
+    assert nml(fit, flags=None) == pytest.approx(nml(x[:, None], t), rel=1e-12)
+
+
 # --- prequential ------------------------------------------------------------------------------------------------------
 
 

@@ -117,6 +117,16 @@ def test_units_of_the_inputs_change_only_the_widths(rng, make):
     np.testing.assert_allclose(other.predict(X * units), one.predict(X), rtol=1e-6, atol=1e-8)
 
 
+def test_centres_given_are_in_the_units_of_the_inputs(rng):
+    X = rng.normal(size=(80, 2))
+    y = X[:, 0] + np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=80)
+    units = np.array([2.0**-12, 2.0**9])
+    one = bs.EvidenceRegressor(centers=X[:15]).fit(X, y)
+    other = bs.EvidenceRegressor(centers=X[:15] * units).fit(X * units, y)
+    np.testing.assert_allclose(other.width_, one.width_ * units, rtol=1e-9)
+    np.testing.assert_allclose(other.found_width_.gain, one.found_width_.gain, rtol=1e-6)
+
+
 @pytest.mark.parametrize("make", [bs.EvidenceRegressor, bs.RidgeRBFRegressor])
 def test_the_order_of_the_rows_changes_nothing(rng, make):
     X = rng.normal(size=(50, 3))

@@ -231,6 +231,17 @@ def test_one_model_parts_each_class_from_the_rest(rng):
     np.testing.assert_allclose(model.predict_log_proba(X), np.log(p), rtol=1e-9)
 
 
+def test_left_out_errors_of_several_classes_count_by_the_weights_of_their_classes(rng):
+    X, y = three(rng)
+    cost = {"a": 6.0, "b": 1.0, "c": 0.5}
+    model = L(width=2.0, class_weight=cost).fit(X, y)
+    against_rest = np.column_stack([one.loo_probability for one in model.calibration_])
+    wrong = model.classes_[against_rest.argmax(axis=1)] != y
+    weights = np.array([cost[label] for label in y])
+    assert model.loo_error_ == pytest.approx((weights * wrong).sum() / weights.sum(), rel=1e-12)
+    assert abs(model.loo_error_ - wrong.mean()) > 1e-4
+
+
 # --- width -----------------------------------------------------------------------------------------------------
 
 

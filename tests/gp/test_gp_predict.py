@@ -4,6 +4,7 @@ Guards `bayessel.gp.predict`, `bayessel.prediction`.
 """
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -231,6 +232,22 @@ def test_scaling_is_that_of_the_random_variable(rng):
     np.testing.assert_allclose(scaled.median, 10 + 3 * mixed.median, rtol=1e-9)
     y = rng.normal(size=4)
     np.testing.assert_allclose(scaled.log_density(10 + 3 * y), mixed.log_density(y) - np.log(3.0), rtol=1e-10)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_function_is_a_mixture_with_the_same_weights(rng, weighted):
+    """Its moments by the law of total variance, with the variances that hold no noise."""
+    mixed = some_mixture(rng, weighted=weighted)
+    mixed = replace(mixed, function_variances=0.3 * mixed.variances)
+    function = mixed.function
+    for j in range(4):
+        weights, means, sd = parts(mixed, j)
+        mean = weights @ means
+        assert function.mean[j] == pytest.approx(mean, rel=1e-12)
+        assert function.variance[j] == pytest.approx(weights @ (0.3 * sd**2 + (means - mean) ** 2), rel=1e-12)
+    np.testing.assert_allclose(mixed.scaled(5.0, 3.0).function.std, 3.0 * function.std, rtol=1e-12)
+    with pytest.raises(ValueError, match="not known apart from the noise"):
+        _ = some_mixture(rng).function
 
 
 def test_a_component_without_width_has_no_density_beside_itself():

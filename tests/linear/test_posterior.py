@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from mpmath import mp
 
 from bayessel import linear
 from tests.oracles import linear as oracles
@@ -149,6 +150,31 @@ def test_loo_is_honest_retraining(rng, n, m, centre):
         )
 
 
+@pytest.mark.parametrize("centre", [False, True])
+def test_loo_of_rows_that_alone_decide_a_weight(rng, centre):
+    """A design of many rows, two of which are ten million times larger: 1 - leverage is 1e-14, and keeps its digits.
+
+    The oracle removes each row from the normal equations of fifty digits and solves them.
+    """
+    n, m, lam = 450, 2, 0.5
+    Phi = rng.normal(size=(n, m))
+    Phi[3, 0], Phi[200, 1] = 1e7, -3e7
+    t = Phi @ [1.0, -0.5] + rng.normal(size=n)
+    wide = np.column_stack([Phi, np.ones(n)]) if centre else Phi
+    with mp.workdps(50):
+        rows, y = mp.matrix(wide.tolist()), mp.matrix(t.tolist())
+        A, b = rows.T * rows, rows.T * y
+        for j in range(m):
+            A[j, j] += lam
+        total = mp.mpf(0)
+        for i in range(n):
+            row = rows[i, :]
+            w = mp.lu_solve(A - row.T * row, b - row.T * y[i])
+            total += (y[i] - (row * w)[0]) ** 2
+        expected = float(total / n)
+    assert linear.criteria(Phi, t, lam, centre=centre)["loo"] == pytest.approx(expected, rel=1e-7)
+
+
 @pytest.mark.parametrize(("n", "m"), [(4, 9), (15, 4), (2, 1), (5, 5)])
 def test_centred_criteria_are_those_of_a_model_with_a_free_mean(rng, n, m):
     """The unpenalised bias costs one parameter: P annihilates constants, gamma counts it."""
@@ -228,6 +254,39 @@ def test_designs_large_enough_to_be_factored_differently(kind, centre):
         values = float(shared.gamma(alpha / beta)) + centre, float(shared.sum_squares(alpha / beta))
         assert oracles.relative(values[0], gamma) < 1e-8
         assert oracles.relative(values[1], error) < 1e-8
+
+
+@pytest.mark.parametrize("centre", [False, True])
+@pytest.mark.parametrize("noise", [1e-1, 1e-4, 1e-6])
+def test_a_small_residual_of_a_tall_design_with_a_free_mean_is_measured(rng, centre, noise):
+    """Sums of squares, whose difference has cancelled: offsets of columns and target are no residual."""
+    n, m, w = 12_000, 6, np.array([1.0, -2.0, 0.5, 3.0, 0.0, 1.0])
+    Phi = rng.normal(size=(n, m)) + (2.0 if centre else 0.0)
+    t = Phi @ w + noise * rng.normal(size=n) + (7.0 if centre else 0.0)
+    shared = linear.Spectrum.of(Phi, t, centre=centre)
+    assert shared.route == "gram"
+    wide = np.column_stack([Phi, np.ones(n)]) if centre else Phi
+    residual = t - wide @ np.linalg.lstsq(wide, t, rcond=None)[0]
+    assert shared.rss == pytest.approx(residual @ residual, rel=1e-7)
+    fit = linear.fit_evidence(shared)
+    assert fit.noise_std == pytest.approx(noise, rel=0.05)
+    assert fit.intercept == pytest.approx(7.0 if centre else 0.0, abs=10.0 * noise)
+
+
+@pytest.mark.parametrize("n", [30, 300])
+def test_columns_far_from_zero_with_penalties_of_their_own(rng, n):
+    """The bias takes up the offsets of columns whatever their penalties: dense normal equations with a free one."""
+    far = np.array([100.0, 0.0, -3000.0, 50.0])
+    Phi = far + rng.normal(size=(n, 4))
+    t = Phi @ [0.1, 1.0, 0.01, -0.2] + 0.1 * rng.normal(size=n)
+    alpha = np.array([4.0, 0.3, 25.0, 0.0])
+    mu, Sigma = oracles.posterior(np.column_stack([Phi, np.ones(n)]), t, np.append(alpha, 0.0), 2.0)
+    got = linear.posterior(Phi, t, alpha, 2.0, centre=True)
+    np.testing.assert_allclose([*got.coef, got.intercept], mu, rtol=1e-6)
+    new = far + rng.normal(size=(5, 4))
+    there = np.column_stack([new, np.ones(5)])
+    np.testing.assert_allclose(got.predict(new).mean, there @ mu, rtol=1e-8)
+    np.testing.assert_allclose(got.variance(new), np.einsum("ij,jk,ik->i", there, Sigma, there), rtol=1e-4)
 
 
 def test_the_tall_oracle_agrees_with_the_wide_one(rng):

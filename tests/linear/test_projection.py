@@ -168,6 +168,16 @@ def test_candidates_that_do_not_reach_are_no_success(rng):
     assert reached.divergence[-1] <= 2.0 * fit.divergence[-1] and reached.status is Status.CONVERGED
 
 
+def test_as_many_functions_as_rows_leave_no_row_to_the_others(rng):
+    """Every row is then met exactly, and nothing is known of it without itself: this is said, and one fewer is not."""
+    F, mu = rng.normal(size=(8, 12)), rng.normal(size=8)
+    for centre in (False, True):
+        whole = project(F, mu, 0.3, size=8 - centre, centre=centre)
+        assert whole.status is bs.Status.TOO_FEW_ROWS
+        np.testing.assert_allclose(whole.predict(F).mean, mu, atol=1e-8)
+        assert bs.Status.TOO_FEW_ROWS not in project(F, mu, 0.3, size=7 - centre, centre=centre).notes
+
+
 @pytest.mark.parametrize("sigma", [1e-90, 1e90])
 def test_noise_of_any_size_is_taken(rng, sigma):
     """The same in other units of the target."""

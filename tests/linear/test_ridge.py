@@ -152,6 +152,16 @@ def test_the_limit_of_no_penalty_is_not_an_answer(name):
         assert fit.leaves_noise
 
 
+def factors(n: int, gamma: float) -> dict[str, float]:
+    """Half of h'/h of each criterion."""
+    return {
+        "uev": 1 / (2 * (n - gamma)),
+        "fpe": n / ((n - gamma) * (n + gamma)),
+        "gcv": 1 / (n - gamma),
+        "bic": n * np.log(n) / (2 * (n - gamma) * (n + (np.log(n) - 1) * gamma)),
+    }
+
+
 def test_the_reestimation_formula_is_a_fixed_point_at_every_minimum():
     """lambda = S tr(A^-1 - lambda A^-2) / (w'A^-1 w) x factor, with each criterion's own factor (A.10)."""
     _, Phi, t = problems.sin12x(3)
@@ -164,14 +174,14 @@ def test_the_reestimation_formula_is_a_fixed_point_at_every_minimum():
             w = A_inv @ Phi.T @ t
             S = np.sum((t - Phi @ w) ** 2)
             gamma = np.trace(A_inv @ Phi.T @ Phi)
-            factor = {
-                "uev": 1 / (2 * (n - gamma)),
-                "fpe": n / ((n - gamma) * (n + gamma)),
-                "gcv": 1 / (n - gamma),
-                "bic": n * np.log(n) / (2 * (n - gamma) * (n + (np.log(n) - 1) * gamma)),
-            }[name]
-            again = S * np.trace(A_inv - lam * A_inv @ A_inv) / (w @ A_inv @ w) * factor
+            again = S * np.trace(A_inv - lam * A_inv @ A_inv) / (w @ A_inv @ w) * factors(n, gamma)[name]
             np.testing.assert_allclose(again, lam, rtol=1e-4, err_msg=name)
+            step, *_ = linear.ridge.reestimate_lambda(Phi, t, criterion=name, start=1.5 * lam, max_steps=1)
+            A_inv = np.linalg.inv(Phi.T @ Phi + 1.5 * lam * np.eye(n))
+            w = A_inv @ Phi.T @ t
+            S, gamma = np.sum((t - Phi @ w) ** 2), np.trace(A_inv @ Phi.T @ Phi)
+            again = S * np.trace(A_inv - 1.5 * lam * A_inv @ A_inv) / (w @ A_inv @ w) * factors(n, gamma)[name]
+            np.testing.assert_allclose(step, again, rtol=1e-4, err_msg=name)
 
 
 def test_centring_is_a_free_bias(rng):

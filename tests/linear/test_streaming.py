@@ -12,6 +12,7 @@ import pytest
 import bayessel as bs
 from bayessel import linear
 from bayessel.errors import NumericalWarning
+from bayessel.linear import streaming
 from bayessel.linear.streaming import fit_evidence_stream
 from tests.oracles import linear as oracles
 from tests.problems import linear as problems
@@ -174,6 +175,19 @@ def test_large_numbers_and_little_noise_are_right_or_said(offset, noise):
                 assert seen[-1] or abs(fit.log_evidence - exact) < 2e-3, (n, m, centre)
     if offset < 1e9 and noise == 0.1:
         assert not any(seen)
+
+
+@pytest.mark.parametrize("arithmetic", ["gram", "qr"])
+def test_what_rounding_may_cost_counts_weights_that_cancel(rng, arithmetic):
+    """The bound is of the sizes of the columns times their weights, whatever the signs: from the data themselves."""
+    base = rng.normal(size=800)
+    Phi = np.column_stack([base, base + 0.01 * rng.normal(size=800), rng.normal(size=800)])
+    t = Phi @ [50.0, -50.0, 1.0] + 0.1 * rng.normal(size=800)
+    fit = fit_evidence_stream(list(blocks(Phi, t, [300])), arithmetic=arithmetic)
+    moved = np.finfo(float).eps * (np.linalg.norm(t) + np.linalg.norm(Phi, axis=0) @ np.abs(fit.coef))
+    quad = np.sum((t - Phi @ fit.coef) ** 2) + fit.lam * np.sum(fit.coef**2)
+    assert np.abs(fit.coef[:2]).min() > 20.0
+    assert streaming._rounding(fit.spectrum, fit) == pytest.approx(fit.beta * np.sqrt(quad) * moved, rel=1e-6)
 
 
 def test_a_dictionary_turns_blocks_of_inputs_into_columns(rng):

@@ -254,6 +254,48 @@ def test_predictions_and_their_spread(rng, shape, centre):
     np.testing.assert_allclose(std, np.sqrt(variance), rtol=1e-6)
 
 
+@pytest.mark.parametrize("method", ["mackay", "em"])
+@pytest.mark.parametrize("shape", [(20, 4), (6, 15)])
+def test_one_step_from_a_start_is_the_formula_there(rng, method, shape):
+    """MacKay's and the EM step from a given alpha and beta, written out with the dense posterior."""
+    Phi, t = problems.regression_problem(rng, *shape)
+    alpha, beta = 0.7, 3.0
+    mu, Sigma = oracles.posterior(Phi, t, np.full(shape[1], alpha), beta)
+    misfit, gamma = float(np.sum((t - Phi @ mu) ** 2)), shape[1] - alpha * float(np.trace(Sigma))
+    if method == "mackay":
+        expected = gamma / (mu @ mu), (shape[0] - gamma) / misfit
+    else:
+        expected = (
+            shape[1] / (mu @ mu + np.trace(Sigma)),
+            shape[0] / (misfit + np.trace(Phi @ Sigma @ Phi.T)),
+        )
+    fit = linear.fit_evidence(Phi, t, method=method, alpha0=alpha, beta0=beta, max_steps=1)
+    np.testing.assert_allclose((fit.alpha, fit.beta), expected, rtol=1e-9)
+    assert (fit.history[0]["alpha"], fit.history[0]["beta"]) == (alpha, beta)
+    assert fit.history[0]["log_evidence"] == pytest.approx(oracles.log_evidence(Phi, t, alpha, beta), rel=1e-10)
+    assert bs.Status.STEP_LIMIT in fit.notes
+
+
+@pytest.mark.parametrize("centre", [False, True])
+def test_a_factorisation_with_another_target_is_that_of_the_target_alone(rng, centre):
+    """Targets of other sizes: the floor of the noise is four roundings of the largest of them, wherever they began."""
+    Phi = rng.normal(size=(12, 3))
+    first, free = rng.normal(size=12), Phi @ [2.0, -1.0, 0.5]
+    shared = linear.Spectrum.of(Phi, first, centre=centre, rows=True)
+    for t in (1e6 * free, 1e-4 * free, rng.normal(size=12) + 30.0):
+        other, own = shared.retarget(t), linear.Spectrum.of(Phi, t, centre=centre, rows=True)
+        for name in ("rss", "tss", "t_scale", "z", "off_span", "target", "flat_offset"):
+            one, two = getattr(other, name), getattr(own, name)
+            assert (one is None) == (two is None), name
+            if two is not None:
+                np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-13 * np.abs(t).max(), err_msg=name)
+        assert other.fingerprint == own.fingerprint != shared.fingerprint
+    for size in (1e6, 1e-4):
+        fit = linear.fit_evidence(shared.retarget(size * free))
+        assert fit.status is bs.Status.NOISE_AT_FLOOR
+        assert fit.noise_std == pytest.approx(4.0 * np.finfo(float).eps * np.abs(size * free).max(), rel=1e-9)
+
+
 def test_an_offset_changes_the_intercept_and_nothing_else(rng):
     Phi, t = problems.regression_problem(rng, 30, 5)
     here, there = linear.fit_evidence(Phi, t, centre=True), linear.fit_evidence(Phi, t + 1e6, centre=True)

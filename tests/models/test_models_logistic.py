@@ -58,6 +58,17 @@ def test_the_default_prior_knows_no_units(rng):
     assert_allclose(values, values[0], rtol=1e-9)
 
 
+@pytest.mark.parametrize("m", [1, 3, 40])
+def test_the_default_prior_is_one_weight_of_the_size_that_gives_log_odds_of_two(rng, m):
+    """However many functions there are: M weights of that size make up log odds of 2, root mean square over rows."""
+    Phi = rng.normal(size=(500, m)) * rng.uniform(0.1, 10.0, size=m)
+    y = (rng.random(500) < 0.5).astype(float)
+    rate = 1.0 / pm.draw(bs.models.logistic(Phi, y)["alpha"].owner.inputs[-1])
+    size = np.sqrt(2.0 * rate)
+    log_odds = Phi @ (size * rng.choice([-1.0, 1.0], size=(m, 4000)))
+    assert_allclose(np.sqrt(np.mean(log_odds**2)), 2.0, rtol=0.03)
+
+
 @pytest.mark.filterwarnings("ignore:NO_INFORMATION:bayessel.errors.NumericalWarning")
 def test_the_classifier_declares_its_functions(rng):
     X = rng.normal(size=(60, 2))

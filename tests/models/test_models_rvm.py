@@ -212,6 +212,21 @@ def test_default_priors_follow_the_units(rng):
     assert far[3] > 1e9 * base[3]
 
 
+def test_the_slab_of_a_constant_carries_the_mean_of_the_target(rng):
+    """By default c is five spreads of t for a function, and for the constant five spreads and the mean together."""
+    Phi = np.column_stack([data(rng, 30, 2)[0], np.full(30, 2.0)])
+    t = rng.normal(size=30)
+    t += 400.0 - t.mean()
+    model = bs.models.rvm(Phi, t, "horseshoe")
+    values = [model[name] for name in ("tau", "lam", "c2", "beta")]
+    c2 = float(25.0 * np.var(t))
+    # with nothing but the slab left, the precision of a weight is that of its largest contribution
+    alpha = model["alpha"].eval({values[0]: 1e9, values[1]: np.full(3, 1e9), values[2]: c2, values[3]: 1.0})
+    size = np.sqrt(np.mean(Phi**2, axis=0)) / np.sqrt(alpha)
+    assert_allclose(size[:2], 5.0 * np.std(t), rtol=1e-6)
+    assert_allclose(size[2], np.hypot(5.0 * np.std(t), 400.0), rtol=1e-6)
+
+
 @pytest.mark.parametrize("collapsed", [False, True])
 @pytest.mark.parametrize("prior", ["gamma", "horseshoe"])
 def test_degenerate_data_give_a_proper_model(prior, collapsed):

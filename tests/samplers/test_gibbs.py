@@ -478,6 +478,26 @@ def test_what_is_not_linear_is_refused_with_the_reason(make, names, reason):
         bs.GaussianWeightsGibbs(names, model=model)
 
 
+def test_a_scale_of_two_children_in_different_roles_is_refused():
+    """A standard deviation here and a precision there: each alone is conjugate, both together are not."""
+    with pm.Model() as model:
+        s = pm.HalfNormal("s", 1.0)
+        pm.Normal("a", 0.0, s, observed=[0.3, 0.1])
+        pm.Normal("b", 0.0, tau=s, observed=[0.2])
+    with pytest.raises(ValueError, match=r"that of s is not.*enters b and a with different powers"):
+        bs.GammaPrecisionGibbs("s", model=model)
+
+
+@pytest.mark.parametrize("role", ["a variance", "a precision"])
+def test_a_half_student_prior_in_another_role_keeps_its_degrees(role, rng):
+    """One observation, so that the prior decides: from exact draws of the model's density to exact draws."""
+    with pm.Model() as model:
+        x = pm.HalfStudentT("x", 5.0, 0.6)
+        pm.Normal("y", 0.0, **({"sigma": pm.math.sqrt(x)} if role == "a variance" else {"tau": x}), observed=[0.4])
+    step = prepared(bs.GammaPrecisionGibbs, "x", model)
+    check_stays(step, model.compile_logp(mode=ONCE), model.initial_point(), "x_log__", rng, n=1500)
+
+
 def test_a_scale_inside_its_own_block_is_refused():
     with pm.Model() as model:
         m = pm.Normal("m", 0.0, 1.0)

@@ -70,6 +70,44 @@ def test_gradients_are_kept_exactly_as_long_as_they_are_right(precision_model, r
     assert len(calls) == 3
 
 
+def test_a_gradient_is_of_the_point_it_is_kept_for(precision_model, rng):
+    """After jumps too, which evaluate none: what is kept is the gradient there, or nothing."""
+    step = PersistentHMC(["x"], model=precision_model, mass="dense", jumps=True, compile_kwargs=PYTHON)
+    step.setup_chain(rng, 120, 200)
+    point, jumped, known = precision_model.initial_point(), 0, 0
+    for i in range(200):
+        if i == 120:
+            step.stop_tuning()
+        point, (info,) = step.step(point)
+        jumped += info["jumps_accepted"]
+        logp, gradient = step.density.both(step.position)
+        assert_allclose(step.logp, logp, rtol=1e-9)
+        if step.gradient is not None:
+            known += info["jumps_accepted"]
+            assert_allclose(step.gradient, gradient, rtol=1e-9, atol=1e-12)
+    assert jumped > 20 and known > 5
+
+
+def test_the_step_size_that_stays_is_the_average(skewed_model, rng):
+    """Dual averaging ends with the weighted mean of what it tried, worked out from the acceptance rates alone."""
+    step = PersistentHMC(model=skewed_model, mass="unit", compile_kwargs=PYTHON)
+    step.setup_chain(rng, 60, 5)
+    point, error, tried = skewed_model.initial_point(), 0.0, []
+    for count in range(1, 61):
+        point, (info,) = step.step(point)
+        if count == 1:
+            first = step._tuning.averaging.anchor
+            mean = first - np.log(2.0)
+        error += (0.9 - info["acceptance_rate"] - error) / (count + 10.0)
+        tried.append(first - error * np.sqrt(count) / 0.05)
+        mean += count**-0.75 * (tried[-1] - mean)
+    assert_allclose(np.log(step.step_size), tried[-1], rtol=1e-9)
+    step.stop_tuning()
+    assert_allclose(np.log(step.step_size), mean, rtol=1e-9)
+    assert abs(mean - tried[-1]) > 1e-3
+    assert_allclose(step.step(point)[1][0]["step_size"], np.exp(mean), rtol=1e-9)
+
+
 def test_new_data_are_seen(rng):
     with pm.Model() as model:
         pm.Normal("x", pm.Data("mean", 0.0), 1.0)

@@ -53,6 +53,15 @@ def test_a_limit_on_the_steps_does_not_bias_the_draws(rng):
     assert stats.kstest(x, distribution.cdf).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("most", [1, 2, 7])
+def test_the_interval_is_as_many_widths_as_there_may_be_steps(rng, most):
+    """Neal's m: where every step outwards stays in the slice the interval is m widths long, its ends anywhere."""
+    draws = [slice_sample(lambda x: 0.0, 0.0, rng, 0.5, max_steps=most) for _ in range(400)]
+    np.testing.assert_allclose([draw.interval for draw in draws], 0.5 * most, rtol=1e-12)
+    # the interval lies around the state uniformly, and so do the draws: their variance is twice that of its place
+    assert np.mean([draw.x**2 for draw in draws]) == pytest.approx((0.5 * most) ** 2 / 6.0, rel=0.35)
+
+
 def test_shrinking_to_one_side_only_would_be_seen(rng):
     def one_sided(log_density, x, rng):
         level, width = log_density(x) + math.log(rng.random()), 6.0

@@ -113,6 +113,11 @@ def test_spread_rows_cover_and_repeat_nothing(rng):
     assert_array_equal(np.sort(spread_rows(line, 5).ravel()), [0, 25, 50, 75, 100])
 
 
+def test_spread_rows_do_not_depend_on_the_units_of_the_inputs(rng):
+    X, units = rng.normal(size=(60, 2)), np.array([2.0**-10, 2.0**10])
+    assert_array_equal(spread_rows(X * units, 9), spread_rows(X, 9) * units)
+
+
 def test_suggested_widths_span_the_distances(data):
     grid = suggest_widths(np.array([0.0, 1.0, 2.0, 3.0, 10.0]), 9)
     assert_allclose([grid[0], grid[-1]], [0.5, 20.0])

@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 
@@ -49,6 +49,47 @@ def test_this_process_and_two_give_the_same(expected, tmp_path):
 def test_seeds_belong_to_names():
     assert seed_sequence(1, "a", 2).generate_state(2).tolist() == seed_sequence(1, "a", 2).generate_state(2).tolist()
     states = {int(seed_sequence(*one).generate_state(1)[0]) for one in [(1, "a"), (1, "b"), (2, "a"), ([1, 2], "a")]}
+    assert len(states) == 4
+
+
+class AtOnce:
+    """An executor that has done its work when it returns the future."""
+
+    def submit(self, function, *arguments):
+        future = Future()
+        future.set_result(function(*arguments))
+        return future
+
+
+def test_what_came_together_with_an_error_is_not_lost():
+    units = [WorkUnit("bad", divmod, (1, 0)), WorkUnit("good", divmod, (7, 2))]
+    seen = []
+    with pytest.raises(ZeroDivisionError):
+        work.run(units, AtOnce(), progress=False, on_result=lambda unit, value: seen.append((unit.key, value)))
+    assert seen == [("good", (3, 1))]
+
+
+class UncompletedJobError(Exception):
+    """What submitit says of a job that was killed."""
+
+
+def test_a_unit_whose_jobs_are_killed_is_given_out_twice():
+    given_out = []
+
+    class Killing:
+        def submit(self, function, *arguments):
+            given_out.append(arguments)
+            future = Future()
+            future.set_exception(UncompletedJobError("killed"))
+            return future
+
+    report = run([WorkUnit("heavy", divmod, (7, 2))], Killing())
+    assert len(given_out) == 2 and not report.values and "killed" in report.lost["heavy"]
+
+
+def test_names_of_seeds_do_not_run_into_each_other():
+    names = [("chain", 1, 12), ("chain", 11, 2), ("chain 1", 12), ("chain", 112)]
+    states = {int(seed_sequence(7, *one).generate_state(1)[0]) for one in names}
     assert len(states) == 4
 
 

@@ -16,7 +16,7 @@ from scipy import stats
 from bayessel.diagnostics.calibration import geweke, sbc
 from bayessel.diagnostics.calibration._geweke import compare_means
 from bayessel.diagnostics.calibration._joint import JointModel
-from bayessel.diagnostics.calibration._sbc import lag_one
+from bayessel.diagnostics.calibration._sbc import SBC, lag_one
 from bayessel.diagnostics.calibration._uniformity import SIMULATIONS, band, bin_edges, chi_square, ecdf, rank
 
 N, MEAN, SD, NOISE = 2, 1.0, 1.0, 1.0
@@ -146,6 +146,13 @@ def test_rank_counts_draws_below_and_breaks_ties_evenly(rng):
     found = np.array([rank(draws, np.array([2.5, 0.0]), rng) for _ in range(4000)])
     assert (found[:, 0] == 2).all()
     assert chi_square(found[:, 1], 4) > 1e-3
+
+
+@pytest.mark.parametrize("draws", [3, 15, 63])
+def test_the_spread_of_uniform_ranks_is_one_however_few_draws(draws):
+    ranks = np.repeat(np.arange(draws + 1), 5)[:, None]
+    row = SBC(ranks, ("x",), draws, 0.01, np.zeros(1), 0.0).table.loc["x"]
+    assert_allclose([row["mean_rank"], row["rank_sd"]], [0.5, 1.0], rtol=1e-12)
 
 
 @pytest.mark.parametrize(("n", "values"), [(500, 64), (100, 10), (60, 100), (37, 7)])

@@ -5,6 +5,7 @@ Guards `bayessel.diagnostics.delve._run`, `bayessel.diagnostics.delve._study`, `
 """
 
 import os
+import random
 import signal
 import time
 import warnings
@@ -112,6 +113,27 @@ def test_seeds_belong_to_units():
     jitters = {study.outcomes["a", "line 16", i].losses["squared"][0] for i in range(4)}
     assert len(jitters) == 4
     assert not same(study, run(methods, tasks, random_state=1))
+
+
+class Careless:
+    """Draws from generators that belong to everybody."""
+
+    def fit(self, X, y):
+        self.offset = random.gauss(0.0, 1.0) + np.random.standard_normal()  # noqa: NPY002
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.offset)
+
+
+def test_draws_from_the_global_generators_belong_to_the_unit():
+    studies = []
+    for state in (1, 2):
+        random.seed(state)
+        np.random.seed(state)  # noqa: NPY002
+        studies.append(run({"careless": Careless()}, [task()]))
+    assert same(*studies)
+    assert len({one.losses["squared"][0] for one in studies[0].outcomes.values()}) == 4
 
 
 def test_a_failure_is_a_result(tmp_path):

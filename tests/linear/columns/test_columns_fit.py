@@ -80,16 +80,17 @@ def test_a_lazy_design_is_named_by_what_it_is_made_from(rng):
     X = rng.uniform(-1, 1, size=(30, 2))
     t = X[:, 0] + 0.1 * rng.normal(size=30)
     names = set()
-    for centers, width, kind, bias in (
-        (X, 0.5, "gaussian", True),
-        (X, 0.6, "gaussian", True),
-        (X, 0.5, "cauchy", True),
-        (X, 0.5, "gaussian", False),
-        (X + 1e-9, 0.5, "gaussian", True),
+    for centers, width, kind, bias, linear in (
+        (X, 0.5, "gaussian", True, False),
+        (X, 0.6, "gaussian", True, False),
+        (X, 0.5, "cauchy", True, False),
+        (X, 0.5, "gaussian", False, False),
+        (X, 0.5, "gaussian", True, True),
+        (X + 1e-9, 0.5, "gaussian", True, False),
     ):
-        dictionary = bs.RBFDictionary(centers, width, kind=kind, bias=bias)
+        dictionary = bs.RBFDictionary(centers, width, kind=kind, bias=bias, linear=linear)
         names |= {fit_rvm(bs.basis.LazyDesign(dictionary, X), t).fingerprint for _ in range(2)}
-    assert len(names) == 5
+    assert len(names) == 6
 
 
 @pytest.mark.parametrize("centre", [False, True])

@@ -200,6 +200,21 @@ def test_backward_elimination_takes_away_what_refits_miss_least(rng, lam):
     assert fit.basis.tolist() == left
 
 
+def test_the_order_of_an_elimination_is_that_of_a_selection(rng):
+    """What would have gone next stands last: at every place the last of the order is what a refit misses least."""
+    F = rng.normal(size=(60, 14)) @ (np.eye(14) + 0.3 * rng.normal(size=(14, 14)))
+    t = F[:, [1, 4, 6, 9]] @ [2.0, -1.0, 1.5, 0.7] + 0.5 * rng.normal(size=60)
+    fit = forward_select(F, t, "backward", "gcv")
+    left, least = fit.order.tolist(), min(at["size"] for at in fit.history)
+    assert fit.n_basis > max(least, 2)
+    while len(left) > max(least, 1):
+        errors = {}
+        for j in left:
+            rest = [i for i in left if i != j]
+            errors[j] = np.sum((t - F[:, rest] @ oracles.ridge_weights(F[:, rest], t, fit.lam)) ** 2)
+        assert left.pop() == min(errors, key=errors.get)
+
+
 def test_backward_elimination_keeps_its_digits_among_near_copies(rng):
     x = np.sort(rng.uniform(0, 1, 40))[:, None]
     F = oracles.radial("gaussian", x, np.linspace(0, 1, 30)[:, None], 0.15)

@@ -51,10 +51,19 @@ def small(rng):
 
 
 def forms(F, t):
-    return {"orthogonal": OrthogonalForm(F, t, 0.0, len(t)), "gram": GramForm(Columns(F), t), "thin": thin(F, t)}
+    Q, W = np.linalg.qr(F)
+    z = Q.T @ t
+    outside = float(np.sum((t - Q @ z) ** 2))  # of the target, where rows were rotated away
+    return {
+        "orthogonal": OrthogonalForm(F, t, 0.0, len(t)),
+        "gram": GramForm(Columns(F), t),
+        "thin": thin(F, t),
+        "orthogonal, fewer rows": OrthogonalForm(W, z, outside, len(t)),
+        "gram, fewer rows": GramForm(Columns(W), z, outside, len(t)),
+    }
 
 
-@pytest.mark.parametrize("name", ["orthogonal", "gram", "thin"])
+@pytest.mark.parametrize("name", ["orthogonal", "gram", "thin", "orthogonal, fewer rows", "gram, fewer rows"])
 def test_every_form_has_the_dense_evidence_and_the_dense_scores(small, name):
     F, t, active, a, b = small
     form = forms(F, t)[name]
@@ -276,6 +285,10 @@ def test_columns_of_which_the_length_is_nearly_one_are_not_copies(rng):
     np.testing.assert_allclose(together, a[kept], rtol=1e-12)
     # and copies are, whatever their lengths
     kept, together = merged(np.column_stack([F, F[:, 0] * (1.0 - 1e-10)]), np.append(a, 9.0), 1.0 - 1e-13)
+    np.testing.assert_array_equal(np.sort(kept), np.arange(6))
+    np.testing.assert_allclose(together[kept == 0], -np.log(np.exp(-a[0]) + np.exp(-9.0)), rtol=1e-12)
+    # and so is a column of the other sign: its weight has the other sign, and the prior is even
+    kept, together = merged(np.column_stack([F, -F[:, 0]]), np.append(a, 9.0), 1.0 - 1e-13)
     np.testing.assert_array_equal(np.sort(kept), np.arange(6))
     np.testing.assert_allclose(together[kept == 0], -np.log(np.exp(-a[0]) + np.exp(-9.0)), rtol=1e-12)
 

@@ -181,6 +181,28 @@ def test_one_width_of_inputs_of_different_spread_is_one_width(rng):
     np.testing.assert_allclose(found.predict(X).mean, Phi @ found.fit.coef, atol=1e-8)
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_start_is_widths_in_the_units_of_the_inputs(rng, shared):
+    X = rng.uniform(-1, 1, size=(30, 2)) * [50.0, 0.02]
+    t = np.sin(X[:, 0] / 10.0) + 0.1 * rng.normal(size=30)
+    search = abf.ABFSearch(X, t, None, "gaussian", True, shared)
+    given = np.array([13.0, 13.0]) if shared else np.array([13.0, 0.004])
+    np.testing.assert_allclose(search.widths(search.starts(given, 1, rng)[0][1:]), given, rtol=1e-12)
+
+
+def test_random_starts_follow_the_seed(rng):
+    """Beyond the three named starts: other seeds begin elsewhere, the same seed in the same place."""
+    X = rng.uniform(-1, 1, size=(25, 2))
+    t = np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=25)
+
+    def values(seed: int) -> list[float]:
+        return [run["value"] for run in abf.fit_abf(X, t, n_starts=5, max_steps=1, seed=seed).history]
+
+    one, again, other = values(1), values(1), values(2)
+    assert one == again
+    assert one[:-2] == other[:-2] and one[-2] != other[-2] and one[-1] != other[-1]
+
+
 def test_units_of_the_inputs_do_not_matter(rng):
     X = rng.uniform(-1, 1, size=(50, 2))
     t = np.sin(3 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=50)

@@ -134,6 +134,20 @@ def test_an_irrelevant_input_gets_wide():
     assert own.widths[1] > 5 * own.widths[0]
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_scan_is_told_in_the_units_of_the_inputs(rng, shared):
+    """From half the distance of neighbours, here of 40, to ten times the range, and the evidence at those widths."""
+    X = np.arange(25.0)[:, None] * 40.0
+    t = np.sin(X[:, 0] / 150.0) + 0.1 * rng.normal(size=25)
+    found = fit_rvm_width(X, t, n_scan=5, n_starts=1, shared=shared)
+    widths = np.array([one["width"] for one in found.history])
+    unit = 1.0 if shared else X.std()
+    np.testing.assert_allclose(widths * unit, np.geomspace(20.0, 9600.0, 5), rtol=1e-9)
+    for one in found.history[1:4]:
+        Phi = np.hstack([oracles.radial("gaussian", X, X, one["width"] * unit), np.ones((25, 1))])
+        assert one["log_evidence"] == pytest.approx(fit_rvm(Phi, t, init="greedy").log_evidence, abs=0.1)
+
+
 @pytest.mark.slow
 def test_units_do_not_matter():
     X, t = plane(0, 60)

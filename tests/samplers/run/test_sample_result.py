@@ -100,6 +100,16 @@ def test_names_of_statistics_are_unique(mixed):
     assert stats.nstep_in_step.values.tolist() == ["x", "s_log__", "z"]
 
 
+def test_gradients_of_all_steps_are_counted(mixed):
+    """Steps of two classes that count gradients: the sum of both, tuning included."""
+    made, steps = mixed
+    trace = sample(made, steps, draws=3, tune=0, chains=1)
+    counted = [name for name in trace.sample_stats if name.endswith("n_steps")]
+    assert len(counted) > 1
+    total = sum(int(trace.sample_stats[name].sum()) for name in counted)
+    assert trace.attrs["n_gradient_evaluations"] == trace.attrs["n_gradient_evaluations_now"] == total
+
+
 def test_the_log_density_where_no_step_tells_it(made):
     with made:
         trace = sample(made, pm.Metropolis(made.free_RVs), draws=4, tune=0, chains=1)
