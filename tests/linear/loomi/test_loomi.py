@@ -1,4 +1,8 @@
-"""fit_loomi: leave-one-out by leaving out, every choice by a slow search, the paper's example, weights, odd data."""
+"""fit_loomi: leave-one-out by leaving out, every choice by a slow search, the paper's example, weights, odd data.
+
+Guards `bayessel.linear.loomi._fit_loomi`, `bayessel.linear.loomi.information`, `bayessel.linear.loomi.loomi_selection`,
+`bayessel.linear.loomi.penalty`, `bayessel.linear.loomi.result`.
+"""
 
 import math
 

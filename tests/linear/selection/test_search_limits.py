@@ -1,4 +1,8 @@
-"""Searches that end where they are told to: a largest size, an interrupt anywhere, a snapshot of one's own."""
+"""Searches that end where they are told to: a largest size, an interrupt anywhere, a snapshot of one's own.
+
+Guards `bayessel.linear.selection._search`, `bayessel.linear.selection.working_model`,
+`bayessel.linear.selection.strategies`.
+"""
 
 import numpy as np
 import pytest
