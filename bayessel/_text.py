@@ -23,6 +23,6 @@ def listing(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def capital(text: str) -> str:
-    """Begin a sentence with a capital."""
+def capitalised(text: str) -> str:
+    """The text with a capital at its beginning."""
     return text[:1].upper() + text[1:]

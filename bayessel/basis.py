@@ -301,6 +301,12 @@ class LazyDesign:
         return result
 
 
+def design_of(dictionary: RBFDictionary, X: FloatArray, stored: int) -> FloatArray | LazyDesign:
+    """The design at inputs (N, D), made column by column where it has more than so many entries."""
+    large = len(X) * dictionary.n_columns > stored
+    return LazyDesign(dictionary, X) if large else dictionary.design(X)
+
+
 class UserColumns(Dictionary):
     """Columns of your own: any callable X -> (N, k), or a list of callables X -> (N,).
 

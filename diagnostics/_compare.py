@@ -24,7 +24,7 @@ from bayessel.criteria import (
 from bayessel.criteria.capabilities import Sendable
 from bayessel.criteria.description_length import DELTAS, PRECISION_DELTA, WEIGHT_DELTA, precisions_sent, weights_sent
 from bayessel.criteria.evidence import integrated
-from bayessel.diagnostics._reading import Reading, read
+from bayessel.diagnostics._fit_reader import Reading, read
 from bayessel.errors import DataMismatchError
 from bayessel.fit import Evidence
 

@@ -24,7 +24,7 @@ from typing import Any
 from bayessel._check import as_count, as_positive, one_of
 from bayessel._formulas import FLAGS, flag_code_length, target_code_length
 from bayessel.criteria.description_length import PRECISION_DELTA, WEIGHT_DELTA, precisions_sent, weights_sent
-from bayessel.diagnostics._reading import read
+from bayessel.diagnostics._fit_reader import read
 
 
 def flag_length(k: int, n_candidates: int, code: str = FLAGS[0]) -> float:

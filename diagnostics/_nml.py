@@ -24,8 +24,8 @@ from scipy.special import gammaln
 from bayessel._check import as_count, as_matrix, as_positive, as_target, one_of
 from bayessel._formulas import FLAGS
 from bayessel._numerics import few_threads
+from bayessel.diagnostics._fit_reader import read
 from bayessel.diagnostics._mdl import flag_length
-from bayessel.diagnostics._reading import read
 
 #: ratio of the largest to the smallest noise level (or signal) in variance that the code provides for
 RANGE = 1e12

@@ -1,4 +1,7 @@
-"""Dictionaries against the written formulas of the radial functions, one entry at a time."""
+"""Dictionaries against the written formulas of the radial functions, one entry at a time.
+
+Guards `bayessel.basis`.
+"""
 
 import numpy as np
 import pytest

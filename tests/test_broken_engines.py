@@ -1,6 +1,8 @@
 """The clauses of `tests/test_contract_of_fits.py` see broken engines: every assertion of theirs catches at least one.
 
 Engines here are the mean of the target, or the shares of its labels: they keep the contract until a member is replaced.
+
+Guards `bayessel.fit`.
 """
 
 from __future__ import annotations

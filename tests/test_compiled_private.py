@@ -1,4 +1,7 @@
-"""Each thing that `bayessel._compiled` uses of Numba without a promise."""
+"""Each thing that `bayessel._compiled` uses of Numba without a promise.
+
+Guards `bayessel._compiled`.
+"""
 
 import inspect
 

@@ -2,6 +2,8 @@
 
 A clause is a function that raises AssertionError where a fit breaks it; `tests/test_broken_engines.py` has a broken
 engine for each of its assertions.
+
+Guards `bayessel.fit`, `bayessel.prediction`.
 """
 
 from __future__ import annotations

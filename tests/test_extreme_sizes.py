@@ -1,4 +1,7 @@
-"""Sizes at the ends of double precision are refused with a reason, or answered; no warning of NumPy's gets out."""
+"""Sizes at the ends of double precision are refused with a reason, or answered; no warning of NumPy's gets out.
+
+Guards `bayessel._check`.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,7 @@
-"""Files are written whole or not at all; a sealed file proves that it is what was written."""
+"""Files are written whole or not at all; a sealed file proves that it is what was written.
+
+Guards `bayessel._files`.
+"""
 
 import errno
 import os

@@ -2,6 +2,8 @@
 
 A raw exception of another library or of Python, a warning that is not ours, an answer that is not finite or of another
 shape, an array or a global setting that a call changed: each is a violation.
+
+Guards `bayessel._check`.
 """
 
 from __future__ import annotations

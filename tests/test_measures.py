@@ -19,7 +19,8 @@ AT_MOST = {
     "journals": 1,
     "handlers of KeyboardInterrupt": 3,
     "hasattr in readers of fits": 2,
-    "Any in public signatures": 266,
+    "most classes in an estimator's ancestry": 3,
+    "Any in public signatures": 263,
 }
 
 

@@ -1,4 +1,7 @@
-"""Small numerical tools against exact arithmetic, and the thread limit they work under."""
+"""Small numerical tools against exact arithmetic, and the thread limit they work under.
+
+Guards `bayessel._numerics`.
+"""
 
 import threading
 from fractions import Fraction

@@ -1,4 +1,7 @@
-"""Decisions that several methods share: each number is what its reason says, and the methods read it."""
+"""Decisions that several methods share: each number is what its reason says, and the methods read it.
+
+Guards `bayessel.policy`, `bayessel.criteria._criterion`.
+"""
 
 import numpy as np
 import pandas as pd
@@ -19,16 +22,16 @@ from tests.problems.widths import verdict
 
 @pytest.mark.parametrize("criterion", [GCV, LOO, ELPD_LOO, MDL_W])
 def test_ratios_of_vanishing_numbers_are_heard_up_to_nine_tenths(criterion):
-    assert criterion.heard(100, 90.0) and not criterion.heard(100, 90.1)
+    assert criterion.has_meaning(100, 90.0) and not criterion.has_meaning(100, 90.1)
 
 
 @pytest.mark.parametrize("criterion", [UEV, FPE, BIC])
 def test_expansions_are_heard_up_to_three_quarters(criterion):
-    assert criterion.heard(100, 75.0) and not criterion.heard(100, 75.1)
+    assert criterion.has_meaning(100, 75.0) and not criterion.has_meaning(100, 75.1)
 
 
 def test_evidences_do_not_depend_on_rows_left():
-    silent = {name for name, one in CRITERIA.items() if not one.heard(100, 100.0)}
+    silent = {name for name, one in CRITERIA.items() if not one.has_meaning(100, 100.0)}
     assert silent == {one.name for one in (GCV, LOO, ELPD_LOO, MDL_W, UEV, FPE, BIC)}
 
 
@@ -56,7 +59,7 @@ def test_ridge_prefers_no_minimum_that_leaves_less():
     t = np.sin(9 * x) + 0.3 * np.random.default_rng(4).normal(size=40)
     for name in (GCV.name, UEV.name, FPE.name, BIC.name):
         fit = fit_ridge(Phi, t, criterion=name)
-        sound = [CRITERIA[name].heard(40, 40 - float(fit.spectrum.trace_p(one.lam))) for one in fit.optima]
+        sound = [CRITERIA[name].has_meaning(40, 40 - float(fit.spectrum.trace_p(one.lam))) for one in fit.optima]
         assert sound == sorted(sound, reverse=True), name  # those that leave too little come last
 
 

@@ -1,5 +1,7 @@
 """The public names are pinned, and the pure layers load without the big frameworks."""
 
+import importlib
+import pkgutil
 import subprocess
 import sys
 from types import ModuleType
@@ -7,6 +9,7 @@ from types import ModuleType
 import pytest
 
 import bayessel as bs
+from tests.test_layers import sources
 
 # A name added or taken away is a decision: change it here and in CHANGELOG.md.
 NAMES = {
@@ -83,6 +86,29 @@ def test_a_function_stays_itself_after_submodules_load(function, submodule):
     before = getattr(bs, function)
     __import__(submodule)
     assert getattr(bs, function) is before
+
+
+def overshadowed(package: ModuleType) -> set[str]:
+    """Names that a package exports and that one of its modules has: importing the module would replace them."""
+    modules = {module.name for module in pkgutil.iter_modules(package.__path__)}
+    exported = set(getattr(package, "__all__", ()))
+    return {name for name in exported & modules if not isinstance(getattr(package, name), ModuleType)}
+
+
+def test_no_exported_name_is_that_of_a_module():
+    packages = [bs, *(importlib.import_module(name) for name in sources() if name != "bayessel")]
+    found = {
+        package.__name__: names
+        for package in packages
+        if hasattr(package, "__path__") and (names := overshadowed(package))
+    }
+    assert not found
+
+
+def test_a_name_that_a_module_replaces_is_seen(monkeypatch):
+    monkeypatch.setattr(bs.linear, "__all__", ["ridge", "widths", "posterior"])
+    monkeypatch.setattr(bs.linear, "ridge", print)
+    assert overshadowed(bs.linear) == {"ridge"}
 
 
 def loaded_by(statement: str) -> set[str]:

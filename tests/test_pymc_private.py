@@ -1,4 +1,7 @@
-"""Each thing that bayessel uses of PyMC and PyTensor without a promise: it is there, and does what is relied on."""
+"""Each thing that bayessel uses of PyMC and PyTensor without a promise: it is there, and does what is relied on.
+
+Guards `bayessel._pymc`.
+"""
 
 import ast
 from importlib.util import find_spec

@@ -1,4 +1,7 @@
-"""Tables on disk: what is read is what was written, blocks equal the whole, and bad files are refused with advice."""
+"""Tables on disk: what is read is what was written, blocks equal the whole, and bad files are refused with advice.
+
+Guards `bayessel._tables`.
+"""
 
 import builtins
 import gzip

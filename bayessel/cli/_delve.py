@@ -101,8 +101,8 @@ def _run(arguments: argparse.Namespace) -> int:
     as_seconds(budget)
     chosen = methods(arguments.methods, budget)
     tasks = _tasks(arguments)
-    losses = tuple(words.split(arguments.losses) or delve.LOSSES)
-    jobs = None if arguments.jobs is None else words.number(arguments.jobs, "--jobs", int)
+    losses = tuple(words.comma_list(arguments.losses) or delve.LOSSES)
+    jobs = None if arguments.jobs is None else words.number_of(arguments.jobs, "--jobs", int)
     with words.scheduler(arguments.scheduler) as client:
         study = delve.run(
             chosen,
@@ -113,7 +113,7 @@ def _run(arguments: argparse.Namespace) -> int:
             n_jobs=jobs,
             time_budget=arguments.time_budget,
             progressbar=not arguments.quiet,
-            random_state=words.number(arguments.seed, "--seed", int),
+            random_state=words.number_of(arguments.seed, "--seed", int),
             retry_failures=arguments.retry_failures,
         )
     _show(study, losses[0], console, arguments.quiet)
@@ -130,13 +130,13 @@ def _tasks(arguments: argparse.Namespace) -> list[Any]:
         raise ValueError("nothing to learn from: give --data FOLDER, or --generated kin-8nm, or both")
     if arguments.data is None and arguments.tasks is not None:
         raise ValueError("--tasks chooses among the tables of --data FOLDER; generated ones are named by --generated")
-    text = words.split(arguments.sizes)
-    sizes = None if text is None else [words.number(word, "--sizes", int) for word in text]
-    instances = None if arguments.instances is None else words.number(arguments.instances, "--instances", int)
+    text = words.comma_list(arguments.sizes)
+    sizes = None if text is None else [words.number_of(word, "--sizes", int) for word in text]
+    instances = None if arguments.instances is None else words.number_of(arguments.instances, "--instances", int)
     tasks = []
     if arguments.data is not None:
-        tasks += delve.load(arguments.data, words.split(arguments.tasks), sizes, instances)
-    for name in words.split(arguments.generated) or []:
+        tasks += delve.load(arguments.data, words.comma_list(arguments.tasks), sizes, instances)
+    for name in words.comma_list(arguments.generated) or []:
         from bayessel.diagnostics.delve import families
 
         found = delve.divided(families.family(name).dataset(), sizes, instances)
@@ -150,14 +150,14 @@ def _report(arguments: argparse.Namespace) -> int:
     """Read, show, write."""
     import pandas as pd
 
-    from bayessel.cli._methods import split
+    from bayessel.cli._methods import split_names
     from bayessel.diagnostics.delve import Study
 
     console = words.console()
     study = Study.load(arguments.store)
     if arguments.methods is not None or arguments.tasks is not None:
-        methods = None if arguments.methods is None else split(arguments.methods)
-        study = study.only(methods, words.split(arguments.tasks))
+        methods = None if arguments.methods is None else split_names(arguments.methods)
+        study = study.only(methods, words.comma_list(arguments.tasks))
     loss = one_of(arguments.loss, "--loss", study.losses_kept)
     with words.folder(arguments.out) as folder:
         _show(study, loss, console, arguments.quiet)

@@ -82,7 +82,7 @@ def _run(arguments: argparse.Namespace, estimator: Any, folder: Path, console: C
 
     from bayessel._tables import read_inputs, read_table
 
-    X, y, names = read_table(arguments.file, arguments.target, words.split(arguments.inputs))
+    X, y, names = read_table(arguments.file, arguments.target, words.comma_list(arguments.inputs))
     new = None if arguments.predict is None else read_inputs(arguments.predict, names)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

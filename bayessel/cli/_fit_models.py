@@ -45,7 +45,7 @@ def estimator(arguments: argparse.Namespace) -> Any:
         from bayessel.estimators import EvidenceRegressor, RVMRegressor
 
         width = arguments.width or "fit"
-        value = width if width in ("fit", "ard") else words.number(width, "--width", float)
+        value = width if width in ("fit", "ard") else words.number_of(width, "--width", float)
         return (RVMRegressor if model == "rvm" else EvidenceRegressor)(width=value)
     from bayessel.estimators import GPRegressor
 
@@ -56,11 +56,11 @@ def estimator(arguments: argparse.Namespace) -> Any:
         if text is not None and inference == "map":
             raise ValueError(f"--{name.replace('_', '-')} is for --inference mc: the mode is not sampled")
         if text is not None:
-            options[name] = text if name == "time_budget" else words.number(text, f"--{name}", int)
+            options[name] = text if name == "time_budget" else words.number_of(text, f"--{name}", int)
     if arguments.inducing is not None:
-        options["inducing"] = words.number(arguments.inducing, "--inducing", int)
+        options["inducing"] = words.number_of(arguments.inducing, "--inducing", int)
     covariance = None if arguments.covariance is None else parse_covariance(arguments.covariance)
-    seed = words.number(arguments.seed, "--seed", int)
+    seed = words.number_of(arguments.seed, "--seed", int)
     return GPRegressor(inference, covariance, random_state=seed, **options)
 
 
@@ -74,10 +74,10 @@ def _network(arguments: argparse.Namespace) -> Any:
         if text is not None and inference != "mc":
             raise ValueError(f"--{name} is for --inference mc: nothing else is sampled")
         if text is not None:
-            options[name] = words.number(text, f"--{name}", int)
+            options[name] = words.number_of(text, f"--{name}", int)
     if arguments.hidden not in (None, "auto"):
-        options["hidden"] = words.number(arguments.hidden, "--hidden", int)
-    return MLPRegressor(inference, random_state=words.number(arguments.seed, "--seed", int), **options)
+        options["hidden"] = words.number_of(arguments.hidden, "--hidden", int)
+    return MLPRegressor(inference, random_state=words.number_of(arguments.seed, "--seed", int), **options)
 
 
 def parse_covariance(text: str) -> Any:

@@ -80,7 +80,7 @@ _SEARCHES = re.compile(r"pta\(\d+,\d+\)|oscil(\(\d+\))?")
 NAMES = (*MAKERS, "pta(1,0)", "pta(2,1)", "oscil(5)")
 
 
-def split(text: str) -> list[str]:
+def split_names(text: str) -> list[str]:
     """Words of a comma list, in which brackets may hold commas."""
     return [word.strip() for word in re.split(r",(?![^(]*\))", text) if word.strip()]
 
@@ -95,7 +95,7 @@ def methods(text: str, budget: Any = None) -> dict[str, Any]:
     budget
         Time per fit, for those that go on until their time is up.
     """
-    found = {word.partition("=")[0].strip(): _method(word, budget) for word in split(text)}
+    found = {word.partition("=")[0].strip(): _method(word, budget) for word in split_names(text)}
     if not found:
         raise ValueError(f"--methods names none; there are {', '.join(NAMES)}")
     return found

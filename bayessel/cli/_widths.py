@@ -11,21 +11,7 @@ import numpy as np
 from bayessel._check import FloatArray
 from bayessel._files import write_whole
 from bayessel.cli import _words as words
-from bayessel.criteria import (
-    BIC,
-    CRITERIA,
-    ELPD_LOO,
-    EVIDENCE,
-    FPE,
-    GCV,
-    HOLDOUT,
-    LOO,
-    MDL_ALPHA,
-    MDL_W,
-    MODEL_EVIDENCE,
-    PREQUENTIAL,
-    UEV,
-)
+from bayessel.criteria import CRITERIA
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,10 +21,6 @@ if TYPE_CHECKING:
 
 #: Beyond this many rows the command line takes this many spread centres instead of one per row, and says so.
 MANY_ROWS, SPREAD_CENTERS = 1000, 500
-#: Criteria in the order in which they find room on a terminal.
-_TELLING = (
-    MDL_W, MDL_ALPHA, EVIDENCE, HOLDOUT, GCV, LOO, BIC, MODEL_EVIDENCE, ELPD_LOO, PREQUENTIAL, FPE, UEV,
-)  # fmt: skip
 _GRID_HELP = "low:high:count (evenly on the logarithm) or a comma list, in r of exp(-d²/r²)"
 
 
@@ -111,7 +93,7 @@ def _widths(arguments: argparse.Namespace) -> int:
 
     console = words.console()
     # slips are better known before anything is read, made or announced
-    check_criteria(arguments.model, words.split(arguments.criteria), held=arguments.holdout is not None)
+    check_criteria(arguments.model, words.comma_list(arguments.criteria), held=arguments.holdout is not None)
     grid = None if arguments.widths is None else _parse_grid(arguments.widths, 13 if arguments.search else 25)
     with words.folder(arguments.out) as folder:
         return _compare(arguments, grid, folder, console)
@@ -121,7 +103,7 @@ def _compare(arguments: argparse.Namespace, grid: FloatArray | None, folder: Pat
     from bayessel._tables import read_table
     from bayessel.widths import compare_widths
 
-    X, y, names = read_table(arguments.file, arguments.target, words.split(arguments.inputs))
+    X, y, names = read_table(arguments.file, arguments.target, words.comma_list(arguments.inputs))
     X, names = _scaled(X, names, arguments.standardise, console)
     if grid is None:
         grid = _suggested(X, console)
@@ -131,18 +113,18 @@ def _compare(arguments: argparse.Namespace, grid: FloatArray | None, folder: Pat
             y,
             grid,
             model=arguments.model,
-            criteria=words.split(arguments.criteria),
-            kind=words.split(arguments.kind) or "",
+            criteria=words.comma_list(arguments.criteria),
+            kind=words.comma_list(arguments.kind) or "",
             centers=_centers(arguments.centers, len(X), console),
             bias=not arguments.no_bias,
             progressbar=not arguments.quiet,
             names=names,
             target=arguments.target,
             search=arguments.search,
-            budget=words.number(arguments.budget, "--budget", int),
-            holdout=None if arguments.holdout is None else words.number(arguments.holdout, "--holdout", float),
-            random_state=words.number(arguments.seed, "--seed", int),
-            n_jobs=None if arguments.jobs is None else words.number(arguments.jobs, "--jobs", int),
+            budget=words.number_of(arguments.budget, "--budget", int),
+            holdout=None if arguments.holdout is None else words.number_of(arguments.holdout, "--holdout", float),
+            random_state=words.number_of(arguments.seed, "--seed", int),
+            n_jobs=None if arguments.jobs is None else words.number_of(arguments.jobs, "--jobs", int),
             executor=client,
             store=arguments.store,
         )
@@ -251,7 +233,7 @@ def _terminal_table(comparison: WidthComparison, width: int) -> tuple[Table, lis
     from bayessel.widths.curves import entry, needs_attention, width_of
 
     frame = comparison.table
-    order = [one.name for one in _TELLING if one.name in comparison.criteria]
+    order = sorted(comparison.criteria, key=lambda name: CRITERIA[name].column_rank)
     sparse = comparison.model in ("rvm", "search")
     wanted = [*order[:4], *(["n_basis"] if sparse else []), "noise_std", "gamma", *order[4:]]
     marks: dict[tuple[Any, str], str] = {}

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def split(text: str | None) -> list[str] | None:
+def comma_list(text: str | None) -> list[str] | None:
     """Words of a comma list."""
     return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
 
 
-def number(text: str, option: str, of: type) -> Any:
+def number_of(text: str, option: str, of: type) -> Any:
     """The number an option needs."""
     try:
         return of(text)

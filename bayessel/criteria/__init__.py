@@ -29,7 +29,7 @@ OF_SUMS = tuple(name for name, one in CRITERIA.items() if one.of_sums is not Non
 #: those that the penalty of a ridge regression may be chosen by
 OF_RIDGE = (LOO.name, *OF_SUMS)
 #: those in which functions have to pay for themselves, so that they can tell that there is no signal
-PAYING = tuple(name for name, one in CRITERIA.items() if one.pays)
+CHARGING = tuple(name for name, one in CRITERIA.items() if one.charges_functions)
 
 
 def from_sums(name: str, n_rows: int, sum_squares: Any, trace_p: Any) -> Any:
@@ -42,6 +42,7 @@ def from_sums(name: str, n_rows: int, sum_squares: Any, trace_p: Any) -> Any:
 
 __all__ = [
     "BIC",
+    "CHARGING",
     "CRITERIA",
     "ELPD_LOO",
     "EVIDENCE",
@@ -54,7 +55,6 @@ __all__ = [
     "MODEL_EVIDENCE",
     "OF_RIDGE",
     "OF_SUMS",
-    "PAYING",
     "PREQUENTIAL",
     "UEV",
     "Criterion",

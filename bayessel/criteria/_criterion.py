@@ -53,8 +53,10 @@ class Criterion:
         (N,) terms whose mean (or sum, `summed`) is the value, so that differences of fits have standard errors.
     summed : bool
         Whether the value is the sum of its terms.
-    pays : bool
+    charges_functions : bool
         Whether functions have to pay for themselves, so that the criterion can tell that there is no signal.
+    column_rank : int
+        Place among the columns of a narrow terminal, the smallest first.
     noise_share : float
         Share of the rows that a fit must leave to the noise for the value to mean something.
     of_sums : callable or None
@@ -73,9 +75,15 @@ class Criterion:
     value: Callable[[Fit], float] = no_value
     terms: Callable[[Fit], FloatArray] | None = None
     summed: bool = False
-    pays: bool = False
+    charges_functions: bool = False
+    column_rank: int = 99
     noise_share: float = 0.0
     of_sums: Callable[[int, Any, Any], Any] | None = None
+
+    @property
+    def of_one_fit(self) -> bool:
+        """Whether one fit can have a value, without rows held out or other fits."""
+        return self.value is not no_value
 
     @property
     def in_nats(self) -> bool:
@@ -83,8 +91,8 @@ class Criterion:
         return self.unit.startswith("nats")
 
     @property
-    def shrugged(self) -> float:
-        """The largest loss that a reader may shrug off: nats, or a share of the error."""
+    def negligible_loss(self) -> float:
+        """The largest loss that does not matter: nats, or a share of the error."""
         return STRONG_NATS if self.in_nats else SMALL_LOSS
 
     @property
@@ -97,7 +105,7 @@ class Criterion:
         """The direction in words."""
         return f"{'higher' if self.higher_is_better else 'lower'} is better"
 
-    def heard(self, n_rows: int, gamma: float) -> bool:
+    def has_meaning(self, n_rows: int, gamma: float) -> bool:
         """Whether a fit leaves rows enough to the noise for the value to mean something."""
         return not self.noise_share or leaves_noise(n_rows, gamma, self.noise_share)
 

@@ -38,13 +38,14 @@ MDL_W = Criterion(
     higher_is_better=False,
     unit="nats, up to a constant",
     family="mdl",
+    column_rank=1,
     question="Minimum description length that sends the weights: the residuals at the noise level of the fit, every "
     "weight to a precision delta (0.1), and the numbers of the functions in use. Each function has to save what it "
     "costs, about ln k0 + ln |w| - ln delta nats (k0: functions on offer); so it prefers few.",
     distrust="Distrust it where the noise is at its floor, and where the choice of delta decides.",
     applies=lambda fit: isinstance(fit, Sendable),
     value=weights_sent,
-    pays=True,
+    charges_functions=True,
     noise_share=NOISE_SHARE_OF_RATIOS,
 )
 
@@ -55,13 +56,14 @@ MDL_ALPHA = Criterion(
     higher_is_better=False,
     unit="nats, up to a constant",
     family="mdl",
+    column_rank=2,
     question="Minimum description length that sends the precisions alpha instead of the weights (delta 1): minus the "
     "log evidence, and about ln k0 nats for each function in use. Compare it with the evidence: the difference is the "
     "price per function.",
     distrust="Distrust it wherever the evidence is not to be trusted.",
     applies=lambda fit: isinstance(fit, Sendable),
     value=precisions_sent,
-    pays=True,
+    charges_functions=True,
 )
 
 #: the precision that the length of each name is computed with

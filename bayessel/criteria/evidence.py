@@ -40,6 +40,7 @@ EVIDENCE = Criterion(
     higher_is_better=True,
     unit="nats",
     family="evidence",
+    column_rank=3,
     question="log p(y | width, best precisions): how probable the data are under this width's prior over functions, "
     "with the precisions at their best values. Only differences count: 3 nats are odds of 20 to 1.",
     distrust="Each hyperparameter at its best value flatters a little, so distrust it between models with many of them "
@@ -56,6 +57,7 @@ MODEL_EVIDENCE = Criterion(
     higher_is_better=True,
     unit="nats, up to a constant",
     family="evidence",
+    column_rank=8,
     question="The evidence with the precisions averaged out (third level, Gaussian approximation on their logarithms): "
     "it adds what finding the precisions costs. With one precision for all weights it is integrated exactly where "
     "fewer than 3 parameters are well determined or fewer than 3 rows are left for the noise; missing where even that "
@@ -63,5 +65,5 @@ MODEL_EVIDENCE = Criterion(
     distrust="Distrust it between kinds of models: constants that all of one kind share are left out.",
     applies=lambda fit: integrated(fit) is not None,
     value=_value,
-    pays=True,
+    charges_functions=True,
 )

@@ -11,6 +11,7 @@ HOLDOUT = Criterion(
     higher_is_better=False,
     unit="squared units of the target",
     family="prediction",
+    column_rank=4,
     question="Mean squared error on rows that took no part in any fit.",
     distrust="Few rows held out make it uncertain: look at its standard error.",
 )

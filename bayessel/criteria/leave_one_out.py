@@ -23,6 +23,7 @@ LOO = Criterion(
     higher_is_better=False,
     unit="squared units of the target",
     family="prediction",
+    column_rank=6,
     question="Leave-one-out: mean squared error of predicting each row from all others (exact, without refitting).",
     distrust="The precisions stay those of all rows, and so does the choice of functions in a sparse model: made with "
     "the row in sight, it is not paid for, so the error of a fit that picked many narrow functions is flattered. Rows "
@@ -40,6 +41,7 @@ ELPD_LOO = Criterion(
     higher_is_better=True,
     unit="nats (sum over rows)",
     family="prediction",
+    column_rank=9,
     question="Leave-one-out: sum of the log predictive densities of each row given all others, at the precisions and "
     "with the functions of all rows. Unlike the squared error it also judges the error bars.",
     distrust="It flatters like LOO.",

@@ -11,6 +11,7 @@ PREQUENTIAL = Criterion(
     higher_is_better=False,
     unit="nats",
     family="sequence",
+    column_rank=10,
     question="Sum of -log p(next row | rows before it) in random order, the fit renewed each time the number of rows "
     "has doubled; mean and standard error over orders. Nothing is scored by what it was fitted to.",
     distrust="Distrust it where the fits to the first few rows are bad.",

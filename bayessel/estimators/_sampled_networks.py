@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
 from bayessel.errors import NumericalWarning
-from bayessel.estimators import _left_out
+from bayessel.estimators import _importance_loo
 from bayessel.estimators.base import HERE
 from bayessel.fit import LeaveOneOut
 from bayessel.mlp.architecture import Architecture, Weights, pack
@@ -94,12 +94,12 @@ class SampledNetworks(NetworkFit):
         else:
             log_p = networks.log_probabilities(self.rows)
             densities = log_p[:, np.arange(self.n_rows), self.target]
-        if len(networks) < _left_out.FEW_DRAWS:
+        if len(networks) < _importance_loo.FEW_DRAWS:
             log_weights = np.full_like(densities, -np.log(len(networks)))
             shapes = np.full(self.n_rows, np.inf)
         else:
-            log_weights, shapes = _left_out.weights(densities)
-            if said := _left_out.doubts(shapes, len(networks)):
+            log_weights, shapes = _importance_loo.weights(densities)
+            if said := _importance_loo.doubts(shapes, len(networks)):
                 warnings.warn(said, NumericalWarning, skip_file_prefixes=HERE)
         out = np.asarray(logsumexp(densities + log_weights, axis=0))
         if gaussian:

@@ -14,7 +14,7 @@ import pandas as pd
 from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
 from bayessel.errors import NumericalWarning
-from bayessel.estimators import _left_out
+from bayessel.estimators import _importance_loo
 from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._relevance import of_draws
 from bayessel.estimators.base import HERE
@@ -144,9 +144,9 @@ class SampledProcess(Fit):
     @cached_property
     def _weighted(self) -> tuple[Prediction, FloatArray]:
         mixture = self._predictor_of_all.leave_one_out()
-        if len(self.every) < _left_out.FEW_DRAWS:
+        if len(self.every) < _importance_loo.FEW_DRAWS:
             return mixture, np.full(self.n_rows, np.inf)
-        log_weights, shapes = _left_out.weights(self.log_likelihood())
+        log_weights, shapes = _importance_loo.weights(self.log_likelihood())
         return replace(mixture, log_weights=log_weights), shapes
 
     @property
@@ -168,7 +168,7 @@ class SampledProcess(Fit):
         self._predictor_of_all.leave_one_out(progress)
         mixture, shapes = self._weighted
         draws = len(self.every)
-        if draws >= _left_out.FEW_DRAWS and (said := _left_out.doubts(shapes, draws)):
+        if draws >= _importance_loo.FEW_DRAWS and (said := _importance_loo.doubts(shapes, draws)):
             warnings.warn(said, NumericalWarning, skip_file_prefixes=HERE)
         t = self.mode.t
         return LeaveOneOut(t - mixture.mean, mixture.variance, mixture.log_density(t))

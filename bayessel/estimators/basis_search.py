@@ -6,7 +6,7 @@ from typing import Any, Self, override
 
 from bayessel._check import FloatArray, as_flag, one_of
 from bayessel.criteria import EVIDENCE
-from bayessel.estimators._selected import SelectingRegressor
+from bayessel.estimators._selecting_regressor import SelectingRegressor
 from bayessel.linear import search
 from bayessel.linear.selection.objective import SCORES
 from bayessel.work import Progress

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bayessel._check import FloatArray, one_of
-from bayessel.estimators._radial import find_widths
-from bayessel.estimators._rbf import RBFRegressor
+from bayessel.estimators._radial_dictionary import find_widths
+from bayessel.estimators._rbf_regressor import RBFRegressor
 from bayessel.fit import worst
 from bayessel.linear import LinearFit, Spectrum, fit_abf, fit_evidence
 from bayessel.linear.type2 import METHODS

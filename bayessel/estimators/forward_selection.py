@@ -8,7 +8,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.criteria import BIC, EVIDENCE, FPE, GCV, LOO, UEV
-from bayessel.estimators._selected import SelectingRegressor
+from bayessel.estimators._selecting_regressor import SelectingRegressor
 from bayessel.linear import forward_select
 
 _LABELS = {

@@ -16,7 +16,7 @@ from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
 from bayessel.covariance import Covariance
 from bayessel.errors import SamplingWarning
-from bayessel.estimators import _chains, _left_out, held_out
+from bayessel.estimators import _chains, _importance_loo, held_out
 from bayessel.estimators._mixture_predictions import MixturePredictions
 from bayessel.estimators._relevance import in_units
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
@@ -370,8 +370,8 @@ class GPRegressor(MixturePredictions):
         states = engine.every.shape[0] if isinstance(engine, SampledProcess) else 1
         with few_threads(n**2), progress_of(self.progressbar, states, float(states) * n**3, "leaving out") as tell:
             found = self.fit_.leave_one_out(tell)
-        if isinstance(engine, SampledProcess) and states >= _left_out.FEW_DRAWS:
-            _left_out.tell_arviz(self.trace_, engine.log_likelihood() - self._units.log_scale)
+        if isinstance(engine, SampledProcess) and states >= _importance_loo.FEW_DRAWS:
+            _importance_loo.tell_arviz(self.trace_, engine.log_likelihood() - self._units.log_scale)
         return found
 
     # ---- looking at it

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_count, one_of
 from bayessel.basis import LazyDesign
-from bayessel.estimators._radial import MAX_OWN_CENTRES, centres_of, set_dictionary
+from bayessel.estimators._radial_dictionary import MAX_OWN_CENTRES, centres_of, set_dictionary
 from bayessel.estimators.base import Versioned, new_rows, validated_classification
 from bayessel.estimators.found_width import robust_spread
 from bayessel.fit import Status, fingerprint, worst

@@ -8,8 +8,8 @@ import numpy as np
 
 from bayessel._check import FloatArray, one_of
 from bayessel.criteria import GCV, LOO, OF_RIDGE
-from bayessel.estimators._radial import find_widths
-from bayessel.estimators._rbf import RBFRegressor
+from bayessel.estimators._radial_dictionary import find_widths
+from bayessel.estimators._rbf_regressor import RBFRegressor
 from bayessel.linear import RidgeFit, Spectrum, fit_ridge
 
 

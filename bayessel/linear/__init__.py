@@ -3,9 +3,8 @@
 from bayessel.linear.forward import ForwardFit, forward_select
 from bayessel.linear.incremental import IncrementalFit, RidgeState
 from bayessel.linear.loomi import LOOMIFit, fit_loomi
-from bayessel.linear.posterior import log_evidence, posterior
 from bayessel.linear.projection import Projection, project
-from bayessel.linear.refinement import loo_residuals
+from bayessel.linear.reported_sums import loo_residuals
 from bayessel.linear.ridge import RidgeFit, criteria, fit_ridge, reestimate_lambda
 from bayessel.linear.rvm import RVMFit, fit_rvm
 from bayessel.linear.selection import SearchFit, search
@@ -14,6 +13,7 @@ from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.streaming import fit_evidence_stream
 from bayessel.linear.third_level import model_evidence_quadrature
 from bayessel.linear.type2 import LinearFit, fit_evidence
+from bayessel.linear.weight_posterior import log_evidence, posterior
 from bayessel.linear.widths import WidthFit, fit_abf
 
 __all__ = [

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit
 
 from bayessel._check import FloatArray
-from bayessel.linear.calibration import LogisticSlope
+from bayessel.linear.logistic_slope import LogisticSlope
 from bayessel.linear.logistic_terms import LogisticTerms
 
 

@@ -12,9 +12,9 @@ from bayessel._check import FloatArray, IntArray
 from bayessel.basis import LazyDesign
 from bayessel.criteria.capabilities import Message
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint
-from bayessel.linear.message import message_of, sizes_of
-from bayessel.linear.posterior import Posterior, from_complement
+from bayessel.linear.coded_weights import message_of, sizes_of
 from bayessel.linear.spectrum import Spectrum
+from bayessel.linear.weight_posterior import Posterior, from_complement
 from bayessel.prediction import Prediction
 
 #: entries of a design made at once

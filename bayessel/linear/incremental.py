@@ -34,9 +34,9 @@ from bayessel._check import (
 from bayessel._numerics import rank_one_update
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
 from bayessel.linear._evidence import log_density
-from bayessel.linear.flat_space import offsets
-from bayessel.linear.posterior import from_complement
 from bayessel.linear.ridge import criteria
+from bayessel.linear.unpenalised_columns import offsets
+from bayessel.linear.weight_posterior import from_complement
 from bayessel.prediction import Prediction
 
 

@@ -27,9 +27,9 @@ from bayessel._numerics import local_minima
 from bayessel.criteria import BIC, CRITERIA, FPE, GCV, LOO, OF_RIDGE, OF_SUMS, UEV, from_sums
 from bayessel.fit import Evidence, Status, worst
 from bayessel.linear.design_fit import DesignFit
-from bayessel.linear.posterior import Posterior, check_ratio
-from bayessel.linear.refinement import Sums, sums
+from bayessel.linear.reported_sums import Sums, sums
 from bayessel.linear.spectrum import Spectrum, as_spectrum
+from bayessel.linear.weight_posterior import Posterior, check_ratio
 from bayessel.policy import RIVAL_SHARE
 
 _EPS = float(np.finfo(float).eps)
@@ -81,7 +81,7 @@ class RidgeFit(DesignFit):
     @property
     def leaves_noise(self) -> bool:
         """Whether the minimum leaves the noise as many rows as its criterion needs to mean something."""
-        return CRITERIA[self.criterion].heard(self.n_rows, self.gamma)
+        return CRITERIA[self.criterion].has_meaning(self.n_rows, self.gamma)
 
     @property
     def basis(self) -> IntArray:

@@ -34,9 +34,9 @@ from bayessel._check import (
 from bayessel._numerics import few_threads
 from bayessel.fit import fingerprint
 from bayessel.linear._evidence import log_density
-from bayessel.linear.flat_space import FlatSpace, TargetParts, offsets
 from bayessel.linear.moments import Moments
 from bayessel.linear.thin_svd import coordinates, svd_of_triangle, thin_svd
+from bayessel.linear.unpenalised_columns import TargetParts, UnpenalisedColumns, offsets
 
 #: a Gram matrix squares the condition number; it is used only while eps * cond(Phi)^2 stays below this
 GRAM_TOLERANCE = 1e-10
@@ -111,7 +111,7 @@ class Spectrum:
     U: FloatArray | None = None
     off_span: FloatArray | None = None  # t - U U^T t, in the original rows
     slack: FloatArray | None = None  # squared length of each unit vector outside the span: diag of P at lambda -> 0
-    flat: FlatSpace | None = None
+    flat: UnpenalisedColumns | None = None
     design: FloatArray | None = None  # Phi and t themselves, kept for the refinement of nearly singular cases
     target: FloatArray | None = None
     fingerprint: str | None = None  # None where the target was never seen whole (a stream)
@@ -181,7 +181,7 @@ class Spectrum:
             raise ValueError(f"flat must have the {n_rows} rows of Phi, got shape {columns[0].shape}")
         if centre:
             columns.append(np.ones((n_rows, 1)))
-        space = FlatSpace.of(np.hstack(columns)) if columns else FlatSpace.empty()
+        space = UnpenalisedColumns.of(np.hstack(columns)) if columns else UnpenalisedColumns.empty()
         q = space.rank
         rotated = space.rotate(A)
         aim = TargetParts.of(y, space, centre)

@@ -19,10 +19,10 @@ from scipy.optimize import brentq
 from bayessel._check import FloatArray, as_count, as_positive, one_of
 from bayessel.fit import Evidence, Status, worst
 from bayessel.linear.design_fit import DesignFit
-from bayessel.linear.posterior import Posterior
-from bayessel.linear.refinement import sums
+from bayessel.linear.reported_sums import sums
 from bayessel.linear.spectrum import Spectrum, as_spectrum
 from bayessel.linear.third_level import model_evidence
+from bayessel.linear.weight_posterior import Posterior
 
 METHODS = ("profile", "mackay", "em")
 _EPS = float(np.finfo(float).eps)

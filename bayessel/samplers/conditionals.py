@@ -36,7 +36,7 @@ def log_precision(shape: Number, rate: Number, n: Number, S: Number, rng: np.ran
     return log_gamma(shape + 0.5 * n, rng) - np.log(rate + 0.5 * S)
 
 
-def log_variance(shape: Number, scale: Number, n: Number, S: Number, rng: np.random.Generator) -> Any:
+def draw_log_variance(shape: Number, scale: Number, n: Number, S: Number, rng: np.random.Generator) -> Any:
     """Log v for the prior v ~ InvGamma(shape, scale), τ = 1/v: v | r ~ InvGamma(shape + n/2, scale + S/2)."""
     return np.log(scale + 0.5 * S) - log_gamma(shape + 0.5 * n, rng)
 

@@ -18,7 +18,7 @@ from bayessel._check import FloatArray, as_count, as_flag, as_fraction, as_posit
 from bayessel._pymc import Competence, PointType, StatsType, StepMethodState, dataclass_state, get_random_generator
 from bayessel.samplers import acceptance, horowitz, jumps, metric, momentum, tuning
 from bayessel.samplers.density import Density, continuous
-from bayessel.samplers.evaluated import EvaluatedStep
+from bayessel.samplers.evaluated_step import EvaluatedStep
 from bayessel.samplers.horowitz import HorowitzSettings, HorowitzState
 from bayessel.samplers.leapfrog import Phase, energy
 from bayessel.samplers.tuning import Tuning

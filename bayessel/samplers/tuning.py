@@ -257,7 +257,7 @@ def close_window(tuning: Tuning, scale: FloatArray) -> tuple[Tuning, FloatArray]
         scale = renewed
         white = kept / scale
     # variances along all directions add up to the number of coordinates; more is drift on the way in
-    relaxation = sqrt(min(max(slowest_variance(white), 1.0), len(scale)))
+    relaxation = sqrt(min(max(variance_of_slowest_direction(white), 1.0), len(scale)))
     square, zero = np.zeros_like(tuning.spread), np.zeros_like(tuning.mean)
     return tuning._replace(
         relaxation=relaxation,
@@ -282,7 +282,7 @@ def centre(tuning: Tuning, scale: FloatArray) -> FloatArray:
     return tuning.mean + scale @ (tuning.gradient_mean @ scale)
 
 
-def slowest_variance(draws: FloatArray) -> float:
+def variance_of_slowest_direction(draws: FloatArray) -> float:
     """Largest variance along any direction, seen in the half of the draws that did not choose the direction.
 
     The largest eigenvalue of a sample covariance of n draws in d dimensions is too large by (1 + √(d/n))² even for

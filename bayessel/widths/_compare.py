@@ -17,7 +17,7 @@ from bayessel.errors import SamplingWarning
 from bayessel.fit import fingerprint
 from bayessel.widths import arguments
 from bayessel.widths._comparison import WidthComparison
-from bayessel.widths._ledger import Ledger
+from bayessel.widths._finished_widths import FinishedWidths
 from bayessel.widths._problem import Candidate, WidthModel, WidthProblem
 from bayessel.widths._search import FIRST_SCAN, finer, unsettled
 from bayessel.widths._sweep_store import sweep_store, unit_key
@@ -184,7 +184,7 @@ class _Sweep:
     ) -> None:
         self.problem, self.model, self.kinds = problem, model, tuple(kinds)
         self.jobs, self.executor = jobs, executor
-        self.ledger = Ledger(problem, kinds)
+        self.ledger = FinishedWidths(problem, kinds)
         self.interrupted = False
         self._lost: dict[Candidate, str] = {}
 

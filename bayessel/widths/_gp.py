@@ -15,9 +15,20 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel._formulas import generalised_cross_validation
 from bayessel.covariance import Bias, Covariance, Noise, SquaredExponential
-from bayessel.criteria import ELPD_LOO, EVIDENCE, GCV, HOLDOUT, LOO, MDL_ALPHA, MDL_W, MODEL_EVIDENCE
+from bayessel.criteria import (
+    BIC,
+    CRITERIA,
+    EVIDENCE,
+    FPE,
+    HOLDOUT,
+    LOO,
+    MDL_ALPHA,
+    MDL_W,
+    MODEL_EVIDENCE,
+    UEV,
+    Criterion,
+)
 from bayessel.errors import NumericalWarning
 from bayessel.gp import GPFit, fit_map
 from bayessel.policy import IMPROVEMENT_NATS, TIE_LAPLACE_NATS
@@ -60,28 +71,29 @@ def _judge(
     problem: WidthProblem, fit: GPFit, shift: float, scale: float
 ) -> tuple[dict[str, Any], dict[str, FloatArray]]:
     """Every criterion asked for, and what describes the fit, in units of the target."""
-    n = fit.n_rows
-    density = -n * np.log(scale)
-    values: dict[str, float] = {EVIDENCE.name: fit.log_evidence + density}
+    row: dict[str, Any] = {}
     losses: dict[str, FloatArray] = {}
+    for criterion in (CRITERIA[name] for name in problem.criteria):
+        if criterion is HOLDOUT and problem.held is not None:
+            X, t = problem.held
+            put_error(row, losses, HOLDOUT.name, (t - shift - scale * fit.predict(X).mean) ** 2)
+        elif criterion.terms is not None:
+            put_error(row, losses, criterion.name, _in_units(criterion, criterion.terms(fit), 1, scale))
+        else:
+            row[criterion.name] = float(_in_units(criterion, criterion.value(fit), fit.n_rows, scale))
     beside: dict[str, list[str]] = {note.name: ["fit"] for note in fit.notes if note is not fit.status}
-    out = fit.leave_one_out()
-    values[GCV.name] = scale**2 * float(generalised_cross_validation(n, fit.sum_squares, n - fit.gamma))
-    put_error(values, losses, LOO.name, (scale * out.errors) ** 2)
-    put_error(values, losses, ELPD_LOO.name, out.log_densities - np.log(scale))
-    if MODEL_EVIDENCE.name in problem.criteria:
-        third = float(fit.model_evidence)
-        values[MODEL_EVIDENCE.name] = third + density
-        if third <= _without_function(problem, shift, scale) + TIE_LAPLACE_NATS:
+    if MODEL_EVIDENCE.name in row:
+        without = _without_function(problem, shift, scale)
+        if float(fit.model_evidence) <= without + TIE_LAPLACE_NATS:
             beside[NO_SIGNAL] = [MODEL_EVIDENCE.name]
-    if problem.held is not None:
-        X, t = problem.held
-        put_error(values, losses, HOLDOUT.name, (t - shift - scale * fit.predict(X).mean) ** 2)
-    row: dict[str, Any] = {name: values[name] for name in problem.criteria}
-    row |= {"gamma": fit.gamma, "noise_std": scale * fit.noise_std}
-    row |= {"signal_std": float(scale * np.exp(0.5 * fit.theta[fit.names.index("log v0")])), "status": fit.status.name}
-    kept = {name: terms for name, terms in losses.items() if name in problem.criteria}
-    return row | {"notes": join_notes(beside)}, kept
+    signal = np.exp(0.5 * fit.theta[fit.names.index("log v0")])
+    row |= {"gamma": fit.gamma, "noise_std": scale * fit.noise_std, "signal_std": float(scale * signal)}
+    return row | {"status": fit.status.name, "notes": join_notes(beside)}, losses
+
+
+def _in_units(criterion: Criterion, value: Any, rows: int, scale: float) -> Any:
+    """What a criterion says of so many rows, in units of the target: a density of y is one of t over the scale."""
+    return value - rows * np.log(scale) if criterion.in_nats else scale**2 * value
 
 
 @lru_cache(maxsize=1)
@@ -103,11 +115,19 @@ def _predict(problem: WidthProblem, fit: GPFit, shift: float, scale: float) -> D
 
 
 _NONE_TO_COUNT = "a Gaussian process has no functions to count"
+_ASKED_BY_GCV = "GCV asks the same question"
+_REFUSED = {
+    MDL_W.name: _NONE_TO_COUNT,
+    MDL_ALPHA.name: _NONE_TO_COUNT,
+    UEV.name: _ASKED_BY_GCV,
+    FPE.name: _ASKED_BY_GCV,
+    BIC.name: _ASKED_BY_GCV,
+}
 
 MODEL = WidthModel(
     evaluate,
-    criteria=(EVIDENCE.name, MODEL_EVIDENCE.name, LOO.name, ELPD_LOO.name, GCV.name),
+    criteria=tuple(name for name, one in CRITERIA.items() if one.of_one_fit and name not in _REFUSED),
     default=(EVIDENCE.name, MODEL_EVIDENCE.name, LOO.name),
     warm=True,
-    refused={MDL_W.name: _NONE_TO_COUNT, MDL_ALPHA.name: _NONE_TO_COUNT},
+    refused=_REFUSED,
 )

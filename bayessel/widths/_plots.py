@@ -95,9 +95,9 @@ def draw_criterion(ax: Axes, table: pd.DataFrame, name: str) -> None:
     found = turning_points(table, name)
     named: list[float] = []  # numbers beside each other would be unreadable
     for rank, optimum in enumerate(found):
-        _mark(ax, widths, optimum, rank == 0, optimum.depth > criterion.shrugged)
+        _mark(ax, widths, optimum, rank == 0, optimum.depth > criterion.negligible_loss)
         apart = all(abs(np.log(optimum.width / other)) > np.log(SEPARATE_WIDTHS) for other in named)
-        if rank == 0 or (optimum.depth > criterion.shrugged and apart and not optimum.at_end):
+        if rank == 0 or (optimum.depth > criterion.negligible_loss and apart and not optimum.at_end):
             _name(ax, widths, optimum, rank == 0, criterion.higher_is_better)
             named.append(optimum.width)
     if not found:
@@ -105,7 +105,7 @@ def draw_criterion(ax: Axes, table: pd.DataFrame, name: str) -> None:
     pad = (widths[-1] / widths[0]) ** 0.06 if len(widths) > 1 else 2.0
     ax.set_xlim(widths[0] / pad, widths[-1] * pad)
     if criterion.in_nats:
-        _trim(ax, frames, name, [one.value for one in found if one.depth > criterion.shrugged])
+        _trim(ax, frames, name, [one.value for one in found if one.depth > criterion.negligible_loss])
     _ticks(ax)
     if len(frames) > 1:
         ax.legend(fontsize=7.5, frameon=False, loc="best")

@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.basis import RBFDictionary
+from bayessel.basis import RBFDictionary, design_of
 from bayessel.criteria import CRITERIA
 from bayessel.widths.curves import DrawnFit
 
 #: points along a single input at which fits are drawn
 GRID_POINTS = 400
+#: designs with more entries are made column by column (240 MB)
+STORED = 30_000_000
 
 
 class Candidate(NamedTuple):
@@ -44,6 +46,10 @@ class WidthProblem:
     def dictionary(self, place: Candidate, bias: bool | None = None) -> RBFDictionary:
         """Return the functions at one place."""
         return RBFDictionary(self.centres, place.width, kind=place.kind, bias=self.bias if bias is None else bias)
+
+    def design(self, place: Candidate, bias: bool | None = None) -> Any:
+        """Return the functions at the rows, made column by column where there are many."""
+        return design_of(self.dictionary(place, bias), self.X, STORED)
 
     def grid(self) -> FloatArray:
         """Inputs along which a fit of a single input is drawn; empty for several inputs."""

@@ -26,7 +26,7 @@ from bayessel.fit import Status
 from bayessel.linear import fit_rvm
 from bayessel.policy import IMPROVEMENT_NATS
 from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem
-from bayessel.widths._sparse import SPARSE, SparseCase, design_of, drawn, finished, judged
+from bayessel.widths._sparse import SPARSE, SparseCase, drawn, finished, judged
 
 #: moves after which a start from a neighbour has shown whether it leads anywhere
 _TRIAL = 20
@@ -36,7 +36,7 @@ def evaluate(
     problem: WidthProblem, place: Candidate, starts: Sequence[Any] = (), beaten: float = -np.inf
 ) -> WidthOutcome | None:
     """Fit at one width, from the engine's own starts or from those given, and judge the fit."""
-    design = design_of(problem.dictionary(place), problem.X)
+    design = problem.design(place)
     with warnings.catch_warnings():
         # one warning per width would bury the reader: the statuses are in the table and in the verdict
         warnings.simplefilter("ignore", NumericalWarning)

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayessel.criteria import CRITERIA
 from bayessel.policy import SEPARATE_WIDTHS
-from bayessel.widths._ledger import Ledger
+from bayessel.widths._finished_widths import FinishedWidths
 from bayessel.widths._problem import Candidate
 from bayessel.widths.curves import CurveOptimum, curves, optima
 
@@ -18,7 +18,7 @@ FIRST_SCAN = 13
 _FOLLOWED = 4
 
 
-def finer(ledger: Ledger, criteria: Sequence[str], budget: int, tol: float) -> list[Candidate]:
+def finer(ledger: FinishedWidths, criteria: Sequence[str], budget: int, tol: float) -> list[Candidate]:
     """Return the widths to visit next; none when every optimum is known to ``tol`` or the budget is spent.
 
     Halving needs no smoothness: the curves of a sparse model have steps where functions come and go.
@@ -40,7 +40,7 @@ def finer(ledger: Ledger, criteria: Sequence[str], budget: int, tol: float) -> l
     return wanted
 
 
-def unsettled(ledger: Ledger, criteria: Sequence[str], tol: float) -> tuple[str, ...]:
+def unsettled(ledger: FinishedWidths, criteria: Sequence[str], tol: float) -> tuple[str, ...]:
     """Criteria of which an optimum is not known to ``tol`` yet."""
     boundless = len(ledger.rows) + 10**6
     return tuple(name for name in criteria if finer(ledger, [name], boundless, tol))

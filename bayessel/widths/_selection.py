@@ -33,7 +33,7 @@ from bayessel.linear.selection import ColumnChoice
 from bayessel.linear.selection.result import evidence_fields
 from bayessel.policy import FLAT_NATS
 from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem
-from bayessel.widths._sparse import SPARSE, SparseCase, design_of, drawn, finished, judged
+from bayessel.widths._sparse import SPARSE, SparseCase, drawn, finished, judged
 
 STRATEGIES = ("pta(2,1)", "sffs")
 
@@ -42,7 +42,7 @@ def evaluate(
     problem: WidthProblem, place: Candidate, starts: Sequence[Any] = (), beaten: float = -np.inf
 ) -> WidthOutcome | None:
     """Search at one width and judge what was found. There is nothing to start from."""
-    design = design_of(problem.dictionary(place, bias=False), problem.X)
+    design = problem.design(place, bias=False)
     with warnings.catch_warnings():
         # one warning per width would bury the reader: the statuses are in the table and in the verdict
         warnings.simplefilter("ignore", NumericalWarning)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.basis import LazyDesign, RBFDictionary
 from bayessel.criteria import CRITERIA, FPE, HOLDOUT, PREQUENTIAL, UEV
 from bayessel.diagnostics import prequential
 from bayessel.fit import Status
@@ -20,8 +19,6 @@ from bayessel.widths.curves import DrawnFit
 
 #: criteria of sparse models
 SPARSE = tuple(name for name in CRITERIA if name not in (UEV.name, FPE.name, HOLDOUT.name))
-#: designs with more entries are made column by column (240 MB)
-_STORED = 30_000_000
 #: random orders of the rows behind a prequential code length
 _ORDERS = 5
 
@@ -40,7 +37,7 @@ class SparseCase:
         Inputs (n, D) -> columns in use there, (n, k).
     engine : callable
         (design, target) -> fit.
-    paying : names
+    charging : names
         Criteria that charge the fit for its functions and know a model without any.
     """
 
@@ -49,14 +46,7 @@ class SparseCase:
     design: Any
     columns: Callable[[FloatArray], FloatArray]
     engine: Callable[[Any, FloatArray], Any]
-    paying: Sequence[str]
-
-
-def design_of(dictionary: RBFDictionary, X: FloatArray) -> Any:
-    """Columns at the rows: an array, or made when they are looked at where it would be large."""
-    if len(X) * dictionary.n_columns > _STORED:
-        return LazyDesign(dictionary, X)
-    return dictionary.design(X)
+    charging: Sequence[str]
 
 
 def finished(engine: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -70,10 +60,10 @@ def finished(engine: Callable[..., Any], *arguments: Any, **options: Any) -> Any
 def judged(problem: WidthProblem, case: SparseCase) -> tuple[dict[str, Any], dict[str, FloatArray]]:
     """Every criterion asked for, and what describes the fit; the terms of those that are means or sums over rows."""
     fit, gamma = case.fit, case.fit.effective_parameters
-    silent = {name for name in SPARSE if not CRITERIA[name].heard(fit.n_rows, gamma)}
+    silent = {name for name in SPARSE if not CRITERIA[name].has_meaning(fit.n_rows, gamma)}
     values: dict[str, float] = {}
     losses: dict[str, FloatArray] = {}
-    wanted = {*problem.criteria, *case.paying} - {PREQUENTIAL.name} - silent
+    wanted = {*problem.criteria, *case.charging} - {PREQUENTIAL.name} - silent
     for criterion in (CRITERIA[name] for name in SPARSE if name in wanted):
         name = criterion.name
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -87,8 +77,8 @@ def judged(problem: WidthProblem, case: SparseCase) -> tuple[dict[str, Any], dic
     beside = {note.name: ["fit"] for note in set(fit.notes) - {fit.status, Status.CONVERGED}}
     if unheard := [name for name in problem.criteria if name in silent]:
         beside[INTERPOLATION] = [*beside.get(INTERPOLATION, []), *unheard]
-    without = {name: CRITERIA[name].value(case.without) for name in case.paying}
-    gains = {name: (values[name] - without[name]) * CRITERIA[name].sign for name in case.paying}
+    without = {name: CRITERIA[name].value(case.without) for name in case.charging}
+    gains = {name: (values[name] - without[name]) * CRITERIA[name].sign for name in case.charging}
     if none := [name for name, gain in gains.items() if gain <= TIE_NATS]:
         beside[NO_SIGNAL] = none
     if problem.held is not None:

@@ -12,7 +12,7 @@ from bayessel.fit import fingerprint
 from bayessel.widths._problem import Candidate, WidthOutcome, WidthProblem
 from bayessel.widths.curves import DrawnFit
 from bayessel.work import ResultStore
-from bayessel.work.values import dumps, to_tree
+from bayessel.work.json_values import dumps, to_tree
 
 
 def sweep_store(folder: str | os.PathLike[str], problem: WidthProblem, model: str) -> ResultStore:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from bayessel._text import capital, listing, number
-from bayessel.criteria import BIC, CRITERIA, ELPD_LOO, EVIDENCE, GCV, LOO, MDL_W, MODEL_EVIDENCE, PAYING, PREQUENTIAL
+from bayessel._text import capitalised, listing, number
+from bayessel.criteria import BIC, CHARGING, CRITERIA, ELPD_LOO, EVIDENCE, GCV, LOO, MDL_W, MODEL_EVIDENCE, PREQUENTIAL
 from bayessel.fit import Status
 from bayessel.policy import CLOSE_WIDTHS
 from bayessel.widths._notes import NO_SIGNAL, notes_of
@@ -77,7 +77,7 @@ def _no_signal(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
     The model evidence is asked in the place of others where none of them was.
     """
     noted = [notes_of(str(text)).get(NO_SIGNAL, []) for text in table.get("notes", ())]
-    asked = [name for name in PAYING if name in criteria] or [MODEL_EVIDENCE.name]
+    asked = [name for name in CHARGING if name in criteria] or [MODEL_EVIDENCE.name]
 
     def sees_none(name: str) -> bool:
         known = np.isfinite(table[name].to_numpy(dtype=float)) if name in table else np.ones(len(table), dtype=bool)
@@ -113,7 +113,7 @@ def _preference(table: pd.DataFrame, chosen: Mapping[Label, tuple[str, ...]], of
         return [f"Only one width was tried, {say(labels[0])}: there is nothing to compare."]
     if len(labels) == 1:
         those = f"all {count} criteria prefer" if count > 1 else f"{who(chosen[labels[0]])} prefers"
-        return [f"{capital(those)} {say(labels[0])}."]
+        return [f"{capitalised(those)} {say(labels[0])}."]
     _, reference = _reference(chosen)
     order = sorted(labels, key=lambda label: (label != reference, -len(chosen[label]), labels.index(label)))
     groups = "; ".join(f"{say(label)} by {who(chosen[label])}" for label in order)
@@ -136,7 +136,7 @@ def _preference(table: pd.DataFrame, chosen: Mapping[Label, tuple[str, ...]], of
     many = len(order) > 3
     headline = f"{by_name[0]}; the {count} criteria name {len(order)} widths" if many else ", ".join(by_name)
     return [
-        f"{capital(headline)}{' and disagree' if many else ': the criteria disagree'}.",
+        f"{capitalised(headline)}{' and disagree' if many else ': the criteria disagree'}.",
         (f"Best are {groups}. " if many else "") + f"It matters: at {say(reference)} {who([worst])} {cost}.",
         _why(table, chosen, offered),
     ]
@@ -163,11 +163,11 @@ def _allowed(table: pd.DataFrame, name: str, label: Label) -> float:
     if not criterion.in_nats:
         best = turning_points(table, name)[0].value
         error = error / best if best > 0 else np.nan
-    return max(criterion.shrugged, error) if np.isfinite(error) else criterion.shrugged
+    return max(criterion.negligible_loss, error) if np.isfinite(error) else criterion.negligible_loss
 
 
 def _by_error_only(table: pd.DataFrame, losses: Mapping[str, float], label: Label) -> bool:
-    return any(loss > CRITERIA[name].shrugged for name, loss in losses.items())
+    return any(loss > CRITERIA[name].negligible_loss for name, loss in losses.items())
 
 
 def loss(table: pd.DataFrame, name: str, label: Label) -> float:
@@ -263,7 +263,7 @@ def _scales(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
         ]
         best = say(found[0].label)
         said.append(
-            f"{capital(who([name]))} has separate optima: besides {best} also {listing(others)}. The data may hold "
+            f"{capitalised(who([name]))} has separate optima: besides {best} also {listing(others)}. The data may hold "
             "structure on more than one scale; look at each fit."
         )
         break
@@ -359,8 +359,8 @@ def _interpolation(silent: Sequence[str], others: bool) -> list[str]:
     verb, they, them = ("has", "it rewards", "it") if one else ("have", "they reward", "them")
     words = f"{verb} no say" if others else f"{verb} little to say"
     return [
-        f"{capital(who(silent))} {words} here: with this many functions {they} a fit that passes through every row, "
-        f"whatever the data. Fewer centres, or wider functions, would give {them} a voice."
+        f"{capitalised(who(silent))} {words} here: with this many functions {they} a fit that passes through every "
+        f"row, whatever the data. Fewer centres, or wider functions, would give {them} a voice."
     ]
 
 

@@ -138,7 +138,7 @@ def scales(table: pd.DataFrame, name: str, most: int = 3) -> tuple[CurveOptimum,
     kept: list[CurveOptimum] = []
     for one in found:
         apart = all(abs(np.log(one.width / other.width)) > np.log(SEPARATE_WIDTHS) for other in kept)
-        sure = not kept or (one.depth > CRITERIA[name].shrugged and not one.at_end)
+        sure = not kept or (one.depth > CRITERIA[name].negligible_loss and not one.at_end)
         if one.kind == found[0].kind and sure and apart:
             kept.append(one)
     return tuple(kept[:most])

@@ -13,7 +13,7 @@ from typing import Any
 
 from bayessel.errors import DataMismatchError, StoreWarning
 from bayessel.work.journal import Journal, JournalFolder, Record, Tear, read_header
-from bayessel.work.values import dumps, from_tree, loads, to_tree
+from bayessel.work.json_values import dumps, from_tree, loads, to_tree
 
 FORMAT = "bayessel results 1"
 _MAGIC = b"brs1"

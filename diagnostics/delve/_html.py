@@ -42,12 +42,12 @@ def verdict(study: Study) -> list[str]:
         n, means = groups["all"]
         values = sorted((value, method) for method, value in means.items() if np.isfinite(value))
         least, best = values[0]
-        said.append(f"Lowest {loss} loss, averaged over {n} task{'s' * (n != 1)}: {best}, {number(least)}.")
+        said.append(f"Lowest {loss} loss, averaged over {n} task{'s' * (n != 1)}: {best}, {three_digits(least)}.")
         if len(values) > 1:
             beaten, (more, second) = study._wins(loss, 0.05, list(study.tasks)), values[1]
             wins, losses = beaten[second, best], beaten[best, second]
             said.append(
-                f"Next is {second} with {number(more)}: of {len(study.tasks)} tasks {best} is significantly "
+                f"Next is {second} with {three_digits(more)}: of {len(study.tasks)} tasks {best} is significantly "
                 f"better on {wins}, {second} on {losses} (p < 0.05)."
             )
     else:
@@ -85,7 +85,7 @@ def page(study: Study, title: str = "A comparison of methods") -> str:
     )
 
 
-def number(value: float) -> str:
+def three_digits(value: float) -> str:
     """Three digits."""
     if not np.isfinite(value):
         return "–"
@@ -134,7 +134,7 @@ def _averages(study: Study, loss: str) -> PageTable:
     for by in keys:
         for value, group in study._groups(by, loss).items():
             least = min(mean for mean in group.means.values() if np.isfinite(mean))
-            cells = [Cell(number(mean), "best" if mean == least else "") for mean in group.means.values()]
+            cells = [Cell(three_digits(mean), "best" if mean == least else "") for mean in group.means.values()]
             name = "all tasks" if by is None else f"{by}: {value}"
             rows.append([Cell(name, "word"), Cell(str(group.tasks)), *cells])
     return PageTable(_head("", "tasks", *study.methods), rows)
@@ -149,7 +149,7 @@ def _table(study: Study, loss: str) -> PageTable:
         best = min(seen, key=lambda method: row[method].mean) if seen else ""
         cells = [Cell(name, "word")]
         for method, (mean, std_error, count) in row.items():
-            text = number(mean) + (f" ± {number(std_error)}" if count > 1 else "")
+            text = three_digits(mean) + (f" ± {three_digits(std_error)}" if count > 1 else "")
             text += f" ({count} of {task.n_instances})" if 0 < count < task.n_instances else ""
             found = study._compared(method, best, loss, name) if method in seen and method != best else None
             equal = found is not None and not (found.mean > 0.0 and found.p_value < 0.05)

@@ -14,7 +14,7 @@ from bayessel.diagnostics.delve._losses import LOSSES, chosen_losses
 from bayessel.diagnostics.delve._store import StudyStore, TaskFacts
 from bayessel.diagnostics.delve._study import Study
 from bayessel.diagnostics.delve._task import Task
-from bayessel.diagnostics.delve._unit import Outcome, Unit, perform
+from bayessel.diagnostics.delve._unit import Outcome, StudyUnit, perform
 from bayessel.errors import SamplingWarning
 
 
@@ -128,12 +128,12 @@ def run(
     return study
 
 
-def seed_of(seed: int, unit: Unit) -> int:
+def seed_of(seed: int, unit: StudyUnit) -> int:
     """A seed for a unit, from the study's seed and its names: neither order nor company matters."""
     return int(work.seed_sequence(seed, *unit).generate_state(1)[0] >> 1)
 
 
-def _work_unit(unit: Unit, method: Any, task: Task, losses: tuple[str, ...], seed: int) -> work.WorkUnit:
+def _work_unit(unit: StudyUnit, method: Any, task: Task, losses: tuple[str, ...], seed: int) -> work.WorkUnit:
     """A unit as work; its data are made when it is begun."""
 
     def arguments() -> tuple[Any, ...]:
@@ -142,10 +142,12 @@ def _work_unit(unit: Unit, method: Any, task: Task, losses: tuple[str, ...], see
     return work.WorkUnit(unit.key, perform, arguments, f"{unit.method} on {unit.task}")
 
 
-def _units(tasks: Mapping[str, Task], methods: Mapping[str, Any]) -> list[Unit]:
+def _units(tasks: Mapping[str, Task], methods: Mapping[str, Any]) -> list[StudyUnit]:
     most = max(len(task) for task in tasks.values())
     ordered = sorted(tasks.values(), key=lambda task: task.size)
-    return [Unit(method, task.name, i) for i in range(most) for task in ordered if i < len(task) for method in methods]
+    return [
+        StudyUnit(method, task.name, i) for i in range(most) for task in ordered if i < len(task) for method in methods
+    ]
 
 
 def _wanted(task: Task, losses: tuple[str, ...]) -> tuple[str, ...]:

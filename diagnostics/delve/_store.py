@@ -11,7 +11,7 @@ from bayessel._check import FloatArray
 from bayessel.diagnostics.delve._describe import difference
 from bayessel.diagnostics.delve._losses import LOSSES
 from bayessel.diagnostics.delve._task import Attribute, Task
-from bayessel.diagnostics.delve._unit import Outcome, Unit
+from bayessel.diagnostics.delve._unit import Outcome, StudyUnit
 from bayessel.errors import DataMismatchError
 from bayessel.work import ResultStore
 from bayessel.work.result_store import read_results
@@ -72,7 +72,7 @@ class StudyContents:
     seed: int = 0
     tasks: dict[str, TaskFacts] = field(default_factory=dict)
     methods: dict[str, str] = field(default_factory=dict)
-    outcomes: dict[Unit, Outcome] = field(default_factory=dict)
+    outcomes: dict[StudyUnit, Outcome] = field(default_factory=dict)
     asked: Asked = field(default_factory=dict)
 
     def enter(self, records: Iterable[Mapping[str, Any]]) -> Self:
@@ -85,7 +85,7 @@ class StudyContents:
             elif "asked" in record:
                 self.asked |= record["asked"]
             else:
-                self.outcomes[Unit(*record["unit"])] = Outcome(**record["outcome"])
+                self.outcomes[StudyUnit(*record["unit"])] = Outcome(**record["outcome"])
         return self
 
 
@@ -135,12 +135,12 @@ class StudyStore:
         if any(known.asked.get(pair) != losses for pair, losses in merged.items()):
             self._note("asked", {"asked": known.asked | merged})
 
-    def has(self, unit: Unit, losses: tuple[str, ...], retry: bool) -> bool:
+    def has(self, unit: StudyUnit, losses: tuple[str, ...], retry: bool) -> bool:
         """Whether a unit is done."""
         outcome = self.contents.outcomes.get(unit)
         return outcome is not None and not (retry and outcome.failures) and outcome.covers(losses)
 
-    def add(self, unit: Unit, outcome: Outcome) -> None:
+    def add(self, unit: StudyUnit, outcome: Outcome) -> None:
         """Note what became of a unit; it is on the disk when this returns."""
         if outcome.interrupted and not outcome.error:
             outcome.error, outcome.losses = "the fit was interrupted", {}

@@ -18,7 +18,7 @@ from bayessel.diagnostics.delve._designs import Hierarchical, TwoWay, hierarchic
 from bayessel.diagnostics.delve._losses import LOSSES
 from bayessel.diagnostics.delve._store import Asked, StudyStore, TaskFacts, read
 from bayessel.diagnostics.delve._task import Attribute
-from bayessel.diagnostics.delve._unit import Outcome, Unit
+from bayessel.diagnostics.delve._unit import Outcome, StudyUnit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,7 +50,7 @@ class Study:
     tasks : dict of str to TaskFacts
     methods : dict of str to str
         What each method is, in words: classes and settings.
-    outcomes : dict of Unit to Outcome
+    outcomes : dict of StudyUnit to Outcome
         By (method, task, instance).
     losses_kept : tuple of str
         Losses that were asked for.
@@ -63,7 +63,7 @@ class Study:
 
     tasks: dict[str, TaskFacts]
     methods: dict[str, str]
-    outcomes: dict[Unit, Outcome] = field(repr=False)
+    outcomes: dict[StudyUnit, Outcome] = field(repr=False)
     losses_kept: tuple[str, ...] = LOSSES
     asked: Asked = field(default_factory=dict, repr=False)
     seed: int = 0
@@ -73,7 +73,7 @@ class Study:
     def remaining(self) -> int:
         """Units that were asked for and are not done."""
         return sum(
-            (found := self.outcomes.get(Unit(method, task, i))) is None or not found.covers(losses)
+            (found := self.outcomes.get(StudyUnit(method, task, i))) is None or not found.covers(losses)
             for (method, task), losses in self.asked.items()
             for i in range(self.tasks[task].n_instances)
         )
@@ -121,7 +121,7 @@ class Study:
         found = {
             i: outcome.losses[loss]
             for i in range(facts.n_instances)
-            if (outcome := self.outcomes.get(Unit(method, task, i))) is not None and loss in outcome.losses
+            if (outcome := self.outcomes.get(StudyUnit(method, task, i))) is not None and loss in outcome.losses
         }
         return list(found), np.array(list(found.values())).reshape(len(found), facts.n_cases)
 

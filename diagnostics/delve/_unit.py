@@ -29,7 +29,7 @@ _FIXED = {"progressbar": False, "cores": 1}
 FAILED = "failed: "
 
 
-class Unit(NamedTuple):
+class StudyUnit(NamedTuple):
     """A method on an instance of a task."""
 
     method: str

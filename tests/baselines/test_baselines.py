@@ -1,4 +1,8 @@
-"""Linear baseline and nearest neighbours: against slow twins, and with scikit-learn's protocol."""
+"""Linear baseline and nearest neighbours: against slow twins, and with scikit-learn's protocol.
+
+Guards `bayessel.baselines.linear`, `bayessel.baselines.knn`, `bayessel.baselines.engines.linear_fit`,
+`bayessel.baselines.engines.neighbours`, `bayessel.baselines.engines.neighbours_compiled`.
+"""
 
 import pickle
 

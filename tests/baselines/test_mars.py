@@ -1,4 +1,7 @@
-"""MARSRegressor and BaggedMARSRegressor: protocol, numbers, odd data."""
+"""MARSRegressor and BaggedMARSRegressor: protocol, numbers, odd data.
+
+Guards `bayessel.baselines.mars`, `bayessel.baselines.engines.bagged`.
+"""
 
 import pickle
 

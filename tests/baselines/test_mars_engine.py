@@ -1,13 +1,18 @@
-"""The engine of MARS: search, pruning and rounded corners against slow twins."""
+"""The engine of MARS: search, pruning and rounded corners against slow twins.
+
+Guards `bayessel.baselines.engines.mars`, `bayessel.baselines.engines.hinges`,
+`bayessel.baselines.engines.mars_forward`, `bayessel.baselines.engines.mars_backward`,
+`bayessel.baselines.engines.knots_compiled`.
+"""
 
 import numpy as np
 import pytest
 
 import bayessel as bs
 from bayessel.baselines.engines import fit_mars
-from bayessel.baselines.engines.backward import prune
-from bayessel.baselines.engines.forward import grow, knot_span
 from bayessel.baselines.engines.hinges import Hinge, rounded_off, values
+from bayessel.baselines.engines.mars_backward import prune
+from bayessel.baselines.engines.mars_forward import grow, knot_span
 from tests.oracles import mars as twins
 
 

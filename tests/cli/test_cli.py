@@ -1,4 +1,7 @@
-"""The command line: what it writes equals the Python call; bad input is one line and code 2."""
+"""The command line: what it writes equals the Python call; bad input is one line and code 2.
+
+Guards `bayessel.cli._widths`, `bayessel.cli._words`.
+"""
 
 import errno
 import importlib.util

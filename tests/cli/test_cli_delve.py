@@ -1,4 +1,7 @@
-"""`bayessel delve`: it keeps and writes what Python computes; bad input is one line and code 2."""
+"""`bayessel delve`: it keeps and writes what Python computes; bad input is one line and code 2.
+
+Guards `bayessel.cli._delve`, `bayessel.cli._methods`.
+"""
 
 import os
 import signal
@@ -10,7 +13,7 @@ import pandas as pd
 import pytest
 
 from bayessel.cli import main
-from bayessel.cli._methods import MAKERS, NAMES, methods, split
+from bayessel.cli._methods import MAKERS, NAMES, methods, split_names
 from bayessel.diagnostics import delve
 from tests.paths import ROOT
 from tests.problems.delve import same, wait_for
@@ -67,7 +70,7 @@ def test_generated_tasks(data, capsys):
 
 
 def test_names_of_methods():
-    assert split("lin-1, pta(1,0),oscil(5) ,sffs") == ["lin-1", "pta(1,0)", "oscil(5)", "sffs"]
+    assert split_names("lin-1, pta(1,0),oscil(5) ,sffs") == ["lin-1", "pta(1,0)", "oscil(5)", "sffs"]
     found = methods("pta(2,1),oscil(3),gp-mc,gp-map", "30s")
     assert [type(one).__name__ for one in found.values()] == ["BasisSearchRegressor"] * 2 + ["GPRegressor"] * 2
     assert found["pta(2,1)"].strategy == "pta(2,1)" and found["gp-mc"].time_budget == "30s"

@@ -1,4 +1,7 @@
-"""`bayessel fit`: what it writes equals the Python call; bad input is one line and code 2."""
+"""`bayessel fit`: what it writes equals the Python call; bad input is one line and code 2.
+
+Guards `bayessel.cli._fit`, `bayessel.cli._fit_models`, `bayessel.pages.fit_page`, `bayessel.pages.page`.
+"""
 
 import joblib
 import numpy as np

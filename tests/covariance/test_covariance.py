@@ -1,4 +1,10 @@
-"""Covariance functions against twins written out pair by pair; derivatives against complex steps, exact to rounding."""
+"""Covariance functions against twins written out pair by pair; derivatives against complex steps, exact to rounding.
+
+Guards `bayessel.covariance._squares`, `bayessel.covariance.algebra`, `bayessel.covariance.arcsin`,
+`bayessel.covariance.base`, `bayessel.covariance.constant_linear_noise`, `bayessel.covariance.periodic`,
+`bayessel.covariance.prior`, `bayessel.covariance.standard`, `bayessel.covariance.stationary`,
+`bayessel.covariance.stationary_evaluation`.
+"""
 
 import pickle
 

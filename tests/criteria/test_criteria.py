@@ -1,4 +1,9 @@
-"""The registry: what each criterion says of a fit, against dense twins written from the definitions."""
+"""The registry: what each criterion says of a fit, against dense twins written from the definitions.
+
+Guards `bayessel.criteria._criterion`, `bayessel.criteria.capabilities`, `bayessel.criteria.description_length`,
+`bayessel.criteria.error_estimates`, `bayessel.criteria.evidence`, `bayessel.criteria.holdout`,
+`bayessel.criteria.leave_one_out`, `bayessel.criteria.prequential`.
+"""
 
 from dataclasses import replace
 
@@ -8,12 +13,12 @@ from scipy import stats
 
 import bayessel as bs
 from bayessel.criteria import (
+    CHARGING,
     CRITERIA,
     HOLDOUT,
     LOO,
     OF_RIDGE,
     OF_SUMS,
-    PAYING,
     PREQUENTIAL,
     from_sums,
 )
@@ -189,4 +194,4 @@ def test_entries_are_complete_and_told_apart():
         assert one.sign == (1.0 if one.higher_is_better else -1.0)
     for attribute in ("label", "phrase", "question"):
         assert len({getattr(one, attribute) for one in CRITERIA.values()}) == len(CRITERIA)
-    assert set(DELTAS) == {"mdl-w", "mdl-alpha"} and set(DELTAS) < set(PAYING)
+    assert set(DELTAS) == {"mdl-w", "mdl-alpha"} and set(DELTAS) < set(CHARGING)

@@ -1,4 +1,9 @@
-"""The page of criteria says what the registry says."""
+"""The page of criteria says what the registry says.
+
+Guards `bayessel.criteria._criterion`, `bayessel.criteria.capabilities`, `bayessel.criteria.description_length`,
+`bayessel.criteria.error_estimates`, `bayessel.criteria.evidence`, `bayessel.criteria.holdout`,
+`bayessel.criteria.leave_one_out`, `bayessel.criteria.prequential`.
+"""
 
 from bayessel.criteria import CRITERIA
 from tests.paths import ROOT

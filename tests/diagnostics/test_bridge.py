@@ -1,4 +1,7 @@
-"""Bridge sampling against integrals that are known."""
+"""Bridge sampling against integrals that are known.
+
+Guards `bayessel.diagnostics._bridge`.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,7 @@
-"""Networks on the table of `compare`, beside Gaussian processes and relevance vector machines."""
+"""Networks on the table of `compare`, beside Gaussian processes and relevance vector machines.
+
+Guards `bayessel.diagnostics._compare`.
+"""
 
 import warnings
 

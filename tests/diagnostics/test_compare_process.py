@@ -1,4 +1,7 @@
-"""Gaussian processes on the table of comparisons, beside linear models."""
+"""Gaussian processes on the table of comparisons, beside linear models.
+
+Guards `bayessel.diagnostics._compare`.
+"""
 
 import warnings
 

@@ -1,4 +1,7 @@
-"""The verdict on a trace: processes of known effective sample size, planted troubles, and real samplers."""
+"""The verdict on a trace: processes of known effective sample size, planted troubles, and real samplers.
+
+Guards `bayessel.diagnostics._convergence`, `bayessel.diagnostics._findings`, `bayessel.diagnostics._trace`.
+"""
 
 import json
 

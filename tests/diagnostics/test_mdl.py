@@ -1,4 +1,8 @@
-"""Description lengths: two-part codes, prequential, normalised maximum likelihood; each against its definition."""
+"""Description lengths: two-part codes, prequential, normalised maximum likelihood; each against its definition.
+
+Guards `bayessel.diagnostics._mdl`, `bayessel.diagnostics._nml`, `bayessel.diagnostics._prequential`,
+`bayessel.criteria.description_length`, `bayessel.criteria.prequential`, `bayessel._formulas`.
+"""
 
 from dataclasses import replace
 from types import SimpleNamespace

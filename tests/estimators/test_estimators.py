@@ -1,4 +1,8 @@
-"""EvidenceRegressor and RidgeRBFRegressor: scikit-learn's protocol, attributes, pickles."""
+"""EvidenceRegressor and RidgeRBFRegressor: scikit-learn's protocol, attributes, pickles.
+
+Guards `bayessel.estimators.base`, `bayessel.estimators.evidence`, `bayessel.estimators.ridge`,
+`bayessel.estimators._rbf_regressor`.
+"""
 
 import os
 import pickle

@@ -1,4 +1,8 @@
-"""EvidenceRegressor and RidgeRBFRegressor: every number against an independent oracle."""
+"""EvidenceRegressor and RidgeRBFRegressor: every number against an independent oracle.
+
+Guards `bayessel.estimators.evidence`, `bayessel.estimators.ridge`, `bayessel.estimators._rbf_regressor`,
+`bayessel.estimators._radial_dictionary`.
+"""
 
 import warnings
 

@@ -1,4 +1,7 @@
-"""Rows that come and go: the same as fitting again."""
+"""Rows that come and go: the same as fitting again.
+
+Guards `bayessel.estimators._changing_rows`.
+"""
 
 import pickle
 

@@ -1,4 +1,7 @@
-"""GPRegressor: scikit-learn's protocol and checks, bad input, pickles."""
+"""GPRegressor: scikit-learn's protocol and checks, bad input, pickles.
+
+Guards `bayessel.estimators.gp`.
+"""
 
 import os
 import pickle

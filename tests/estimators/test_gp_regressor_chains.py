@@ -1,4 +1,7 @@
-"""GPRegressor with inference="mc": runs that stop and go on, leaving rows out of what was drawn."""
+"""GPRegressor with inference="mc": runs that stop and go on, leaving rows out of what was drawn.
+
+Guards `bayessel.estimators._chains`, `bayessel.estimators._importance_loo`, `bayessel.estimators._sampled_process`.
+"""
 
 import pickle
 from dataclasses import replace
@@ -15,7 +18,7 @@ from sklearn.base import clone
 import bayessel as bs
 from bayessel._check import chosen_seed
 from bayessel.errors import NumericalWarning, SamplingWarning
-from bayessel.estimators import _chains, _left_out
+from bayessel.estimators import _chains, _importance_loo
 from bayessel.estimators import gp as module
 from bayessel.gp import Predictor
 from bayessel.gp.map_result import MapOptimum
@@ -78,10 +81,10 @@ def test_shapes_of_importance_weights_are_those_of_the_fit_at_hand(sampled):
 
 def test_weights_where_nothing_can_be_smoothed():
     """Equal draws have equal weights; two values repeated have plain ones and an infinite shape."""
-    flat = _left_out.weights(np.full((50, 1), -1.3))
+    flat = _importance_loo.weights(np.full((50, 1), -1.3))
     np.testing.assert_allclose(np.exp(flat[0]), 1 / 50)
     stuck = np.repeat([[-1.0], [-3.0]], 40, axis=0)
-    weights, shape = _left_out.weights(stuck)
+    weights, shape = _importance_loo.weights(stuck)
     assert np.isinf(shape[0])
     np.testing.assert_allclose(np.exp(weights[:, 0]), np.repeat([np.e, np.e**3], 40) / (40 * (np.e + np.e**3)))
 

@@ -1,4 +1,8 @@
-"""GPRegressor: attributes and predictions against matrices written out, with inducing inputs too."""
+"""GPRegressor: attributes and predictions against matrices written out, with inducing inputs too.
+
+Guards `bayessel.estimators.gp`, `bayessel.estimators._data_units`, `bayessel.estimators._relevance`,
+`bayessel.estimators._mixture_predictions`.
+"""
 
 import pickle
 from dataclasses import replace

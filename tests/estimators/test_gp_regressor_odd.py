@@ -1,4 +1,7 @@
-"""GPRegressor on odd data, on noise, and on data of its own model."""
+"""GPRegressor on odd data, on noise, and on data of its own model.
+
+Guards `bayessel.estimators.gp`.
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,7 @@
-"""LOOMIClassifier: scikit-learn's protocol, classes, weights, widths, probabilities, pictures, pickles, odd data."""
+"""LOOMIClassifier: scikit-learn's protocol, classes, weights, widths, probabilities, pictures, pickles, odd data.
+
+Guards `bayessel.estimators.loomi`.
+"""
 
 import pickle
 
@@ -20,7 +23,7 @@ from bayessel.errors import VersionWarning
 from bayessel.estimators import loomi
 from bayessel.estimators.loomi import width_grid
 from bayessel.fit import Status
-from bayessel.linear.calibration import PRIOR_MEDIAN, PRIOR_SPREAD, LogisticSlope
+from bayessel.linear.logistic_slope import PRIOR_MEDIAN, PRIOR_SPREAD, LogisticSlope
 from tests.oracles import linear as oracles
 
 L = bs.LOOMIClassifier

@@ -1,4 +1,7 @@
-"""MLPClassifier: probabilities from the draws written out, labels of any sort, bad input."""
+"""MLPClassifier: probabilities from the draws written out, labels of any sort, bad input.
+
+Guards `bayessel.estimators.mlp_classifier`.
+"""
 
 from dataclasses import replace
 

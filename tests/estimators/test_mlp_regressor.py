@@ -1,4 +1,7 @@
-"""MLPRegressor: predictions from the draws written out, scikit-learn's protocol, runs that stop and go on."""
+"""MLPRegressor: predictions from the draws written out, scikit-learn's protocol, runs that stop and go on.
+
+Guards `bayessel.estimators.mlp_regressor`, `bayessel.estimators._network`, `bayessel.estimators._sampled_networks`.
+"""
 
 import functools
 import pickle

@@ -1,4 +1,7 @@
-"""Evidences of sampled networks behind the estimators: units, data, tables with other models."""
+"""Evidences of sampled networks behind the estimators: units, data, tables with other models.
+
+Guards `bayessel.estimators._annealed`.
+"""
 
 import copy
 import pickle

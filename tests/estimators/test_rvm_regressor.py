@@ -1,4 +1,7 @@
-"""RVMRegressor: scikit-learn's protocol, every number against an oracle, healed predictions, pickles, odd data."""
+"""RVMRegressor: scikit-learn's protocol, every number against an oracle, healed predictions, pickles, odd data.
+
+Guards `bayessel.estimators.rvm`.
+"""
 
 import os
 import pickle

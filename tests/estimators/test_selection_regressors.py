@@ -1,4 +1,8 @@
-"""BasisSearchRegressor and ForwardSelectionRegressor: scikit-learn's protocol, numbers against oracles, pictures."""
+"""BasisSearchRegressor and ForwardSelectionRegressor: scikit-learn's protocol, numbers against oracles, pictures.
+
+Guards `bayessel.estimators.basis_search`, `bayessel.estimators.forward_selection`,
+`bayessel.estimators._selecting_regressor`, `bayessel.estimators._sparse_attributes`.
+"""
 
 import pickle
 from dataclasses import replace
@@ -18,7 +22,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import bayessel as bs
 from bayessel.errors import NumericalWarning
-from bayessel.estimators import _selected, basis_search
+from bayessel.estimators import _selecting_regressor, basis_search
 from bayessel.fit import Status, fingerprint
 from bayessel.linear import fit_abf, forward_select, search
 from tests.oracles import linear as oracles
@@ -255,13 +259,13 @@ def test_more_folds_than_rows_are_as_many_as_rows(rng):
 
 def test_widths_that_were_interrupted_are_said_to_be(rng, monkeypatch):
     X, y = wave(rng, 60)
-    inner = _selected.fit_abf
+    inner = _selecting_regressor.fit_abf
 
     def cut(*arguments, **options):
         found = inner(*arguments, **options)
         return replace(found, status=Status.INTERRUPTED, notes=(*found.notes, Status.INTERRUPTED))
 
-    monkeypatch.setattr(_selected, "fit_abf", cut)
+    monkeypatch.setattr(_selecting_regressor, "fit_abf", cut)
     assert S(width="abf").fit(X, y).status_ is Status.INTERRUPTED
 
 

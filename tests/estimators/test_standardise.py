@@ -1,4 +1,7 @@
-"""The units that estimators work in."""
+"""The units that estimators work in.
+
+Guards `bayessel.estimators.standardise`.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,7 @@
-"""What every entrance to Gaussian processes says of a covariance that is none, of seeds and of data with nothing in."""
+"""What every entrance to Gaussian processes says of a covariance that is none, of seeds and of data with nothing in.
+
+Guards `bayessel.gp.map_fit`, `bayessel.gp.marginal`, `bayessel.gp.inducing._fit`.
+"""
 
 import numpy as np
 import pytest

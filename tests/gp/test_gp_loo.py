@@ -1,4 +1,7 @@
-"""Leave-one-out predictions, against predictions that really leave a row out."""
+"""Leave-one-out predictions, against predictions that really leave a row out.
+
+Guards `bayessel.gp.loo`.
+"""
 
 import numpy as np
 import pytest

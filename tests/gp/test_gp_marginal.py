@@ -1,4 +1,7 @@
-"""The log marginal likelihood and its gradient: dense twins, autodiff, limits, memory, and what is no covariance."""
+"""The log marginal likelihood and its gradient: dense twins, autodiff, limits, memory, and what is no covariance.
+
+Guards `bayessel.gp.marginal`, `bayessel.gp._inverse`.
+"""
 
 import pickle
 import tracemalloc

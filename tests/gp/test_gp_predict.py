@@ -1,4 +1,7 @@
-"""Predictions of Gaussian processes against the joint Gaussian of rows and test points; mixtures against quadrature."""
+"""Predictions of Gaussian processes against the joint Gaussian of rows and test points; mixtures against quadrature.
+
+Guards `bayessel.gp.predict`, `bayessel.prediction`.
+"""
 
 import pickle
 from dataclasses import replace

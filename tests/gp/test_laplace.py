@@ -1,4 +1,7 @@
-"""Laplace's approximation around a mode: Hessian, error bars, evidence."""
+"""Laplace's approximation around a mode: Hessian, error bars, evidence.
+
+Guards `bayessel.gp.laplace`, `bayessel.gp.map_result`.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,7 @@
-"""Probabilities of two-class models: the logistic model on the terms, and its mean with the slope."""
+"""Probabilities of two-class models: the logistic model on the terms, and its mean with the slope.
+
+Guards `bayessel.linear.class_probability`, `bayessel.linear.logistic_terms`, `bayessel.linear.logistic_slope`.
+"""
 
 import numpy as np
 import pytest
@@ -6,8 +9,8 @@ from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from bayessel.linear.calibration import LogisticSlope
 from bayessel.linear.class_probability import ClassProbability
+from bayessel.linear.logistic_slope import LogisticSlope
 from bayessel.linear.logistic_terms import OF_CONSTANT, PRECISIONS, LogisticTerms, posterior, towards_zero
 
 

@@ -1,4 +1,7 @@
-"""Data that leave something undetermined: the evidence procedure answers with numbers and a status."""
+"""Data that leave something undetermined: the evidence procedure answers with numbers and a status.
+
+Guards `bayessel.linear.type2`.
+"""
 
 import numpy as np
 import pytest

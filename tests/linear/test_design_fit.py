@@ -1,4 +1,7 @@
-"""What every fit on a dense design says, compared with dense formulas and honest retraining."""
+"""What every fit on a dense design says, compared with dense formulas and honest retraining.
+
+Guards `bayessel.linear.design_fit`, `bayessel.linear.spectrum`, `bayessel.linear.coded_weights`.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,7 @@
-"""The healed predictive variance: against dense refits with the added column and a dense Gaussian process; coverage."""
+"""The healed predictive variance: against dense refits with the added column and a dense Gaussian process; coverage.
+
+Guards `bayessel.linear.healing`.
+"""
 
 import numpy as np
 import pytest

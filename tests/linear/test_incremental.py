@@ -1,4 +1,7 @@
-"""Adding and removing columns and rows against training again from nothing."""
+"""Adding and removing columns and rows against training again from nothing.
+
+Guards `bayessel.linear.incremental`, `bayessel.linear._evidence`.
+"""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""One penalty per column: the analytic minimiser against brute force, the sweeps against dense ones."""
+"""One penalty per column: the analytic minimiser against brute force, the sweeps against dense ones.
+
+Guards `bayessel.linear.local_ridge`, `bayessel.linear.several_outputs`.
+"""
 
 from dataclasses import replace
 

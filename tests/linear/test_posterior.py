@@ -1,4 +1,8 @@
-"""The posterior, its evidence and the criteria against sixty-digit arithmetic, on problems made to lose digits."""
+"""The posterior, its evidence and the criteria against sixty-digit arithmetic, on problems made to lose digits.
+
+Guards `bayessel.linear.weight_posterior`, `bayessel.linear.reported_sums`, `bayessel.linear.unpenalised_columns`,
+`bayessel.linear.thin_svd`.
+"""
 
 from functools import cache
 

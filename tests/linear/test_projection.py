@@ -1,4 +1,7 @@
-"""Projection of a full model's posterior on few functions, against least squares and divergences done by hand."""
+"""Projection of a full model's posterior on few functions, against least squares and divergences done by hand.
+
+Guards `bayessel.linear.projection`.
+"""
 
 import mpmath as mp
 import numpy as np

@@ -1,4 +1,7 @@
-"""Ridge regression: the tutorial's numbers, every local minimum of every criterion, and local penalties."""
+"""Ridge regression: the tutorial's numbers, every local minimum of every criterion, and local penalties.
+
+Guards `bayessel.linear.ridge`, `bayessel.linear.spectrum`, `bayessel._formulas`.
+"""
 
 import numpy as np
 import pytest

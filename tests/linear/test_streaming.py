@@ -1,4 +1,7 @@
-"""Streamed fits against the same fit in memory."""
+"""Streamed fits against the same fit in memory.
+
+Guards `bayessel.linear.streaming`, `bayessel.linear.moments`.
+"""
 
 import warnings
 

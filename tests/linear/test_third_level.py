@@ -1,4 +1,7 @@
-"""Integrals over what was maximised or left flat: both precisions, and the bias."""
+"""Integrals over what was maximised or left flat: both precisions, and the bias.
+
+Guards `bayessel.linear.third_level`.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,7 @@
-"""The evidence procedure against every other way of climbing the same surface, and against the surface itself."""
+"""The evidence procedure against every other way of climbing the same surface, and against the surface itself.
+
+Guards `bayessel.linear.type2`.
+"""
 
 import warnings
 from functools import cache

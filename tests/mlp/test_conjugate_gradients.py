@@ -1,4 +1,7 @@
-"""Compiled conjugate gradients: derivatives, cubics, the conditions of a line search, minima, and when a run stops."""
+"""Compiled conjugate gradients: derivatives, cubics, the conditions of a line search, minima, and when a run stops.
+
+Guards `bayessel.mlp.conjugate_gradients`.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,7 @@
-"""Ensembles with early stopping: splits, averages, shares of the budget, going on bit by bit, classes, odd input."""
+"""Ensembles with early stopping: splits, averages, shares of the budget, going on bit by bit, classes, odd input.
+
+Guards `bayessel.mlp.early_stopping`, `bayessel.mlp.early_stopping_result`.
+"""
 
 import copy
 import pickle

@@ -1,4 +1,7 @@
-"""The network on arrays: outputs and derivatives term by term, compiled passes, priors that do not depend on H."""
+"""The network on arrays: outputs and derivatives term by term, compiled passes, priors that do not depend on H.
+
+Guards `bayessel.mlp.architecture`, `bayessel.mlp.compiled_passes`, `bayessel.mlp.fast_tanh`, `bayessel.mlp.prior`.
+"""
 
 import mpmath
 import numpy as np

@@ -1,4 +1,8 @@
-"""The evidence framework for networks: exact Hessians, closed forms, quadrature, relevance, symmetries, odd input."""
+"""The evidence framework for networks: exact Hessians, closed forms, quadrature, relevance, symmetries, odd input.
+
+Guards `bayessel.mlp.evidence`, `bayessel.mlp.evidence_result`, `bayessel.mlp.hessian`, `bayessel.mlp.network_fit`,
+`bayessel.mlp.targets`.
+"""
 
 from dataclasses import replace
 

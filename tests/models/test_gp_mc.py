@@ -1,4 +1,7 @@
-"""Hyperparameters of a Gaussian process sampled: what NUTS finds, ranks that are uniform, runs that stop and go on."""
+"""Hyperparameters of a Gaussian process sampled: what NUTS finds, ranks that are uniform, runs that stop and go on.
+
+Guards `bayessel.models._gp`, `bayessel.samplers.jumps`, `bayessel.samplers.persistent_hmc`.
+"""
 
 import warnings
 

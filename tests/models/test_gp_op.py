@@ -1,4 +1,7 @@
-"""The node of the graph: values and gradients in every mode, the value alone where nobody asks for more, threads."""
+"""The node of the graph: values and gradients in every mode, the value alone where nobody asks for more, threads.
+
+Guards `bayessel.models._gp_op`.
+"""
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor

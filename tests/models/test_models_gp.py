@@ -1,4 +1,7 @@
-"""The Gaussian process as a PyMC model: its density is the one written out, its draws are its own, NUTS agrees."""
+"""The Gaussian process as a PyMC model: its density is the one written out, its draws are its own, NUTS agrees.
+
+Guards `bayessel.models._gp`.
+"""
 
 import numpy as np
 import pymc as pm

@@ -1,4 +1,7 @@
-"""The linear PyMC model: its density against SciPy's, its posterior under NUTS against closed forms and quadrature."""
+"""The linear PyMC model: its density against SciPy's, its posterior under NUTS against closed forms and quadrature.
+
+Guards `bayessel.models._linear`, `bayessel.models._priors`.
+"""
 
 import arviz as az
 import numpy as np

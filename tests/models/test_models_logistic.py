@@ -1,4 +1,7 @@
-"""The logistic PyMC model: its density against SciPy's, its posterior against quadrature, from a classifier."""
+"""The logistic PyMC model: its density against SciPy's, its posterior against quadrature, from a classifier.
+
+Guards `bayessel.models._logistic`, `bayessel.models._priors`.
+"""
 
 import numpy as np
 import pymc as pm

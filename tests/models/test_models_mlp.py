@@ -1,4 +1,7 @@
-"""The network as a PyMC model: its density and gradient are those of the model written in PyTensor's own operations."""
+"""The network as a PyMC model: its density and gradient are those of the model written in PyTensor's own operations.
+
+Guards `bayessel.models._mlp`, `bayessel.models._mlp_op`.
+"""
 
 import time
 

@@ -1,4 +1,7 @@
-"""The relevance vector machine in PyMC: densities against SciPy, NUTS against quadrature and form against form."""
+"""The relevance vector machine in PyMC: densities against SciPy, NUTS against quadrature and form against form.
+
+Guards `bayessel.models._rvm`, `bayessel.models._marginal`.
+"""
 
 import arviz as az
 import numpy as np

@@ -1,4 +1,7 @@
-"""Annealing along any path: a Gaussian whose evidence is known, resampling, temperatures, and moves that are wrong."""
+"""Annealing along any path: a Gaussian whose evidence is known, resampling, temperatures, and moves that are wrong.
+
+Guards `bayessel.samplers.annealing`.
+"""
 
 import numpy as np
 import pytest

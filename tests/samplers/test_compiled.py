@@ -1,4 +1,7 @@
-"""Machine code on disk: another process uses it, and none uses what is out of date."""
+"""Machine code on disk: another process uses it, and none uses what is out of date.
+
+Guards `bayessel.samplers.run.compiling`, `bayessel._compiled`.
+"""
 
 import os
 import subprocess

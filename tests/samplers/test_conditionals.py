@@ -1,4 +1,7 @@
-"""The conjugate conditionals: distributions against SciPy's and quadrature, Gaussian draws exactly, digit by digit."""
+"""The conjugate conditionals: distributions against SciPy's and quadrature, Gaussian draws exactly, digit by digit.
+
+Guards `bayessel.samplers.conditionals`, `bayessel.samplers.log_scales`.
+"""
 
 import mpmath
 import numpy as np
@@ -37,7 +40,7 @@ def test_precision_and_variance_given_residuals(rng):
     precision = np.exp(conditionals.log_precision(1.5, 0.7, n, S, rng))
     assert is_from(precision, stats.gamma(1.5 + 3.5, scale=1 / (0.7 + 1.65))) > 1e-4
     assert is_from(precision, stats.gamma(1.5 + 3.0, scale=1 / (0.7 + 1.65))) < 1e-4
-    variance = np.exp(conditionals.log_variance(1.5, 0.7, n, S, rng))
+    variance = np.exp(conditionals.draw_log_variance(1.5, 0.7, n, S, rng))
     assert is_from(variance, stats.invgamma(1.5 + 3.5, scale=0.7 + 1.65)) > 1e-4
     assert is_from(variance, stats.invgamma(1.5 + 3.0, scale=0.7 + 1.65)) < 1e-4
 

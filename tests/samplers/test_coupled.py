@@ -1,3 +1,8 @@
+"""Transforms that tie variables together are taken off where a Gibbs step samples one of them.
+
+Guards `bayessel.samplers._steps`.
+"""
+
 import numpy as np
 import pymc as pm
 

@@ -1,4 +1,7 @@
-"""Rates, scales and means of Gamma variables: the conditional by quadrature of the density written out, and jointly."""
+"""Rates, scales and means of Gamma variables: the conditional by quadrature of the density written out, and jointly.
+
+Guards `bayessel.samplers.conjugacy.scale_children`, `bayessel.samplers.conjugacy.scale`.
+"""
 
 import numpy as np
 import pymc as pm
@@ -7,7 +10,7 @@ from scipy import integrate, stats
 
 import bayessel as bs
 from bayessel.diagnostics.calibration import geweke
-from bayessel.samplers.conjugacy.child import GammaChild
+from bayessel.samplers.conjugacy.scale_children import GammaChild
 
 TAU = np.array([0.3, 2.5, 0.9, 0.02])
 SHAPES = np.array([0.5, 1.0, 2.5, 0.5])

@@ -3,6 +3,9 @@
 A draw's random numbers are replaced by known ones, so that the distribution it comes from can be read off exactly: the
 shape and rate of a Gamma variable, the mean and covariance of a block. No Monte Carlo error is left; the oracle is
 ``model.compile_logp()`` on a grid, or its second differences.
+
+Guards `bayessel.samplers.gibbs`, `bayessel.samplers.arrowhead_block`, `bayessel.samplers.conditionals`,
+`bayessel.samplers.conjugacy.block`, `bayessel.samplers.conjugacy.scale`.
 """
 
 import numpy as np
@@ -15,8 +18,8 @@ from pymc.exceptions import SamplingError
 from scipy import stats
 
 import bayessel as bs
-from bayessel.samplers import arrow, conditionals
-from bayessel.samplers.arrow import Arrow
+from bayessel.samplers import arrowhead_block, conditionals
+from bayessel.samplers.arrowhead_block import ArrowheadBlock
 from bayessel.samplers.conjugacy import affine, block
 from bayessel.samplers.conjugacy.graph import Space
 from tests.problems import gibbs_models
@@ -210,7 +213,7 @@ def test_each_conditional_is_that_of_the_model(make, rng):
 def test_blocks_with_coordinates_that_share_no_rows(make, rng, monkeypatch):
     monkeypatch.setattr(affine, "SPARSE_FROM", 1)
     monkeypatch.setattr(affine, "SPARSE_BELOW", 1.1)
-    monkeypatch.setattr(arrow, "_WORTH_IT", 1)
+    monkeypatch.setattr(arrowhead_block, "_WORTH_IT", 1)
     model, _ = make()
     _, blocks = plan(model)
     logp = model.compile_logp(mode=ONCE)
@@ -219,7 +222,7 @@ def test_blocks_with_coordinates_that_share_no_rows(make, rng, monkeypatch):
         found = step.conditionals[0]._arrow
         # every school, intercept or pupil is eliminated, and for a lone group nothing is left
         assert found is not None and len(found.out) >= len(found.rest)
-        monkeypatch.setattr(Arrow, "draw", lambda *a: None)
+        monkeypatch.setattr(ArrowheadBlock, "draw", lambda *a: None)
         check_block(model, logp, names, rng)
         monkeypatch.undo()
 
@@ -227,9 +230,11 @@ def test_blocks_with_coordinates_that_share_no_rows(make, rng, monkeypatch):
 def test_an_arrow_with_wrong_residuals_is_seen(rng, monkeypatch):
     monkeypatch.setattr(affine, "SPARSE_FROM", 1)
     monkeypatch.setattr(affine, "SPARSE_BELOW", 1.1)
-    monkeypatch.setattr(arrow, "_WORTH_IT", 1)
-    right = Arrow.draw
-    monkeypatch.setattr(Arrow, "draw", lambda self, taus, ys, d, m, rng: right(self, taus, ys, d, m + 0.01, rng))
+    monkeypatch.setattr(arrowhead_block, "_WORTH_IT", 1)
+    right = ArrowheadBlock.draw
+    monkeypatch.setattr(
+        ArrowheadBlock, "draw", lambda self, taus, ys, d, m, rng: right(self, taus, ys, d, m + 0.01, rng)
+    )
     model, _ = gibbs_models.eight_schools()
     with pytest.raises(AssertionError):
         check_block(model, model.compile_logp(mode=ONCE), ["mu", "theta"], rng)

@@ -1,4 +1,8 @@
-"""One update leaves its distribution as it is: position, momentum and persistent uniform; and planted bugs are seen."""
+"""One update leaves its distribution as it is: position, momentum and persistent uniform; and planted bugs are seen.
+
+Guards `bayessel.samplers.horowitz`, `bayessel.samplers.acceptance`, `bayessel.samplers.window`,
+`bayessel.samplers.momentum`.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,7 @@
-"""Jumps leave the target as it is, and always land when the target is what they are drawn from."""
+"""Jumps leave the target as it is, and always land when the target is what they are drawn from.
+
+Guards `bayessel.samplers.jumps`, `bayessel.samplers.tuning`.
+"""
 
 import arviz as az
 import numpy as np

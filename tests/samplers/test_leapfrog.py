@@ -1,4 +1,7 @@
-"""The integrator: exact motion, order, reversibility, volume, energy, and that nothing handed in is changed."""
+"""The integrator: exact motion, order, reversibility, volume, energy, and that nothing handed in is changed.
+
+Guards `bayessel.samplers.leapfrog`.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,8 @@
-"""Differences of losses on several tasks: the model's density, its sampler, what it says beside older analyses."""
+"""Differences of losses on several tasks: the model's density, its sampler, what it says beside older analyses.
+
+Guards `bayessel.samplers.loss_differences`, `bayessel.samplers.loss_differences_step`,
+`bayessel.models._loss_differences`, `bayessel.diagnostics.delve._verdict`, `bayessel.samplers.whole_model`.
+"""
 
 import arviz as az
 import matplotlib.pyplot as plt
@@ -12,9 +16,9 @@ import bayessel as bs
 from bayessel.diagnostics.calibration import geweke, sbc
 from bayessel.diagnostics.delve import hierarchical, verdict
 from bayessel.models import _loss_differences
-from bayessel.samplers import differences
-from bayessel.samplers.differences import log_marginal, pooled
-from bayessel.samplers.differences_step import DifferencesGibbs
+from bayessel.samplers import loss_differences
+from bayessel.samplers.loss_differences import log_marginal, pooled
+from bayessel.samplers.loss_differences_step import DifferencesGibbs
 from tests.diagnostics.delve.test_delve_designs import with_moments
 
 PYTHON = {"mode": "FAST_COMPILE"}
@@ -157,7 +161,7 @@ def test_the_joint_distribution_in_short():
 
 def wrong_weights(monkeypatch):
     """λ ~ Gamma(ν/2, …) as in the prior, instead of Gamma((ν + 1)/2, …)."""
-    right = differences.sweep
+    right = loss_differences.sweep
 
     class Fewer:
         def __init__(self, rng):
@@ -169,17 +173,17 @@ def wrong_weights(monkeypatch):
         def standard_gamma(self, shape, size):
             return self.rng.standard_gamma(shape - 0.5, size)
 
-    monkeypatch.setattr("bayessel.samplers.differences_step.sweep", lambda rng, *rest: right(Fewer(rng), *rest))
+    monkeypatch.setattr("bayessel.samplers.loss_differences_step.sweep", lambda rng, *rest: right(Fewer(rng), *rest))
 
 
 def stale_centre(monkeypatch):
     """ω drawn with its means integrated out, but about nil instead of μ₀."""
-    right = differences._size_of_effects
+    right = loss_differences._size_of_effects
 
     def wrong(rng, x, values, variances, mean, sd, scale):
         return right(rng, x, values, variances, 0.0, 0.1 * sd, scale)
 
-    monkeypatch.setattr(differences, "_size_of_effects", wrong)
+    monkeypatch.setattr(loss_differences, "_size_of_effects", wrong)
 
 
 @pytest.mark.parametrize("bug", [wrong_weights, stale_centre])

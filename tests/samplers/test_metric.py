@@ -1,4 +1,7 @@
-"""Dense scales: exact for a Gaussian whatever the draws, sensible for few draws, and masses that are given."""
+"""Dense scales: exact for a Gaussian whatever the draws, sensible for few draws, and masses that are given.
+
+Guards `bayessel.samplers.metric`, `bayessel.samplers.tuning`.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,7 @@
-"""The PyMC step: the right distribution, alone and beside other steps, with any mass, with jumps."""
+"""The PyMC step: the right distribution, alone and beside other steps, with any mass, with jumps.
+
+Guards `bayessel.samplers.persistent_hmc`, `bayessel.samplers.density`.
+"""
 
 import numpy as np
 import pymc as pm

@@ -1,4 +1,7 @@
-"""The PyMC step: tuning seen from inside, bad settings and starts."""
+"""The PyMC step: tuning seen from inside, bad settings and starts.
+
+Guards `bayessel.samplers.persistent_hmc`, `bayessel.samplers.momentum`.
+"""
 
 import numpy as np
 import pymc as pm

@@ -1,4 +1,7 @@
-"""The PyMC step: what is evaluated when, the same draws for any cores, states that replay."""
+"""The PyMC step: what is evaluated when, the same draws for any cores, states that replay.
+
+Guards `bayessel.samplers.persistent_hmc`, `bayessel.samplers.evaluated_step`.
+"""
 
 import copy
 import pickle

@@ -1,4 +1,7 @@
-"""Pólya-Gamma variables against their Laplace transform; the Gibbs step against quadrature, and what it refuses."""
+"""Pólya-Gamma variables against their Laplace transform; the Gibbs step against quadrature, and what it refuses.
+
+Guards `bayessel.samplers.polya_gamma`, `bayessel.samplers.conjugacy.logistic`.
+"""
 
 import numpy as np
 import pymc as pm

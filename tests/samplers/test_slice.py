@@ -1,4 +1,7 @@
-"""Slice sampling: distributions with and without log-concavity, from good and bad widths."""
+"""Slice sampling: distributions with and without log-concavity, from good and bad widths.
+
+Guards `bayessel.samplers.slice`.
+"""
 
 import math
 

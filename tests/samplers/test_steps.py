@@ -1,4 +1,7 @@
-"""Which step gets which variable, over the whole zoo; the explanations; a user's own assignments."""
+"""Which step gets which variable, over the whole zoo; the explanations; a user's own assignments.
+
+Guards `bayessel.samplers._steps`.
+"""
 
 import arviz as az
 import numpy as np

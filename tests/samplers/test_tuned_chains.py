@@ -1,4 +1,7 @@
-"""Whole chains with nothing set by hand, from a start far away: expectations, and what a gradient is worth."""
+"""Whole chains with nothing set by hand, from a start far away: expectations, and what a gradient is worth.
+
+Guards `bayessel.samplers.tuning`, `bayessel.samplers.persistent_hmc`.
+"""
 
 import arviz as az
 import numpy as np

@@ -1,4 +1,7 @@
-"""The tuning: each rule against what it should find, then whole chains tuned by nobody."""
+"""The tuning: each rule against what it should find, then whole chains tuned by nobody.
+
+Guards `bayessel.samplers.tuning`.
+"""
 
 import numpy as np
 import pytest
@@ -98,15 +101,15 @@ def test_slowest_variance(size, rng):
     independent, stretched = [], []
     for _ in range(40):
         z = rng.standard_normal((128, size))
-        independent.append(tuning.slowest_variance(z))
-        stretched.append(tuning.slowest_variance(z + 4.0 * np.outer(z @ along, along)))
+        independent.append(tuning.variance_of_slowest_direction(z))
+        stretched.append(tuning.variance_of_slowest_direction(z + 4.0 * np.outer(z @ along, along)))
     assert_means(np.array(independent)[:, None], 1.0)
     # 25 along one direction; the direction found from 64 draws is not quite it
     assert 20.0 < np.mean(stretched) < 26.0
     # the largest eigenvalue itself is far too large where there are as many directions as draws
     if size == 100:
         assert np.linalg.svd(z, compute_uv=False)[0] ** 2 / 128 > 2.5
-    assert tuning.slowest_variance(z[:6]) == 1.0
+    assert tuning.variance_of_slowest_direction(z[:6]) == 1.0
 
 
 def test_what_follows_from_step_and_relaxation():

@@ -1,4 +1,7 @@
-"""Pictures and reports: complete, self-contained, drawn from finished numbers only."""
+"""Pictures and reports: complete, self-contained, drawn from finished numbers only.
+
+Guards `bayessel.widths._report`, `bayessel.widths._plots`, `bayessel.widths._comparison`, `bayessel._text`.
+"""
 
 import base64
 import re

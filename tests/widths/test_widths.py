@@ -1,4 +1,8 @@
-"""Comparing kernel widths: the table, the widths and centres that are taken, interruption."""
+"""Comparing kernel widths: the table, the widths and centres that are taken, interruption.
+
+Guards `bayessel.widths._compare`, `bayessel.widths._evidence`, `bayessel.widths._finished_widths`,
+`bayessel.widths.grids`.
+"""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import bayessel as bs
 from bayessel.fit import Status, fingerprint
-from bayessel.widths import _evidence, _ledger, suggest_widths
+from bayessel.widths import _evidence, _finished_widths, suggest_widths
 from bayessel.widths.grids import coarse_to_fine, spread_rows
 from tests.problems.widths import HIGHER, LOWER, WIDTHS, many_widths, noisy_sine, three_widths
 
@@ -37,14 +41,14 @@ def test_best_reads_the_table_the_right_way_round(wide):
 
 def test_memory_is_bounded_by_keeping_the_leaders_only(data, monkeypatch):
     seen = []
-    enter = _ledger.Ledger.enter
+    enter = _finished_widths.FinishedWidths.enter
 
     def watched(self, place, outcome):
         enter(self, place, outcome)
         seen.append((place.width, outcome.row, {kept.width for kept in self._predictions}))
 
-    monkeypatch.setattr(_ledger.Ledger, "enter", watched)
-    monkeypatch.setattr(_ledger, "KEPT", 0)
+    monkeypatch.setattr(_finished_widths.FinishedWidths, "enter", watched)
+    monkeypatch.setattr(_finished_widths, "KEPT", 0)
     found = bs.compare_widths(*data, np.geomspace(0.05, 20, 13), progressbar=False)
     assert len(seen) == 13
     for k, (_, _, kept) in enumerate(seen):

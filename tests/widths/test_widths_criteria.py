@@ -1,4 +1,7 @@
-"""Criteria over the widths against dense twins."""
+"""Criteria over the widths against dense twins.
+
+Guards `bayessel.widths._evidence`.
+"""
 
 import numpy as np
 import pytest

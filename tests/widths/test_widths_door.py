@@ -1,4 +1,7 @@
-"""Comparing widths: bad input, poor data, what is loaded."""
+"""Comparing widths: bad input, poor data, what is loaded.
+
+Guards `bayessel.widths.arguments`.
+"""
 
 import subprocess
 import sys

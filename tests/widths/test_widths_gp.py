@@ -1,4 +1,7 @@
-"""Comparing widths under a Gaussian process: numbers against dense algebra, choices against made-up functions."""
+"""Comparing widths under a Gaussian process: numbers against dense algebra, choices against made-up functions.
+
+Guards `bayessel.widths._gp`.
+"""
 
 import numpy as np
 import pytest
@@ -6,7 +9,9 @@ from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
 import bayessel as bs
+from bayessel.criteria import CRITERIA
 from bayessel.widths import WidthComparison
+from bayessel.widths.arguments import MODELS
 
 EVERY = ("evidence", "model-evidence", "loo", "elpd-loo", "gcv")
 WIDTHS = np.geomspace(0.3, 5.0, 6)
@@ -135,3 +140,10 @@ def test_searches_reports_files_and_several_inputs(rng, tmp_path):
 def test_two_workers_give_the_numbers_of_one(data, comparison):
     other = compare(*data, criteria=EVERY, n_jobs=2)
     assert_allclose(other.table["evidence"], comparison.table["evidence"], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("model", ["gp", "rvm", "search"])
+def test_what_one_fit_can_answer_is_offered_or_refused_with_a_reason(model):
+    engine = MODELS[model]
+    assert {name for name, one in CRITERIA.items() if one.of_one_fit} <= {*engine.criteria, *engine.refused}
+    assert not set(engine.criteria) & set(engine.refused) and all(engine.refused.values())

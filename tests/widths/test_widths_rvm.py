@@ -1,4 +1,7 @@
-"""Comparing widths of the relevance vector machine: numbers against dense algebra, choices against made-up series."""
+"""Comparing widths of the relevance vector machine: numbers against dense algebra, choices against made-up series.
+
+Guards `bayessel.widths._rvm`, `bayessel.widths._sparse`, `bayessel.widths._problem`, `bayessel.widths._search`.
+"""
 
 import os
 import signal
@@ -13,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import bayessel as bs
 from bayessel.linear import fit_rvm
-from bayessel.widths import WidthComparison, _rvm, _sparse, arguments
+from bayessel.widths import WidthComparison, _problem, _rvm, arguments
 from tests.oracles import linear as oracles
 from tests.paths import SHARED_DATA
 
@@ -314,7 +317,7 @@ def test_interruption_gives_back_what_is_done(data, monkeypatch, after):
         return _rvm.evaluate(problem, place, starts, beaten)
 
     monkeypatch.setitem(arguments.MODELS, "rvm", _rvm.MODEL._replace(evaluate=stopping))
-    monkeypatch.setattr("bayessel.widths._ledger.Ledger.dented", lambda self, place: True)
+    monkeypatch.setattr("bayessel.widths._finished_widths.FinishedWidths.dented", lambda self, place: True)
     found = compare(*data)
     assert found.interrupted and len(found.table) == min(after, 7)
     said = "3 of 7 widths were finished" if after == 3 else "while fits were being improved from their neighbours"
@@ -361,7 +364,7 @@ def test_a_search_follows_both_scales(waves, two):
 
 def test_large_designs_are_made_column_by_column(data, monkeypatch):
     stored = compare(*data, [0.4, 0.8])
-    monkeypatch.setattr(_sparse, "_STORED", 10)
+    monkeypatch.setattr(_problem, "STORED", 10)
     pd.testing.assert_frame_equal(compare(*data, [0.4, 0.8]).table, stored.table, rtol=1e-5, atol=1e-6)
 
 

@@ -1,4 +1,7 @@
-"""Comparing widths under a search guided by the evidence: numbers against dense algebra, choices against signals."""
+"""Comparing widths under a search guided by the evidence: numbers against dense algebra, choices against signals.
+
+Guards `bayessel.widths._selection`.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,7 @@
-"""What a comparison of widths does not say: criteria without a meaning, signals that are none, searches cut short."""
+"""What a comparison of widths does not say: criteria without a meaning, signals that are none, searches cut short.
+
+Guards `bayessel.widths._verdict`, `bayessel.widths._notes`.
+"""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,7 @@
-"""A comparison of widths and its file: the same again."""
+"""A comparison of widths and its file: the same again.
+
+Guards `bayessel.widths._comparison`, `bayessel.widths._store`.
+"""
 
 import errno
 import os

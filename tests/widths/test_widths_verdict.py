@@ -1,4 +1,7 @@
-"""Reading curves over the widths: optima, credible widths and the verdict, on hand-made curves."""
+"""Reading curves over the widths: optima, credible widths and the verdict, on hand-made curves.
+
+Guards `bayessel.widths._verdict`, `bayessel.widths.curves`.
+"""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,7 @@
-"""Three executors, one of them losing a worker, give identical numbers for whole pieces of work."""
+"""Three executors, one of them losing a worker, give identical numbers for whole pieces of work.
+
+Guards `bayessel.work.executors`.
+"""
 
 import os
 import signal

@@ -1,4 +1,7 @@
-"""A block that Ctrl-C ends: what was begun is kept, what was not goes on as the exception, other errors too."""
+"""A block that Ctrl-C ends: what was begun is kept, what was not goes on as the exception, other errors too.
+
+Guards `bayessel.work.interrupts`.
+"""
 
 import pytest
 

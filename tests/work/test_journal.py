@@ -1,4 +1,7 @@
-"""Journals: torn ends are cut, damage and links are refused, what cannot be written leaves nothing."""
+"""Journals: torn ends are cut, damage and links are refused, what cannot be written leaves nothing.
+
+Guards `bayessel.work.journal`, `bayessel.work.result_store`.
+"""
 
 import errno
 import os

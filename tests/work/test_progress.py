@@ -1,4 +1,7 @@
-"""The progress bar: nothing in pipes, a line that stays on a terminal, a share that makes sense under a budget."""
+"""The progress bar: nothing in pipes, a line that stays on a terminal, a share that makes sense under a budget.
+
+Guards `bayessel.work.progress`.
+"""
 
 import io
 

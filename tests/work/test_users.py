@@ -1,4 +1,7 @@
-"""Who uses units of work: the same numbers in this process, in two, and on a cluster; nothing asked for twice."""
+"""Who uses units of work: the same numbers in this process, in two, and on a cluster; nothing asked for twice.
+
+Guards `bayessel.work._run`, `bayessel.work.unit`, `bayessel.work.interrupts`.
+"""
 
 import signal
 import time

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.baselines.engines.backward import effective_number, prune
-from bayessel.baselines.engines.forward import grow
 from bayessel.baselines.engines.hinges import Function, rounded_off, values
 from bayessel.baselines.engines.linear_fit import noise_floor
+from bayessel.baselines.engines.mars_backward import effective_number, prune
+from bayessel.baselines.engines.mars_forward import grow
 from bayessel.fit import Status
 
 

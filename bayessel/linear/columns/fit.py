@@ -13,10 +13,10 @@ import numpy.typing as npt
 from bayessel._check import FloatArray, IntArray, as_matrix
 from bayessel.criteria.capabilities import Message
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint
-from bayessel.linear.message import message_of
-from bayessel.linear.posterior import Posterior
+from bayessel.linear.coded_weights import message_of
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import LinearFit, fit_evidence
+from bayessel.linear.weight_posterior import Posterior
 from bayessel.prediction import Prediction
 
 

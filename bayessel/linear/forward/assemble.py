@@ -14,8 +14,8 @@ from bayessel.linear.columns.dictionary import Columns
 from bayessel.linear.columns.fit import ColumnChoice, evidence_of
 from bayessel.linear.forward.result import ForwardFit
 from bayessel.linear.forward.settings import ForwardSettings
-from bayessel.linear.posterior import Posterior
 from bayessel.linear.spectrum import Spectrum
+from bayessel.linear.weight_posterior import Posterior
 
 
 def finish(

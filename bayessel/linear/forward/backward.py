@@ -19,7 +19,6 @@ from bayessel.criteria import EVIDENCE, GCV, LOO, OF_SUMS, from_sums
 from bayessel.fit import Status, worst
 from bayessel.linear.columns.dictionary import Columns
 from bayessel.linear.columns.greedy import INTERRUPTED, BestSize, until_stopped
-from bayessel.linear.flat_space import offsets
 from bayessel.linear.forward import stopping
 from bayessel.linear.forward.assemble import finish
 from bayessel.linear.forward.result import ForwardFit
@@ -27,6 +26,7 @@ from bayessel.linear.forward.settings import ForwardSettings
 from bayessel.linear.ridge import curve, fit_ridge
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import fit_evidence
+from bayessel.linear.unpenalised_columns import offsets
 from bayessel.work.interrupts import InterruptGuard
 
 #: columns whose inverse is still kept

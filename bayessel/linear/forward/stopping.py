@@ -35,7 +35,7 @@ def judged(at: dict[str, Any], stop: str | None, n_rows: int) -> float:
         return np.nan
     if stop == EVIDENCE.name:
         return -float(at[EVIDENCE.name])
-    return float(at[stop]) if CRITERIA[stop].heard(n_rows, at["gamma"]) else np.inf
+    return float(at[stop]) if CRITERIA[stop].has_meaning(n_rows, at["gamma"]) else np.inf
 
 
 def leave_one_out(residual: Any, complement: Any) -> float:

@@ -9,17 +9,17 @@ import numpy as np
 from bayessel._check import FloatArray, IntArray
 from bayessel.fit import Evidence, Status, worst
 from bayessel.linear.columns.fit import ColumnChoice
-from bayessel.linear.posterior import Posterior
 from bayessel.linear.rvm.duplicate_columns import merged
 from bayessel.linear.rvm.exact_evidence import evaluate
+from bayessel.linear.rvm.form_choice import thin
 from bayessel.linear.rvm.local_search import RVMSearch
 from bayessel.linear.rvm.newton import ascend
 from bayessel.linear.rvm.problem import RVMProblem
-from bayessel.linear.rvm.representation import thin
 from bayessel.linear.rvm.result import RVMFit
 from bayessel.linear.rvm.state import RVMState
 from bayessel.linear.rvm.third_level import interpolates, model_evidence
 from bayessel.linear.spectrum import Spectrum
+from bayessel.linear.weight_posterior import Posterior
 from bayessel.policy import RIVAL_NATS
 
 #: how far the cosine of two columns that are called the same may be from one: rounding

@@ -10,9 +10,9 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel._numerics import accurate_residual
-from bayessel.linear.posterior import Posterior
-from bayessel.linear.refinement import sums
+from bayessel.linear.reported_sums import sums
 from bayessel.linear.rvm.state import log_evidence
+from bayessel.linear.weight_posterior import Posterior
 
 
 def evaluate(

@@ -11,7 +11,7 @@ from bayessel.linear.columns.numerical_range import SAMPLE
 from bayessel.linear.rvm import starts, subsample_start
 from bayessel.linear.rvm.local_search import RVMSearch, climb
 from bayessel.linear.rvm.newton import ascend
-from bayessel.linear.rvm.orthogonal import OrthogonalForm
+from bayessel.linear.rvm.orthogonal_form import OrthogonalForm
 from bayessel.linear.rvm.perturb import perturb
 from bayessel.linear.rvm.problem import RVMProblem
 from bayessel.linear.rvm.reestimation import Reestimation

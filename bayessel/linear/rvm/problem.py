@@ -9,7 +9,7 @@ import numpy as np
 from bayessel._check import FloatArray, IntArray
 from bayessel.fit import Status
 from bayessel.linear.columns.dictionary import Columns
-from bayessel.linear.rvm.representation import choose_form
+from bayessel.linear.rvm.form_choice import choose_form
 from bayessel.linear.rvm.state import DictionaryForm, RVMState
 
 #: the noise is at least this many times the rounding of the largest target

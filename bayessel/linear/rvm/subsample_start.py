@@ -11,7 +11,7 @@ import numpy as np
 from bayessel._check import FloatArray, IntArray
 from bayessel.linear.columns.dictionary import Columns, MadeColumns
 from bayessel.linear.rvm import starts
-from bayessel.linear.rvm.gram import GramForm
+from bayessel.linear.rvm.gram_form import GramForm
 from bayessel.linear.rvm.local_search import RVMSearch, climb
 from bayessel.linear.rvm.problem import RVMProblem
 from bayessel.linear.rvm.reestimation import Reestimation

@@ -16,7 +16,7 @@ from scipy.spatial import KDTree
 
 from bayessel._check import FloatArray, as_count, as_flag
 from bayessel._numerics import few_threads
-from bayessel.basis import LazyDesign, radial, scaled_distances
+from bayessel.basis import design_of, radial, scaled_distances
 from bayessel.fit import Status
 from bayessel.linear.rvm import RVMFit, fit_rvm
 from bayessel.linear.widths.gradient import evidence_slopes, uphill, width_slopes
@@ -202,9 +202,7 @@ class RVMWidthSearch(WidthSearch):
 
     def design(self, u: FloatArray) -> Any:
         """Columns of the dictionary at these widths; made as they are needed when they are many."""
-        dictionary = self.dictionary(u)
-        large = len(self.X) * dictionary.n_columns > STORED
-        return LazyDesign(dictionary, self.X) if large else dictionary.design(self.X)
+        return design_of(self.dictionary(u), self.X, STORED)
 
     def is_degenerate(self) -> bool:
         """Whether there is nothing to learn a width from."""

@@ -31,7 +31,7 @@ from scipy import sparse
 from bayessel._check import FloatArray
 from bayessel._pymc import DeepCopyOp, SolveTriangular, ViewOp
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError
-from bayessel.samplers.conjugacy.program import Program
+from bayessel.samplers.conjugacy.graph_interpreter import Program
 
 #: Operations that read their first argument at places given by the others.
 VIEWS = (DimShuffle, Reshape, Subtensor, AdvancedSubtensor, SpecifyShape, Alloc)

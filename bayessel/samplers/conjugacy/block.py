@@ -15,7 +15,7 @@ from pytensor.graph.basic import Variable
 from scipy import sparse
 
 from bayessel._check import FloatArray
-from bayessel.samplers.arrow import Arrow
+from bayessel.samplers.arrowhead_block import ArrowheadBlock
 from bayessel.samplers.conditionals import GaussianSpectrum, Likelihood, gaussian
 from bayessel.samplers.conjugacy.affine import MAX_ENTRIES, Affine, affine, check_line, check_moved, design
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, precision
@@ -107,7 +107,7 @@ class GaussianBlock:
         for factor in self.factors:
             factor.refresh(self, env, values, static)
         constant = all(factor.A is not None and factor.one_precision for factor in self.factors)
-        self._arrow = Arrow.of([factor.A.design for factor in self.factors if factor.A]) if constant else None
+        self._arrow = ArrowheadBlock.of([factor.A.design for factor in self.factors if factor.A]) if constant else None
         self._spectrum = None if self._arrow else self._find_spectrum(values, static)
 
     def _read_prior(self, k: int, values: list[Any]) -> None:

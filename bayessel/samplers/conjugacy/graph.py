@@ -18,7 +18,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Shape, Shape_i
 
 from bayessel._pymc import LogTransform, SymbolicRandomVariable
-from bayessel.samplers.conjugacy.program import Program
+from bayessel.samplers.conjugacy.graph_interpreter import Program
 
 
 class NotConjugateError(ValueError):

@@ -20,8 +20,8 @@ from bayessel._check import FloatArray
 from bayessel._pymc import HalfCauchyRV, HalfStudentTRV, LogTransform, WeibullBetaRV
 from bayessel.samplers import conditionals, log_scales
 from bayessel.samplers.conjugacy.affine import check_moved
-from bayessel.samplers.conjugacy.child import read_child
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, distribution_name
+from bayessel.samplers.conjugacy.scale_children import read_child
 from bayessel.samplers.log_scales import LogConcave
 
 PRIORS = (
@@ -148,7 +148,7 @@ class ScaleConditional:
         if self.kind == "exponential":
             return conditionals.log_precision(1.0, 1.0 / parameters[0], n, S, rng)
         if self.kind == "inverse gamma":
-            return conditionals.log_variance(parameters[0], parameters[1], n, S, rng)
+            return conditionals.draw_log_variance(parameters[0], parameters[1], n, S, rng)
         log_now = np.log(env[self.x])
         if self.kind == "log-concave":
             # log x ∝ prior · x^(−kn) exp(−½ S x^(−2k)); half-Student priors at other powers than 1 come here too

@@ -21,8 +21,8 @@ from bayessel._pymc import find_observations
 from bayessel.errors import SamplingWarning
 from bayessel.fit import fingerprint
 from bayessel.samplers.run._arguments import as_cores, as_folder, as_model, as_steps
-from bayessel.samplers.run.book import Book
 from bayessel.samplers.run.compiling import compiler
+from bayessel.samplers.run.drawn_blocks import DrawnBlocks
 from bayessel.samplers.run.identity import check_same, identity
 from bayessel.samplers.run.kernel import Block, Kernel, Position
 from bayessel.samplers.run.result import Finisher, tree
@@ -160,7 +160,7 @@ def sample(
             if unfinished:
                 kernel.rehearse(positions[0])
                 kernel.restore()
-        book = Book(past, positions)
+        book = DrawnBlocks(past, positions)
         outcome, compiled = SamplingEnd(positions), perf_counter()
         if unfinished:
             workers = _workers(kernel, cores, positions[0], kept)
@@ -310,7 +310,7 @@ def advice(attributes: Mapping[Any, Any], cause: str, go_on: str) -> str:
     return f"{cause} after {draws} of {asked} draws per chain; to have the others {go_on}"
 
 
-def _counted(book: Book, kernel: Kernel) -> dict[str, Any]:
+def _counted(book: DrawnBlocks, kernel: Kernel) -> dict[str, Any]:
     """Return what the draws cost."""
     return {
         "n_gradient_evaluations": book.gradients,

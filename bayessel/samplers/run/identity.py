@@ -19,7 +19,7 @@ from bayessel._pymc import state_class
 from bayessel.errors import DataMismatchError, StoreWarning
 from bayessel.samplers.run.fingerprint import fingerprints
 from bayessel.samplers.run.kernel import Kernel, Point
-from bayessel.work.values import dumps
+from bayessel.work.json_values import dumps
 
 _PACKAGES = ("bayessel", "pymc", "pytensor", "numpy", "scipy", "numba", "arviz")
 #: Constructor arguments that are no settings: what they are is seen from the model.

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from pymc.step_methods import BlockedStep, CompoundStep
 
 from bayessel._pymc import PopulationArrayStepShared, flatten_steps
-from bayessel.samplers.run.state import from_tree, to_tree
-from bayessel.work.values import Tree
+from bayessel.samplers.run.step_states import from_tree, to_tree
+from bayessel.work.json_values import Tree
 
 Array = npt.NDArray[Any]
 Point = dict[str, Array]

@@ -22,7 +22,7 @@ import numpy as np
 
 from bayessel.samplers.run.kernel import Array, Block, Position
 from bayessel.work.journal import Journal, JournalFolder, Record, Tear
-from bayessel.work.values import dumps, loads
+from bayessel.work.json_values import dumps, loads
 
 FORMAT = "bayessel run 1"
 _MAGIC = b"bsr1"

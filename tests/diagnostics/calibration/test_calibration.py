@@ -1,4 +1,9 @@
-"""SBC and Geweke's test: an exact sampler passes, wrong ones fail, and the numbers behind them are right."""
+"""SBC and Geweke's test: an exact sampler passes, wrong ones fail, and the numbers behind them are right.
+
+Guards `bayessel.diagnostics.calibration._geweke`, `bayessel.diagnostics.calibration._joint`,
+`bayessel.diagnostics.calibration._pictures`, `bayessel.diagnostics.calibration._replications`,
+`bayessel.diagnostics.calibration._sbc`, `bayessel.diagnostics.calibration._uniformity`.
+"""
 
 import numpy as np
 import pymc as pm

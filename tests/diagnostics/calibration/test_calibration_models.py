@@ -2,6 +2,9 @@
 
 The hyperpriors are Gamma(2, 2): draws of Gamma(1e-6, 1e-6) leave double precision. Both tests look at every parameter,
 the prior density and the likelihood of the data, at a level of 1 % over the quantities of a test.
+
+Guards `bayessel.diagnostics.calibration._sbc`, `bayessel.diagnostics.calibration._geweke`, `bayessel.samplers.gibbs`,
+`bayessel.samplers.persistent_hmc`.
 """
 
 import numpy as np

@@ -1,4 +1,7 @@
-"""Studies on a real Dask cluster: a scheduler and worker processes, one of which is killed."""
+"""Studies on a real Dask cluster: a scheduler and worker processes, one of which is killed.
+
+Guards `bayessel.diagnostics.delve._run`.
+"""
 
 import os
 import signal

@@ -1,4 +1,8 @@
-"""DELVE's designs: worked example, ANOVA of another package, null simulations, posterior against exact simulation."""
+"""DELVE's designs: worked example, ANOVA of another package, null simulations, posterior against exact simulation.
+
+Guards `bayessel.diagnostics.delve._designs`, `bayessel.diagnostics.delve._losses`,
+`bayessel.diagnostics.delve._mean_posterior`.
+"""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,7 @@
-"""Generated tasks are as hard as DELVE's own: what the best method reaches on both, from 256 cases."""
+"""Generated tasks are as hard as DELVE's own: what the best method reaches on both, from 256 cases.
+
+Guards `bayessel.diagnostics.delve.families.difficulty_indices`.
+"""
 
 from dataclasses import replace
 from functools import partial

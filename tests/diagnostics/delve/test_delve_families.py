@@ -1,4 +1,10 @@
-"""Generated tasks: the arms against MuJoCo and against physics, formulas against published facts, the two indices."""
+"""Generated tasks: the arms against MuJoCo and against physics, formulas against published facts, the two indices.
+
+Guards `bayessel.diagnostics.delve.families._catalogue`, `bayessel.diagnostics.delve.families.difficulty_indices`,
+`bayessel.diagnostics.delve.families.kin`, `bayessel.diagnostics.delve.families.pumadyn`,
+`bayessel.diagnostics.delve.families.serial_arm`, `bayessel.diagnostics.delve.families.source`,
+`bayessel.diagnostics.delve.families.surfaces`.
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,7 @@
-"""Studies and odd things: methods that misbehave, unusual names, tables and attributes, a disk that is full."""
+"""Studies and odd things: methods that misbehave, unusual names, tables and attributes, a disk that is full.
+
+Guards `bayessel.diagnostics.delve._study`, `bayessel.diagnostics.delve._task`, `bayessel.diagnostics.delve._losses`.
+"""
 
 import os
 import signal

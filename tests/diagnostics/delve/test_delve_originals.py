@@ -1,4 +1,7 @@
-"""Data sets of OpenML: what is asked for, what is made of what comes, and what is said when nothing does."""
+"""Data sets of OpenML: what is asked for, what is made of what comes, and what is said when nothing does.
+
+Guards `bayessel.diagnostics.delve.originals`.
+"""
 
 from types import SimpleNamespace
 

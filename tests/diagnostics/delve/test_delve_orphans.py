@@ -1,4 +1,7 @@
-"""Processes of a study that is killed do not stay."""
+"""Processes of a study that is killed do not stay.
+
+Guards `bayessel.diagnostics.delve._run`.
+"""
 
 import os
 import signal

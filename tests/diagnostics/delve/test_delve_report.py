@@ -1,4 +1,7 @@
-"""What a person reads of a study: counts and averages against loops, p-values as printed, pictures, the page."""
+"""What a person reads of a study: counts and averages against loops, p-values as printed, pictures, the page.
+
+Guards `bayessel.diagnostics.delve._html`, `bayessel.diagnostics.delve._plots`, `bayessel.diagnostics.delve._describe`.
+"""
 
 import numpy as np
 import pytest

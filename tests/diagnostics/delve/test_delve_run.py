@@ -1,4 +1,8 @@
-"""Studies: losses are what the methods say, seeds belong to units, failures are results, stores resume."""
+"""Studies: losses are what the methods say, seeds belong to units, failures are results, stores resume.
+
+Guards `bayessel.diagnostics.delve._run`, `bayessel.diagnostics.delve._study`, `bayessel.diagnostics.delve._store`,
+`bayessel.diagnostics.delve._unit`.
+"""
 
 import os
 import random

@@ -1,4 +1,7 @@
-"""Tasks: training sets and test cases are disjoint, fixed by a seed, named by a hash, and the published ones."""
+"""Tasks: training sets and test cases are disjoint, fixed by a seed, named by a hash, and the published ones.
+
+Guards `bayessel.diagnostics.delve._task`, `bayessel.diagnostics.delve._folder`.
+"""
 
 import gzip
 

@@ -1,4 +1,9 @@
-"""Inducing inputs: the bound against its definition, its gradient, its limits, and the fit."""
+"""Inducing inputs: the bound against its definition, its gradient, its limits, and the fit.
+
+Guards `bayessel.gp.inducing._fit`, `bayessel.gp.inducing.bound`, `bayessel.gp.inducing.covariance_parts`,
+`bayessel.gp.inducing.cross_covariance`, `bayessel.gp.inducing.select`,
+`bayessel.gp.inducing.squared_exponential_cross`.
+"""
 
 from functools import partial
 

@@ -1,4 +1,8 @@
-"""Forward selection on dictionaries that are hard: collinear, hardly different, made when looked at, of any unit."""
+"""Forward selection on dictionaries that are hard: collinear, hardly different, made when looked at, of any unit.
+
+Guards `bayessel.linear.forward._forward_select`, `bayessel.linear.forward.backward`,
+`bayessel.linear.columns.growing_model`, `bayessel.linear.columns.removed_directions`.
+"""
 
 import numpy as np
 import pytest

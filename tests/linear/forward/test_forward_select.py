@@ -1,4 +1,10 @@
-"""Forward selection against refits of every candidate, closed forms, scikit-learn, and its own promises."""
+"""Forward selection against refits of every candidate, closed forms, scikit-learn, and its own promises.
+
+Guards `bayessel.linear.forward._forward_select`, `bayessel.linear.forward.assemble`,
+`bayessel.linear.forward.backward`, `bayessel.linear.forward.methods`, `bayessel.linear.forward.result`,
+`bayessel.linear.forward.settings`, `bayessel.linear.forward.stopping`, `bayessel.linear.columns.growing_model`,
+`bayessel.linear.columns.greedy`.
+"""
 
 from itertools import pairwise
 

@@ -1,4 +1,8 @@
-"""fit_loomi: leave-one-out by leaving out, every choice by a slow search, the paper's example, weights, odd data."""
+"""fit_loomi: leave-one-out by leaving out, every choice by a slow search, the paper's example, weights, odd data.
+
+Guards `bayessel.linear.loomi._fit_loomi`, `bayessel.linear.loomi.information`, `bayessel.linear.loomi.loomi_selection`,
+`bayessel.linear.loomi.penalty`, `bayessel.linear.loomi.result`.
+"""
 
 import math
 
@@ -306,6 +310,10 @@ def test_copies_and_zeros_are_skipped(rng):
     doubled = fit_loomi(np.c_[F, F, np.zeros(30)], y, min_size=5)
     assert doubled.basis.tolist() == plain.basis.tolist()
     assert Status.COLLINEAR_SKIPPED in doubled.notes
+    # copies alone are said too, though the selection ends long before the candidates do
+    short = fit_loomi(np.c_[F, F], y, min_size=2, max_size=6)
+    assert Status.COLLINEAR_SKIPPED in short.notes and short.n_basis < F.shape[1]
+    assert Status.COLLINEAR_SKIPPED not in fit_loomi(F, y, min_size=2, max_size=6).notes
     one = fit_loomi(np.ones((4, 3)), np.array([1.0, 1.0, 1.0, -1.0]), min_size=3)
     assert one.n_basis == 1 and {Status.COLLINEAR_SKIPPED, Status.NO_INFORMATION} == set(one.notes)
 

@@ -1,4 +1,8 @@
-"""The engine of the relevance vector machine against sixty digits, dense twins, closed forms and its own promises."""
+"""The engine of the relevance vector machine against sixty digits, dense twins, closed forms and its own promises.
+
+Guards `bayessel.linear.rvm._fit_rvm`, `bayessel.linear.rvm.result`, `bayessel.linear.rvm.assemble`,
+`bayessel.linear.rvm.exact_evidence`.
+"""
 
 from itertools import combinations
 

@@ -15,6 +15,8 @@ tests/problems/data/rvm_cosine.csv holds the evidences that tests/oracles/rvm_re
 The engine must reach both plain procedures, `mackay` and `greedy`, at every width of every seed; the other columns are
 printed. Which local optimum a procedure ends in hangs on rounding, so the file's values are those of one machine;
 other tests compare with references computed on the spot.
+
+Guards `bayessel.linear.rvm._fit_rvm`, `bayessel.linear.rvm.multistart`.
 """
 
 import csv

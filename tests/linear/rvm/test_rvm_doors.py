@@ -1,4 +1,7 @@
-"""Bad input to the relevance vector machine: the type of the exception, and a message that says what was needed."""
+"""Bad input to the relevance vector machine: the type of the exception, and a message that says what was needed.
+
+Guards `bayessel.linear.rvm._fit_rvm`, `bayessel.linear.rvm.problem`.
+"""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,7 @@
-"""What may not change the answer of the relevance vector machine: units, order, storage, chance, where it starts."""
+"""What may not change the answer of the relevance vector machine: units, order, storage, chance, where it starts.
+
+Guards `bayessel.linear.rvm._fit_rvm`, `bayessel.linear.rvm.problem`.
+"""
 
 import pickle
 

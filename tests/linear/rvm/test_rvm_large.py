@@ -1,4 +1,7 @@
-"""The relevance vector machine on dictionaries too large for its small-problem arithmetic: the same promises."""
+"""The relevance vector machine on dictionaries too large for its small-problem arithmetic: the same promises.
+
+Guards `bayessel.linear.rvm._fit_rvm`, `bayessel.linear.rvm.gram_form`.
+"""
 
 import numpy as np
 import pytest

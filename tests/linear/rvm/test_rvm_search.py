@@ -1,4 +1,12 @@
-"""The parts of the sparse search, each against dense linear algebra or differences."""
+"""The parts of the sparse search, each against dense linear algebra or differences.
+
+Guards `bayessel.linear.rvm.moves`, `bayessel.linear.rvm.newton`, `bayessel.linear.rvm.local_search`,
+`bayessel.linear.rvm.starts`, `bayessel.linear.rvm.subsample_start`, `bayessel.linear.rvm.orthogonal_form`,
+`bayessel.linear.rvm.gram_form`, `bayessel.linear.rvm.form_choice`, `bayessel.linear.rvm.duplicate_columns`,
+`bayessel.linear.rvm.reestimation`, `bayessel.linear.rvm.third_level`, `bayessel.linear.rvm.perturb`,
+`bayessel.linear.rvm.multistart`, `bayessel.linear.rvm.state`, `bayessel.linear.columns.dictionary`,
+`bayessel.linear.columns.numerical_range`, `bayessel.linear.columns.interpolative`.
+"""
 
 import numpy as np
 import pytest
@@ -13,15 +21,15 @@ from bayessel.linear.columns.interpolative import skeleton
 from bayessel.linear.columns.numerical_range import compress
 from bayessel.linear.rvm import local_search, starts, subsample_start
 from bayessel.linear.rvm.duplicate_columns import merged
-from bayessel.linear.rvm.gram import GramForm
+from bayessel.linear.rvm.form_choice import choose_form, thin
+from bayessel.linear.rvm.gram_form import GramForm
 from bayessel.linear.rvm.local_search import RVMSearch, climb
 from bayessel.linear.rvm.moves import add_gains, delete_gains, swap_gains
 from bayessel.linear.rvm.newton import ascend, curvature, slopes
-from bayessel.linear.rvm.orthogonal import OrthogonalForm
+from bayessel.linear.rvm.orthogonal_form import OrthogonalForm
 from bayessel.linear.rvm.perturb import perturb
 from bayessel.linear.rvm.problem import RVMProblem
 from bayessel.linear.rvm.reestimation import Reestimation
-from bayessel.linear.rvm.representation import choose_form, thin
 from bayessel.linear.rvm.third_level import RANGE
 from tests.oracles.rvm_reference import exact_evidence
 

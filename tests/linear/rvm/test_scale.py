@@ -1,4 +1,8 @@
-"""Units of design and target change nothing; what would leave double precision is refused before it does."""
+"""Units of design and target change nothing; what would leave double precision is refused before it does.
+
+Guards `bayessel.linear.rvm.problem`, `bayessel.linear.forward.settings`, `bayessel.linear.selection._search`,
+`bayessel.linear.design_fit`.
+"""
 
 import numpy as np
 import pytest

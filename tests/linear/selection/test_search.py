@@ -1,4 +1,10 @@
-"""The search for basis functions: what it returns, and what its strategies promise."""
+"""The search for basis functions: what it returns, and what its strategies promise.
+
+Guards `bayessel.linear.selection._search`, `bayessel.linear.selection.candidate_scores`,
+`bayessel.linear.selection.objective`, `bayessel.linear.selection.precisions`, `bayessel.linear.selection.result`,
+`bayessel.linear.selection.selection_search`, `bayessel.linear.selection.strategies`,
+`bayessel.linear.selection.working_model`.
+"""
 
 import numpy as np
 import pytest

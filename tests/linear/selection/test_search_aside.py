@@ -1,4 +1,7 @@
-"""Directions that left the model: what is carried along instead of a pass is what a pass would say."""
+"""Directions that left the model: what is carried along instead of a pass is what a pass would say.
+
+Guards `bayessel.linear.columns.removed_directions`, `bayessel.linear.columns.remainders`.
+"""
 
 import numpy as np
 import pytest

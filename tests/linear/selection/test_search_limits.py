@@ -1,4 +1,8 @@
-"""Searches that end where they are told to: a largest size, an interrupt anywhere, a snapshot of one's own."""
+"""Searches that end where they are told to: a largest size, an interrupt anywhere, a snapshot of one's own.
+
+Guards `bayessel.linear.selection._search`, `bayessel.linear.selection.working_model`,
+`bayessel.linear.selection.strategies`.
+"""
 
 import numpy as np
 import pytest
@@ -65,6 +69,50 @@ def test_narrow_functions_are_held_by_a_largest_size(strategy):
         assert Status.STEP_LIMIT in fit.notes and Status.STEP_LIMIT not in free.notes  # it was still getting better
     whole = search(F[:, :10], t, strategy, max_size=10)
     assert Status.STEP_LIMIT not in whole.notes  # there is nothing more
+
+
+@pytest.mark.parametrize("within", [0.0, 1.0])
+@pytest.mark.parametrize("strategy", ["oscil(3)", "beyond"])
+def test_a_better_model_beyond_the_largest_size_is_not_returned(strategy, within):
+    """A swing may pass the largest size, where the evidence is still rising; what it saw there does not count."""
+
+    def beyond(work):
+        while work.add():
+            pass
+        while work.size < 14:
+            assert work.add(beyond=True)
+        assert work.path[14].value > work.path[10].value + 1.0
+        assert (work.best_size, work.best_value) == (10, work.path[10].value)
+
+    rng = np.random.default_rng(3)
+    x = np.sort(rng.uniform(0, 1, 120))
+    F = np.exp(-(((x[:, None] - x) / 1e-3) ** 2))
+    t = np.sin(6 * x) + 0.1 * rng.normal(size=120)
+    fit = search(F, t, beyond if strategy == "beyond" else strategy, max_size=10, within=within)
+    assert 0 < fit.n_basis <= 10
+
+
+def test_gains_after_going_back_are_those_of_that_model(rng):
+    """To a snapshot, whatever was added and removed since: the gains are those from before, to rounding."""
+    F = rng.normal(size=(50, 20))
+    t = F[:, [2, 5, 11]] @ [2.0, -1.0, 0.5] + 0.3 * rng.normal(size=50)
+    compared = []
+
+    def there_and_back(work):
+        for _ in range(4):
+            work.add()
+        place, gains = work.snapshot(), work.gains().copy()
+        for change in (work.add, work.add, work.remove, work.remove, work.remove, work.add):
+            assert change()
+            work.gains()
+            other = work.gains().copy()
+            work.restore(place)
+            np.testing.assert_allclose(work.gains(), gains, rtol=1e-8, atol=1e-10)
+            compared.append(not np.allclose(other, gains, rtol=1e-3))
+        return place
+
+    assert search(F, t, there_and_back, within=0.0).n_basis == 4
+    assert len(compared) == 6 and all(compared)
 
 
 def test_a_strategy_that_adds_nothing_is_told_so(rng):

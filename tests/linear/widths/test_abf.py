@@ -1,4 +1,8 @@
-"""Widths by evidence: the gradient, irrelevant inputs, and data with two answers."""
+"""Widths by evidence: the gradient, irrelevant inputs, and data with two answers.
+
+Guards `bayessel.linear.widths.abf`, `bayessel.linear.widths.gradient`, `bayessel.linear.widths.search`,
+`bayessel.linear.widths.result`.
+"""
 
 import numpy as np
 import pytest

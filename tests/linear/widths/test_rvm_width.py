@@ -1,4 +1,7 @@
-"""Widths of a relevance vector machine: the gradient, the best of a scan, irrelevant inputs, odd data."""
+"""Widths of a relevance vector machine: the gradient, the best of a scan, irrelevant inputs, odd data.
+
+Guards `bayessel.linear.widths.rvm_width`, `bayessel.linear.widths.gradient`.
+"""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,9 @@
-"""Reading graphs: the interpreter against compiled functions, proofs of linearity and of powers against numbers."""
+"""Reading graphs: the interpreter against compiled functions, proofs of linearity and of powers against numbers.
+
+Guards `bayessel.samplers.conjugacy.graph`, `bayessel.samplers.conjugacy.affine`,
+`bayessel.samplers.conjugacy.monomial`, `bayessel.samplers.conjugacy.graph_interpreter`,
+`bayessel.samplers.conjugacy.scale`.
+"""
 
 import numpy as np
 import pymc as pm
@@ -11,8 +16,8 @@ from scipy import stats
 import bayessel as bs
 from bayessel.samplers.conjugacy.affine import affine, design
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, precision
+from bayessel.samplers.conjugacy.graph_interpreter import Program
 from bayessel.samplers.conjugacy.monomial import monomial
-from bayessel.samplers.conjugacy.program import Program
 
 X = np.random.default_rng(4).normal(size=(5, 3))
 PLACES = np.array([2, 0, 0, 1, 2])

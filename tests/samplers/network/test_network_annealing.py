@@ -1,4 +1,7 @@
-"""The evidence of networks by annealing against closed forms, grids and averages over the prior."""
+"""The evidence of networks by annealing against closed forms, grids and averages over the prior.
+
+Guards `bayessel.samplers.network.annealing`, `bayessel.samplers.annealing`.
+"""
 
 import functools
 

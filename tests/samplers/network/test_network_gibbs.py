@@ -1,4 +1,7 @@
-"""Each conditional of a network's hyperparameters against the joint density, integrated numerically."""
+"""Each conditional of a network's hyperparameters against the joint density, integrated numerically.
+
+Guards `bayessel.samplers.network.precisions`, `bayessel.samplers.network.trajectory`.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,7 @@
-"""How soon chains of a network are where the posterior is, on training sets of 64 cases."""
+"""How soon chains of a network are where the posterior is, on training sets of 64 cases.
+
+Guards `bayessel.samplers.network.step`.
+"""
 
 import numpy as np
 import pytest

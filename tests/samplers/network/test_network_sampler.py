@@ -1,4 +1,7 @@
-"""The sampler of networks: density and gradient, trajectories, invariance, and runs that go on where they stopped."""
+"""The sampler of networks: density and gradient, trajectories, invariance, and runs that go on where they stopped.
+
+Guards `bayessel.samplers.network.step`, `bayessel.samplers.network.trajectory`, `bayessel.samplers.whole_model`.
+"""
 
 import numpy as np
 import pymc as pm

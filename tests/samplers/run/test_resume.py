@@ -1,4 +1,7 @@
-"""A run that is cut anywhere and continued is the run that was never cut."""
+"""A run that is cut anywhere and continued is the run that was never cut.
+
+Guards `bayessel.samplers.run._sample`, `bayessel.samplers.run.kernel`, `bayessel.samplers.run.step_states`.
+"""
 
 import os
 import signal

@@ -1,4 +1,9 @@
-"""`bs.sample`: the same draws with any number of cores, errors in steps, the steps that are found."""
+"""`bs.sample`: the same draws with any number of cores, errors in steps, the steps that are found.
+
+Guards `bayessel.samplers.run._sample`, `bayessel.samplers.run.kernel`, `bayessel.samplers.run.workers`,
+`bayessel.samplers.run.schedule`, `bayessel.samplers.run.start`, `bayessel.samplers.run.drawn_blocks`,
+`bayessel.samplers.run.compiling`.
+"""
 
 import json
 import multiprocessing

@@ -1,4 +1,7 @@
-"""`bs.sample`: arguments, models, seeds, the bar."""
+"""`bs.sample`: arguments, models, seeds, the bar.
+
+Guards `bayessel.samplers.run._arguments`.
+"""
 
 import io
 

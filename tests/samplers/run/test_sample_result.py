@@ -1,4 +1,7 @@
-"""`bs.sample`: results as PyMC's users know them."""
+"""`bs.sample`: results as PyMC's users know them.
+
+Guards `bayessel.samplers.run.result`.
+"""
 
 import json
 import warnings

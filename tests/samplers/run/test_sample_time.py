@@ -1,4 +1,7 @@
-"""`bs.sample`: runs that end on time, and where chains start."""
+"""`bs.sample`: runs that end on time, and where chains start.
+
+Guards `bayessel.samplers.run.schedule`, `bayessel.work.clock`.
+"""
 
 import json
 import time

@@ -1,4 +1,8 @@
-"""What a run keeps on disk: damage is repaired where a crash explains it, and refused elsewhere, with the reason."""
+"""What a run keeps on disk: damage is repaired where a crash explains it, and refused elsewhere, with the reason.
+
+Guards `bayessel.samplers.run.store`, `bayessel.samplers.run.fingerprint`, `bayessel.samplers.run.identity`,
+`bayessel.samplers.run.step_states`, `bayessel.work.json_values`, `bayessel.errors`.
+"""
 
 import json
 import os
@@ -15,9 +19,9 @@ from pymc.util import RandomGeneratorState
 from bayessel.errors import DataMismatchError, StoreWarning
 from bayessel.samplers.run.fingerprint import fingerprints
 from bayessel.samplers.run.kernel import Block, Kernel, Position
-from bayessel.samplers.run.state import from_tree, to_tree
+from bayessel.samplers.run.step_states import from_tree, to_tree
 from bayessel.samplers.run.store import ChainStore
-from bayessel.work.values import UnstorableError, dumps, loads
+from bayessel.work.json_values import UnstorableError, dumps, loads
 from tests.problems.runs import Walk, model, plain_python, process, same, sample, wait_for, walk
 
 

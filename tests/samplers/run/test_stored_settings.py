@@ -1,4 +1,7 @@
-"""A stored run is of one sampler: the same step class with other settings is another."""
+"""A stored run is of one sampler: the same step class with other settings is another.
+
+Guards `bayessel.samplers.run.identity`.
+"""
 
 import pymc as pm
 import pytest

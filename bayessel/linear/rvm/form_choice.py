@@ -9,8 +9,8 @@ from bayessel._check import FloatArray
 from bayessel.linear.columns.dictionary import Columns
 from bayessel.linear.columns.interpolative import skeleton
 from bayessel.linear.columns.numerical_range import compress
-from bayessel.linear.rvm.gram import GramForm
-from bayessel.linear.rvm.orthogonal import OrthogonalForm
+from bayessel.linear.rvm.gram_form import GramForm
+from bayessel.linear.rvm.orthogonal_form import OrthogonalForm
 
 #: entries of W up to which the orthogonal form costs nothing worth saving
 SMALL = 400_000

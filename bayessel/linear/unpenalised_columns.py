@@ -11,7 +11,7 @@ from bayessel._check import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class FlatSpace:
+class UnpenalisedColumns:
     """Orthogonal complement of the unpenalised columns, as Householder reflectors.
 
     Attributes
@@ -32,7 +32,7 @@ class FlatSpace:
     tau: FloatArray
 
     @classmethod
-    def of(cls, F: FloatArray) -> FlatSpace:
+    def of(cls, F: FloatArray) -> UnpenalisedColumns:
         """Factor the unpenalised columns; dependent ones are dropped."""
         (qr, tau), R, pivots = sl.qr(F, mode="raw", pivoting=True, check_finite=False)
         size = np.abs(np.diag(R))
@@ -42,7 +42,7 @@ class FlatSpace:
         return cls(F.shape[1], rank, kept, root, np.asfortranarray(qr[:, :rank]), tau[:rank])
 
     @classmethod
-    def empty(cls) -> FlatSpace:
+    def empty(cls) -> UnpenalisedColumns:
         """No column without a penalty."""
         nothing = np.zeros((0, 0))
         return cls(0, 0, [], nothing, nothing, np.zeros(0))
@@ -101,7 +101,7 @@ class TargetParts:
     flat_offset: FloatArray
 
     @classmethod
-    def of(cls, t: FloatArray, space: FlatSpace, centred: bool) -> TargetParts:
+    def of(cls, t: FloatArray, space: UnpenalisedColumns, centred: bool) -> TargetParts:
         """Take the target apart; `centred` says that a constant is the last of the unpenalised columns."""
         scale = float(np.abs(t).max())
         if not space.n_columns:

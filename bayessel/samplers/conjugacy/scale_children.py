@@ -24,8 +24,8 @@ from scipy import sparse
 from bayessel._check import FloatArray
 from bayessel.samplers.conjugacy.affine import affine, design
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, distribution_name, precision
+from bayessel.samplers.conjugacy.graph_interpreter import Program
 from bayessel.samplers.conjugacy.monomial import monomial
-from bayessel.samplers.conjugacy.program import Program
 
 #: Rows × columns² of a decomposition that is still worth its while.
 MAX_WORK = 1e9

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.criteria.capabilities import Message, matters
-from bayessel.linear.posterior import Posterior
+from bayessel.linear.weight_posterior import Posterior
 
 
 def message_of(

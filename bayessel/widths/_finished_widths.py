@@ -20,7 +20,7 @@ KEPT = 5_000_000
 _SCALES_BY = (MDL_W.name, MDL_ALPHA.name, EVIDENCE.name)
 
 
-class Ledger:
+class FinishedWidths:
     """Finished places. What it gives back does not depend on the order in which they were entered."""
 
     def __init__(self, problem: WidthProblem, kinds: Sequence[str]) -> None:

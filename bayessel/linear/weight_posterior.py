@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_matrix, as_positive, as_positive_vector, as_target, check_magnitude
 from bayessel.fit import LeaveOneOut
-from bayessel.linear.refinement import Sums, log_evidence_at, sums
+from bayessel.linear.reported_sums import Sums, log_evidence_at, sums
 from bayessel.linear.spectrum import ColumnPenalties, Spectrum
 from bayessel.prediction import Prediction
 
@@ -147,7 +148,9 @@ def check_ratio(alpha: FloatArray, beta: float, what: str = "alpha / beta") -> N
         raise ValueError(f"{what} must lie between 1e-150 and 1e150, got 1e+-{size.max():.0f}; rescale Phi or t")
 
 
-def posterior(Phi: Any, t: Any, alpha: Any, beta: Any, *, centre: bool = False) -> Posterior:
+def posterior(
+    Phi: npt.ArrayLike, t: npt.ArrayLike, alpha: npt.ArrayLike, beta: float, *, centre: bool = False
+) -> Posterior:
     r"""Posterior of the weights for given precisions.
 
     Parameters
@@ -171,7 +174,9 @@ def posterior(Phi: Any, t: Any, alpha: Any, beta: Any, *, centre: bool = False) 
     return Posterior.of(spectrum, 1.0 / noise, noise)
 
 
-def log_evidence(Phi: Any, t: Any, alpha: Any, beta: Any, *, centre: bool = False) -> float:
+def log_evidence(
+    Phi: npt.ArrayLike, t: npt.ArrayLike, alpha: npt.ArrayLike, beta: float, *, centre: bool = False
+) -> float:
     r"""Evidence :math:`\log p(t|\alpha,\beta)` in nats, every constant included.
 
     .. math:: -\tfrac12[N\log 2\pi + \log|C| + t^TC^{-1}t],\quad C = I/\beta + \Phi A^{-1}\Phi^T

@@ -10,9 +10,9 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, one_of
-from bayessel.basis import RBFDictionary
-from bayessel.estimators._radial import centres_of, find_widths, notes_of_widths, set_dictionary
-from bayessel.estimators._some_functions import design_of, predicted, remember
+from bayessel.basis import RBFDictionary, design_of
+from bayessel.estimators._radial_dictionary import centres_of, find_widths, notes_of_widths, set_dictionary
+from bayessel.estimators._sparse_attributes import predicted, remember
 from bayessel.estimators.base import Versioned, log_density_of, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.fit import Status

@@ -9,7 +9,7 @@ import numpy as np
 import pymc as pm
 
 from bayessel._pymc import PointType, StatsType, StepMethodState
-from bayessel.samplers.differences import Belief, DifferencesState, LossCases, sweep
+from bayessel.samplers.loss_differences import Belief, DifferencesState, LossCases, sweep
 from bayessel.samplers.whole_model import WholeModelStep
 
 #: the variables of several tasks; with one there are neither of the first two, and a given ν leaves out the last

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.basis import LazyDesign, RBFDictionary
+from bayessel.basis import LazyDesign
 from bayessel.fit import Status, fingerprint, worst
 
 
@@ -40,9 +40,3 @@ def predicted(estimator: Any, X: FloatArray, return_std: bool) -> Any:
         return estimator.fit_.mean(design)
     there = estimator.fit_.predict(design)
     return there.mean, there.std
-
-
-def design_of(dictionary: RBFDictionary, X: FloatArray, stored: int) -> Any:
-    """The design, made column by column where it has more than so many entries."""
-    large = len(X) * dictionary.n_columns > stored
-    return LazyDesign(dictionary, X) if large else dictionary.design(X)

@@ -1,4 +1,7 @@
-"""The contract of a fit, kept by every engine that chooses columns of a dictionary."""
+"""The contract of a fit, kept by every engine that chooses columns of a dictionary.
+
+Guards `bayessel.linear.columns.fit`.
+"""
 
 import numpy as np
 import pytest

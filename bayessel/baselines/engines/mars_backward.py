@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from bayessel._check import FloatArray
+from bayessel._formulas import generalised_cross_validation
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +36,6 @@ def effective_number(kept: Sequence[int], knots: Sequence[int], penalty: float) 
     return len(kept) + penalty * len({knots[j - 1] for j in kept if j > 0 and knots[j - 1] >= 0})
 
 
-def gcv_score(squares: float, N: int, effective: float) -> float:
-    """(RSS/N)/(1 - C̃/N)², eq. (30); infinite when as many are charged as there are rows."""
-    return float(squares / N / (1.0 - effective / N) ** 2) if effective < N else np.inf
-
-
 def prune(columns: FloatArray, y: FloatArray, knots: Sequence[int], penalty: float) -> Pruned:
     """Remove, one by one, the column whose absence costs least; column 0, the constant, stays.
 
@@ -64,7 +60,8 @@ def prune(columns: FloatArray, y: FloatArray, knots: Sequence[int], penalty: flo
         w = q.T @ z
         squares = rest + max(0.0, float(z @ z - w @ w)) if len(at) < len(kept) else rest
         now = [kept[j] for j in at]
-        score = gcv_score(squares, N, effective_number(now, knots, penalty))
+        # eq. (30); infinite when as many are charged as there are rows
+        score = float(generalised_cross_validation(N, squares, N - effective_number(now, knots, penalty)))
         path.append((len(at), squares, score))
         if score <= best[0] and (np.isfinite(score) or len(at) == 1):
             best = (score, now)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayessel._check import FloatArray
 from bayessel.basis import LazyDesign, RBFDictionary
 from bayessel.estimators._changing_rows import ChangingRows
-from bayessel.estimators._radial import MAX_OWN_CENTRES, centres_of, notes_of_widths, set_dictionary
+from bayessel.estimators._radial_dictionary import MAX_OWN_CENTRES, centres_of, notes_of_widths, set_dictionary
 from bayessel.estimators.base import Versioned, log_density_of, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.fit import Fit, LeaveOneOut, fingerprint, worst

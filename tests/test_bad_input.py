@@ -1,4 +1,7 @@
-"""Bad input at every public door: the type of the exception, and a message that says what was needed and what came."""
+"""Bad input at every public door: the type of the exception, and a message that says what was needed and what came.
+
+Guards `bayessel._check`, `bayessel.basis`.
+"""
 
 import numpy as np
 import pandas as pd

@@ -23,7 +23,7 @@ _LEFT = 1e-8
 _WORTH_IT = 24
 
 
-class Arrow:
+class ArrowheadBlock:
     """The parts of AᵀA of several factors, split into eliminated coordinates and the rest.
 
     Attributes
@@ -46,7 +46,7 @@ class Arrow:
             self.corner.append(G[self.rest][:, self.rest].toarray())
 
     @classmethod
-    def of(cls, designs: list[Any]) -> Arrow | None:
+    def of(cls, designs: list[Any]) -> ArrowheadBlock | None:
         """The split for sparse designs; None where most coordinates share rows with each other."""
         if not designs or not all(sparse.issparse(A) for A in designs) or designs[0].shape[1] < _WORTH_IT:
             return None

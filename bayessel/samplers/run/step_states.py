@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from bayessel._pymc import RandomGeneratorState, get_state_from_generator, random_generator_from_state
-from bayessel.work import values
-from bayessel.work.values import TAG, Tree, UnstorableError
+from bayessel.work import json_values
+from bayessel.work.json_values import TAG, Tree, UnstorableError
 
 
 def to_tree(value: Any, path: str = "state") -> Tree:
     """Take a state apart; `path` names the place in messages."""
-    return values.to_tree(value, path, _of_steps)
+    return json_values.to_tree(value, path, _of_steps)
 
 
 def _of_steps(value: Any, path: str) -> Tree:

@@ -9,7 +9,7 @@ import numpy as np
 from bayessel.samplers.run.kernel import Array, Block, Kernel, Position
 
 
-class Book:
+class DrawnBlocks:
     """What has been drawn so far.
 
     Parameters
