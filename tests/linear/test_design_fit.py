@@ -1,6 +1,6 @@
 """What every fit on a dense design says, compared with dense formulas and honest retraining.
 
-Guards `bayessel.linear.design_fit`, `bayessel.linear.spectrum`, `bayessel.linear.coded_weights`.
+Guards `bayessel.linear.design_fit`, `bayessel.linear.spectrum`.
 """
 
 import numpy as np

@@ -413,6 +413,25 @@ def test_new_data_are_seen_by_the_next_chain_and_not_before():
     assert np.array_equal(step.rng.shapes[0], [2.0 + 6.0, 2.0, 2.0, 2.0])
 
 
+def test_new_bounds_of_another_variable_are_seen():
+    """A mean that is sampled between bounds that are data: its value follows them, and so does a precision about it."""
+    y = np.array([0.3, 1.4, 0.9])
+    with pm.Model() as model:
+        u = pm.Uniform("u", 0.0, pm.Data("upper", 1.0))
+        tau = pm.Gamma("tau", 2.0, 1.0)
+        pm.Normal("y", u, tau=tau, observed=y)
+    step = prepared(bs.GammaPrecisionGibbs, "tau", model)
+    point = {**model.initial_point(), "u_interval__": np.array(0.4)}
+    for upper in (1.0, 3.0, 0.5):
+        with model:
+            pm.set_data({"upper": upper})
+        step.data_changed()
+        step.rng = Scripted()
+        rate = np.exp(-step.step(point)[0]["tau_log__"])
+        mean = upper / (1.0 + np.exp(-0.4))
+        assert_allclose(rate, 1.0 + 0.5 * np.sum((y - mean) ** 2), rtol=1e-10)
+
+
 def test_rows_may_come_and_go():
     X, y = gibbs_models.regression()
     model = bs.models.linear(X, y)

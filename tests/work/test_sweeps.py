@@ -1,6 +1,6 @@
 """Comparisons of widths: interrupted, killed, resumed: the same numbers, and nothing finished is lost.
 
-Guards `bayessel.widths._sweep_store`, `bayessel.widths._store`, `bayessel.work.result_store`.
+Guards `bayessel.widths._sweep_store`, `bayessel.work.result_store`.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Units of work: the same numbers whoever does them, whoever dies; failures, budgets, stores.
 
 Guards `bayessel.work._run`, `bayessel.work.unit`, `bayessel.work.jobs`, `bayessel.work.processes`,
-`bayessel.work.executors`, `bayessel.work.seeds`, `bayessel.work.threads`.
+`bayessel.work.executors`, `bayessel.work.seeds`.
 """
 
 import os

@@ -3,7 +3,7 @@
 Guards `bayessel.linear.selection._search`, `bayessel.linear.selection.candidate_scores`,
 `bayessel.linear.selection.objective`, `bayessel.linear.selection.precisions`, `bayessel.linear.selection.result`,
 `bayessel.linear.selection.selection_search`, `bayessel.linear.selection.strategies`,
-`bayessel.linear.selection.working_model`.
+`bayessel.linear.selection.working_model`, `bayessel.linear.columns.centring`.
 """
 
 import numpy as np

@@ -1,8 +1,7 @@
 """Scores of candidates and of functions in use against the evidence of the changed model, worked out from scratch.
 
 Guards `bayessel.linear.selection.candidate_scores`, `bayessel.linear.selection.precisions`,
-`bayessel.linear.selection.working_model`, `bayessel.linear.columns.centring`, `bayessel.linear.columns.orthonormal`,
-`bayessel.linear.columns.remainders`.
+`bayessel.linear.selection.working_model`, `bayessel.linear.columns.orthonormal`, `bayessel.linear.columns.remainders`.
 """
 
 from typing import NamedTuple

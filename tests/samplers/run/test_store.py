@@ -193,6 +193,16 @@ def test_a_missing_record_is_refused(made, store):
         sample(made, walk(made), store=store)
 
 
+@pytest.mark.parametrize("where", [2, -1])
+def test_a_repeated_record_is_refused(made, store, where):
+    """Its checksums are right, but the draws after it would not go on from those before."""
+    path = store / "chain-1.log"
+    data, at = path.read_bytes(), records(path)
+    path.write_bytes(data[: at[where]] + data[at[1] : at[2]] + data[at[where] :])
+    with pytest.raises(ValueError, match=r"goes from draw \d+ on to draw \d+: records are missing or repeated"):
+        sample(made, walk(made), store=store)
+
+
 @pytest.mark.parametrize("at", [0.1, 0.5, 0.9])
 def test_a_damaged_header_is_refused(made, store, at):
     path = store / "header.json"

@@ -1,6 +1,6 @@
 """Machine code on disk: another process uses it, and none uses what is out of date.
 
-Guards `bayessel.samplers.run.compiling`, `bayessel._compiled`.
+Guards `bayessel._compiled`.
 """
 
 import os
