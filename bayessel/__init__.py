@@ -27,10 +27,10 @@ if TYPE_CHECKING:
         RVMRegressor,
     )
     from bayessel.fit import Status
-    from bayessel.samplers._steps import explain_steps, steps
     from bayessel.samplers.gibbs import GammaPrecisionGibbs, GaussianWeightsGibbs
     from bayessel.samplers.persistent_hmc import PersistentHMC
-    from bayessel.samplers.run._sample import sample
+    from bayessel.samplers.run.sampling import sample
+    from bayessel.samplers.step_choice import explain_steps, steps
     from bayessel.widths import compare_widths
 
 __version__ = version("bayessel")
@@ -54,9 +54,9 @@ _DEFINED_IN = {
     "RidgeRBFRegressor": "bayessel.estimators",
     "Status": "bayessel.fit",
     "compare_widths": "bayessel.widths",
-    "explain_steps": "bayessel.samplers._steps",
-    "sample": "bayessel.samplers.run._sample",
-    "steps": "bayessel.samplers._steps",
+    "explain_steps": "bayessel.samplers.step_choice",
+    "sample": "bayessel.samplers.run.sampling",
+    "steps": "bayessel.samplers.step_choice",
     "width": "bayessel.basis",
 }
 _MODULES = ("baselines", "basis", "covariance", "diagnostics", "errors", "gp", "linear", "mlp", "models")

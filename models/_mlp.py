@@ -12,14 +12,13 @@ import pymc as pm
 from bayessel._check import FloatArray, as_float_array, as_matrix, as_target, check_finite, check_magnitude, one_of
 from bayessel.mlp.architecture import Architecture, hidden_units
 from bayessel.mlp.prior import Gamma, NetworkPrior
+from bayessel.mlp.targets import MOST_CLASSES
 from bayessel.models._linear import _constant
 from bayessel.models._mlp_op import network_outputs
 
 LIKELIHOODS = ("gaussian", "student", "logistic", "softmax")
 #: Usual shape and rate of ν of Student's noise: from heavy tails to nearly Gaussian (Juárez and Steel 2010).
 DEGREES = (2.0, 0.1)
-#: More classes than that are more likely a target of another kind.
-MOST_CLASSES = 1000
 
 
 def mlp(

@@ -30,7 +30,7 @@ FEW_ROWS = 100
 
 def run(archive: bytes | None, model: Any, **options: Any) -> tuple[Any, bytes]:
     """`bayessel.sample` in a store that is packed into bytes at the end; the run in `archive` is continued."""
-    from bayessel.samplers.run._sample import advice, sample
+    from bayessel.samplers.run.sampling import advice, sample
 
     with TemporaryDirectory(prefix="bayessel-") as name:
         folder = Path(name) / "run"

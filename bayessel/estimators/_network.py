@@ -213,7 +213,7 @@ class NetworkRun:
 
     def _sample(self, chains: _chains.Chains, draws: int, seconds: float | None, evidence: Any) -> FitInDataUnits:
         """Run the chains, or go on with them; states of the last two thirds of the run, evenly spread."""
-        from bayessel.samplers._steps import steps
+        from bayessel.samplers.step_choice import steps
 
         model, settings = self.model(), self.settings
         with model:

@@ -21,7 +21,7 @@ from bayessel.estimators.mlp_regressor import CHUNK
 from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import LeaveOneOut, fingerprint
 from bayessel.mlp import Weights
-from bayessel.models._mlp import MOST_CLASSES
+from bayessel.mlp.targets import MOST_CLASSES
 from bayessel.prediction import ClassPrediction
 
 if TYPE_CHECKING:

@@ -11,6 +11,8 @@ from bayessel._check import FloatArray, as_float_array, as_matrix, check_finite,
 
 #: kinds of outputs that fits without PyMC know
 KINDS = ("gaussian", "logistic", "softmax")
+#: classes of a softmax; more are most likely numbers taken for classes
+MOST_CLASSES = 1000
 
 
 def as_data(X: Any, t: Any, kind: str) -> tuple[FloatArray, FloatArray]:
@@ -46,7 +48,7 @@ def as_data(X: Any, t: Any, kind: str) -> tuple[FloatArray, FloatArray]:
 
 def _one_hot(classes: FloatArray) -> FloatArray:
     whole = classes.astype(np.int64)
-    if (whole != classes).any() or whole.min() < 0 or whole.max() >= 10_000:
+    if (whole != classes).any() or whole.min() < 0 or whole.max() >= MOST_CLASSES:
         raise ValueError(
             f"t of kind 'softmax' must be the integers from 0 to the number of classes less 1, got values from "
             f"{classes.min():g} to {classes.max():g}; number the classes"

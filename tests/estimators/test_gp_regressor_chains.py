@@ -227,7 +227,7 @@ def test_an_interrupted_search_for_the_mode_is_not_followed_by_chains(sampled, m
 @pytest.mark.parametrize(("cause", "expected"), [("interrupt", "INTERRUPTED"), ("time budget", "TIME_BUDGET")])
 def test_what_stopped_a_run_in_its_tuning_is_told_from_facts(sampled, monkeypatch, cause, expected):
     """Of a run without draws the status says that tuning is not finished, not why."""
-    from bayessel.samplers.run import _sample
+    from bayessel.samplers.run import sampling
 
     facts = {"status": "tuning unfinished", "stopped_by": cause, "tuning_steps": 3, "tune_asked": 60, "draws": 0}
     told = SimpleNamespace(attrs=facts | {"draws_asked": 60, "advice": "for users of bayessel.sample"})
@@ -236,7 +236,7 @@ def test_what_stopped_a_run_in_its_tuning_is_told_from_facts(sampled, monkeypatc
         store.mkdir()
         return told
 
-    monkeypatch.setattr(_sample, "sample", sample)
+    monkeypatch.setattr(sampling, "sample", sample)
     chains = _chains.Chains({})
     chains.run(None)
     assert [note.name for note in chains.notes()] == [expected]

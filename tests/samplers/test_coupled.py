@@ -1,13 +1,13 @@
 """Transforms that tie variables together are taken off where a Gibbs step samples one of them.
 
-Guards `bayessel.samplers._steps`.
+Guards `bayessel.samplers.step_choice`.
 """
 
 import numpy as np
 import pymc as pm
 
 import bayessel as bs
-from bayessel.samplers._steps import without_coupled_transforms
+from bayessel.samplers.step_choice import without_coupled_transforms
 from tests.problems.linear import regression_problem
 
 

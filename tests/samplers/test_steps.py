@@ -1,6 +1,6 @@
 """Which step gets which variable, over the whole zoo; the explanations; a user's own assignments.
 
-Guards `bayessel.samplers._steps`.
+Guards `bayessel.samplers.step_choice`.
 """
 
 import arviz as az

@@ -62,7 +62,7 @@ def as_steps(step: Any, model: pm.Model) -> list[BlockedStep | CompoundStep]:
             f"({', '.join(str(value.name) for value in values)}); were they made for another model?"
         )
     if any(value not in moved for value in values):
-        from bayessel.samplers._steps import steps
+        from bayessel.samplers.step_choice import steps
 
         return list(steps(model, assigned=tuple(given)))
     return given

@@ -1,6 +1,6 @@
 """A run that is cut anywhere and continued is the run that was never cut.
 
-Guards `bayessel.samplers.run._sample`, `bayessel.samplers.run.kernel`, `bayessel.samplers.run.step_states`.
+Guards `bayessel.samplers.run.sampling`, `bayessel.samplers.run.kernel`, `bayessel.samplers.run.step_states`.
 """
 
 import os

@@ -1,6 +1,6 @@
 """`bs.sample`: the same draws with any number of cores, errors in steps, the steps that are found.
 
-Guards `bayessel.samplers.run._sample`, `bayessel.samplers.run.kernel`, `bayessel.samplers.run.workers`,
+Guards `bayessel.samplers.run.sampling`, `bayessel.samplers.run.kernel`, `bayessel.samplers.run.workers`,
 `bayessel.samplers.run.schedule`, `bayessel.samplers.run.start`, `bayessel.samplers.run.drawn_blocks`,
 `bayessel.samplers.run.compiling`, `bayessel.work.threads`.
 """
@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import bayessel as bs
 from bayessel.errors import SamplingWarning
-from bayessel.samplers.run import _sample, schedule
+from bayessel.samplers.run import sampling, schedule
 from bayessel.samplers.run.kernel import Kernel
 from bayessel.samplers.run.workers import BlockTask, ChainProcesses
 from bayessel.work.threads import one_blas_thread
@@ -150,7 +150,7 @@ def test_inside_a_worker_no_workers_are_started(made, monkeypatch):
 def test_runs_in_threads_compile_one_after_the_other(made, monkeypatch):
     inside, most, together = [], [], threading.Barrier(2)
 
-    class Slow(_sample.Finisher):
+    class Slow(sampling.Finisher):
         def __init__(self, *arguments):
             inside.append(1)
             most.append(len(inside))
@@ -158,7 +158,7 @@ def test_runs_in_threads_compile_one_after_the_other(made, monkeypatch):
             super().__init__(*arguments)
             inside.pop()
 
-    monkeypatch.setattr(_sample, "Finisher", Slow)
+    monkeypatch.setattr(sampling, "Finisher", Slow)
 
     def run(_):
         together.wait()

@@ -138,7 +138,7 @@ def sample(
     progressbar, quiet = as_flag(progressbar, "progressbar"), as_flag(quiet, "quiet")
     if step is None:
         # coordinates that suit gradients only would be paid for by every exact draw
-        from bayessel.samplers._steps import without_coupled_transforms
+        from bayessel.samplers.step_choice import without_coupled_transforms
 
         with compiler:
             model = without_coupled_transforms(model)
