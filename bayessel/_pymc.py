@@ -7,15 +7,18 @@ PyMC.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from pymc.backends.arviz import coords_and_dims_for_inferencedata, find_constants, find_observations
 from pymc.blocking import PointType, StatsType
 from pymc.distributions.continuous import HalfCauchyRV, HalfStudentTRV, WeibullBetaRV
-from pymc.distributions.distribution import SymbolicRandomVariable
+from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
+from pymc.distributions.distribution import SymbolicRandomVariable, _support_point
+from pymc.distributions.shape_utils import _change_dist_size
 from pymc.initial_point import make_initial_point_fns_per_chain
+from pymc.logprob.abstract import _logcdf, _logprob
 from pymc.logprob.transforms import LogTransform, Transform
 from pymc.pytensorf import find_rng_nodes, join_nonshared_inputs, reseed_rngs
 from pymc.step_methods.arraystep import PopulationArrayStepShared
@@ -31,6 +34,7 @@ from pymc.util import (
     random_generator_from_state,
 )
 from pytensor.compile.ops import DeepCopyOp, ViewOp
+from pytensor.graph.traversal import ancestors
 from pytensor.link.basic import PerformLinker
 from pytensor.link.numba.dispatch.basic import numba_funcify, numba_njit, register_funcify_default_op_cache_key
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
@@ -54,6 +58,7 @@ __all__ = [
     "WeibullBetaRV",
     "competence",
     "coords_and_dims_for_inferencedata",
+    "custom_methods",
     "dataclass_state",
     "density_and_gradient",
     "find_constants",
@@ -70,11 +75,36 @@ __all__ = [
     "numba_funcify",
     "numba_njit",
     "random_generator_from_state",
+    "register_custom_methods",
     "register_funcify_default_op_cache_key",
     "reseed_rngs",
     "state_class",
     "stored_bytes",
 ]
+
+
+#: single-dispatch functions in which PyMC looks a distribution's methods up
+_DISPATCHED = {one.__name__: one for one in (_change_dist_size, _logcdf, _logprob, _support_point)}
+
+
+def custom_methods(model: Any) -> dict[type, Mapping[str, Any]]:
+    """Return what PyMC looks up for the classes that `CustomDist` makes, one for each variable of a model.
+
+    A pickle holds such a class but not what was registered for it: another process has to be told.
+    """
+    kinds = {type(node.owner.op) for node in ancestors(model.basic_RVs) if node.owner is not None}
+    return {
+        kind: {name: one.registry[kind] for name, one in _DISPATCHED.items() if kind in one.registry}
+        for kind in kinds
+        if issubclass(kind, CustomDistRV | CustomSymbolicDistRV)
+    }
+
+
+def register_custom_methods(methods: Mapping[type, Mapping[str, Any]]) -> None:
+    """Let PyMC know the methods that `custom_methods` returned, in the process that calls this."""
+    for kind, own in methods.items():
+        for name, method in own.items():
+            _DISPATCHED[name].register(kind, method)
 
 
 def density_and_gradient(

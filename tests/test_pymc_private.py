@@ -4,8 +4,11 @@ Guards `bayessel._pymc`.
 """
 
 import ast
+import subprocess
+import sys
 from importlib.util import find_spec
 
+import cloudpickle
 import numpy as np
 import pymc as pm
 import pytensor
@@ -313,3 +316,31 @@ def test_generators_of_a_compiled_function_begin_anew(model, mode):
         found.append([np.concatenate([np.ravel(one) for one in draw()]) for _ in range(2)])
     np.testing.assert_array_equal(found[0], found[2])
     assert not np.array_equal(found[0][0], found[0][1]) and not np.array_equal(found[0], found[1])
+
+
+READER = """
+import pickle, sys
+from bayessel import _pymc
+with open(sys.argv[1], "rb") as file:
+    model, methods = pickle.load(file)
+if sys.argv[2] == "told":
+    _pymc.register_custom_methods(methods)
+print(float(model.compile_logp()({"w": [0.5, 1.0]})))
+"""
+
+
+def test_methods_of_custom_distributions_reach_another_process(tmp_path):
+    """PyMC registers them for a class that is made with the variable; a pickle holds the class alone."""
+    with pm.Model() as model:
+        w = pm.Normal("w", shape=2)
+        pm.CustomDist("t", w, logp=lambda value, mean: -pt.sum((value - mean) ** 2), observed=np.ones(2))
+    methods = _pymc.custom_methods(model)
+    assert [set(own) >= {"_logprob", "_support_point"} for own in methods.values()] == [True]
+    path = tmp_path / "model.pickle"
+    path.write_bytes(cloudpickle.dumps((model, methods)))
+    runs = {
+        said: subprocess.run([sys.executable, "-c", READER, str(path), said], capture_output=True, text=True)
+        for said in ("told", "untold")
+    }
+    assert float(runs["told"].stdout) == pytest.approx(-np.log(2 * np.pi) - 0.5 * (0.25 + 1.0) - 0.25)
+    assert "Logprob method not implemented" in runs["untold"].stderr

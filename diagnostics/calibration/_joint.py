@@ -18,7 +18,7 @@ import pytensor.tensor as pt
 from pymc.step_methods import CompoundStep
 from pytensor.compile.sharedvalue import SharedVariable
 
-from bayessel._pymc import find_rng_nodes, flatten_steps, reseed_rngs
+from bayessel._pymc import custom_methods, find_rng_nodes, flatten_steps, register_custom_methods, reseed_rngs
 
 FloatArray = npt.NDArray[np.float64]
 Point = dict[str, Any]
@@ -186,6 +186,13 @@ class JointSetup:
     ) -> None:
         self._token = uuid.uuid4().hex
         self._arguments = model, make_steps, tuple(include), compile_kwargs
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "custom": custom_methods(self._arguments[0])}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        register_custom_methods(state.pop("custom"))
+        self.__dict__.update(state)
 
     @contextmanager
     def made(self, rng: np.random.Generator) -> Iterator[tuple[JointModel, CalibrationKernel]]:

@@ -349,3 +349,23 @@ def test_models_and_steps_that_cannot_be_tested_are_refused(normal):
 def test_bad_arguments_are_refused(normal, test, arguments, text):
     with pytest.raises(ValueError, match=text):
         test(normal, factory(), **arguments)
+
+
+def test_a_model_with_a_density_of_its_own_is_tested_in_other_processes():
+    with pm.Model() as model:
+        t = pm.Data("t_data", np.array(0.5))
+        w = pm.Normal("w")
+        pm.CustomDist("t", w, logp=lambda value, mean: -0.5 * (value - mean) ** 2, random=_around, observed=t)
+    found = [
+        sbc(model, _metropolis, replications=10, draws=7, tune=20, thin=1, random_seed=1, **QUICK | {"n_jobs": jobs})
+        for jobs in (1, 2)
+    ]
+    np.testing.assert_array_equal(found[0].ranks, found[1].ranks)
+
+
+def _around(mean, rng=None, size=None):
+    return rng.normal(mean, 1.0, size=size)
+
+
+def _metropolis(model):
+    return pm.Metropolis(model=model)
