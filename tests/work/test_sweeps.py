@@ -142,8 +142,10 @@ def test_ctrl_c_at_any_moment_gives_what_is_done_and_leaves_no_process(tmp_path,
         os.killpg(child.pid, signal.SIGINT)
         out, err = child.communicate(timeout=60)
         interrupted, count = json.loads(out)
-        assert child.returncode == 0 and "Traceback" not in err, err
+        assert "Traceback" not in err, err
         assert count == 60 or interrupted
+        # a signal that meets an interpreter on its way out, all done and printed, ends it as the system does
+        assert child.returncode == 0 or (child.returncode == -signal.SIGINT and not interrupted)
         wait_for(lambda pid=child.pid: not group(pid), 20.0)
         if size(folder):
             settings = json.loads((folder / "header.json").read_text())
