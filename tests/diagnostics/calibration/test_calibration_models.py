@@ -165,10 +165,12 @@ def test_a_few_replications_see_a_sampler_of_the_prior_and_a_wrong_shape(linear)
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "steps"), COMBINATIONS)
 def test_ranks_are_uniform(model, steps):
+    """One false alarm in a hundred runs of all combinations together."""
     make_steps = (EXPLICIT | COLLAPSED | FOUND)[steps]
     # persistent momentum wants some tuning and makes neighbours unlike each other; conditionals forget in a few draws
     thin, tune = (10, 200) if "HMC" in steps else (5, 80)
-    result = sbc(MODELS[model](), make_steps, 500, 31, thin=thin, tune=tune, random_seed=20, progressbar=False)
+    options = {"thin": thin, "tune": tune, "level": 0.01 / len(COMBINATIONS), "random_seed": 20, "progressbar": False}
+    result = sbc(MODELS[model](), make_steps, 500, 31, **options)
     print(f"\n{model}: {steps} ({result.seconds:.0f} s)\n{result}\n{result.table}")  # noqa: T201
     assert result.ok, result.text
     assert np.abs(result.similarity).max() < 0.25
