@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
+
+from bayessel._types import Seed
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
@@ -185,7 +187,7 @@ def as_count(value: Any, name: str, minimum: int = 1) -> int:
     return int(value)
 
 
-def check_seed(seed: Any, name: str = "random_state") -> int | list[int] | None:
+def check_seed(seed: Seed, name: str = "random_state") -> int | list[int] | None:
     """Return a seed that can be written down: an integer, or a list of them; None stays None.
 
     A ``numpy.random.Generator`` or ``RandomState`` gives a number, and moves on.
@@ -207,7 +209,7 @@ def check_seed(seed: Any, name: str = "random_state") -> int | list[int] | None:
     raise TypeError(f"{name} must be an integer, a list of integers, a numpy Generator or None, got {seed!r}")
 
 
-def chosen_seed(seed: Any, name: str = "random_state") -> int:
+def chosen_seed(seed: Seed, name: str = "random_state") -> int:
     """Return one number for whatever may be a seed; for None one from the operating system."""
     checked = check_seed(seed, name)
     if isinstance(checked, int):
@@ -215,12 +217,12 @@ def chosen_seed(seed: Any, name: str = "random_state") -> int:
     return int(np.random.default_rng(checked).integers(2**62))
 
 
-def as_generator(random_state: Any, name: str = "random_state") -> np.random.Generator:
+def as_generator(random_state: Seed, name: str = "random_state") -> np.random.Generator:
     """Return a generator from one, from a seed, or from None for a fresh one."""
     return np.random.default_rng(random_state if _draws(random_state) else check_seed(random_state, name))
 
 
-def _draws(seed: Any) -> bool:
+def _draws(seed: Seed) -> TypeGuard[np.random.Generator | np.random.RandomState]:
     """Whether numbers can be drawn from this, beside its being a seed."""
     return isinstance(seed, np.random.Generator | np.random.RandomState)
 

@@ -15,7 +15,7 @@ FOLDERS = {
 
 # Layer -> the layers it may import, besides itself. The first component after "bayessel." names the layer; where the
 # engines of a package are a layer of their own, the first two do.
-GROUND = {"errors", "_check", "_compiled", "_files", "_formulas", "_memory", "_numerics", "_text", "work"}
+GROUND = {"errors", "_check", "_compiled", "_files", "_formulas", "_memory", "_numerics", "_text", "_types", "work"}
 TABLES = GROUND | {"_tables"}
 BASIS = TABLES | {"basis"}
 RESULT = BASIS | {"fit", "prediction", "policy", "criteria"}
@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "linear": RESULT,
     "gp": PROCESS - {"gp"},
     "mlp": RESULT,
-    "models": {"errors", "_check", "_pymc", "basis", "covariance", "gp", "mlp"},
+    "models": {"errors", "_check", "_pymc", "_types", "basis", "covariance", "gp", "mlp"},
     "samplers": RESULT | {"_pymc", "mlp"},
     "estimators": ENGINES | {"models", "samplers", "diagnostics"},
     "baselines.engines": RESULT,

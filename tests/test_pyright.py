@@ -1,4 +1,7 @@
-"""Pyright sees the packages of a checkout under the names they are imported by; skipped where it is not installed."""
+"""Pyright sees the packages of a checkout under the names they are imported by; skipped where it is not installed.
+
+Guards `bayessel._types`.
+"""
 
 import json
 import shutil
