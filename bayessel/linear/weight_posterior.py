@@ -22,6 +22,34 @@ from bayessel.prediction import Prediction
 
 
 @dataclass(frozen=True, eq=False)
+class RowCoordinates:
+    """Rows of a design in the coordinates of its factorisation, where every ridge costs one product.
+
+    Attributes
+    ----------
+    along : (N, k) array
+        Along the right singular vectors.
+    across : (N,) array
+        Squared length outside their span.
+    flat : (N,) array
+        Variance that the unpenalised weights add, in units of the noise's.
+    """
+
+    along: FloatArray
+    across: FloatArray
+    flat: FloatArray
+
+    def variances(self, spectrum: Spectrum, lam: FloatArray) -> FloatArray:
+        """Variances of the function in units of the noise's, one row per lambda."""
+        inside = (1.0 / (spectrum.s**2 + lam[:, None])) @ (self.along**2).T
+        return np.asarray(inside + self.across / lam[:, None] + self.flat)
+
+    def means(self, spectrum: Spectrum, lam: FloatArray) -> FloatArray:
+        """Posterior means of the penalised part about the bias of a centred fit, one row per lambda."""
+        return np.asarray((spectrum.s * spectrum.z / (spectrum.s**2 + lam[:, None])) @ self.along.T)
+
+
+@dataclass(frozen=True, eq=False)
 class Posterior:
     r"""Posterior of the weights of a linear model.
 
@@ -96,25 +124,26 @@ class Posterior:
 
     def variance(self, Phi_new: FloatArray) -> FloatArray:
         r"""Variance of the function, :math:`\phi^T\Sigma\phi`, at new rows of the design (the noise not included)."""
+        return np.asarray(self.coordinates(Phi_new).variances(self.spectrum, np.array([self.lam]))[0] / self.beta)
+
+    def coordinates(self, Phi_new: FloatArray) -> RowCoordinates:
+        """New rows of the design in the coordinates of the factorisation."""
         spec = self.spectrum
         Phi_new = self._rows(Phi_new)
         active = self.columns.active
         rows = Phi_new[:, active] * self.columns.scale if len(active) else np.zeros((len(Phi_new), spec.n_columns))
-        extra = np.zeros(len(Phi_new))
+        flat = np.zeros(len(Phi_new))
         if spec.n_flat and spec.flat_slope is not None and spec.flat_root is not None:
             free = Phi_new[:, self.columns.flat]
             if spec.centred:
                 free = np.hstack([free, np.ones((len(Phi_new), 1))])
             rows = rows - free @ spec.flat_slope
             kept = spec.flat.pivots if spec.flat is not None else list(range(spec.n_flat))
-            extra = ((free[:, kept] @ spec.flat_root) ** 2).sum(axis=1) / self.beta
+            flat = ((free[:, kept] @ spec.flat_root) ** 2).sum(axis=1)
         along = rows @ spec.Vt.T
         # the complement of the row space is added as it is measured: 1 - sum of squares would cancel
-        across = rows - along @ spec.Vt if spec.Vt.shape[0] < spec.Vt.shape[1] else None
-        value = (along**2) @ (1.0 / (spec.s**2 + self.lam))
-        if across is not None:
-            value = value + (across**2).sum(axis=1) / self.lam
-        return np.asarray(value / self.beta + extra)
+        across = rows - along @ spec.Vt if spec.Vt.shape[0] < spec.Vt.shape[1] else np.zeros((len(rows), 0))
+        return RowCoordinates(along, (across**2).sum(axis=1), flat)
 
     def predict(self, Phi_new: Any) -> Prediction:
         """Predictive distributions at new rows of the design."""

@@ -1,0 +1,244 @@
+"""The posterior over the grid: on few rows first, then on all rows where the weight is, finer there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from time import perf_counter
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln, logsumexp
+
+from bayessel._check import FloatArray, as_flag, as_matrix, as_positive_vector, as_target, one_of
+from bayessel.basis import KINDS, LazyDesign
+from bayessel.fit import Evidence, Status, worst
+from bayessel.linear.integrated.hyperparameter_grid import (
+    SHARES,
+    SIGNAL,
+    SIGNAL_SPREAD,
+    SIGNALS,
+    HyperparameterGrid,
+    WhitenedDictionary,
+)
+from bayessel.linear.integrated.mixture import Cells, IntegratedFit, noise_precisions
+from bayessel.linear.spectrum import Spectrum
+from bayessel.linear.weight_posterior import Posterior
+
+#: rows of the first looks; each has four times the rows of the one before
+FIRST_ROWS, GROWTH = 150, 4
+#: designs that go on to the next look lie this close to the best, in nats, or beside one that does
+CLOSE_NATS, MOST_DESIGNS = 6.0, 12
+#: widths are halved between neighbours that hold this share of the weight, down to this ratio
+FINE_WEIGHT, FINE_RATIO, FINE_ROUNDS = 0.05, 1.25, 2
+#: cells that hold this share of the posterior predict
+MASS, MOST_CELLS = 0.99, 60
+#: with more rows the factorisations do not keep their left singular vectors
+MOST_ROWS_KEPT = 1500
+
+Key = tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class _Looked:
+    """A design with its factorisation, and the log posterior over the ridges, without the weight of its cell."""
+
+    design: WhitenedDictionary
+    spectrum: Spectrum
+    lam: FloatArray
+    quad: FloatArray
+    logs: FloatArray
+
+
+def fit_integrated(
+    X: npt.ArrayLike,
+    t: npt.ArrayLike,
+    *,
+    spread: npt.ArrayLike,
+    centers: npt.ArrayLike | None = None,
+    kind: str = "gaussian",
+    centre: bool = True,
+) -> IntegratedFit | None:
+    """Integrate width, share of a linear trend, signal to noise and noise level out.
+
+    Parameters
+    ----------
+    X, t
+        Inputs (N, D) and target (N,).
+    spread
+        Spread of each input; a shared width is measured in it.
+    centers
+        Centres of the radial functions; None: the rows.
+    kind
+        'gaussian', 'multiquadric', 'inverse_multiquadric' or 'cauchy'.
+    centre
+        Add a bias with a flat prior.
+
+    Returns
+    -------
+    IntegratedFit, or None where no column varies, no target does, or a single row is left: nothing to integrate.
+    """
+    began = perf_counter()
+    X = as_matrix(X, "X", allow_1d=True)
+    t = as_target(t, len(X))
+    one_of(kind, "kind", KINDS)
+    as_flag(centre, "centre")
+    scale = as_positive_vector(spread, "spread", X.shape[1])
+    middles = None if centers is None else as_matrix(centers, "centers", allow_1d=X.shape[1] == 1)
+    if len(X) - int(centre) < 2 or not np.ptp(t) > 0.0:
+        return None
+    order = np.lexsort((*X.T, t))
+    whole = HyperparameterGrid(X, X if middles is None else middles, kind, scale, centre)
+    typical = whole.typical() if len(X) <= 4 * FIRST_ROWS else None
+    keys: list[Key] | None = None
+    size = FIRST_ROWS
+    while size < 0.7 * len(X):
+        some = order[:: -(-len(X) // size)]
+        few = X[some] if middles is None else middles[:: max(1, -(-len(middles) // size))]
+        grid = HyperparameterGrid(X[some], few, kind, scale, centre)
+        typical = grid.typical()
+        looked = _look(grid, t[some], keys or _all(grid), typical[1], rows=False)
+        if not looked:
+            return None
+        keys = _close(looked)
+        size *= GROWTH
+    _, middle = typical or whole.typical()
+    looked = _look(whole, t, keys or _all(whole), middle, rows=len(X) <= MOST_ROWS_KEPT)
+    if not looked:
+        return None
+    for _ in range(FINE_ROUNDS):
+        between = _between(looked)
+        if not between:
+            break
+        looked |= _look(whole, t, between, middle, rows=len(X) <= MOST_ROWS_KEPT)
+    return replace(_mixture(looked, X, t, centre), seconds=perf_counter() - began)
+
+
+def _all(grid: HyperparameterGrid) -> list[Key]:
+    widths = grid.widths()
+    return [(float(r), q) for q in SHARES if q < 1.0 for r in widths] + [(np.inf, 1.0)]
+
+
+def _look(
+    grid: HyperparameterGrid, t: FloatArray, keys: Iterable[Key], typical: float, rows: bool
+) -> dict[Key, _Looked]:
+    """Posterior over the ridges at each place (width, share)."""
+    found = {}
+    for key in keys:
+        design = grid.place(*key, typical)
+        if design is None:
+            continue
+        spectrum = design.spectrum(grid.X, t, grid.centre, rows)
+        lam, n = np.exp(-SIGNALS), spectrum.n_free
+        quad = np.maximum(np.asarray(spectrum.quad(lam)), np.finfo(float).tiny)
+        away = (SIGNALS - SIGNAL) / SIGNAL_SPREAD
+        logs = (
+            np.asarray(spectrum.assemble_evidence(0.0, spectrum.log_det(lam), 1.0))
+            + gammaln(0.5 * n) + 0.5 * n * np.log(2.0 / quad)
+            - 0.5 * (away**2 + np.log(2.0 * np.pi)) - np.log(SIGNAL_SPREAD) + np.log(SIGNALS[1] - SIGNALS[0])
+        )  # fmt: skip
+        found[key] = _Looked(design, spectrum, lam, quad, logs + design.log_prior - np.log(len(SHARES)))
+    return found
+
+
+def _volumes(looked: dict[Key, _Looked]) -> dict[Key, float]:
+    """Log of the stretch of log r that each place stands for; 0 for the linear model."""
+    found = {}
+    for share in {q for _, q in looked}:
+        keys = sorted(key for key in looked if key[1] == share)
+        u = np.log([r for r, _ in keys])
+        if share == 1.0 or len(keys) == 1:
+            found |= dict.fromkeys(keys, 0.0)
+            continue
+        edges = np.concatenate([[u[0]], 0.5 * (u[1:] + u[:-1]), [u[-1]]])
+        steps = np.diff(edges)
+        steps[[0, -1]] *= 2.0
+        found |= dict(zip(keys, np.log(steps).tolist(), strict=True))
+    return found
+
+
+def _weights(looked: dict[Key, _Looked]) -> dict[Key, float]:
+    """Log of the evidence of each place, its stretch of log r included."""
+    volumes = _volumes(looked)
+    return {key: float(logsumexp(one.logs)) + volumes[key] for key, one in looked.items()}
+
+
+def _close(looked: dict[Key, _Looked]) -> list[Key]:
+    """Places near the best, and their neighbours along the widths."""
+    weights = _weights(looked)
+    best = max(weights.values())
+    ranked = sorted(weights, key=lambda key: -weights[key])
+    kept = [key for key in ranked if weights[key] > best - CLOSE_NATS][:MOST_DESIGNS]
+    return kept
+
+
+def _between(looked: dict[Key, _Looked]) -> list[Key]:
+    """Widths between neighbours where the weight is and the grid is coarse."""
+    weights = _weights(looked)
+    total = logsumexp(list(weights.values()))
+    found = []
+    for share in {q for _, q in looked if q < 1.0}:
+        keys = sorted(key for key in looked if key[1] == share)
+        for low, high in pairwise(keys):
+            heavy = max(weights[low], weights[high]) - total > np.log(FINE_WEIGHT)
+            if heavy and high[0] / low[0] > FINE_RATIO:
+                found.append((float(np.sqrt(low[0] * high[0])), share))
+    return found
+
+
+def _mixture(looked: dict[Key, _Looked], X: FloatArray, t: FloatArray, centre: bool) -> IntegratedFit:
+    volumes = _volumes(looked)
+    everywhere = [
+        (key, k, float(one.logs[k]) + volumes[key]) for key, one in looked.items() for k in range(len(one.lam))
+    ]
+    logs = np.array([value for *_, value in everywhere])
+    total = float(logsumexp(logs))
+    ranked = np.argsort(-logs, kind="stable")
+    enough = int(np.searchsorted(np.cumsum(np.exp(logs[ranked] - total)), MASS)) + 1
+    kept = [everywhere[i] for i in ranked[: min(enough, MOST_CELLS)]]
+    designs = list(dict.fromkeys(key for key, *_ in kept))
+    parts, posteriors = [looked[key] for key in designs], []
+    for key, part in zip(designs, parts, strict=True):
+        k = max((value, k) for other, k, value in kept if other == key)[1]
+        beta = float(part.spectrum.n_free / part.quad[k])
+        spectrum = replace(part.spectrum, given=(LazyDesign(part.design.dictionary, X), t))
+        posteriors.append(Posterior.of(spectrum, float(part.lam[k]), beta))
+    lam = np.array([looked[key].lam[k] for key, k, _ in kept])
+    quad = np.array([looked[key].quad[k] for key, k, _ in kept])
+    betas = noise_precisions(parts[0].spectrum.n_free, quad)
+    each = betas.shape[1]
+    weights = np.repeat(np.array([value for *_, value in kept]) - np.log(each), each)
+    cells = Cells(
+        np.repeat(np.array([designs.index(key) for key, *_ in kept]), each),
+        np.repeat(lam, each),
+        betas.ravel(),
+        weights - logsumexp(weights),
+    )
+    notes = _notes(looked, logs, everywhere, total)
+    integrated = ("weights", *(("bias",) if centre else ()), "alpha", "beta", "width", "trend")
+    ways = sorted(_weights(looked).items(), key=lambda one: -one[1])
+    return IntegratedFit(
+        evidence=Evidence(total, "grid", integrated=integrated),
+        gamma=float(posteriors[0].spectrum.gamma(posteriors[0].lam)),
+        optima=(parts[0].design,),
+        status=worst(notes),
+        notes=notes,
+        history=tuple({"width": r, "trend": q, "log_weight": value - total} for (r, q), value in ways),
+        seconds=np.nan,
+        posterior=posteriors[0],
+        designs=tuple(part.design for part in parts),
+        posteriors=tuple(posteriors),
+        cells=cells,
+    )
+
+
+def _notes(
+    looked: dict[Key, _Looked], logs: FloatArray, everywhere: list[tuple[Key, int, float]], total: float
+) -> tuple[Status, ...]:
+    """Where the posterior lies at an end of the grid."""
+    weights = np.exp(logs - total)
+    last = len(SIGNALS) - 2
+    if sum(weight for weight, (_, k, _) in zip(weights, everywhere, strict=True) if k >= last) > 0.5:
+        return (Status.NOISE_AT_FLOOR,)
+    return ()

@@ -1,0 +1,143 @@
+r"""A linear model with its hyperparameters integrated out: predictions are mixtures over the places of a grid.
+
+At a place (design, ridge) the noise precision has the posterior :math:`\beta\sim\Gamma(n/2, q/2)` with
+:math:`q=t^TPt`, so that predictions there are Student distributions of n degrees of freedom; some quantiles of
+:math:`\beta` stand for it. A row left out changes the weights of the places,
+
+.. math:: p(t_n|t_{-n}) = 1\Big/\sum_c \frac{p(c|t)}{p(t_n|t_{-n},c)},
+
+which is exact on the grid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaincinv, logsumexp
+
+from bayessel._check import FloatArray, IntArray, as_matrix
+from bayessel._formulas import log_normal
+from bayessel.fit import LeaveOneOut
+from bayessel.linear.design_fit import DesignFit, leave_one_out_of
+from bayessel.linear.integrated.hyperparameter_grid import WhitenedDictionary
+from bayessel.linear.weight_posterior import Posterior
+from bayessel.prediction import Prediction
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Places of the grid that hold the posterior, with their weights.
+
+    Attributes
+    ----------
+    design : (S,) array
+        Number of the design.
+    lam, beta : (S,) arrays
+        Ridge, and noise precision.
+    log_weights : (S,) array
+        Logarithms of weights that sum to one.
+    """
+
+    design: IntArray
+    lam: FloatArray
+    beta: FloatArray
+    log_weights: FloatArray
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class IntegratedFit(DesignFit):
+    """A linear model averaged over its hyperparameters.
+
+    What a single fit has (`posterior`, `coef`, `gamma`, …) is that of the most probable place of the grid.
+
+    Attributes
+    ----------
+    evidence : Evidence
+        log p(t) with everything integrated out, under the priors of
+        `bayessel.linear.integrated.hyperparameter_grid`.
+    designs : tuple of WhitenedDictionary
+        The designs that hold weight.
+    posteriors : tuple of Posterior
+        Of each design, at its most probable ridge.
+    cells : Cells
+        The places and their weights.
+    """
+
+    designs: tuple[WhitenedDictionary, ...]
+    posteriors: tuple[Posterior, ...] = field(repr=False)
+    cells: Cells = field(repr=False)
+
+    @property
+    def penalties(self) -> FloatArray:
+        """Prior precisions of the weights over the noise's, infinite for columns that are not there."""
+        best = int(self.cells.design[int(np.argmax(self.cells.log_weights))])
+        return self.designs[best].penalties * self.posterior.lam
+
+    @property
+    def lam(self) -> FloatArray:
+        """Alpha over beta."""
+        return self.penalties
+
+    @property
+    def alpha(self) -> FloatArray:
+        """Precisions of the weights at the most probable place."""
+        return self.penalties * self.beta
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise, the root of its mean variance."""
+        return float(np.sqrt(np.exp(self.cells.log_weights) @ (1.0 / self.cells.beta)))
+
+    def weight_of(self, design: int) -> float:
+        """Posterior probability of a design."""
+        return float(np.exp(self.cells.log_weights[self.cells.design == design]).sum())
+
+    def predict(self, rows: Any) -> Prediction:
+        """Predictive distributions at inputs (N, D)."""
+        X = as_matrix(rows, "X")
+        means, variances, inside = (np.empty((len(self.cells.lam), len(X))) for _ in range(3))
+        for k, (design, posterior) in enumerate(zip(self.designs, self.posteriors, strict=True)):
+            mine = np.flatnonzero(self.cells.design == k)
+            columns = design.columns(X)
+            there, spectrum = posterior.coordinates(columns), posterior.spectrum
+            lam, back = np.unique(self.cells.lam[mine], return_inverse=True)
+            bias = float(spectrum.flat_offset[-1]) if spectrum.centred and spectrum.flat_offset is not None else 0.0
+            means[mine] = (bias + there.means(spectrum, lam))[back]
+            variance = there.variances(spectrum, lam) + design.missing_variance(columns) / lam[:, None]
+            inside[mine] = variance[back] / self.cells.beta[mine, None]
+            variances[mine] = inside[mine] + 1.0 / self.cells.beta[mine, None]
+        weights = np.broadcast_to(self.cells.log_weights[:, None], means.shape)
+        return Prediction(means, variances, weights, inside)
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Each row predicted from all others, the weights of the places too being those without the row."""
+        errors, variances = (np.empty((len(self.cells.lam), self.n_rows)) for _ in range(2))
+        for k, posterior in enumerate(self.posteriors):
+            mine, spectrum = np.flatnonzero(self.cells.design == k), posterior.spectrum
+            lam, back = np.unique(self.cells.lam[mine], return_inverse=True)
+            if spectrum.U is not None:
+                complement = np.maximum(spectrum.leverage_complement(lam), np.finfo(float).tiny)
+                apart = spectrum.residuals(lam) / complement
+            else:
+                each = [Posterior.of(spectrum, float(one), 1.0) for one in lam]
+                found = [leave_one_out_of(one, *spectrum.given) for one in each]  # type: ignore[misc]
+                apart = np.array([one.errors for one in found])
+                complement = 1.0 / np.array([one.variances for one in found])
+            errors[mine] = apart[back]
+            variances[mine] = 1.0 / (complement[back] * self.cells.beta[mine, None])
+        logs = log_normal(errors, variances)
+        without = self.cells.log_weights[:, None] - logs
+        densities = -logsumexp(without, axis=0)
+        weights = np.exp(without + densities)
+        mean = (weights * errors).sum(axis=0)
+        variance = (weights * (variances + (errors - mean) ** 2)).sum(axis=0)
+        return LeaveOneOut(mean, variance, densities)
+
+
+def noise_precisions(n_free: int, quad: FloatArray) -> FloatArray:
+    """Quantiles of the noise precision at equal steps of probability, (places, quantiles): fewer with more rows."""
+    count = 5 if n_free < 50 else 3 if n_free < 500 else 1
+    levels = (np.arange(count) + 0.5) / count
+    return np.asarray(2.0 * gammaincinv(0.5 * n_free, levels) / quad[:, None])
