@@ -9,7 +9,6 @@ precisions drop their column, zero precisions leave it unpenalised.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -116,13 +115,13 @@ class Posterior:
             value = value + (across**2).sum(axis=1) / self.lam
         return np.asarray(value / self.beta + extra)
 
-    def predict(self, Phi_new: Any) -> Prediction:
+    def predict(self, Phi_new: npt.ArrayLike) -> Prediction:
         """Predictive distributions at new rows of the design."""
         rows = self._rows(Phi_new)
         variance = self.variance(rows)
         return Prediction.normal(rows @ self.coef + self.intercept, variance + 1.0 / self.beta, variance)
 
-    def _rows(self, Phi_new: Any) -> FloatArray:
+    def _rows(self, Phi_new: npt.ArrayLike) -> FloatArray:
         rows = as_matrix(Phi_new, "Phi")
         if rows.shape[1] != len(self.coef):
             raise ValueError(f"Phi must have the {len(self.coef)} columns of the fit, got shape {rows.shape}")
