@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, override
 
 import numpy as np
+import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
 from bayessel._check import FloatArray, as_flag, as_matrix, as_positive, as_positive_vector, check_magnitude, one_of
@@ -142,7 +143,7 @@ class Dictionary:
         """Number of columns of the design, the bias included."""
         return len(self.column_names()) + int(self.bias)
 
-    def design(self, X: Any) -> FloatArray:
+    def design(self, X: npt.ArrayLike) -> FloatArray:
         """Return the (N, M) design matrix at inputs `X`, the bias last."""
         inputs = as_matrix(X, "X", allow_1d=True)
         body = self.columns(inputs)
@@ -179,7 +180,12 @@ class RBFDictionary(Dictionary):
     """
 
     def __init__(
-        self, centers: Any, width: Any, kind: str = "gaussian", bias: bool = True, linear: bool = False
+        self,
+        centers: npt.ArrayLike,
+        width: npt.ArrayLike,
+        kind: str = "gaussian",
+        bias: bool = True,
+        linear: bool = False,
     ) -> None:
         self.centers = as_matrix(centers, "centers", allow_1d=True)
         self.kind = one_of(kind, "kind", KINDS)
@@ -192,11 +198,11 @@ class RBFDictionary(Dictionary):
         self.bias = as_flag(bias, "bias")
         self.linear = as_flag(linear, "linear")
 
-    def columns(self, X: Any) -> FloatArray:
+    def columns(self, X: npt.ArrayLike) -> FloatArray:
         """Kernels in the order of the centres, then the inputs if `linear`."""
         return self._made(X, bias=False)
 
-    def design(self, X: Any) -> FloatArray:
+    def design(self, X: npt.ArrayLike) -> FloatArray:
         """Return the (N, M) design matrix at inputs `X`, the bias last; no temporary array of its size is made."""
         return self._made(X, bias=self.bias)
 
@@ -205,7 +211,7 @@ class RBFDictionary(Dictionary):
     def n_columns(self) -> int:
         return len(self.centers) + int(self.linear) * int(self.centers.shape[1]) + int(self.bias)
 
-    def _made(self, X: Any, bias: bool) -> FloatArray:
+    def _made(self, X: npt.ArrayLike, bias: bool) -> FloatArray:
         X = as_matrix(X, "X", allow_1d=True)
         if X.shape[1] != self.centers.shape[1]:
             raise ValueError(f"X must have {self.centers.shape[1]} columns like the centers, got shape {X.shape}")
@@ -257,7 +263,7 @@ class LazyDesign:
     ((5, 6), (5, 2))
     """
 
-    def __init__(self, dictionary: RBFDictionary, X: Any) -> None:
+    def __init__(self, dictionary: RBFDictionary, X: npt.ArrayLike) -> None:
         if not isinstance(dictionary, RBFDictionary):
             raise TypeError(f"LazyDesign needs an RBFDictionary, got {type(dictionary).__name__}")
         self.dictionary = dictionary

@@ -40,8 +40,8 @@ def follow(seed):
     Phi = dictionary.design(x)
     spectrum = bs.linear.Spectrum.of(Phi, y, rows=True)
     overall = bs.linear.fit_ridge(spectrum, criterion="gcv")
-    near, _, near_steps = bs.linear.reestimate_lambda(spectrum, start=0.01)
-    far, _, far_steps = bs.linear.reestimate_lambda(spectrum, start=1e-5)
+    near, _, near_steps = bs.linear.ridge.reestimate_lambda(spectrum, start=0.01)
+    far, _, far_steps = bs.linear.ridge.reestimate_lambda(spectrum, start=1e-5)
     # as in the paper: every penalty starts at what re-estimation from 0.01 found
     local = bs.linear.fit_ridge(Phi, y, penalty="local", start=near)
     before = bs.linear.criteria(Phi, y, near)["gcv"]

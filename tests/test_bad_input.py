@@ -161,12 +161,32 @@ BAD = {
     # factorisations
     "factorisation: flat of other length": (lambda: L.Spectrum.of(PHI, T, flat=np.ones(3)), V, "flat must have the 6"),
     "factorisation: target of other length": (lambda: L.Spectrum.of(PHI, T).retarget(T[:3]), V, "one value per row"),
-    "left out: a design": (lambda: L.loo_residuals(PHI, 1.0), Y, "needs a Spectrum.* got ndarray"),
-    "left out: negative": (lambda: L.loo_residuals(SPECTRUM, -1.0), V, "lam must be positive and finite, got -1.0"),
-    "third level: a design": (lambda: L.model_evidence_quadrature(PHI), Y, "needs a Spectrum .*got ndarray"),
-    "third level: upside down": (lambda: L.model_evidence_quadrature(SPECTRUM, 2, 1), V, "lower must be less than"),
-    "third level: negative": (lambda: L.model_evidence_quadrature(SPECTRUM, -1, 1), V, "lower must be positive"),
-    "third level: half points": (lambda: L.model_evidence_quadrature(SPECTRUM, points=2.5), Y, "points must be an int"),
+    "left out: a design": (lambda: L.reported_sums.loo_residuals(PHI, 1.0), Y, "needs a Spectrum.* got ndarray"),
+    "left out: negative": (
+        lambda: L.reported_sums.loo_residuals(SPECTRUM, -1.0),
+        V,
+        "lam must be positive and finite, got -1.0",
+    ),
+    "third level: a design": (
+        lambda: L.third_level.model_evidence_quadrature(PHI),
+        Y,
+        "needs a Spectrum .*got ndarray",
+    ),
+    "third level: upside down": (
+        lambda: L.third_level.model_evidence_quadrature(SPECTRUM, 2, 1),
+        V,
+        "lower must be less than",
+    ),
+    "third level: negative": (
+        lambda: L.third_level.model_evidence_quadrature(SPECTRUM, -1, 1),
+        V,
+        "lower must be positive",
+    ),
+    "third level: half points": (
+        lambda: L.third_level.model_evidence_quadrature(SPECTRUM, points=2.5),
+        Y,
+        "points must be an int",
+    ),
     # criteria and ridge
     "criteria: negative": (lambda: L.criteria(PHI, T, -1), V, "lam must be non-negative, got -1.0"),
     "criteria: NaN": (lambda: L.criteria(PHI, T, np.nan), V, "lam must be non-negative, got nan"),
@@ -189,9 +209,17 @@ BAD = {
         V,
         "leave-one-out needs the rows; build the Spectrum with rows=True",
     ),
-    "fixed point: leave-one-out": (lambda: L.reestimate_lambda(PHI, T, criterion="loo"), V, "criterion must be one of"),
-    "fixed point: from zero": (lambda: L.reestimate_lambda(PHI, T, start=0), V, "start must be positive"),
-    "fixed point: no target": (lambda: L.reestimate_lambda(PHI), Y, "reestimate_lambda needs a design and a target"),
+    "fixed point: leave-one-out": (
+        lambda: L.ridge.reestimate_lambda(PHI, T, criterion="loo"),
+        V,
+        "criterion must be one of",
+    ),
+    "fixed point: from zero": (lambda: L.ridge.reestimate_lambda(PHI, T, start=0), V, "start must be positive"),
+    "fixed point: no target": (
+        lambda: L.ridge.reestimate_lambda(PHI),
+        Y,
+        "reestimate_lambda needs a design and a target",
+    ),
     # the evidence procedure
     "type II: no target": (lambda: L.fit_evidence(PHI), Y, "fit_evidence needs a design and a target, or a Spectrum"),
     "type II: method": (lambda: L.fit_evidence(PHI, T, method="vb"), V, METHOD + " 'vb'"),

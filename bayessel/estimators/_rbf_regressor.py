@@ -16,7 +16,8 @@ from bayessel.estimators._radial_dictionary import MAX_OWN_CENTRES, centres_of, 
 from bayessel.estimators.base import Versioned, log_density_of, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.fit import Fit, LeaveOneOut, fingerprint, worst
-from bayessel.linear import LinearFit, RidgeFit, SeveralOutputs, Spectrum
+from bayessel.linear import LinearFit, RidgeFit, Spectrum
+from bayessel.linear.several_outputs import SeveralOutputs
 
 
 class RBFRegressor(RegressorMixin, Versioned):

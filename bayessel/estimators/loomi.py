@@ -17,7 +17,8 @@ from bayessel.estimators._radial_dictionary import MAX_OWN_CENTRES, centres_of, 
 from bayessel.estimators.base import Versioned, new_rows, validated_classification
 from bayessel.estimators.found_width import robust_spread
 from bayessel.fit import Status, fingerprint, worst
-from bayessel.linear.loomi import LOOMIFit, fit_loomi
+from bayessel.linear.loomi import fit_loomi
+from bayessel.linear.loomi.result import LOOMIFit
 from bayessel.work.interrupts import InterruptGuard
 
 if TYPE_CHECKING:

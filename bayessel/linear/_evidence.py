@@ -2,12 +2,12 @@ r"""The Gaussian log density of the targets: the one place where its constants s
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from bayessel._check import FloatArray
 
-def log_density(n_rows: int, quad: Any, log_det: Any, beta: Any, spread2: float | None = None) -> Any:
+
+def log_density[L: (float, FloatArray)](n_rows: int, quad: L, log_det: L, beta: L, spread2: float | None = None) -> L:
     r"""Return :math:`\log p(t|\alpha,\beta)` in nats.
 
     .. math:: -\tfrac12[N\log 2\pi - n\log\beta + \log|I + \Phi\Phi^T/\lambda| + \beta q]
@@ -29,4 +29,5 @@ def log_density(n_rows: int, quad: Any, log_det: Any, beta: Any, spread2: float 
         :math:`\|t_c\|^2` with a bias, None without.
     """
     n_free, flat = (n_rows, 0.0) if spread2 is None else (n_rows - 1, float(np.log(spread2)))
-    return -0.5 * (n_rows * np.log(2.0 * np.pi) - n_free * np.log(beta) + log_det + beta * quad + flat)
+    value: L = -0.5 * (n_rows * np.log(2.0 * np.pi) - n_free * np.log(beta) + log_det + beta * quad + flat)
+    return value

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayessel._check import FloatArray, IntArray
 from bayessel.basis import LazyDesign
@@ -114,7 +115,7 @@ class DesignFit(Fit):
         """Name of the target."""
         return self.spectrum.fingerprint or ""
 
-    def predict(self, rows: Any) -> Prediction:
+    def predict(self, rows: npt.ArrayLike) -> Prediction:
         """Predictive distributions at new rows of the design."""
         return self.posterior.predict(rows)
 
@@ -135,7 +136,7 @@ def given_arrays(fit: DesignFit) -> tuple[FloatArray, FloatArray]:
     return (design.X if isinstance(design, LazyDesign) else design), target
 
 
-def leave_one_out_of(posterior: Posterior, design: Any, target: FloatArray) -> LeaveOneOut:
+def leave_one_out_of(posterior: Posterior, design: FloatArray | LazyDesign, target: FloatArray) -> LeaveOneOut:
     r"""Leave-one-out predictions from the rows: :math:`P_{ii} = 1 - \beta\phi_i^T\Sigma\phi_i`."""
     n, m = design.shape
     step = max(1, _BLOCK // m)

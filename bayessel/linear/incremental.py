@@ -17,6 +17,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.linalg as sl
 
 from bayessel._check import (
@@ -108,7 +109,7 @@ class IncrementalFit(Fit):
         """Name of the target."""
         return fingerprint(self.state.target)
 
-    def predict(self, rows: Any) -> Prediction:
+    def predict(self, rows: npt.ArrayLike) -> Prediction:
         """Predictive distributions at new rows of the design."""
         variance = self.state.variance(rows) / self.beta
         mean = as_matrix(rows, "rows") @ self.coef + self.intercept
@@ -144,7 +145,7 @@ class RidgeState:
     [1.0, 1.5]
     """
 
-    def __init__(self, Phi: Any, t: Any, lam: Any, *, centre: bool = False) -> None:
+    def __init__(self, Phi: npt.ArrayLike, t: npt.ArrayLike, lam: npt.ArrayLike, *, centre: bool = False) -> None:
         design = as_matrix(Phi, "Phi")
         target = as_target(t, design.shape[0])
         penalty = as_positive_vector(lam, "lam", design.shape[1], allow_zero=True)
@@ -235,7 +236,7 @@ class RidgeState:
         inverse = sl.solve_triangular(self.R[:-1, :-1], np.eye(self._m), check_finite=False)
         return float(self._m - self._lam @ (inverse**2).sum(axis=1))
 
-    def variance(self, Phi_new: FloatArray) -> FloatArray:
+    def variance(self, Phi_new: npt.ArrayLike) -> FloatArray:
         r"""Return :math:`\phi^TA^{-1}\phi` of new rows (times 1/beta: the variance of the function).
 
         Infinite where the rows and the penalties do not determine the function.
@@ -310,7 +311,7 @@ class RidgeState:
         full[: len(R)] = R[: m + 1]
         self.R = np.asfortranarray(np.triu(full))
 
-    def add_row(self, h: Any, t: float) -> None:
+    def add_row(self, h: npt.ArrayLike, t: float) -> None:
         """Add a row of the design (without the bias) and its target."""
         row = _checked(h, self.n_columns, "column")
         value = float(as_target(np.atleast_1d(as_float_array(t, "t")), 1)[0])
@@ -342,7 +343,7 @@ class RidgeState:
         except ArithmeticError:
             self.refactor()
 
-    def add_column(self, h: Any, lam: float) -> None:
+    def add_column(self, h: npt.ArrayLike, lam: float) -> None:
         """Add a column of the design with its penalty; it becomes the last one."""
         column = _checked(h, self.n_rows, "row")
         penalty = float(as_positive_vector(lam, "lam", 1, allow_zero=True)[0])
@@ -433,7 +434,7 @@ class RidgeState:
             self._alive = np.concatenate([self._alive, np.zeros(extra, dtype=bool)])
 
 
-def _checked(h: Any, length: int, unit: str) -> FloatArray:
+def _checked(h: npt.ArrayLike, length: int, unit: str) -> FloatArray:
     values = as_float_array(h, "h")
     if values.shape != (length,):
         raise ValueError(f"h must have one value per {unit}, {length}; got shape {values.shape}")

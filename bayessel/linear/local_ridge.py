@@ -10,9 +10,9 @@ form.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_positive_vector
 from bayessel._numerics import few_threads
@@ -162,7 +162,7 @@ class _Sweeper:
 
 
 def fit_local(
-    Phi: FloatArray, t: FloatArray, *, centre: bool, start: Any, max_sweeps: int, tol: float
+    Phi: FloatArray, t: FloatArray, *, centre: bool, start: npt.ArrayLike | None, max_sweeps: int, tol: float
 ) -> ridge.RidgeFit:
     """Sweep over the columns, each penalty set to its analytic best, until GCV stops falling."""
     overall = ridge.fit_ridge(Phi, t, criterion=GCV.name, centre=centre)

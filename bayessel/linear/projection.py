@@ -22,11 +22,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.linalg as sl
 
 from bayessel._check import FloatArray, IntArray, as_count, as_flag, as_matrix, as_positive, as_target, check_magnitude
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
-from bayessel.linear.columns.dictionary import as_columns
+from bayessel.linear.columns.dictionary import ColumnSource, as_columns
 from bayessel.linear.columns.fit import ColumnChoice, in_use
 from bayessel.linear.columns.greedy import INTERRUPTED, until_stopped
 from bayessel.linear.columns.growing_model import WORN, GrowingModel
@@ -116,7 +117,7 @@ class Projection(Fit):
             ),
         )
 
-    def predict(self, rows: Any) -> Prediction:
+    def predict(self, rows: npt.ArrayLike) -> Prediction:
         """Predictive distributions at new rows of the dictionary: all its columns, or those of `order`, in that order.
 
         Where all columns are in use, rows are those of the dictionary.
@@ -143,10 +144,10 @@ class Projection(Fit):
 
 
 def project(
-    F: Any,
-    mean: Any,
+    F: npt.ArrayLike | ColumnSource,
+    mean: npt.ArrayLike,
     noise_std: float,
-    cov: Any = None,
+    cov: npt.ArrayLike | None = None,
     *,
     size: int | None = None,
     tol: float = 1.0,
@@ -233,7 +234,7 @@ def _divergence(left: float, n: int, sigma: float) -> float:
     return float(0.5 * n * np.logaddexp(0.0, np.log(left / n) - 2.0 * np.log(sigma))) if left > 0.0 else 0.0
 
 
-def _root(cov: Any, n: int) -> FloatArray:
+def _root(cov: npt.ArrayLike, n: int) -> FloatArray:
     """A with AA^T the covariance, the directions that are rounding left out."""
     V = as_matrix(cov, "cov")
     check_magnitude(V, "cov")

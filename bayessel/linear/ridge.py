@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bayessel._check import (
     FloatArray,
@@ -38,7 +39,7 @@ _EPS = float(np.finfo(float).eps)
 class PenaltyOptimum(NamedTuple):
     """A local minimum of a criterion: the penalty, one or one per column, and the value."""
 
-    lam: Any
+    lam: float | FloatArray
     value: float
 
 
@@ -67,14 +68,14 @@ class RidgeFit(DesignFit):
         improper then, see `notes`).
     """
 
-    lam: Any
+    lam: float | FloatArray
     criterion: str
     value: float
     optima: tuple[PenaltyOptimum, ...]
     criteria: dict[str, float]
 
     @property
-    def alpha(self) -> Any:
+    def alpha(self) -> float | FloatArray:
         """Weight precisions of the equivalent Gaussian prior, lambda beta."""
         return self.lam * self.beta
 
@@ -89,7 +90,7 @@ class RidgeFit(DesignFit):
         return np.flatnonzero(np.isfinite(np.broadcast_to(self.lam, self.coef.shape)))
 
 
-def criteria(Phi: Any, t: Any, lam: Any, *, centre: bool = False) -> dict[str, float]:
+def criteria(Phi: npt.ArrayLike, t: npt.ArrayLike, lam: npt.ArrayLike, *, centre: bool = False) -> dict[str, float]:
     """Every selection criterion of ridge regression at a given penalty.
 
     Parameters
@@ -160,13 +161,13 @@ def search_range(spectrum: Spectrum) -> tuple[float, float]:
 
 
 def fit_ridge(
-    Phi: Any,
-    t: Any = None,
+    Phi: npt.ArrayLike | Spectrum,
+    t: npt.ArrayLike | None = None,
     *,
     criterion: str = GCV.name,
     penalty: str = "global",
     centre: bool = False,
-    start: Any = None,
+    start: npt.ArrayLike | None = None,
     max_sweeps: int = 100,
     tol: float = 1e-5,
 ) -> RidgeFit:
@@ -242,14 +243,14 @@ def fit_ridge(
         notes += [Status.PURE_NOISE] if Status.INTERPOLATION not in notes else []
     elif found[0][0] <= lo + 0.1:
         notes.append(Status.AT_BOUND)
-    fit = assemble(spectrum, optima[0].lam, optima[0].lam, criterion, optima, notes, ())
+    fit = assemble(spectrum, float(optima[0].lam), optima[0].lam, criterion, optima, notes, ())
     return replace(fit, seconds=perf_counter() - began)
 
 
 def assemble(
     spectrum: Spectrum,
     unit_lam: float,
-    lam: Any,
+    lam: float | FloatArray,
     criterion: str,
     optima: tuple[PenaltyOptimum, ...],
     notes: list[Status],
@@ -292,8 +293,8 @@ def assemble(
 
 
 def reestimate_lambda(
-    Phi: Any,
-    t: Any = None,
+    Phi: npt.ArrayLike | Spectrum,
+    t: npt.ArrayLike | None = None,
     *,
     criterion: str = GCV.name,
     start: float = 0.01,

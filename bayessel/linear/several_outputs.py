@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from bayessel._check import FloatArray
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
 from bayessel.linear.design_fit import DesignFit, given_arrays
+from bayessel.linear.ridge import PenaltyOptimum
+from bayessel.linear.type2 import Maximum
 from bayessel.prediction import Prediction
 
 
@@ -57,7 +60,7 @@ class SeveralOutputs(Fit):
         return fingerprint(self._targets)
 
     @property
-    def _targets(self) -> Any:
+    def _targets(self) -> FloatArray:
         return np.column_stack([given_arrays(part)[1] for part in self.parts])
 
     @property
@@ -69,12 +72,12 @@ class SeveralOutputs(Fit):
         return replace(found[0], value=float(sum(one.value for one in found)))
 
     @property
-    def optima(self) -> tuple[Any, ...]:
+    def optima(self) -> tuple[tuple[Maximum | PenaltyOptimum, ...], ...]:
         """One entry: the best optimum of each part."""
         return (tuple(part.optima[0] for part in self.parts),)
 
     @property
-    def history(self) -> tuple[Mapping[str, Any], ...]:
+    def history(self) -> tuple[Mapping[str, float], ...]:
         """That of every part, in order, with the number of the output."""
         return tuple({"output": k, **step} for k, part in enumerate(self.parts) for step in part.history)
 
@@ -88,7 +91,7 @@ class SeveralOutputs(Fit):
         """Well-determined parameters of all parts together."""
         return float(sum(part.effective_parameters for part in self.parts))
 
-    def predict(self, rows: Any) -> Prediction:
+    def predict(self, rows: npt.ArrayLike) -> Prediction:
         """Predictive distributions (N, K) at new rows of the design."""
         found = [part.predict(rows) for part in self.parts]
         return Prediction.normal(*(np.column_stack(each) for each in zip(*map(_normal, found), strict=True)))
@@ -100,5 +103,5 @@ class SeveralOutputs(Fit):
         return LeaveOneOut(errors, variances, np.sum([one.log_densities for one in found], axis=0))
 
 
-def _normal(one: Prediction) -> tuple[Any, Any, Any]:
+def _normal(one: Prediction) -> tuple[FloatArray, FloatArray, FloatArray]:
     return one.mean, one.variance, one.function.variance

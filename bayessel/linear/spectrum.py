@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.linalg as sl
 
 from bayessel._check import (
@@ -119,7 +120,15 @@ class Spectrum:
     penalties: ColumnPenalties | None = None
 
     @classmethod
-    def of(cls, Phi: Any, t: Any, *, centre: bool = False, rows: bool = False, flat: Any = None) -> Spectrum:
+    def of(
+        cls,
+        Phi: npt.ArrayLike,
+        t: npt.ArrayLike,
+        *,
+        centre: bool = False,
+        rows: bool = False,
+        flat: npt.ArrayLike | None = None,
+    ) -> Spectrum:
         """Factor a design.
 
         Parameters
@@ -159,7 +168,7 @@ class Spectrum:
         return replace(spectrum, given=(Phi, t), penalties=ColumnPenalties(Phi.shape[1], active, scale, flat))
 
     @classmethod
-    def _factor(cls, A: FloatArray, y: FloatArray, centre: bool, rows: bool, flat: Any) -> Spectrum:
+    def _factor(cls, A: FloatArray, y: FloatArray, centre: bool, rows: bool, flat: npt.ArrayLike | None) -> Spectrum:
         n_rows, n_columns = A.shape
         check_magnitude(y, "t", FOURTH_POWERS)
         if not rows and flat is None and n_rows >= 2 * n_columns:
@@ -256,7 +265,7 @@ class Spectrum:
             )
         return spectrum
 
-    def retarget(self, t: Any) -> Spectrum:
+    def retarget(self, t: npt.ArrayLike) -> Spectrum:
         """Return the same factorisation for another target (needs ``rows=True``)."""
         if self.U is None or self.flat is None:
             raise ValueError(
@@ -283,7 +292,7 @@ class Spectrum:
         """Rows left after the unpenalised directions: N, or N - 1 when centred."""
         return self.n_rows - self.n_flat
 
-    def assemble_evidence(self, quad: Any, log_det: Any, beta: Any) -> Any:
+    def assemble_evidence[L: (float, FloatArray)](self, quad: L, log_det: L, beta: L) -> L:
         """Return log p(t | alpha, beta) from its parts."""
         spread2 = None
         if self.centred:
@@ -303,43 +312,47 @@ class Spectrum:
 
     # ---- functions of lambda; `lam` is a number or an array, the result has its shape
 
-    def _g(self, lam: FloatArray | float) -> FloatArray:
+    def _g(self, lam: FloatArray | float) -> Any:
         """lambda / (s^2 + lambda), one row per lambda; at lambda = 0 the numerical null space keeps g = 1."""
-        value = np.asarray(lam, dtype=np.float64)[..., None]
+        value = _column(lam)
         s2 = self.s**2
         if np.all(value > 0.0):
-            return np.asarray(value / (s2 + value))
+            return value / (s2 + value)
         largest = self.s[0] if len(self.s) else 0.0
         null = self.s <= largest * max(self.n_rows, self.n_columns) * np.finfo(float).eps
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(np.where(value > 0.0, value / (s2 + value), np.where(null, 1.0, 0.0)))
+            return np.where(value > 0.0, value / (s2 + value), np.where(null, 1.0, 0.0))
 
-    def gamma(self, lam: FloatArray | float) -> Any:
+    def gamma[L: (float, FloatArray)](self, lam: L) -> L:
         """Well-determined parameters: sum s^2/(s^2+lambda), the unpenalised directions not counted."""
-        value = np.asarray(lam, dtype=np.float64)[..., None]
-        if np.all(value > 0.0):
-            return (self.s**2 / (self.s**2 + value)).sum(axis=-1)
-        return (1.0 - self._g(lam)).sum(axis=-1)
+        value = _column(lam)
+        shares = self.s**2 / (self.s**2 + value) if np.all(value > 0.0) else 1.0 - self._g(lam)
+        gamma: L = shares.sum(axis=-1)
+        return gamma
 
-    def trace_p(self, lam: FloatArray | float) -> Any:
+    def trace_p[L: (float, FloatArray)](self, lam: L) -> L:
         """Trace of P = N - gamma - (unpenalised directions), as a sum of positive terms."""
-        return (self.n_rows - self.n_flat - len(self.s)) + self._g(lam).sum(axis=-1)
+        trace: L = (self.n_rows - self.n_flat - len(self.s)) + self._g(lam).sum(axis=-1)
+        return trace
 
-    def quad(self, lam: FloatArray | float) -> Any:
+    def quad[L: (float, FloatArray)](self, lam: L) -> L:
         """t^T (I + Phi Phi^T/lambda)^-1 t = t^T P t: the ridge cost, and what sets the noise level."""
-        return self.rss + self._g(lam) @ self.z**2
+        quad: L = self.rss + self._g(lam) @ self.z**2
+        return quad
 
-    def sum_squares(self, lam: FloatArray | float) -> Any:
+    def sum_squares[L: (float, FloatArray)](self, lam: L) -> L:
         """t^T P^2 t: the sum of squared residuals."""
-        return self.rss + self._g(lam) ** 2 @ self.z**2
+        misfit: L = self.rss + self._g(lam) ** 2 @ self.z**2
+        return misfit
 
-    def log_det(self, lam: FloatArray | float) -> Any:
+    def log_det[L: (float, FloatArray)](self, lam: L) -> L:
         """log |I + Phi Phi^T / lambda|."""
-        return np.log1p(self.s**2 / np.asarray(lam, dtype=np.float64)[..., None]).sum(axis=-1)
+        log_det: L = np.log1p(self.s**2 / _column(lam)).sum(axis=-1)
+        return log_det
 
-    def log_evidence(self, lam: FloatArray | float, beta: FloatArray | float) -> Any:
+    def log_evidence[L: (float, FloatArray)](self, lam: L, beta: L) -> L:
         """log p(t | alpha = lambda beta, beta); see `assemble_evidence`."""
-        return self.assemble_evidence(self.quad(lam), self.log_det(lam), np.asarray(beta, dtype=np.float64))
+        return self.assemble_evidence(self.quad(lam), self.log_det(lam), beta)
 
     def weights(self, lam: float) -> FloatArray:
         """Posterior mean (ridge solution) of the penalised weights."""
@@ -350,10 +363,11 @@ class Spectrum:
             shrunk = np.where(keep, self.z / np.where(keep, self.s, 1.0), 0.0)
         return self.Vt.T @ shrunk
 
-    def weight_norm2(self, lam: FloatArray | float) -> Any:
+    def weight_norm2[L: (float, FloatArray)](self, lam: L) -> L:
         """Squared length of the weights, |w|^2."""
-        value = np.asarray(lam, dtype=np.float64)[..., None]
-        return ((self.s / (self.s**2 + value)) ** 2) @ self.z**2
+        value = _column(lam)
+        norm2: L = ((self.s / (self.s**2 + value)) ** 2) @ self.z**2
+        return norm2
 
     def flat_weights(self, w: FloatArray) -> FloatArray:
         """Weights of the unpenalised columns (the bias last), given the penalised ones."""
@@ -365,13 +379,18 @@ class Spectrum:
         """diag(P), one row per lambda: 1 - leverage of each data row."""
         if self.U is None or self.slack is None:
             raise ValueError("leave-one-out needs the rows; build the Spectrum with rows=True")
-        return self.slack + self._g(lam) @ (self.U**2).T
+        return np.asarray(self.slack + self._g(lam) @ (self.U**2).T)
 
     def residuals(self, lam: FloatArray) -> FloatArray:
         """P t, one row per lambda."""
         if self.U is None or self.off_span is None:
             raise ValueError("residuals need the rows; build the Spectrum with rows=True")
-        return self.off_span + (self._g(lam) * self.z) @ self.U.T
+        return np.asarray(self.off_span + (self._g(lam) * self.z) @ self.U.T)
+
+
+def _column(lam: FloatArray | float) -> Any:
+    """Lambda with one axis more, for the singular values."""
+    return np.asarray(lam, dtype=np.float64)[..., None]
 
 
 def suits_gram(condition: float) -> bool:
@@ -379,7 +398,9 @@ def suits_gram(condition: float) -> bool:
     return condition < float(np.sqrt(GRAM_TOLERANCE / np.finfo(float).eps))
 
 
-def as_spectrum(Phi: Any, t: Any, centre: bool, caller: str, *, rows: bool = False) -> Spectrum:
+def as_spectrum(
+    Phi: npt.ArrayLike | Spectrum, t: npt.ArrayLike | None, centre: bool, caller: str, *, rows: bool = False
+) -> Spectrum:
     """Factor a design and a target, or take the `Spectrum` given instead: then nothing may contradict it."""
     if not isinstance(Phi, Spectrum):
         if t is None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_count, as_flag, as_float_array, check_magnitude, one_of
 from bayessel._tables import iter_blocks
@@ -28,14 +28,18 @@ from bayessel.linear.type2 import LinearFit, fit_evidence
 #: rounding of the evidence that goes unsaid, in nats
 TOLERATED = 1e-2
 
+#: rows of a design (or inputs of a dictionary) and their targets
+type Block = tuple[npt.ArrayLike, npt.ArrayLike]
+type Blocks = Iterable[Block]
+
 
 def fit_evidence_stream(
-    source: Any,
+    source: str | os.PathLike[str] | Blocks | Callable[[], Blocks],
     *,
     dictionary: Dictionary | None = None,
     centre: bool | None = None,
     target: str | None = None,
-    inputs: Any = None,
+    inputs: Sequence[str] | None = None,
     block_rows: int = 65536,
     arithmetic: str = "auto",
     method: str = "profile",
@@ -111,8 +115,11 @@ def fit_evidence_stream(
 
 
 def _opener(
-    source: Any, target: str | None, inputs: Any, block_rows: int
-) -> tuple[Callable[[], Iterator[tuple[Any, Any]]], bool]:
+    source: str | os.PathLike[str] | Blocks | Callable[[], Blocks],
+    target: str | None,
+    inputs: Sequence[str] | None,
+    block_rows: int,
+) -> tuple[Callable[[], Iterator[Block]], bool]:
     """Return a function that starts a pass, and whether it can be called twice."""
     if isinstance(source, str | os.PathLike):
         if target is None:
@@ -128,15 +135,13 @@ def _opener(
     return lambda: iter(source), not isinstance(source, Iterator)
 
 
-def _started(blocks: Any) -> Iterator[tuple[Any, Any]]:
+def _started(blocks: Blocks) -> Iterator[Block]:
     if not isinstance(blocks, Iterable):
         raise TypeError(f"the source must return an iterable of (Phi, t) blocks, got {type(blocks).__name__}")
     return iter(blocks)
 
 
-def _designs(
-    blocks: Iterator[tuple[Any, Any]], dictionary: Dictionary | None
-) -> Iterator[tuple[FloatArray, FloatArray]]:
+def _designs(blocks: Iterator[Block], dictionary: Dictionary | None) -> Iterator[tuple[FloatArray, FloatArray]]:
     for number, block in enumerate(blocks):
         if not isinstance(block, tuple | list) or len(block) != 2:
             parts = f" of {len(block)}" if isinstance(block, tuple | list) else ""

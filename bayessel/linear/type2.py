@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import brentq
 
 from bayessel._check import FloatArray, as_count, as_positive, one_of
@@ -72,8 +72,8 @@ class LinearFit(DesignFit):
 
 
 def fit_evidence(
-    Phi: Any,
-    t: Any = None,
+    Phi: npt.ArrayLike | Spectrum,
+    t: npt.ArrayLike | None = None,
     *,
     centre: bool = False,
     method: str = "profile",
@@ -144,10 +144,10 @@ def _largest_precision(spectrum: Spectrum) -> float:
     return float(min((4.0 * _EPS * scale) ** -2.0, 1e300))
 
 
-def _best_beta(spectrum: Spectrum, lam: FloatArray | float, beta_max: float) -> Any:
-    quad = spectrum.quad(lam)
+def _best_beta[L: (float, FloatArray)](spectrum: Spectrum, lam: L, beta_max: float) -> L:
     with np.errstate(divide="ignore"):
-        return np.minimum(spectrum.n_free / quad, beta_max)
+        beta: L = np.minimum(spectrum.n_free / spectrum.quad(lam), beta_max)
+    return beta
 
 
 def _slope(spectrum: Spectrum, u: FloatArray, beta_max: float) -> FloatArray:

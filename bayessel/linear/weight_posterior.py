@@ -9,7 +9,6 @@ precisions drop their column, zero precisions leave it unpenalised.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -145,13 +144,13 @@ class Posterior:
         across = rows - along @ spec.Vt if spec.Vt.shape[0] < spec.Vt.shape[1] else np.zeros((len(rows), 0))
         return RowCoordinates(along, (across**2).sum(axis=1), flat)
 
-    def predict(self, Phi_new: Any) -> Prediction:
+    def predict(self, Phi_new: npt.ArrayLike) -> Prediction:
         """Predictive distributions at new rows of the design."""
         rows = self._rows(Phi_new)
         variance = self.variance(rows)
         return Prediction.normal(rows @ self.coef + self.intercept, variance + 1.0 / self.beta, variance)
 
-    def _rows(self, Phi_new: Any) -> FloatArray:
+    def _rows(self, Phi_new: npt.ArrayLike) -> FloatArray:
         rows = as_matrix(Phi_new, "Phi")
         if rows.shape[1] != len(self.coef):
             raise ValueError(f"Phi must have the {len(self.coef)} columns of the fit, got shape {rows.shape}")

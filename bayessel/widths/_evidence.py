@@ -15,7 +15,9 @@ from bayessel._check import FloatArray
 from bayessel.criteria import CRITERIA, EVIDENCE, GCV, HOLDOUT, LOO, MDL_ALPHA, MDL_W, MODEL_EVIDENCE, OF_RIDGE
 from bayessel.errors import NumericalWarning
 from bayessel.fit import Status
-from bayessel.linear import LinearFit, Spectrum, fit_evidence, fit_ridge, loo_residuals, model_evidence_quadrature
+from bayessel.linear import LinearFit, Spectrum, fit_evidence, fit_ridge
+from bayessel.linear.reported_sums import loo_residuals
+from bayessel.linear.third_level import model_evidence_quadrature
 from bayessel.widths._notes import INTERPOLATION, QUADRATURE, UNDETERMINED, join_notes
 from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem, put_error
 from bayessel.widths.curves import DrawnFit

@@ -28,9 +28,9 @@ from bayessel.criteria import (
 )
 from bayessel.errors import NumericalWarning
 from bayessel.fit import Status, worst
-from bayessel.linear import SearchFit, search
-from bayessel.linear.selection import ColumnChoice
-from bayessel.linear.selection.result import evidence_fields
+from bayessel.linear import search
+from bayessel.linear.columns.fit import ColumnChoice
+from bayessel.linear.selection.result import SearchFit, evidence_fields
 from bayessel.policy import FLAT_NATS
 from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem
 from bayessel.widths._sparse import SPARSE, SparseCase, drawn, finished, judged

@@ -99,7 +99,7 @@ def cases(quick: bool) -> list[Case]:
 
 def loo_ours(p: Problem) -> Any:
     spectrum = bs.linear.Spectrum.of(*p, rows=True)
-    return bs.linear.loo_residuals(spectrum, LAM)
+    return bs.linear.reported_sums.loo_residuals(spectrum, LAM)
 
 
 def loo_by_training(rows: int, p: Problem) -> Any:

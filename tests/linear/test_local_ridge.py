@@ -12,6 +12,7 @@ from scipy.optimize import minimize_scalar
 from bayessel import linear
 from bayessel.fit import Status
 from bayessel.linear import local_ridge
+from bayessel.linear.several_outputs import SeveralOutputs
 from tests.oracles import linear as oracles
 from tests.problems import linear as problems
 
@@ -213,6 +214,6 @@ def test_a_penalty_of_zero_leaves_no_evidence(rng):
     assert fit.evidence is None and np.isnan(fit.log_evidence) and fit.status is Status.IMPROPER_PRIOR
     assert np.isnan(state.log_evidence(2.0)) and np.isnan(linear.posterior(Phi, t, [0.0, 1, 1, 1], 2.0).log_evidence)
     full = linear.fit_ridge(Phi, t)
-    assert full.evidence is not None and linear.SeveralOutputs((full, full)).log_evidence == 2.0 * full.log_evidence
+    assert full.evidence is not None and SeveralOutputs((full, full)).log_evidence == 2.0 * full.log_evidence
     improper = replace(full, evidence=None)
-    assert all(linear.SeveralOutputs(parts).evidence is None for parts in ((full, improper), (improper, full)))
+    assert all(SeveralOutputs(parts).evidence is None for parts in ((full, improper), (improper, full)))

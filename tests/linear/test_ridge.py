@@ -212,7 +212,7 @@ def test_reestimation_from_two_starts_ends_in_two_minima():
         values = curve("gcv", Phi, t)
         at = [k for k in oracles.local_optima(values, -1) if 1e-7 < GRID[k] < 10]
         for k in at:
-            lam, status, _ = linear.reestimate_lambda(Phi, t, start=float(GRID[k]) * 1.02)
+            lam, status, _ = linear.ridge.reestimate_lambda(Phi, t, start=float(GRID[k]) * 1.02)
             if status.name == "CONVERGED":
                 np.testing.assert_allclose(np.log(lam / GRID[k]), 0, atol=2 * np.log(GRID[1] / GRID[0]))
 
@@ -238,5 +238,5 @@ def test_reestimation_of_a_target_without_residual_ends_at_a_bound(rng, criterio
     """No residual, no next penalty: zero over something, whose logarithm is not asked for."""
     Phi = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     for start in (1e-250, 1e-158, 1e-150):
-        lam, status, _ = linear.reestimate_lambda(Phi, [1.0, 2.0, 3.0], criterion=criterion, start=start)
+        lam, status, _ = linear.ridge.reestimate_lambda(Phi, [1.0, 2.0, 3.0], criterion=criterion, start=start)
         assert lam > 0.0 and status is bs.Status.AT_BOUND

@@ -63,7 +63,7 @@ def test_the_exact_third_level_integral_is_the_double_integral(n, m):
     total, _ = dblquad(
         density, np.log(lower), np.log(upper), lambda u: span(u)[0], lambda u: span(u)[1], epsabs=0, epsrel=1e-7
     )
-    got = linear.model_evidence_quadrature(fit.spectrum, lower, upper)
+    got = linear.third_level.model_evidence_quadrature(fit.spectrum, lower, upper)
     np.testing.assert_allclose(got.value, top + np.log(total) - np.log(2 * np.pi), atol=2e-5)
 
 
@@ -72,7 +72,7 @@ def test_the_gaussian_approximation_is_good_where_it_should_be():
     rng = np.random.default_rng(5)
     Phi, t = problems.regression_problem(rng, 200, 60)
     fit = linear.fit_evidence(Phi, t)
-    exact = linear.model_evidence_quadrature(fit.spectrum).value
+    exact = linear.third_level.model_evidence_quadrature(fit.spectrum).value
     assert abs(fit.model_evidence - exact) < 0.1
     assert fit.status is bs.Status.CONVERGED
 
@@ -99,18 +99,20 @@ def test_few_well_determined_parameters_are_announced():
 def test_bad_ranges_of_the_integral_are_refused(rng, change, error, message):
     spectrum = linear.Spectrum.of(*problems.regression_problem(rng, 20, 3))
     with pytest.raises(error, match=message):
-        linear.model_evidence_quadrature(spectrum, **change)
+        linear.third_level.model_evidence_quadrature(spectrum, **change)
 
 
 def test_the_integral_wants_a_factorisation(rng):
     fit = linear.fit_evidence(*problems.regression_problem(rng, 20, 3))
     for other in (fit, None, np.ones((3, 3))):
         with pytest.raises(TypeError, match=r"needs a Spectrum \(fit.spectrum"):
-            linear.model_evidence_quadrature(other)
+            linear.third_level.model_evidence_quadrature(other)
 
 
 def test_no_row_beside_the_bias_is_said(rng):
-    found = linear.model_evidence_quadrature(linear.Spectrum.of(rng.normal(size=(1, 2)), [3.0], centre=True))
+    found = linear.third_level.model_evidence_quadrature(
+        linear.Spectrum.of(rng.normal(size=(1, 2)), [3.0], centre=True)
+    )
     assert np.isnan(found.value) and found.status is bs.Status.TOO_FEW_ROWS
 
 
@@ -118,7 +120,7 @@ def test_no_row_beside_the_bias_is_said(rng):
 def test_a_range_beyond_all_reason_is_refused(rng, ends):
     spectrum = linear.Spectrum.of(1e30 * rng.normal(size=(9, 2)), rng.normal(size=9))
     with pytest.raises(ValueError, match="must lie within 1e-200 and 1e200"):
-        linear.model_evidence_quadrature(spectrum, **ends)
+        linear.third_level.model_evidence_quadrature(spectrum, **ends)
 
 
 def test_a_fit_with_few_well_determined_parameters_is_integrated(rng):
@@ -126,6 +128,6 @@ def test_a_fit_with_few_well_determined_parameters_is_integrated(rng):
     Phi = rng.normal(size=(30, 2))
     few = linear.fit_evidence(Phi, Phi @ [2.0, -1.0] + 0.1 * rng.normal(size=30))
     assert 1.0 < few.gamma < 3.0
-    exact = linear.model_evidence_quadrature(few.spectrum).value
+    exact = linear.third_level.model_evidence_quadrature(few.spectrum).value
     approximate = few.log_evidence + 0.5 * np.log(2.0 / few.gamma) + 0.5 * np.log(2.0 / (30 - few.gamma))
     assert few.model_evidence == exact and abs(exact - approximate) > 1e-3

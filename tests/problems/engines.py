@@ -19,19 +19,15 @@ from bayessel.estimators._sampled_networks import SampledNetworks
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
 from bayessel.fit import Fit
 from bayessel.gp import GPFit, InducingFit, Predictor
-from bayessel.linear import (
-    ForwardFit,
-    IncrementalFit,
-    LinearFit,
-    LOOMIFit,
-    Projection,
-    RidgeFit,
-    RVMFit,
-    SearchFit,
-    SeveralOutputs,
-    WidthFit,
-)
+from bayessel.linear import LinearFit, RidgeFit, RVMFit
+from bayessel.linear.forward.result import ForwardFit
+from bayessel.linear.incremental import IncrementalFit
+from bayessel.linear.loomi.result import LOOMIFit
+from bayessel.linear.projection import Projection
+from bayessel.linear.selection.result import SearchFit
+from bayessel.linear.several_outputs import SeveralOutputs
 from bayessel.linear.widths import fit_rvm_width
+from bayessel.linear.widths.result import WidthFit
 from bayessel.mlp import EarlyStoppingEnsemble, NetworkEvidenceFit
 
 #: places and width of the functions that engines on designs are offered

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -28,6 +28,17 @@ VANISHING = 1e-70
 STORE_DOUBLE, STORE_SINGLE = 32_000_000, 540_000_000
 #: largest size of what is stored in single precision, and one over the smallest of the largest
 SINGLE = 1e30
+
+
+class ColumnSource(Protocol):
+    """A dictionary whose columns are made when they are looked at."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+
+    def columns(self, indices: IntArray, /) -> FloatArray:
+        """Columns of these numbers, (N, k)."""
 
 
 class MadeColumns:

@@ -130,13 +130,13 @@ class ColumnsFit(Fit):
         """Each row predicted from all others with these columns and precisions, exactly."""
         return self.posterior.leave_one_out()
 
-    def predict(self, rows: Any) -> Prediction:
+    def predict(self, rows: npt.ArrayLike) -> Prediction:
         """Predictive distributions at new rows of the dictionary: all its columns, or those of `basis` alone."""
         inside = in_use(rows, self.basis, self.n_candidates)
         variance = self._variance(inside)
         return Prediction.normal(inside @ self.coef + self.intercept, variance + 1.0 / self.beta, variance)
 
-    def mean(self, rows: Any) -> FloatArray:
+    def mean(self, rows: npt.ArrayLike) -> FloatArray:
         """Means of `predict` alone, without the cost of the variances."""
         return np.asarray(in_use(rows, self.basis, self.n_candidates) @ self.coef + self.intercept)
 
@@ -181,7 +181,7 @@ def evidence_of(design: FloatArray, t: FloatArray, centre: bool) -> LinearFit:
     return fit_evidence(Spectrum.of(body, t, centre=centre, rows=True))
 
 
-def in_use(rows: Any, basis: npt.NDArray[np.intp], n_candidates: int) -> FloatArray:
+def in_use(rows: npt.ArrayLike, basis: npt.NDArray[np.intp], n_candidates: int) -> FloatArray:
     """The columns `basis` of new rows of the dictionary; rows that hold these alone come back as they are."""
     empty = np.ndim(rows) == 2 and np.shape(rows)[1] == 0  # rows of a model without columns
     rows = np.asarray(rows, dtype=float) if empty else as_matrix(rows, "Phi")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.linalg as sl
 
 from bayessel._check import (
@@ -20,9 +21,10 @@ from bayessel._check import (
     check_magnitude,
     one_of,
 )
+from bayessel._types import Seed
 from bayessel.criteria import GCV
 from bayessel.fit import Status
-from bayessel.linear.columns.dictionary import STORE_DOUBLE, Columns, as_columns
+from bayessel.linear.columns.dictionary import STORE_DOUBLE, Columns, ColumnSource, as_columns
 from bayessel.linear.columns.greedy import INTERRUPTED, BestSize, until_stopped
 from bayessel.linear.columns.growing_model import GrowingModel
 from bayessel.linear.forward import stopping
@@ -39,8 +41,8 @@ _FEW, _CLEAR = 100, 1e-5
 
 
 def forward_select(
-    Phi: Any,
-    t: Any,
+    Phi: npt.ArrayLike | ColumnSource,
+    t: npt.ArrayLike,
     method: str = "ols",
     stop: str | None = GCV.name,
     *,
@@ -51,7 +53,7 @@ def forward_select(
     max_size: int | None = None,
     max_condition: float | None = None,
     folds: int = 5,
-    random_state: Any = 0,
+    random_state: Seed = 0,
 ) -> ForwardFit:
     r"""Choose columns of a dictionary one by one, each time the one that helps most, until a criterion stops falling.
 

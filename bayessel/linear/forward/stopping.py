@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bayessel._check import FloatArray
 from bayessel.criteria import BIC, CRITERIA, EVIDENCE, FPE, GCV, LOO, OF_SUMS, UEV, from_sums
 from bayessel.fit import Status
 from bayessel.linear.forward.methods import LeastSquaresSteps
@@ -38,7 +39,7 @@ def judged(at: dict[str, Any], stop: str | None, n_rows: int) -> float:
     return float(at[stop]) if CRITERIA[stop].has_meaning(n_rows, at["gamma"]) else np.inf
 
 
-def leave_one_out(residual: Any, complement: Any) -> float:
+def leave_one_out(residual: FloatArray, complement: FloatArray) -> float:
     """Mean squared error of each row predicted by the model of all others."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.mean(np.where(complement > 0.0, residual / complement, np.inf) ** 2))

@@ -19,14 +19,14 @@ is positive for the first time: one or two wide functions often give every row t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_positive_vector, as_target, one_of
 from bayessel.fit import Status, fingerprint, worst
-from bayessel.linear.columns.dictionary import Columns, as_columns
+from bayessel.linear.columns.dictionary import Columns, ColumnSource, as_columns
 from bayessel.linear.columns.fit import ColumnChoice
 from bayessel.linear.loomi.loomi_selection import SAME, LOOMISelection
 from bayessel.linear.loomi.result import LOOMIFit
@@ -40,16 +40,16 @@ TELLING = 1e4
 
 
 def fit_loomi(
-    F: Any,
-    y: Any,
+    F: npt.ArrayLike | ColumnSource,
+    y: npt.ArrayLike,
     *,
     patience: int = 1,
     min_size: int = 1,
     max_size: int | None = None,
-    weights: Any = None,
+    weights: npt.ArrayLike | None = None,
     penalty: float = 1e-6,
     ties: str = "first",
-    callback: Callable[[dict[str, Any]], None] | None = None,
+    callback: Callable[[Mapping[str, float]], None] | None = None,
 ) -> LOOMIFit:
     """Choose columns one by one by the mutual information J of labels and leave-one-out labels.
 
@@ -168,7 +168,9 @@ def fit_loomi(
     )
 
 
-def _checked(F: Any, y: Any, penalty: float) -> tuple[Columns, FloatArray, FloatArray]:
+def _checked(
+    F: npt.ArrayLike | ColumnSource, y: npt.ArrayLike, penalty: float
+) -> tuple[Columns, FloatArray, FloatArray]:
     """Columns as they come, labels, and a copy of the candidates in rows."""
     columns = as_columns(F if callable(getattr(F, "columns", None)) else as_matrix(F, "F"), "F")
     n, p = columns.shape

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from bayessel._check import FloatArray
 
 
-def mutual_information(right: Any, wrong: Any, positive: float, negative: float) -> Any:
+def mutual_information(
+    right: FloatArray | float, wrong: FloatArray | float, positive: float, negative: float
+) -> FloatArray:
     """Bits between labels and predicted labels, from the weights of +1 called +1 and of -1 called +1.
 
     Counts against the classifier when its labels are worse than chance: a mirror image carries the same information,

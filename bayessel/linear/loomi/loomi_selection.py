@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
@@ -54,7 +52,7 @@ class LOOMISelection:
         self.basis = OrthonormalBasis(len(y))
         self.g: list[float] = []
         self.lam: list[float] = []
-        self.history: list[dict[str, Any]] = []
+        self.history: list[dict[str, float]] = []
 
     @property
     def size(self) -> int:

@@ -90,11 +90,11 @@ class LOOMIFit(Fit):
         """From outputs and columns in use to probabilities."""
         return ClassProbability(self.design, self.loo_output, self.target, self.weights)
 
-    def decision(self, rows: Any) -> FloatArray:
+    def decision(self, rows: npt.ArrayLike) -> FloatArray:
         """Output f at new rows, from all columns, (n, P), or, if fewer, from those in use as in `basis`, (n, M)."""
         return np.asarray(in_use(rows, self.basis, self.n_candidates) @ self.coef)
 
-    def predict(self, rows: Any) -> ClassPrediction:
+    def predict(self, rows: npt.ArrayLike) -> ClassPrediction:
         """Probabilities of the labels -1 and 1 at new rows, which are given as for `decision`."""
         inside = in_use(rows, self.basis, self.n_candidates)
         p = self.calibration.probability(inside @ self.coef, inside)

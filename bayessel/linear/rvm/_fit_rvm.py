@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from bayessel._check import FloatArray, as_count, as_positive, as_target, check_magnitude
-from bayessel.linear.columns.dictionary import as_columns
+from bayessel._check import FloatArray, IntArray, as_count, as_positive, as_target, check_magnitude
+from bayessel.linear.columns.dictionary import ColumnSource, as_columns
 from bayessel.linear.rvm.assemble import finish, polish
 from bayessel.linear.rvm.multistart import search, search_from
 from bayessel.linear.rvm.problem import RVMProblem
@@ -21,10 +21,10 @@ INITS = ("auto", "greedy", "full", "backward")
 
 
 def fit_rvm(
-    Phi: Any,
-    t: Any,
+    Phi: npt.ArrayLike | ColumnSource,
+    t: npt.ArrayLike,
     *,
-    init: Any = "auto",
+    init: str | RVMFit | tuple[npt.ArrayLike, npt.ArrayLike, float] = "auto",
     beta: float | None = None,
     max_steps: int = 1000,
     tol: float = 1e-4,
@@ -71,17 +71,21 @@ def fit_rvm(
     if restarts is not None:
         as_count(restarts, "restarts", 0)
     known = None if beta is None else as_positive(beta, "beta")
-    warm = _warm(init, columns.shape[1])
+    if isinstance(init, str) and init not in INITS:
+        raise ValueError(
+            f"init must be one of {', '.join(map(repr, INITS))}, a RVMFit, or (basis, alpha, beta); got {init!r}"
+        )
+    kind, warm = (init, None) if isinstance(init, str) else ("warm", _warm(init, columns.shape[1]))
     # the search works on small arrays: only where reading the dictionary dominates are several threads worth their wait
     with columns.threads(SEVERAL_THREADS):
         # trial steps in fragile places may overflow: such a state has no finite evidence and is never kept
         with np.errstate(all="ignore"):
             problem = RVMProblem.of(columns, target, known)
             if warm is None:
-                name, state, history, reached = search(problem, init, max_steps, tol, restarts)
+                name, state, history, reached = search(problem, kind, max_steps, tol, restarts)
                 basis, own = polish(problem, state, history)
             else:
-                name, start = "warm", problem.state(*warm)
+                name, start = kind, problem.state(*warm)
                 state, history = search_from(problem, start, max_steps, tol)
                 reached = {name: state}
                 # a fragile start may be better than the search can see: polished too, and the better one counts
@@ -91,27 +95,20 @@ def fit_rvm(
     return replace(fit, seconds=time.perf_counter() - begun)
 
 
-def _warm(init: Any, n_columns: int) -> tuple[Any, FloatArray, float] | None:
-    if isinstance(init, str):
-        if init not in INITS:
-            raise ValueError(
-                f"init must be one of {', '.join(map(repr, INITS))}, a RVMFit, or (basis, alpha, beta); got {init!r}"
-            )
-        return None
-    if isinstance(init, RVMFit):
-        basis, alpha, beta = init.basis, init.alpha, init.beta
-    elif isinstance(init, tuple) and len(init) == 3:
-        basis, alpha, beta = init
-    else:
+def _warm(
+    init: RVMFit | tuple[npt.ArrayLike, npt.ArrayLike, float], n_columns: int
+) -> tuple[IntArray, FloatArray, float]:
+    if not isinstance(init, RVMFit | tuple) or (isinstance(init, tuple) and len(init) != 3):
         raise TypeError(f"init must be a name, a RVMFit, or (basis, alpha, beta); got {type(init).__name__}")
-    basis = np.asarray(basis)
+    given, precisions, beta = (init.basis, init.alpha, init.beta) if isinstance(init, RVMFit) else init
+    basis = np.asarray(given)
     if basis.size == 0:
         basis = basis.astype(np.intp)
     if basis.ndim != 1 or basis.dtype.kind not in "iu" or len(set(basis.tolist())) != len(basis):
         raise ValueError(f"init's basis must be different column numbers, got {basis!r}")
     if len(basis) and not (0 <= basis.min() and basis.max() < n_columns):
         raise ValueError(f"init's basis must lie in 0 ... {n_columns - 1}, got {basis.min()} ... {basis.max()}")
-    alpha = np.asarray(alpha, dtype=np.float64)
+    alpha = np.asarray(precisions, dtype=np.float64)
     if alpha.shape != basis.shape or not (np.isfinite(alpha).all() and (alpha > 0).all()):
         raise ValueError("init's alpha must be one positive finite precision per column of its basis")
     return basis, alpha, as_positive(beta, "init's beta")

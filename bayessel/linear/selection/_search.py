@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayessel._check import FOURTH_POWERS, as_count, as_flag, as_target, check_magnitude
 from bayessel.criteria import EVIDENCE
 from bayessel.fit import Status, worst
-from bayessel.linear.columns.dictionary import as_columns
+from bayessel.linear.columns.dictionary import ColumnSource, as_columns
 from bayessel.linear.columns.fit import ColumnChoice
 from bayessel.linear.selection.objective import SelectionObjective
 from bayessel.linear.selection.result import SearchFit, evidence_fields
 from bayessel.linear.selection.selection_search import SearchSnapshot, SelectionSearch
-from bayessel.linear.selection.strategies import Oscil, parse
+from bayessel.linear.selection.strategies import Oscil, Strategy, parse
 from bayessel.linear.selection.working_model import WorkingModel
 from bayessel.work.interrupts import InterruptGuard
 
 
 def search(
-    F: Any,
-    t: Any,
-    strategy: Any = "pta(1,0)",
+    F: npt.ArrayLike | ColumnSource,
+    t: npt.ArrayLike,
+    strategy: str | Strategy = "pta(1,0)",
     *,
     score: str = EVIDENCE.name,
     centre: bool = False,

@@ -18,18 +18,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from bayessel._check import as_count
 
 if TYPE_CHECKING:
-    from bayessel.linear.selection.selection_search import SelectionSearch
+    from bayessel.linear.selection.selection_search import SearchSnapshot, SelectionSearch
 
 
 class Strategy(Protocol):
     """What `search` calls."""
 
-    def __call__(self, search: SelectionSearch) -> Any:
+    def __call__(self, search: SelectionSearch, /) -> SearchSnapshot | None:
         """Drive the search; return a snapshot of the model to be returned, or None for the best one."""
 
 
@@ -89,7 +89,7 @@ class Oscil:
     def __post_init__(self) -> None:
         as_count(self.c, "c")
 
-    def __call__(self, search: SelectionSearch) -> Any:
+    def __call__(self, search: SelectionSearch) -> SearchSnapshot:
         """Drive the search."""
         PTA(1, 0)(search)
         search.go_to_best()
@@ -112,7 +112,7 @@ class Oscil:
         return f"oscil({self.c})"
 
 
-def parse(strategy: Any) -> Any:
+def parse(strategy: str | Strategy) -> Strategy:
     """Read 'pta(2,1)', 'sffs', 'oscil(5)'; anything callable is taken as it is."""
     if callable(strategy) and not isinstance(strategy, type):
         return strategy

@@ -8,9 +8,9 @@ the best :math:`\beta` its slope in :math:`\log\lambda` is the sum of those in a
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_count, as_flag, as_positive_vector
 from bayessel._numerics import few_threads
@@ -53,14 +53,14 @@ def profile_gradient(
 
 
 def fit_abf(
-    X: Any,
-    t: Any,
+    X: npt.ArrayLike,
+    t: npt.ArrayLike,
     *,
-    centers: Any = None,
+    centers: npt.ArrayLike | None = None,
     kind: str = "gaussian",
     centre: bool = True,
     shared: bool = False,
-    start: Any = None,
+    start: npt.ArrayLike | None = None,
     n_starts: int = 8,
     max_steps: int = 200,
     seed: int = 0,
@@ -104,7 +104,9 @@ def fit_abf(
         return _search(problem, start, n_starts, max_steps, np.random.default_rng(as_count(seed, "seed", 0)))
 
 
-def _search(problem: ABFSearch, start: Any, n_starts: int, max_steps: int, rng: np.random.Generator) -> WidthFit:
+def _search(
+    problem: ABFSearch, start: npt.ArrayLike | None, n_starts: int, max_steps: int, rng: np.random.Generator
+) -> WidthFit:
     began = perf_counter()
     runs: list[tuple[float, FloatArray]] = []
     history: list[dict[str, float]] = []
@@ -134,7 +136,9 @@ def _search(problem: ABFSearch, start: Any, n_starts: int, max_steps: int, rng: 
 class ABFSearch(WidthSearch):
     """The evidence as a function of theta = (log lambda, log widths in the unit of the search)."""
 
-    def __init__(self, X: Any, t: Any, centers: Any, kind: str, centre: bool, shared: bool) -> None:
+    def __init__(
+        self, X: npt.ArrayLike, t: npt.ArrayLike, centers: npt.ArrayLike | None, kind: str, centre: bool, shared: bool
+    ) -> None:
         super().__init__(X, t, centers, kind, False, shared)
         self.centre = centre
         self.best: tuple[float, FloatArray] | None = None
@@ -191,7 +195,7 @@ class ABFSearch(WidthSearch):
         peaks = [i for i in range(points) if values[i + 1] > values[i] and values[i + 1] >= values[i + 2]]
         return [found[i][1] for i in sorted(peaks, key=lambda i: -found[i][0])[:6]]
 
-    def starts(self, given: Any, n_starts: int, rng: np.random.Generator) -> list[FloatArray]:
+    def starts(self, given: npt.ArrayLike | None, n_starts: int, rng: np.random.Generator) -> list[FloatArray]:
         """Starts: the user's first, then the peaks of the scan, then medium, narrow, wide and random widths."""
         out = []
         if given is not None:

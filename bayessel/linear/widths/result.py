@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+import numpy.typing as npt
 
 from bayessel._check import FloatArray
 from bayessel.basis import RBFDictionary
@@ -58,7 +59,7 @@ class WidthFit(Fit):
     target_fingerprint: str
     seconds: float
 
-    def predict(self, rows: Any) -> Prediction:
+    def predict(self, rows: npt.ArrayLike) -> Prediction:
         """Predictive distributions at new inputs (N, D), widths taken as known."""
         return self.fit.predict(self.dictionary.design(rows))
 

@@ -9,14 +9,14 @@ gains; no step loses evidence. The starts are the peaks of a scan.
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.spatial import KDTree
 
 from bayessel._check import FloatArray, as_count, as_flag
 from bayessel._numerics import few_threads
-from bayessel.basis import design_of, radial, scaled_distances
+from bayessel.basis import LazyDesign, design_of, radial, scaled_distances
 from bayessel.fit import Status
 from bayessel.linear.rvm import RVMFit, fit_rvm
 from bayessel.linear.widths.gradient import evidence_slopes, uphill, width_slopes
@@ -62,10 +62,10 @@ def width_gradient(
 
 
 def fit_rvm_width(
-    X: Any,
-    t: Any,
+    X: npt.ArrayLike,
+    t: npt.ArrayLike,
     *,
-    centers: Any = None,
+    centers: npt.ArrayLike | None = None,
     kind: str = "gaussian",
     bias: bool = True,
     shared: bool = True,
@@ -191,7 +191,16 @@ def _peaks(scan: list[_End]) -> list[_End]:
 class RVMWidthSearch(WidthSearch):
     """The evidence as a function of u, log widths in the unit of the search."""
 
-    def __init__(self, X: Any, t: Any, centers: Any, kind: str, bias: bool, shared: bool, init: str) -> None:
+    def __init__(
+        self,
+        X: npt.ArrayLike,
+        t: npt.ArrayLike,
+        centers: npt.ArrayLike | None,
+        kind: str,
+        bias: bool,
+        shared: bool,
+        init: str,
+    ) -> None:
         super().__init__(X, t, centers, kind, bias, shared)
         self.init = init
         self.unit = float(self.scale[0]) if self.shared else 1.0
@@ -200,7 +209,7 @@ class RVMWidthSearch(WidthSearch):
         self.low, self.high = np.log(_nearest(Z, reach) / 2.0), np.log(10.0 * reach)
         self.bounds = [(self.low, self.high)] if self.shared else [(self.low, np.log(WIDEST * reach))] * self.n_widths
 
-    def design(self, u: FloatArray) -> Any:
+    def design(self, u: FloatArray) -> FloatArray | LazyDesign:
         """Columns of the dictionary at these widths; made as they are needed when they are many."""
         return design_of(self.dictionary(u), self.X, STORED)
 

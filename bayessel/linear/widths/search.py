@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_flag, as_matrix, as_target, check_magnitude, one_of
 from bayessel.basis import KINDS, RBFDictionary
@@ -27,7 +27,9 @@ class WidthSearch:
         1 where all inputs share a width, else D.
     """
 
-    def __init__(self, X: Any, t: Any, centers: Any, kind: str, bias: bool, shared: bool) -> None:
+    def __init__(
+        self, X: npt.ArrayLike, t: npt.ArrayLike, centers: npt.ArrayLike | None, kind: str, bias: bool, shared: bool
+    ) -> None:
         self.X = as_matrix(X, "X", allow_1d=True)
         self.t = as_target(t, len(self.X))
         check_magnitude(self.X, "X")

@@ -13,7 +13,9 @@ from sklearn.metrics import mutual_info_score
 
 from bayessel.basis import LazyDesign, RBFDictionary
 from bayessel.fit import Status
-from bayessel.linear.loomi import fit_loomi, fitted_penalty, loomi_selection, mutual_information
+from bayessel.linear.loomi import fit_loomi, loomi_selection
+from bayessel.linear.loomi.information import mutual_information
+from bayessel.linear.loomi.penalty import fitted_penalty
 
 EPS = float(np.finfo(float).eps)
 
