@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_count, as_float_array, as_generator, as_positive
+from bayessel._types import Seed
 from bayessel.fit import fingerprint
 from bayessel.mlp.architecture import Architecture, hidden_units
 from bayessel.mlp.early_stopping_result import EarlyStoppingEnsemble, finish
@@ -76,15 +77,15 @@ class EarlyStoppingState:
 
 
 def fit_early_stopping(
-    X: Any,
-    t: Any,
+    X: npt.ArrayLike,
+    t: npt.ArrayLike,
     *,
     hidden: int | str = "auto",
     kind: str = "gaussian",
     time_budget: float | None = None,
     n_networks: tuple[int, int] = (3, 50),
     max_evaluations: int | None = None,
-    random_state: Any = None,
+    random_state: Seed = None,
     progress: Callable[[int, int], None] | None = None,
     state: EarlyStoppingState | None = None,
 ) -> EarlyStoppingEnsemble:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, override
+from typing import NamedTuple, override
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import logsumexp
 
 from bayessel._check import FloatArray
@@ -81,7 +82,7 @@ class NetworkEvidenceFit(NetworkFit):
         return float(sum(self.gamma.values()))
 
     @override
-    def predict(self, rows: Any) -> Prediction | ClassPrediction:
+    def predict(self, rows: npt.ArrayLike) -> Prediction | ClassPrediction:
         """Normal distributions of new observations, outputs as if they were linear in the weights about the best ones.
 
         Of classes moderated probabilities: averages over the Gaussian of the outputs, about (`moderated`).

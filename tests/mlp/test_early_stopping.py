@@ -13,10 +13,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, softmax
 
 from bayessel.fit import Status
-from bayessel.mlp import EarlyStoppingState, fit_early_stopping
 from bayessel.mlp import conjugate_gradients as cg
+from bayessel.mlp import fit_early_stopping
 from bayessel.mlp.architecture import Architecture, hidden_units
-from bayessel.mlp.early_stopping import MOST_HIDDEN, default_evaluations, split
+from bayessel.mlp.early_stopping import MOST_HIDDEN, EarlyStoppingState, default_evaluations, split
 
 
 def data(rng, n=90, K=1):

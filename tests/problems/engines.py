@@ -28,7 +28,8 @@ from bayessel.linear.selection.result import SearchFit
 from bayessel.linear.several_outputs import SeveralOutputs
 from bayessel.linear.widths import fit_rvm_width
 from bayessel.linear.widths.result import WidthFit
-from bayessel.mlp import EarlyStoppingEnsemble, NetworkEvidenceFit
+from bayessel.mlp.early_stopping_result import EarlyStoppingEnsemble
+from bayessel.mlp.evidence_result import NetworkEvidenceFit
 
 #: places and width of the functions that engines on designs are offered
 _CENTERS, _WIDTH = np.random.default_rng(5).uniform(-2.0, 2.0, size=(9, 2)), 1.5

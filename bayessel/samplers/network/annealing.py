@@ -174,7 +174,7 @@ def _prior(prior: NetworkPrior | None, hidden: int | str, X: FloatArray, T: Floa
 
 def _held(precisions: Precisions, prior: NetworkPrior) -> FloatArray:
     if not isinstance(precisions, Precisions):
-        raise TypeError(f"precisions must be bayessel.mlp.Precisions, got {type(precisions).__name__}")
+        raise TypeError(f"precisions must be bayessel.mlp.prior.Precisions, got {type(precisions).__name__}")
     for name, part, like in zip(Precisions._fields, precisions, prior.at_mean(), strict=True):
         values = np.asarray(part, dtype=np.float64)
         if values.shape != np.shape(like):
