@@ -10,6 +10,7 @@ from typing import Any, override
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
@@ -136,7 +137,7 @@ class SampledProcess(Fit):
 
     @override
     def predict(
-        self, rows: Any, variance: bool = True, progress: Callable[[int, int], None] | None = None
+        self, rows: ArrayLike, variance: bool = True, progress: Callable[[int, int], None] | None = None
     ) -> Prediction:
         """Mixtures over the states that predict; `variance` and `progress` as of `bayessel.gp.Predictor`."""
         return self._predictor(rows, variance, progress)
@@ -208,7 +209,7 @@ class ProcessInDataUnits(FitInDataUnits):
 
     @override
     def predict(
-        self, rows: Any, variance: bool = True, progress: Callable[[int, int], None] | None = None
+        self, rows: ArrayLike, variance: bool = True, progress: Callable[[int, int], None] | None = None
     ) -> Prediction:
         found = self.engine.predict(self.units.inputs(rows), variance, progress)
         return found.scaled(self.units.target_shift, self.units.target_scale)

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Self, override
 
 import numpy as np
 import numpy.typing as npt
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_count, as_flag, as_seconds, chosen_seed, one_of
 from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
+from bayessel._types import Seed
 from bayessel.covariance import Covariance
 from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains, _importance_loo, held_out
@@ -146,7 +148,7 @@ class GPRegressor(MixturePredictions):
         inference: str = "map",
         covariance: Covariance | None = None,
         time_budget: float | str | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         standardise: bool = True,
         draws: int = 250,
         tune: int = 250,
@@ -173,7 +175,7 @@ class GPRegressor(MixturePredictions):
 
     # ---- fitting
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
         X, y = self._validate(X, y, reset=True)
         self._check_parameters(len(X))
