@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayessel._check import SQUARES, FloatArray, as_flag, as_positive, check_magnitude, one_of
 from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
-from bayessel.baselines.engines import fit_neighbours
-from bayessel.baselines.engines.neighbours import LOSSES, TOLERANCE
+from bayessel.baselines.engines.neighbours import LOSSES, TOLERANCE, fit_neighbours
 from bayessel.estimators.base import Regressor, validated
 from bayessel.estimators.predict_method import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.standardise import Standardisation

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import as_flag, check_magnitude
-from bayessel.baselines.engines import fit_linear_baseline
+from bayessel.baselines.engines.linear_fit import fit_linear_baseline
 from bayessel.estimators.base import Regressor, validated
 from bayessel.estimators.predict_method import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.standardise import Standardisation

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from bayessel._check import FloatArray, as_count, as_flag, as_generator, one_of
 from bayessel._numerics import few_threads
 from bayessel._types import Seed
-from bayessel.baselines.engines import MARSFit, fit_bagged, fit_mars
+from bayessel.baselines.engines.bagged import fit_bagged
 from bayessel.baselines.engines.hinges import written
-from bayessel.baselines.engines.mars import default_functions
+from bayessel.baselines.engines.mars import MARSFit, default_functions, fit_mars
 from bayessel.estimators.base import Regressor, new_rows
 from bayessel.estimators.predict_method import MeanAndStd, predicts_mean_and_std
 from bayessel.work import check_jobs

@@ -14,7 +14,7 @@ import numpy as np
 from bayessel._check import FloatArray
 from bayessel.errors import SamplingWarning
 from bayessel.fit import Status
-from bayessel.gp import GPFit
+from bayessel.gp.map_result import GPFit
 
 if TYPE_CHECKING:
     import pymc as pm

@@ -20,7 +20,8 @@ from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._relevance import of_draws
 from bayessel.estimators.base import HERE
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
-from bayessel.gp import GPFit, Predictor
+from bayessel.gp import Predictor
+from bayessel.gp.map_result import GPFit
 from bayessel.prediction import Prediction
 
 #: fewest draws per chain and parameter from which an evidence is computed

@@ -25,7 +25,8 @@ from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProc
 from bayessel.estimators.base import HERE
 from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import LeaveOneOut, Status, fingerprint, worst
-from bayessel.gp import GPFit, fit_inducing, fit_map
+from bayessel.gp import fit_inducing, fit_map
+from bayessel.gp.map_result import GPFit
 from bayessel.prediction import Prediction
 from bayessel.work.interrupts import InterruptGuard
 from bayessel.work.progress import progress_of
@@ -86,8 +87,8 @@ class GPRegressor(MixturePredictions):
     Attributes
     ----------
     fit_ : bayessel.fit.Fit
-        The fit in units of the data. ``fit_.mode`` is the mode in standardised units (`bayessel.gp.GPFit`, with
-        inducing inputs `bayessel.gp.InducingFit`): ``theta``, ``hessian``, ``optima`` and the rest.
+        The fit in units of the data. ``fit_.mode`` is the mode in standardised units (`GPFit` of
+        `bayessel.gp.map_result`, with inducing inputs `InducingFit`): ``theta``, ``hessian``, ``optima`` and the rest.
     covariance_ : Covariance
         In use, with its noise term.
     theta_ : (k,) or (S, k) array

@@ -17,8 +17,8 @@ from scipy.linalg import blas, lapack
 
 from bayessel._check import FloatArray, as_flag, as_float_array, as_matrix, as_target, check_finite, check_magnitude
 from bayessel._numerics import few_threads
-from bayessel.covariance import Covariance, Evaluation
-from bayessel.covariance.base import PANEL
+from bayessel.covariance import Covariance
+from bayessel.covariance.base import PANEL, Evaluation
 from bayessel.covariance.standard import as_covariance
 from bayessel.fit import Status
 from bayessel.gp._inverse import invert

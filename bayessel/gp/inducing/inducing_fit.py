@@ -46,7 +46,7 @@ RANGE = 15.0
 class InducingFit(GPFit):
     """A Gaussian process seen through M inducing inputs, by the variational lower bound of its evidence.
 
-    What `bayessel.gp.GPFit` has, with these differences:
+    What `bayessel.gp.map_result.GPFit` has, with these differences:
 
     Attributes
     ----------
