@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, override
+from typing import Self, override
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import SQUARES, FloatArray, as_flag, as_positive, check_magnitude, one_of
 from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
-from bayessel.baselines.engines import fit_neighbours
-from bayessel.baselines.engines.neighbours import LOSSES, TOLERANCE
+from bayessel.baselines.engines.neighbours import LOSSES, TOLERANCE, fit_neighbours
 from bayessel.estimators.base import Regressor, validated
+from bayessel.estimators.predict_method import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.standardise import Standardisation
 from bayessel.work.progress import progress_of
 
@@ -70,7 +71,7 @@ class KNNRegressorCV(Regressor):
         self.tolerance = tolerance
         self.progressbar = progressbar
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,), or several targets (N, K) that share k."""
         one_of(self.loss, "loss", LOSSES)
         tolerance = as_positive(self.tolerance, "tolerance")
@@ -98,7 +99,7 @@ class KNNRegressorCV(Regressor):
         self._warn()
         return self
 
-    def _rows(self, X: Any) -> FloatArray:
+    def _rows(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
         rows = self._units.inputs(np.asarray(validated(self, X, reset=False)))
         return np.clip(rows, -SQUARES, SQUARES)  # from so far away all rows are equally near
@@ -107,7 +108,8 @@ class KNNRegressorCV(Regressor):
         values = values * self._scale + (self._shift if shift else 0.0)
         return np.asarray(values[:, 0] if self._single else values)
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    @predicts_mean_and_std
+    def predict(self, X: ArrayLike, return_std: bool = False) -> MeanAndStd:
         """What `loss` asks for at new inputs; with `return_std` also the standard deviation for log loss.
 
         The two may come from different numbers of neighbours; with ``loss="log"`` they are of one Gaussian.
@@ -118,12 +120,12 @@ class KNNRegressorCV(Regressor):
         guess = self._in_units(self._fit.median(rows) if loss == "absolute" else self._fit.mean(rows, loss))
         return (guess, self._in_units(np.sqrt(self._fit.variance(rows)), shift=False)) if return_std else guess
 
-    def predict_median(self, X: Any) -> FloatArray:
+    def predict_median(self, X: ArrayLike) -> FloatArray:
         """Median of as many neighbours as absolute loss asks for."""
         return self._in_units(self._fit.median(self._rows(X)))
 
     @override
-    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
+    def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> FloatArray:
         """log p(y_n | x_n, training data) of each new observation under the Gaussian for log loss, in nats."""
         rows = self._rows(X)
         _, y = self._validate(X, y, reset=False)

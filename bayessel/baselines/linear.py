@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import as_flag, check_magnitude
-from bayessel.baselines.engines import fit_linear_baseline
+from bayessel.baselines.engines.linear_fit import fit_linear_baseline
 from bayessel.estimators.base import Regressor, validated
+from bayessel.estimators.predict_method import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.standardise import Standardisation
 
 
@@ -55,7 +57,7 @@ class LinearBaseline(Regressor):
     def __init__(self, standardise: bool = True) -> None:
         self.standardise = standardise
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,), or several targets (N, K)."""
         X, y = self._validate(X, y, reset=True)
         check_magnitude(X, "X")
@@ -76,7 +78,8 @@ class LinearBaseline(Regressor):
         self._warn()
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    @predicts_mean_and_std
+    def predict(self, X: ArrayLike, return_std: bool = False) -> MeanAndStd:
         """Mean at new inputs, which is the median too; with `return_std` also the standard deviation of a new y."""
         check_is_fitted(self)
         as_flag(return_std, "return_std")

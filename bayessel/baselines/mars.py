@@ -6,13 +6,16 @@ import math
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, as_count, as_flag, as_generator, one_of
 from bayessel._numerics import few_threads
-from bayessel.baselines.engines import MARSFit, fit_bagged, fit_mars
+from bayessel._types import Seed
+from bayessel.baselines.engines.bagged import fit_bagged
 from bayessel.baselines.engines.hinges import written
-from bayessel.baselines.engines.mars import default_functions
+from bayessel.baselines.engines.mars import MARSFit, default_functions, fit_mars
 from bayessel.estimators.base import Regressor, new_rows
+from bayessel.estimators.predict_method import MeanAndStd, predicts_mean_and_std
 from bayessel.work import check_jobs
 from bayessel.work.progress import progress_of
 
@@ -129,7 +132,7 @@ class MARSRegressor(Regressor):
         self.pieces = pieces
         self.progressbar = progressbar
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
         options, wanted = _options(self), as_flag(self.progressbar, "progressbar")
         X, y = self._validate(X, y, reset=True)
@@ -151,7 +154,8 @@ class MARSRegressor(Regressor):
         self._warn()
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    @predicts_mean_and_std
+    def predict(self, X: ArrayLike, return_std: bool = False) -> MeanAndStd:
         """Mean at new inputs; with `return_std` also the standard deviation of a new y, functions taken as known."""
         as_flag(return_std, "return_std")
         rows = new_rows(self, X)
@@ -213,7 +217,7 @@ class BaggedMARSRegressor(Regressor):
         min_span: int | None = None,
         end_span: int | None = None,
         pieces: str = "linear",
-        random_state: Any = None,
+        random_state: Seed = None,
         progressbar: bool = True,
         n_jobs: int | None = None,
     ) -> None:
@@ -228,7 +232,7 @@ class BaggedMARSRegressor(Regressor):
         self.random_state = random_state
         self.progressbar = progressbar
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
         options, wanted = _options(self), as_flag(self.progressbar, "progressbar")
         bags, rng = as_count(self.n_estimators, "n_estimators"), as_generator(self.random_state)
@@ -249,7 +253,8 @@ class BaggedMARSRegressor(Regressor):
         self._warn()
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    @predicts_mean_and_std
+    def predict(self, X: ArrayLike, return_std: bool = False) -> MeanAndStd:
         """Mean of the members at new inputs; with `return_std` also the standard deviation of a new y.
 
         Its square is the noise, from errors out of the bag, plus the variance of the members there.

@@ -7,14 +7,18 @@ import tarfile
 import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.errors import SamplingWarning
 from bayessel.fit import Status
-from bayessel.gp import GPFit
+from bayessel.gp.map_result import GPFit
+
+if TYPE_CHECKING:
+    import pymc as pm
+    import xarray as xr
 
 #: chains that differ by more, or tell less, get a status
 LARGEST_RHAT, LEAST_ESS = 1.05, 50.0
@@ -28,7 +32,7 @@ SIMILAR = 3.0
 FEW_ROWS = 100
 
 
-def run(archive: bytes | None, model: Any, **options: Any) -> tuple[Any, bytes]:
+def run(archive: bytes | None, model: pm.Model, **options: Any) -> tuple[xr.DataTree, bytes]:
     """`bayessel.sample` in a store that is packed into bytes at the end; the run in `archive` is continued."""
     from bayessel.samplers.run.sampling import advice, sample
 
@@ -78,7 +82,7 @@ class Chains:
                 f"{self.n_draws}, more to go on"
             )
 
-    def run(self, model: Any, **options: Any) -> None:
+    def run(self, model: pm.Model, **options: Any) -> None:
         """Draw, from the beginning or from where the chains stand."""
         self.trace, self.archive = run(self.archive, model, **options)
 
@@ -88,7 +92,7 @@ class Chains:
         return [Status.INTERRUPTED if cause == "interrupt" else Status.TIME_BUDGET] if cause else []
 
 
-def step(model: Any, n: int, sampler: str) -> Any:
+def step(model: pm.Model, n: int, sampler: str) -> Any:
     """The step method of a Gaussian process's model on n rows."""
     from bayessel.samplers.persistent_hmc import PersistentHMC
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,7 +25,7 @@ class MixturePredictions(RegressorMixin, Versioned):
     progressbar: bool
     _several_outputs = True
 
-    def _validate(self, X: Any, y: Any, *, reset: bool) -> tuple[FloatArray, FloatArray]:
+    def _validate(self, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[FloatArray, FloatArray]:
         return validated_regression(self, X, y, reset=reset, several_outputs=self._several_outputs)
 
     def _mixture(self, X: FloatArray, noise: bool = True, variance: bool = True, tell: Any = None) -> Prediction:
@@ -47,7 +48,21 @@ class MixturePredictions(RegressorMixin, Versioned):
         """Log density of each new observation, (N,)."""
         return mixture.log_density(y)
 
-    def predict(self, X: Any, return_std: bool = False, return_quantiles: Any = None) -> Any:
+    @overload
+    def predict(
+        self, X: ArrayLike, return_std: Literal[False] = False, return_quantiles: None = None
+    ) -> FloatArray: ...
+    @overload
+    def predict(
+        self, X: ArrayLike, return_std: Literal[True], return_quantiles: None = None
+    ) -> tuple[FloatArray, FloatArray]: ...
+    @overload
+    def predict(
+        self, X: ArrayLike, return_std: bool = False, return_quantiles: ArrayLike | None = None
+    ) -> FloatArray | tuple[FloatArray, ...]: ...
+    def predict(
+        self, X: ArrayLike, return_std: bool = False, return_quantiles: ArrayLike | None = None
+    ) -> FloatArray | tuple[FloatArray, ...]:
         """Mean at new inputs, (N,), or (N, K) for K outputs: the best guess under squared loss.
 
         Parameters
@@ -64,25 +79,24 @@ class MixturePredictions(RegressorMixin, Versioned):
             wanted.append(lambda mixture: mixture.std)
         if return_quantiles is not None:
             levels = np.atleast_1d(as_float_array(return_quantiles, "return_quantiles"))
-            Prediction(np.zeros((1, 1)), np.ones((1, 1))).quantile(
-                levels
-            )  # bad levels are better known before the work
+            # bad levels are better known before the work
+            Prediction(np.zeros((1, 1)), np.ones((1, 1))).quantile(levels)
             wanted.append(lambda mixture: mixture.quantile(levels))
         found = self._over(X, wanted, variance=len(wanted) > 1)
         return found[0] if len(found) == 1 else tuple(found)
 
-    def predict_median(self, X: Any) -> FloatArray:
+    def predict_median(self, X: ArrayLike) -> FloatArray:
         """Median of a new observation at new inputs, (N,) or (N, K): the best guess under absolute loss; exact."""
         X = new_rows(self, X)
         return self._over(X, [lambda mixture: mixture.median], variance=self._components() > 1)[0]
 
-    def predictive(self, X: Any, noise: bool = True) -> Prediction:
+    def predictive(self, X: ArrayLike, noise: bool = True) -> Prediction:
         """Whole predictive distributions at new inputs: of observations, or with ``noise=False`` of the function."""
         X = new_rows(self, X)
         noise = as_flag(noise, "noise")
         return self._mixture(X, noise=noise)
 
-    def log_predictive_density(self, X: Any, y: Any, widen: bool = False) -> FloatArray:
+    def log_predictive_density(self, X: ArrayLike, y: ArrayLike, widen: bool = False) -> FloatArray:
         """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need.
 
         `widen` widens mixtures that would be a row of separate peaks, as the 1996 program did: it saves a run with few

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,6 +16,7 @@ from bayessel.estimators._changing_rows import ChangingRows
 from bayessel.estimators._radial_dictionary import MAX_OWN_CENTRES, centres_of, notes_of_widths, set_dictionary
 from bayessel.estimators.base import Versioned, log_density_of, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
+from bayessel.estimators.predict_method import MeanAndStd, predicts_mean_and_std
 from bayessel.fit import Fit, LeaveOneOut, fingerprint, worst
 from bayessel.linear import LinearFit, RidgeFit, Spectrum
 from bayessel.linear.several_outputs import SeveralOutputs
@@ -23,8 +25,8 @@ from bayessel.linear.several_outputs import SeveralOutputs
 class RBFRegressor(RegressorMixin, Versioned):
     """Base of `EvidenceRegressor` and `RidgeRBFRegressor`; not for direct use."""
 
-    width: Any
-    centers: Any
+    width: ArrayLike | None
+    centers: ArrayLike | None
     kind: str
     bias: bool
     dictionary_: RBFDictionary
@@ -41,7 +43,7 @@ class RBFRegressor(RegressorMixin, Versioned):
 
     # ---- fitting
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,), or several targets (N, K) that share the dictionary."""
         X, y = validated_regression(self, X, y, reset=True, several_outputs=True)
         centers = centres_of(self, X)
@@ -121,7 +123,8 @@ class RBFRegressor(RegressorMixin, Versioned):
 
     # ---- predicting
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    @predicts_mean_and_std
+    def predict(self, X: ArrayLike, return_std: bool = False) -> MeanAndStd:
         """Mean at new inputs; with `return_std` also the standard deviation of a new observation there.
 
         Returns (N,) arrays, or (N, K) for K outputs.
@@ -136,7 +139,7 @@ class RBFRegressor(RegressorMixin, Versioned):
             return mean, np.sqrt((self._rows.state.variance(self._rows.columns(X)) + 1.0) / self.beta_)
         return mean, self.fit_.predict(body).std  # type: ignore[union-attr]
 
-    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
+    def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> FloatArray:
         """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
         return log_density_of(self, X, y)
 
@@ -155,7 +158,7 @@ class RBFRegressor(RegressorMixin, Versioned):
 
     # ---- rows that come and go
 
-    def partial_fit(self, X: Any, y: Any) -> Self:
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Add rows: the exact posterior of all rows at the fitted precisions, O(M^2) per row.
 
         The centres, the widths and the precisions stay; `reestimate` renews the precisions. On an estimator that has
@@ -168,7 +171,7 @@ class RBFRegressor(RegressorMixin, Versioned):
         rows.add(X, y)
         return self._follow(rows)
 
-    def forget(self, X: Any, y: Any) -> Self:
+    def forget(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Remove rows that were fitted: the exact posterior without them, at the fitted precisions, O(M^2) per row."""
         check_is_fitted(self)
         X, y = validated_regression(self, X, y, reset=False, several_outputs=True)

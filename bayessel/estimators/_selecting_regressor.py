@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,11 +16,13 @@ from bayessel.estimators._radial_dictionary import centres_of, find_widths, note
 from bayessel.estimators._sparse_attributes import predicted, remember
 from bayessel.estimators.base import Versioned, log_density_of, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
+from bayessel.estimators.predict_method import MeanAndStd, predicts_mean_and_std
 from bayessel.fit import Status
 from bayessel.linear import fit_abf, fit_evidence
 
 if TYPE_CHECKING:
     import pymc as pm
+    from matplotlib.axes import Axes
 
 
 #: dictionaries with more entries (0.8 GB) are made column by column
@@ -31,8 +34,8 @@ ABF_ROWS = 500
 class SelectingRegressor(RegressorMixin, Versioned):
     """Base of the regressors that choose functions of a radial dictionary one by one; not for direct use."""
 
-    width: Any
-    centers: Any
+    width: ArrayLike | None
+    centers: ArrayLike | None
     kind: str
     bias: bool
     fit_: Any
@@ -51,7 +54,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
 
     # ---- fitting
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
         X, y = validated_regression(self, X, y, reset=True, several_outputs=False)
         centers = centres_of(self, X)
@@ -97,12 +100,13 @@ class SelectingRegressor(RegressorMixin, Versioned):
 
     # ---- predicting
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    @predicts_mean_and_std
+    def predict(self, X: ArrayLike, return_std: bool = False) -> MeanAndStd:
         """Mean at new inputs; with `return_std` also the standard deviation of a new observation there."""
         X = new_rows(self, X)
         return predicted(self, X, return_std)
 
-    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
+    def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> FloatArray:
         """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
         return log_density_of(self, X, y, several_outputs=False)
 
@@ -123,7 +127,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
 
     # ---- pictures
 
-    def plot_path(self, ax: Any = None, label: str | None = None) -> Any:
+    def plot_path(self, ax: Axes | None = None, label: str | None = None) -> Axes:
         """Draw the best value seen at each size, with a star at the model returned.
 
         Where no criterion stopped the selection it is the squared error of the training rows. Pass `ax` to lay several
@@ -150,7 +154,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
             ax.legend(frameon=False, fontsize=9)
         return ax
 
-    def plot_centres(self, ax: Any = None, inputs: tuple[int, int] = (0, 1), label: str | None = None) -> Any:
+    def plot_centres(self, ax: Axes | None = None, inputs: tuple[int, int] = (0, 1), label: str | None = None) -> Axes:
         """Draw where the selected functions sit among the data; `inputs` names the two to draw where there are more.
 
         A single input: data, fit, and a cross for each centre. Two: the rows, and circles whose area follows the size

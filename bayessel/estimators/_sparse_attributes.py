@@ -9,6 +9,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.basis import LazyDesign
+from bayessel.estimators.predict_method import MeanAndStd
 from bayessel.fit import Status, fingerprint, worst
 
 
@@ -33,7 +34,7 @@ def functions_in_use(estimator: Any, X: FloatArray) -> FloatArray:
     return LazyDesign(estimator.dictionary_, X).columns(basis) if len(basis) else np.zeros((len(X), 0))
 
 
-def predicted(estimator: Any, X: FloatArray, return_std: bool) -> Any:
+def predicted(estimator: Any, X: FloatArray, return_std: bool) -> MeanAndStd:
     """Mean at inputs X; with `return_std` also the standard deviation of an observation."""
     design = functions_in_use(estimator, X)
     if not return_std:

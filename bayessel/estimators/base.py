@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -22,6 +23,7 @@ from sklearn.utils.validation import (
 from bayessel._check import FloatArray, as_float_array, check_magnitude
 from bayessel._formulas import log_normal
 from bayessel.errors import NumericalWarning, VersionWarning
+from bayessel.estimators.predict_method import PredictMethod
 from bayessel.fit import Status
 
 #: warnings are about the first line outside these files
@@ -50,21 +52,21 @@ def validated(estimator: Any, *data: Any, **options: Any) -> Any:
 
 
 def validated_regression(
-    estimator: Any, X: Any, y: Any, *, reset: bool, several_outputs: bool
+    estimator: Any, X: ArrayLike, y: ArrayLike, *, reset: bool, several_outputs: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Inputs (N, D) and a target (N,) or (N, K) of a regressor, checked; a column counts as (N,), with a warning."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
-    X, y = validated(estimator, X, y, multi_output=several_outputs, y_numeric=True, reset=reset)
-    y = as_float_array(y, "y")
-    check_magnitude(y, "y")
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = column_or_1d(y, warn=True)
-    return np.asarray(X, dtype=np.float64), y
+    rows, target = validated(estimator, X, y, multi_output=several_outputs, y_numeric=True, reset=reset)
+    target = as_float_array(target, "y")
+    check_magnitude(target, "y")
+    if target.ndim == 2 and target.shape[1] == 1:
+        target = column_or_1d(target, warn=True)
+    return np.asarray(rows, dtype=np.float64), target
 
 
 def validated_classification(
-    estimator: Any, X: Any, y: Any
+    estimator: Any, X: ArrayLike, y: Any
 ) -> tuple[FloatArray, npt.NDArray[Any], npt.NDArray[np.intp]]:
     """Inputs (N, D), the classes of a classifier, at least two, and the class of each row by its number, checked."""
     if y is None:
@@ -81,7 +83,7 @@ def validated_classification(
     return X, classes, codes
 
 
-def new_rows(estimator: Any, X: Any) -> FloatArray:
+def new_rows(estimator: Any, X: ArrayLike) -> FloatArray:
     """Inputs (N, D) that a fitted estimator is asked about."""
     check_is_fitted(estimator)
     return np.asarray(validated(estimator, X, reset=False), dtype=np.float64)
@@ -117,18 +119,18 @@ class Versioned(BaseEstimator):
 class Regressor(RegressorMixin, Versioned):
     """Base of the baselines: validated data, densities of new observations."""
 
-    predict: Any
+    predict: PredictMethod[[]]
     _several_outputs = True
 
-    def _validate(self, X: Any, y: Any, *, reset: bool) -> tuple[FloatArray, FloatArray]:
+    def _validate(self, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[FloatArray, FloatArray]:
         return validated_regression(self, X, y, reset=reset, several_outputs=self._several_outputs)
 
-    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
+    def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> FloatArray:
         """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
         return log_density_of(self, X, y, several_outputs=self._several_outputs)
 
 
-def log_density_of(estimator: Any, X: Any, y: Any, several_outputs: bool = True) -> FloatArray:
+def log_density_of(estimator: Any, X: ArrayLike, y: ArrayLike, several_outputs: bool = True) -> FloatArray:
     """log p(y_n | x_n, training data) of each new observation under normal predictions, in nats."""
     check_is_fitted(estimator)
     _, y = validated_regression(estimator, X, y, reset=False, several_outputs=several_outputs)

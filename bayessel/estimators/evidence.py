@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import ArrayLike
+
 from bayessel._check import FloatArray, one_of
 from bayessel.estimators._radial_dictionary import find_widths
 from bayessel.estimators._rbf_regressor import RBFRegressor
@@ -64,7 +66,8 @@ class EvidenceRegressor(RBFRegressor):
     Examples
     --------
     >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
+    from numpy.typing import ArrayLike
+        >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(0, 1, size=(50, 1))
     >>> y = np.sin(6 * X[:, 0]) + 0.1 * rng.normal(size=50)
     >>> model = EvidenceRegressor(width="fit").fit(X, y)
@@ -76,7 +79,12 @@ class EvidenceRegressor(RBFRegressor):
     """
 
     def __init__(
-        self, width: Any = None, centers: Any = None, kind: str = "gaussian", bias: bool = True, method: str = "profile"
+        self,
+        width: ArrayLike | None = None,
+        centers: ArrayLike | None = None,
+        kind: str = "gaussian",
+        bias: bool = True,
+        method: str = "profile",
     ) -> None:
         self.width = width
         self.centers = centers

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Self, override
 
 import numpy as np
 import numpy.typing as npt
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_count, as_flag, as_seconds, chosen_seed, one_of
 from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
+from bayessel._types import Seed
 from bayessel.covariance import Covariance
 from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains, _importance_loo, held_out
@@ -23,7 +25,8 @@ from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProc
 from bayessel.estimators.base import HERE
 from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import LeaveOneOut, Status, fingerprint, worst
-from bayessel.gp import GPFit, fit_inducing, fit_map
+from bayessel.gp import fit_inducing, fit_map
+from bayessel.gp.map_result import GPFit
 from bayessel.prediction import Prediction
 from bayessel.work.interrupts import InterruptGuard
 from bayessel.work.progress import progress_of
@@ -84,8 +87,8 @@ class GPRegressor(MixturePredictions):
     Attributes
     ----------
     fit_ : bayessel.fit.Fit
-        The fit in units of the data. ``fit_.mode`` is the mode in standardised units (`bayessel.gp.GPFit`, with
-        inducing inputs `bayessel.gp.InducingFit`): ``theta``, ``hessian``, ``optima`` and the rest.
+        The fit in units of the data. ``fit_.mode`` is the mode in standardised units (`GPFit` of
+        `bayessel.gp.map_result`, with inducing inputs `InducingFit`): ``theta``, ``hessian``, ``optima`` and the rest.
     covariance_ : Covariance
         In use, with its noise term.
     theta_ : (k,) or (S, k) array
@@ -146,7 +149,7 @@ class GPRegressor(MixturePredictions):
         inference: str = "map",
         covariance: Covariance | None = None,
         time_budget: float | str | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         standardise: bool = True,
         draws: int = 250,
         tune: int = 250,
@@ -173,7 +176,7 @@ class GPRegressor(MixturePredictions):
 
     # ---- fitting
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
         X, y = self._validate(X, y, reset=True)
         self._check_parameters(len(X))

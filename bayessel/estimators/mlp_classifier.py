@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import _check_y, check_consistent_length, check_is_fitted
 
 from bayessel._check import FloatArray
 from bayessel._numerics import few_threads
+from bayessel._types import Seed
 from bayessel.estimators._annealed import annealed, sampled_evidence
 from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._network import NetworkRun, check_parameters, show
@@ -27,6 +29,8 @@ from bayessel.prediction import ClassPrediction
 if TYPE_CHECKING:
     import pandas as pd
     import pymc as pm
+
+    from bayessel.samplers.annealing import AnnealedEvidence
 
 
 class MLPClassifier(ClassifierMixin, Versioned):
@@ -78,7 +82,7 @@ class MLPClassifier(ClassifierMixin, Versioned):
         inference: str = "mc",
         hidden: int | str = "auto",
         time_budget: float | str | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         standardise: bool = True,
         draws: int | None = None,
         tune: int | None = None,
@@ -103,7 +107,7 @@ class MLPClassifier(ClassifierMixin, Versioned):
 
     # ---- fitting
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and labels (N,) of any sort."""
         X, self.classes_, codes = validated_classification(self, X, y)
         many = len(self.classes_)
@@ -133,8 +137,8 @@ class MLPClassifier(ClassifierMixin, Versioned):
         updates: int = 2,
         n_leapfrog: int = 20,
         time_budget: float | str | None = None,
-        random_state: Any = None,
-    ) -> Any:
+        random_state: Seed = None,
+    ) -> AnnealedEvidence:
         """Estimate log p(labels) with weights and all precisions integrated out; as `MLPRegressor.evidence`."""
         check_is_fitted(self)
         options = {"n_particles": n_particles, "n_runs": n_runs, "n_pilots": n_pilots}
@@ -145,7 +149,7 @@ class MLPClassifier(ClassifierMixin, Versioned):
 
     # ---- predicting
 
-    def predict_log_proba(self, X: Any) -> FloatArray:
+    def predict_log_proba(self, X: ArrayLike) -> FloatArray:
         """Logarithms of `predict_proba`."""
         X = new_rows(self, X)
         piece = max(16, CHUNK // (len(self.fit_.engine.networks) * max(self.hidden_, len(self.classes_))))
@@ -159,11 +163,11 @@ class MLPClassifier(ClassifierMixin, Versioned):
         assert isinstance(found, ClassPrediction)
         return np.log(np.maximum(found.probabilities, np.finfo(float).tiny))
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Probabilities (N, C) of the classes, in the order of `classes_`."""
         return np.exp(self.predict_log_proba(X))
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: ArrayLike) -> FloatArray:
         """Log odds of the second of two classes (N,); of each class against the rest (N, C) where there are more."""
         log_p = self.predict_log_proba(X)
         if log_p.shape[1] == 2:
@@ -171,14 +175,14 @@ class MLPClassifier(ClassifierMixin, Versioned):
         rest = np.array([logsumexp(np.delete(log_p, k, axis=1), axis=1) for k in range(log_p.shape[1])]).T
         return np.asarray(log_p - rest)
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: ArrayLike) -> npt.NDArray[np.generic]:
         """The likeliest label."""
         log_p = self.predict_log_proba(X)
         # as the sign of the log odds has it, also where rounding makes both equal
         codes = (log_p[:, 1] > log_p[:, 0]).astype(int) if log_p.shape[1] == 2 else log_p.argmax(axis=1)
         return np.asarray(self.classes_[codes])
 
-    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
+    def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> FloatArray:
         """log p(y_n | x_n, training data) of each new label, in nats; −inf for one that was not there in training."""
         log_p = self.predict_log_proba(X)
         labels = _check_y(y, multi_output=False, y_numeric=False, estimator=self)

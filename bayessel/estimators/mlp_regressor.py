@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self, override
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
+from bayessel._types import Seed
 from bayessel.estimators._annealed import annealed, sampled_evidence
 from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._mixture_predictions import MixturePredictions
@@ -25,6 +27,8 @@ from bayessel.prediction import Prediction
 if TYPE_CHECKING:
     import pandas as pd
     import pymc as pm
+
+    from bayessel.samplers.annealing import AnnealedEvidence
 
 #: numbers of all hidden units of all networks that are held at a time
 CHUNK = 2_000_000
@@ -139,7 +143,7 @@ class MLPRegressor(MixturePredictions):
         inference: str = "mc",
         hidden: int | str = "auto",
         time_budget: float | str | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         standardise: bool = True,
         draws: int | None = None,
         tune: int | None = None,
@@ -164,7 +168,7 @@ class MLPRegressor(MixturePredictions):
 
     # ---- fitting
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,), or K targets (N, K)."""
         X, y = self._validate(X, y, reset=True)
         settings = self.get_params(deep=False)
@@ -205,8 +209,8 @@ class MLPRegressor(MixturePredictions):
         updates: int = 2,
         n_leapfrog: int = 20,
         time_budget: float | str | None = None,
-        random_state: Any = None,
-    ) -> Any:
+        random_state: Seed = None,
+    ) -> AnnealedEvidence:
         r"""Estimate log p(y) with weights and all precisions integrated out, and keep it for comparisons.
 
         .. math:: p(y) = \int p(y|w, s)\, p(w|s)\, p(s)\, dw\, ds
@@ -337,7 +341,7 @@ class MLPRegressor(MixturePredictions):
         return sampled_evidence(self.fit_)[1]
 
     @property
-    def noise_std_(self) -> Any:
+    def noise_std_(self) -> float | FloatArray:
         """Standard deviation of the noise in units of y, one number or (K,): of draws the root mean square."""
         check_is_fitted(self)
         noise = self.fit_.engine.noise_std * self._units.target_scale

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,6 +15,7 @@ from bayessel.estimators._radial_dictionary import centres_of, find_widths, note
 from bayessel.estimators._sparse_attributes import functions_in_use, predicted, remember
 from bayessel.estimators.base import Versioned, log_density_of, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
+from bayessel.estimators.predict_method import MeanAndStd, predicts_mean_and_std
 from bayessel.fit import Status
 from bayessel.linear import fit_evidence, fit_rvm
 from bayessel.linear.healing import Healing, KernelFeatures
@@ -104,13 +106,13 @@ class RVMRegressor(RegressorMixin, Versioned):
 
     def __init__(
         self,
-        width: Any = None,
-        centers: Any = None,
+        width: ArrayLike | None = None,
+        centers: ArrayLike | None = None,
         kind: str = "gaussian",
         bias: bool = True,
         init: str = "auto",
-        augment: Any = False,
-        augment_precision: Any = None,
+        augment: bool | str = False,
+        augment_precision: float | str | None = None,
     ) -> None:
         self.width = width
         self.centers = centers
@@ -122,7 +124,7 @@ class RVMRegressor(RegressorMixin, Versioned):
 
     # ---- fitting
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
         X, y = validated_regression(self, X, y, reset=True, several_outputs=False)
         centers = centres_of(self, X)
@@ -160,7 +162,8 @@ class RVMRegressor(RegressorMixin, Versioned):
 
     # ---- predicting
 
-    def predict(self, X: Any, return_std: bool = False, augment: Any = None) -> Any:
+    @predicts_mean_and_std
+    def predict(self, X: ArrayLike, return_std: bool = False, augment: bool | str | None = None) -> MeanAndStd:
         """Mean at new inputs; with `return_std` also the standard deviation of a new observation there.
 
         `augment` overrides the estimator's own. What is added moves the mean too, towards the data it still agrees
@@ -174,7 +177,7 @@ class RVMRegressor(RegressorMixin, Versioned):
         mean, variance = ready[1].predict(X, functions_in_use(self, X))
         return (mean, np.sqrt(variance + 1.0 / self.beta_)) if return_std else mean
 
-    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
+    def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> FloatArray:
         """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
         return log_density_of(self, X, y, several_outputs=False)
 
@@ -201,7 +204,7 @@ class RVMRegressor(RegressorMixin, Versioned):
 
     # ---- healing
 
-    def _augment(self, value: Any) -> str | None:
+    def _augment(self, value: bool | str) -> str | None:
         """None, 'function' or 'process'."""
         if isinstance(value, bool | np.bool_):
             return None if not value else "function" if self.kind == "multiquadric" else "process"

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import compress
-from typing import Any, NamedTuple, override
+from typing import NamedTuple, override
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray
 from bayessel.covariance import Covariance, Prior
@@ -189,7 +190,7 @@ class GPFit(Fit):
 
     @override
     def predict(
-        self, rows: Any, variance: bool = True, progress: Callable[[int, int], None] | None = None
+        self, rows: ArrayLike, variance: bool = True, progress: Callable[[int, int], None] | None = None
     ) -> Prediction:
         """Normal distributions of new observations at new inputs (N, m); the options are those of `Predictor`."""
         return self._predictor(rows, variance, progress)

@@ -18,7 +18,9 @@ from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._sampled_networks import SampledNetworks
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
 from bayessel.fit import Fit
-from bayessel.gp import GPFit, InducingFit, Predictor
+from bayessel.gp import Predictor
+from bayessel.gp.inducing.inducing_fit import InducingFit
+from bayessel.gp.map_result import GPFit
 from bayessel.linear import LinearFit, RidgeFit, RVMFit
 from bayessel.linear.forward.result import ForwardFit
 from bayessel.linear.incremental import IncrementalFit
