@@ -19,12 +19,17 @@ cost of the noise level and of the width. So only differences between fits of th
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bayessel._check import as_count, as_positive, one_of
 from bayessel._formulas import FLAGS, flag_code_length, target_code_length
 from bayessel.criteria.description_length import PRECISION_DELTA, WEIGHT_DELTA, precisions_sent, weights_sent
 from bayessel.diagnostics._fit_reader import read
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from bayessel.fit import Fit
 
 
 def flag_length(k: int, n_candidates: int, code: str = FLAGS[0]) -> float:
@@ -53,7 +58,10 @@ def flag_length(k: int, n_candidates: int, code: str = FLAGS[0]) -> float:
 
 
 def mdl_w(
-    fitted: Any, delta: float = WEIGHT_DELTA, flags: str = FLAGS[0], target_precision: float | None = None
+    fitted: Fit | BaseEstimator,
+    delta: float = WEIGHT_DELTA,
+    flags: str = FLAGS[0],
+    target_precision: float | None = None,
 ) -> float:
     r"""Description length of the data when the weights are sent, in nats: smaller is better.
 
@@ -92,7 +100,10 @@ def mdl_w(
 
 
 def mdl_alpha(
-    fitted: Any, delta: float = PRECISION_DELTA, flags: str = FLAGS[0], target_precision: float | None = None
+    fitted: Fit | BaseEstimator,
+    delta: float = PRECISION_DELTA,
+    flags: str = FLAGS[0],
+    target_precision: float | None = None,
 ) -> float:
     r"""Description length of the data when the weight precisions are sent, in nats: smaller is better.
 

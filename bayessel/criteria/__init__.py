@@ -7,8 +7,8 @@ one place: the file that defines it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from bayessel._check import FloatArray
 from bayessel.criteria._criterion import Criterion
 from bayessel.criteria.description_length import MDL_ALPHA, MDL_W
 from bayessel.criteria.error_estimates import BIC, FPE, GCV, UEV
@@ -32,7 +32,7 @@ OF_RIDGE = (LOO.name, *OF_SUMS)
 CHARGING = tuple(name for name, one in CRITERIA.items() if one.charges_functions)
 
 
-def from_sums(name: str, n_rows: int, sum_squares: Any, trace_p: Any) -> Any:
+def from_sums(name: str, n_rows: int, sum_squares: float | FloatArray, trace_p: float | FloatArray) -> FloatArray:
     """Return the criterion of that name from N, S and tr P; infinite where nothing is left for the noise."""
     formula = CRITERIA[name].of_sums
     if formula is None:

@@ -186,14 +186,14 @@ def anneal(
         if progress is not None:
             progress(done, n_pilots + n_runs)
 
-    units = [
+    pilot_units = [
         work.WorkUnit(f"pilot {k}", _pilot_unit, (path, k, n_particles, rng))
         for k, rng in enumerate(pilot_rng.spawn(n_pilots))
     ]
-    report = work.run(units, executor, jobs, None, False, tell)
-    if report.interrupted or not report.values:
-        raise KeyboardInterrupt if report.interrupted else RuntimeError(f"no pilot run ended: {report.lost}")
-    pilots = [report.values[unit.key] for unit in units if unit.key in report.values]
+    tried = work.run(pilot_units, executor, jobs, None, False, tell)
+    if tried.interrupted or not tried.values:
+        raise KeyboardInterrupt if tried.interrupted else RuntimeError(f"no pilot run ended: {tried.lost}")
+    pilots = [tried.values[unit.key] for unit in pilot_units if unit.key in tried.values]
     _, schedule, path = max(pilots, key=lambda one: one[0])
     units = [
         work.WorkUnit(f"run {k}", _run_unit, (path, schedule, n_particles, bracket, rng)) for k, rng in enumerate(seeds)

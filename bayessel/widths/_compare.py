@@ -9,16 +9,18 @@ from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayessel import work
 from bayessel._check import as_count, as_flag, as_generator, as_positive
 from bayessel._text import number
+from bayessel._types import Seed, SupportsSubmit
 from bayessel.errors import SamplingWarning
 from bayessel.fit import fingerprint
 from bayessel.widths import arguments
 from bayessel.widths._comparison import WidthComparison
 from bayessel.widths._finished_widths import FinishedWidths
-from bayessel.widths._problem import Candidate, WidthModel, WidthProblem
+from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem
 from bayessel.widths._search import FIRST_SCAN, finer, unsettled
 from bayessel.widths._sweep_store import sweep_store, unit_key
 from bayessel.widths.grids import check_widths, coarse_to_fine
@@ -26,13 +28,13 @@ from bayessel.work.interrupts import InterruptGuard
 
 
 def compare_widths(
-    X: Any,
-    y: Any,
+    X: ArrayLike,
+    y: ArrayLike,
     widths: Iterable[float],
     model: str = "evidence",
     criteria: Sequence[str] | None = None,
     kind: str | Sequence[str] = "gaussian",
-    centers: Any = None,
+    centers: ArrayLike | None = None,
     bias: bool = True,
     progressbar: bool = True,
     names: Sequence[str] | None = None,
@@ -41,11 +43,11 @@ def compare_widths(
     search: bool | str | Sequence[str] | None = None,
     budget: int = 60,
     tol: float = 0.02,
-    holdout: Any = None,
+    holdout: float | tuple[ArrayLike, ArrayLike] | None = None,
     n_jobs: int | None = None,
-    executor: Any = None,
+    executor: SupportsSubmit | None = None,
     store: str | os.PathLike[str] | None = None,
-    random_state: Any = 0,
+    random_state: Seed = 0,
 ) -> WidthComparison:
     r"""Judge every width by every criterion and keep what a person needs to decide.
 
@@ -176,11 +178,16 @@ def compare_widths(
 class _Sweep:
     """A run: which places are next, and what has been finished of them."""
 
-    store: work.ResultStore | None = None
+    store: work.ResultStore[WidthOutcome | None] | None = None
     progress: work.Progress
 
     def __init__(
-        self, problem: WidthProblem, model: WidthModel, kinds: Sequence[str], jobs: int | None, executor: Any
+        self,
+        problem: WidthProblem,
+        model: WidthModel,
+        kinds: Sequence[str],
+        jobs: int | None,
+        executor: SupportsSubmit | None,
     ) -> None:
         self.problem, self.model, self.kinds = problem, model, tuple(kinds)
         self.jobs, self.executor = jobs, executor
@@ -235,7 +242,7 @@ class _Sweep:
         places = {unit.key: place for unit, (place, *_) in zip(units, calls, strict=True)}
         entered = set()
 
-        def enter(unit: work.WorkUnit, outcome: Any) -> None:
+        def enter(unit: work.WorkUnit[WidthOutcome | None], outcome: WidthOutcome | None) -> None:
             if outcome is not None:
                 self.ledger.enter(places[unit.key], outcome)
                 entered.add(places[unit.key])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,7 @@ from bayessel.widths.curves import (
     Label,
     at_delta,
     preferences,
+    row_of,
     say,
     scales,
     turning_points,
@@ -106,7 +107,7 @@ class WidthComparison:
         """Number of functions on offer, the bias not counted."""
         return len(self.centers)
 
-    def best(self, criterion: str | None = None) -> Any:
+    def best(self, criterion: str | None = None) -> Label:
         """Return the width r this criterion prefers among those compared; of several kinds the pair (kind, width).
 
         Default: the evidence if it was asked for, else the first criterion.
@@ -141,7 +142,7 @@ class WidthComparison:
             best = found[0].label if found else None
             kind = {"kind": best[0]} if isinstance(best, tuple) else {}
             r = np.nan if best is None else width_of(best)
-            size = 0 if best is None else int(table.loc[[best], "n_basis"].iloc[0])
+            size = 0 if best is None else int(table["n_basis"].iloc[row_of(table, best)])
             rows.append({"delta": float(delta), **kind, "width": r, "n_basis": size})
         return pd.DataFrame(rows).set_index("delta")
 

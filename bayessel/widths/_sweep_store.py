@@ -15,7 +15,7 @@ from bayessel.work import ResultStore
 from bayessel.work.json_values import dumps, to_tree
 
 
-def sweep_store(folder: str | os.PathLike[str], problem: WidthProblem, model: str) -> ResultStore:
+def sweep_store(folder: str | os.PathLike[str], problem: WidthProblem, model: str) -> ResultStore[WidthOutcome | None]:
     """Open the folder; one with fits of other data, or with other settings, is refused."""
     settings = {
         "model": model,

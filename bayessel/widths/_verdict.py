@@ -20,6 +20,7 @@ from bayessel.widths.curves import (
     cut_off,
     needs_attention,
     preferences,
+    row_of,
     say,
     scales,
     turning_points,
@@ -159,7 +160,7 @@ def _allowed(table: pd.DataFrame, name: str, label: Label) -> float:
     """The largest loss against its best that is no reason to worry: the reader's, or one standard error of it."""
     criterion = CRITERIA[name]
     column = f"{name}_diff_se"
-    error = float(table[column].to_numpy(dtype=float)[table.index.get_loc(label)]) if column in table else np.nan
+    error = float(table[column].to_numpy(dtype=float)[row_of(table, label)]) if column in table else np.nan
     if not criterion.in_nats:
         best = turning_points(table, name)[0].value
         error = error / best if best > 0 else np.nan
@@ -174,7 +175,7 @@ def loss(table: pd.DataFrame, name: str, label: Label) -> float:
     """What a criterion loses at a row against its own best: nats, or a fraction of the best error."""
     criterion = CRITERIA[name]
     best = turning_points(table, name)[0].value
-    here = float(table[name].to_numpy(dtype=float)[table.index.get_loc(label)])
+    here = float(table[name].to_numpy(dtype=float)[row_of(table, label)])
     if not np.isfinite(here):
         return float("inf")
     if criterion.in_nats:
@@ -238,7 +239,7 @@ def _kinds(table: pd.DataFrame, chosen: Mapping[Label, tuple[str, ...]]) -> list
     behind = []
     for kind in curves(table):
         found = [one for one in turning_points(table, speaker) if one.kind == kind]
-        if kind == reference[0]:
+        if isinstance(reference, tuple) and kind == reference[0]:
             continue
         if not found:
             behind.append(f"{kind.replace('_', ' ')} functions have no finite value")
@@ -278,7 +279,7 @@ def _size(table: pd.DataFrame, label: Label) -> str:
 
 
 def _functions(table: pd.DataFrame, label: Label) -> int:
-    return int(table["n_basis"].to_numpy()[table.index.get_loc(label)])
+    return int(table["n_basis"].to_numpy()[row_of(table, label)])
 
 
 def _deltas(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:

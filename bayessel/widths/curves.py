@@ -21,7 +21,7 @@ from bayessel.policy import HARMLESS, SEPARATE_WIDTHS, STRONG_NATS
 from bayessel.widths._notes import INTERPOLATION, notes_of
 
 #: a width, or a kind of function and its width
-Label = Any
+Label = float | tuple[str, float]
 
 
 class CurveOptimum(NamedTuple):
@@ -183,6 +183,11 @@ def needs_attention(status: str) -> bool:
 def width_of(label: Label) -> float:
     """Return the width in a label."""
     return float(label[1] if isinstance(label, tuple) else label)
+
+
+def row_of(table: pd.DataFrame, label: Label) -> int:
+    """Return the number of the row with that label."""
+    return int(table.index.get_loc(label))  # type: ignore[arg-type]
 
 
 def say(label: Label) -> str:

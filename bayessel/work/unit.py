@@ -12,7 +12,7 @@ from bayessel._numerics import few_threads
 
 
 @dataclass(frozen=True, eq=False)
-class WorkUnit:
+class WorkUnit[T]:
     """A pure call that can be pickled: its value depends on its arguments alone.
 
     Attributes
@@ -29,11 +29,11 @@ class WorkUnit:
     """
 
     key: str
-    function: Callable[..., Any]
+    function: Callable[..., T]
     arguments: tuple[Any, ...] | Callable[[], tuple[Any, ...]] = ()
     label: str = ""
 
-    def call(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def call(self) -> tuple[Callable[..., T], tuple[object, ...]]:
         """The function and its arguments."""
         return self.function, self.arguments() if callable(self.arguments) else self.arguments
 

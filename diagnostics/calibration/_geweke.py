@@ -13,7 +13,7 @@ only there does a sampler that ignores the data show.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ import pandas as pd
 from scipy import stats
 
 from bayessel._check import as_count
+from bayessel._types import Seed, SupportsSubmit
 from bayessel.diagnostics.calibration._replications import replicated
 
 if TYPE_CHECKING:
@@ -144,11 +145,11 @@ def geweke(
     marginal: int = 10_000,
     level: float = 0.01,
     include: Sequence[str] = (),
-    random_seed: Any = None,
+    random_seed: Seed = None,
     progressbar: bool = True,
     n_jobs: int | None = None,
-    executor: Any = None,
-    compile_kwargs: dict[str, Any] | None = None,
+    executor: SupportsSubmit | None = None,
+    compile_kwargs: Mapping[str, object] | None = None,
 ) -> Geweke:
     """Test that a sampler leaves the posterior invariant, averaged over the data a model makes.
 

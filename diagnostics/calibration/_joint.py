@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -51,7 +51,7 @@ class JointModel:
         model: pm.Model,
         rng: np.random.Generator,
         include: Sequence[str] = (),
-        compile_kwargs: dict[str, Any] | None = None,
+        compile_kwargs: Mapping[str, object] | None = None,
     ) -> None:
         if model.potentials:
             names = ", ".join(p.name for p in model.potentials)
@@ -182,7 +182,11 @@ class JointSetup:
     """
 
     def __init__(
-        self, model: pm.Model, make_steps: MakeSteps, include: Sequence[str], compile_kwargs: dict[str, Any] | None
+        self,
+        model: pm.Model,
+        make_steps: MakeSteps,
+        include: Sequence[str],
+        compile_kwargs: Mapping[str, object] | None,
     ) -> None:
         self._token = uuid.uuid4().hex
         self._arguments = model, make_steps, tuple(include), compile_kwargs

@@ -10,6 +10,7 @@ import numpy as np
 
 from bayessel import work
 from bayessel._check import as_flag, chosen_seed
+from bayessel._types import Seed, SupportsSubmit
 from bayessel.errors import SamplingWarning
 
 if TYPE_CHECKING:
@@ -30,11 +31,11 @@ class Replications(NamedTuple):
 
 
 def replicated(
-    described: tuple[Any, MakeSteps, Sequence[str], dict[str, Any] | None],
+    described: tuple[Any, MakeSteps, Sequence[str], Mapping[str, object] | None],
     calls: Mapping[Name, Call],
     enough: Callable[[Mapping[Name, Any]], bool],
     what: str,
-    how: tuple[float, Any, bool, int | None, Any],
+    how: tuple[float, Seed, bool, int | None, SupportsSubmit | None],
 ) -> Replications:
     """Do calls as units of work; the model's data, exchanged on the way, are put back.
 

@@ -7,7 +7,7 @@ too, without which a sampler that ignores the data would pass (Modrák et al. 20
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from bayessel._check import as_count
+from bayessel._types import Seed, SupportsSubmit
 from bayessel.diagnostics.calibration._replications import replicated
 from bayessel.diagnostics.calibration._uniformity import IntArray, chi_square, ecdf, rank
 
@@ -148,11 +149,11 @@ def sbc(
     tune: int = 200,
     level: float = 0.01,
     include: Sequence[str] = (),
-    random_seed: Any = None,
+    random_seed: Seed = None,
     progressbar: bool = True,
     n_jobs: int | None = None,
-    executor: Any = None,
-    compile_kwargs: dict[str, Any] | None = None,
+    executor: SupportsSubmit | None = None,
+    compile_kwargs: Mapping[str, object] | None = None,
 ) -> SBC:
     """Test that a sampler draws from the posterior of a model, for data as the model itself makes them.
 

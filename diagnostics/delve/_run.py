@@ -9,21 +9,22 @@ from typing import Any
 
 from bayessel import work
 from bayessel._check import as_count, as_flag, as_seconds
+from bayessel._types import SupportsSubmit
 from bayessel.diagnostics.delve._describe import description
 from bayessel.diagnostics.delve._losses import LOSSES, chosen_losses
 from bayessel.diagnostics.delve._store import StudyStore, TaskFacts
 from bayessel.diagnostics.delve._study import Study
 from bayessel.diagnostics.delve._task import Task
-from bayessel.diagnostics.delve._unit import Outcome, StudyUnit, perform
+from bayessel.diagnostics.delve._unit import MakeMethod, Method, Outcome, StudyUnit, perform
 from bayessel.errors import SamplingWarning
 
 
 def run(
-    methods: Mapping[str, Any],
+    methods: Mapping[str, Method | MakeMethod],
     tasks: Task | Iterable[Task],
     losses: Sequence[str] = LOSSES,
     store: str | os.PathLike[str] | None = None,
-    executor: Any = None,
+    executor: SupportsSubmit | None = None,
     n_jobs: int | None = None,
     time_budget: float | str | None = None,
     progressbar: bool = True,
@@ -133,7 +134,9 @@ def seed_of(seed: int, unit: StudyUnit) -> int:
     return int(work.seed_sequence(seed, *unit).generate_state(1)[0] >> 1)
 
 
-def _work_unit(unit: StudyUnit, method: Any, task: Task, losses: tuple[str, ...], seed: int) -> work.WorkUnit:
+def _work_unit(
+    unit: StudyUnit, method: Method | MakeMethod, task: Task, losses: tuple[str, ...], seed: int
+) -> work.WorkUnit[Outcome]:
     """A unit as work; its data are made when it is begun."""
 
     def arguments() -> tuple[Any, ...]:
@@ -142,7 +145,7 @@ def _work_unit(unit: StudyUnit, method: Any, task: Task, losses: tuple[str, ...]
     return work.WorkUnit(unit.key, perform, arguments, f"{unit.method} on {unit.task}")
 
 
-def _units(tasks: Mapping[str, Task], methods: Mapping[str, Any]) -> list[StudyUnit]:
+def _units(tasks: Mapping[str, Task], methods: Mapping[str, Method | MakeMethod]) -> list[StudyUnit]:
     most = max(len(task) for task in tasks.values())
     ordered = sorted(tasks.values(), key=lambda task: task.size)
     return [
