@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, override
 
 import numpy as np
 
@@ -11,7 +11,43 @@ from bayessel.basis import RBFDictionary
 from bayessel.linear import RidgeState
 
 
-class ChangingRows:
+class TrainingRows:
+    """Inputs (N, D) and target (N,) of one output, to which rows are added and from which they are removed."""
+
+    changed = False
+
+    def __init__(self, X: FloatArray, y: FloatArray) -> None:
+        self.X, self.y = X, y
+
+    def add(self, X: FloatArray, y: FloatArray) -> None:
+        """Add rows."""
+        self.X, self.y = np.vstack([self.X, X]), np.concatenate([self.y, y])
+
+    def remove(self, X: FloatArray, y: FloatArray) -> None:
+        """Remove rows that are among the present ones."""
+        self._keep(self._found(X, y))
+
+    def _found(self, X: FloatArray, y: FloatArray) -> list[int]:
+        """Numbers of these rows among the present ones."""
+        keep = np.ones(len(self.y), dtype=bool)
+        doomed = []
+        for row, value in zip(X, y, strict=True):
+            found = np.flatnonzero(keep & (self.y == value) & (self.X == row).all(axis=1))
+            if not len(found):
+                raise ValueError(
+                    f"a row to forget is not among the rows that were fitted: x = {row.tolist()}, y = {value}"
+                )
+            keep[found[0]] = False
+            doomed.append(int(found[0]))
+        if not keep.any():
+            raise ValueError(f"cannot forget all {len(self.y)} rows: a fit needs at least one")
+        return doomed
+
+    def _keep(self, doomed: list[int]) -> None:
+        self.X, self.y = np.delete(self.X, doomed, axis=0), np.delete(self.y, doomed)
+
+
+class ChangingRows(TrainingRows):
     """Training rows of one output, and the exact fit to them at the penalties of an earlier fit.
 
     Parameters
@@ -27,12 +63,12 @@ class ChangingRows:
     """
 
     def __init__(self, X: FloatArray, y: FloatArray, dictionary: RBFDictionary, kept: Any, lam: FloatArray) -> None:
-        self.X, self.y = X, y
+        super().__init__(X, y)
         self._dictionary, self._kept, self._lam = dictionary, kept, lam
         self._state: RidgeState | None = None
 
     @property
-    def changed(self) -> bool:
+    def changed(self) -> bool:  # type: ignore[override]
         """Whether rows were added or removed."""
         return self._state is not None
 
@@ -47,28 +83,19 @@ class ChangingRows:
         """Columns in use at inputs X, the bias not counted."""
         return self._dictionary.columns(X)[:, self._kept]
 
+    @override
     def add(self, X: FloatArray, y: FloatArray) -> None:
         """Add rows, O(M²) each."""
         rows = self.columns(X)
         self._change(lambda state: [state.add_row(row, value) for row, value in zip(rows, y, strict=True)])
-        self.X, self.y = np.vstack([self.X, X]), np.concatenate([self.y, y])
+        super().add(X, y)
 
+    @override
     def remove(self, X: FloatArray, y: FloatArray) -> None:
         """Remove rows that are among the present ones, O(M²) each."""
-        keep = np.ones(len(self.y), dtype=bool)
-        doomed = []
-        for row, value in zip(X, y, strict=True):
-            found = np.flatnonzero(keep & (self.y == value) & (self.X == row).all(axis=1))
-            if not len(found):
-                raise ValueError(
-                    f"a row to forget is not among the rows that were fitted: x = {row.tolist()}, y = {value}"
-                )
-            keep[found[0]] = False
-            doomed.append(int(found[0]))
-        if not keep.any():
-            raise ValueError(f"cannot forget all {len(self.y)} rows: a fit needs at least one")
+        doomed = self._found(X, y)
         self._change(lambda state: [state.remove_row(i) for i in sorted(doomed, reverse=True)])
-        self.X, self.y = self.X[keep], self.y[keep]
+        self._keep(doomed)
 
     def _change(self, edit: Any) -> None:
         try:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray
 from bayessel.basis import LazyDesign, RBFDictionary
-from bayessel.estimators._changing_rows import ChangingRows
+from bayessel.estimators._changing_rows import ChangingRows, TrainingRows
 from bayessel.estimators._radial_dictionary import MAX_OWN_CENTRES, centres_of, notes_of_widths, set_dictionary
 from bayessel.estimators.base import Versioned, log_density_of, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
@@ -20,6 +20,7 @@ from bayessel.estimators.predict_method import MeanAndStd, predicts_mean_and_std
 from bayessel.fit import Fit, LeaveOneOut, fingerprint, worst
 from bayessel.linear import LinearFit, RidgeFit, Spectrum
 from bayessel.linear.several_outputs import SeveralOutputs
+from bayessel.prediction import Prediction
 
 
 class RBFRegressor(RegressorMixin, Versioned):
@@ -54,11 +55,15 @@ class RBFRegressor(RegressorMixin, Versioned):
                 "pass centers=... (for instance a few hundred rows, or k-means centres)"
             )
         self.found_width_ = None
-        set_dictionary(self, self._choose_width(X, y, centers), centers)
-        self._fit_rows(X, y)
+        self._fit_data(X, y, centers)
         self._remember_version()
         self._warn()
         return self
+
+    def _fit_data(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> None:
+        """Choose the dictionary and fit."""
+        set_dictionary(self, self._choose_width(X, y, centers), centers)
+        self._fit_rows(X, y)
 
     def _fit_rows(self, X: FloatArray, y: FloatArray) -> None:
         """Fit with the dictionary that was set."""
@@ -77,7 +82,7 @@ class RBFRegressor(RegressorMixin, Versioned):
         first = fits[0]
         kept = np.asarray(first.basis)
         lam = np.broadcast_to(np.asarray(first.lam, dtype=np.float64), first.coef.shape)[kept]
-        self._rows = ChangingRows(X, y, d, kept, lam) if y.ndim == 1 else None
+        self._rows: TrainingRows | None = ChangingRows(X, y, d, kept, lam) if y.ndim == 1 else None
         self._fingerprint: str | None = fingerprint(X, y)
 
     def _needs_rows(self) -> bool:
@@ -113,7 +118,8 @@ class RBFRegressor(RegressorMixin, Versioned):
         """What the engine returned: of one output, of several (`SeveralOutputs`), or of rows that were changed."""
         check_is_fitted(self)
         found: Fit = self._engine
-        return self._rows.state.fit(self.beta_) if self._rows is not None and self._rows.changed else found
+        rows = self._rows
+        return rows.state.fit(self.beta_) if isinstance(rows, ChangingRows) and rows.changed else found
 
     @property
     def rows_changed_(self) -> bool:
@@ -130,18 +136,32 @@ class RBFRegressor(RegressorMixin, Versioned):
         Returns (N,) arrays, or (N, K) for K outputs.
         """
         X = new_rows(self, X)
+        mixture = self._mixture(X)
+        if mixture is not None:
+            return (mixture.mean, mixture.std) if return_std else mixture.mean
         body = self._body(X)
         design = np.hstack([body, np.ones((len(X), 1))]) if self.bias else body
         mean = design[:, self.basis_] @ self.coef_.T
         if not return_std:
             return mean
-        if self._rows is not None and self._rows.changed:
+        if isinstance(self._rows, ChangingRows) and self._rows.changed:
             return mean, np.sqrt((self._rows.state.variance(self._rows.columns(X)) + 1.0) / self.beta_)
         return mean, self.fit_.predict(body).std  # type: ignore[union-attr]
 
     def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> FloatArray:
         """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
-        return log_density_of(self, X, y)
+        check_is_fitted(self)
+        rows, target = validated_regression(self, X, y, reset=False, several_outputs=True)
+        mixture = self._mixture(rows)
+        if mixture is None:
+            return log_density_of(self, X, y)
+        if target.ndim == 2:
+            raise ValueError(f"y must have the shape of the training target, ({len(target)},); got {target.shape}")
+        return mixture.log_density(target)
+
+    def _mixture(self, X: FloatArray) -> Prediction | None:
+        """Predictive distributions at inputs, where they are mixtures."""
+        return None
 
     def leave_one_out(self) -> LeaveOneOut:
         """Each training row predicted from all others, exactly, at the fitted precisions."""
@@ -183,16 +203,22 @@ class RBFRegressor(RegressorMixin, Versioned):
         """Choose the precisions (or the penalty) anew from the rows now in the fit; centres and widths stay."""
         check_is_fitted(self)
         rows = self._one_output("reestimate", np.zeros(0))
+        if not isinstance(rows, ChangingRows):
+            return self._follow(rows)
         self._fit_rows(rows.X, rows.y)
         return self
 
-    def _one_output(self, what: str, y: FloatArray) -> ChangingRows:
+    def _one_output(self, what: str, y: FloatArray) -> TrainingRows:
         if self._rows is None or y.ndim == 2:
             raise ValueError(f"{what} works with one output; fit one estimator per output")
         return self._rows
 
-    def _follow(self, rows: ChangingRows) -> Self:
-        """Show the changed state."""
+    def _follow(self, rows: TrainingRows) -> Self:
+        """Show the changed state; where hyperparameters were integrated out they are so anew."""
+        if not isinstance(rows, ChangingRows):
+            self._fit_data(rows.X, rows.y, centres_of(self, rows.X))
+            self._warn()
+            return self
         state = rows.state
         self.coef_ = np.append(state.coef, [state.intercept] if self.bias else [])
         self.log_evidence_ = state.log_evidence(self.beta_)

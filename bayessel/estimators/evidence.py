@@ -2,34 +2,49 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, override
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, one_of
+from bayessel.basis import RBFDictionary
+from bayessel.estimators._changing_rows import TrainingRows
 from bayessel.estimators._radial_dictionary import find_widths
 from bayessel.estimators._rbf_regressor import RBFRegressor
-from bayessel.fit import worst
+from bayessel.estimators.stacked_widths import RadialModel, fit_stacked
+from bayessel.fit import fingerprint, worst
 from bayessel.linear import LinearFit, Spectrum, fit_abf, fit_evidence
+from bayessel.linear.integrated import IntegratedFit
 from bayessel.linear.type2 import METHODS
+from bayessel.prediction import Prediction
 
 if TYPE_CHECKING:
     import pymc as pm
 
+INFERENCES = ("auto", "type2")
+
 
 class EvidenceRegressor(RBFRegressor):
-    r"""Bayesian linear regression on radial functions; weight and noise precision chosen by the evidence.
+    r"""Bayesian linear regression on radial functions; hyperparameters integrated out, or chosen by the evidence.
 
-    The model is :math:`t = b + \Phi w + \epsilon`, :math:`w \sim N(0, I/\alpha)`, :math:`\epsilon \sim N(0, 1/\beta)`,
-    with a flat prior on the bias b. Distrust it where the noise varies with the input, where residuals have heavy
-    tails, and far from the data: gaussians decay, and what is left there is the bias and its own error bar.
+    By default the functions have a linear trend beside them, and widths, the share of the trend, signal and noise are
+    integrated out: predictions are mixtures that hold the uncertainty of all of them, over a shared width and widths
+    per input, weighed by what refitted folds predict of rows held out (`bayessel.estimators.stacked_widths`). With
+    ``inference="type2"``, or a width of your own, the model is :math:`t = b + \Phi w + \epsilon`,
+    :math:`w \sim N(0, I/\alpha)`, :math:`\epsilon \sim N(0, 1/\beta)` with a flat prior on the bias b, and the evidence
+    chooses α and β. Distrust both where the noise varies with the input or residuals have heavy tails, and the second
+    far from the data: gaussians decay, and what is left there is the bias and its own error bar.
 
     Parameters
     ----------
     width : None, float, (D,) array, 'fit' or 'ard'
-        r of exp(-d^2/r^2). None finds it: one width in units of each input's robust spread, or one per input, whichever
-        predicts rows held out of refitted folds best. 'fit' chooses one width by the evidence gradient, 'ard' one per
-        input.
+        r of exp(-d^2/r^2). None leaves it to the estimator: integrated out, or with ``inference="type2"`` one width in
+        units of each input's robust spread, or one per input, whichever predicts rows held out of refitted folds best.
+        'fit' chooses one width by the evidence gradient, 'ard' one per input.
+    inference : str
+        'auto' integrates the hyperparameters out where the width is left to the estimator and there is one target;
+        'type2' maximises the evidence over them, always.
     centers : None or (M, D) array
         Centres of the functions; None puts one at each training input.
     kind : str
@@ -44,22 +59,25 @@ class EvidenceRegressor(RBFRegressor):
     width_ : float or (D,) array
         Width in use, in the units of X; one per input where it was found.
     found_width_ : FoundWidth or None
-        With None: the widths compared, and the nats per held-out row that the fit is worth over a constant.
+        With None: what was compared, and the nats per held-out row that the fit is worth over a constant.
     log_evidence_ : float
-        log p(y | alpha_, beta_) in nats and in the units of y, summed over outputs. With ``bias=False`` this is
+        In nats and in the units of y, summed over outputs: log p(y) with the hyperparameters integrated out, or with
+        ``inference="type2"`` log p(y | alpha_, beta_). The latter is, with ``bias=False``,
         ``bs.linear.log_evidence(Phi, y, alpha_, beta_)`` for ``Phi = dictionary_.design(X)``; with a bias, pass the
         kernel columns alone and ``centre=True``.
     alpha_, beta_, noise_std_, gamma_
-        Weight precision, noise precision, its root inverse, well-determined parameters (arrays for several outputs).
+        Weight precision (integrated: one over the variance of the function), noise precision, its root inverse,
+        well-determined parameters (arrays for several outputs). Integrated, they are those of the most probable
+        hyperparameters, as are ``width_``, ``dictionary_`` and ``coef_``; ``noise_std_`` and predictions are averages.
     basis_, coef_, n_basis_
         Columns of ``dictionary_`` in use (the bias is the last column), their weights, their number.
     status_ : Status
         How the fit ended, with advice.
     history_ : list of dict
         The maxima of the profile, or the iterations.
-    fit_ : LinearFit or SeveralOutputs
-        What the engine returned, in terms of the columns of the dictionary without the bias; after `partial_fit` and
-        `forget` an `IncrementalFit`.
+    fit_ : IntegratedFit, LinearFit or SeveralOutputs
+        What the engine returned: of inputs where hyperparameters were integrated out, else in terms of the columns of
+        the dictionary without the bias; then after `partial_fit` and `forget` an `IncrementalFit`.
     optima_ : tuple
         With 'fit' or 'ard': every optimum of the widths that was found.
 
@@ -85,17 +103,44 @@ class EvidenceRegressor(RBFRegressor):
         kind: str = "gaussian",
         bias: bool = True,
         method: str = "profile",
+        inference: str = "auto",
     ) -> None:
         self.width = width
         self.centers = centers
         self.kind = kind
         self.bias = bias
         self.method = method
+        self.inference = inference
 
-    def _choose_width(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
+    @override
+    def _fit_data(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> None:
+        one_of(self.inference, "inference", INFERENCES)
         one_of(self.method, "method", METHODS)
         self.optima_: tuple[Any, ...] = ()
         self._width_notes: tuple[Any, ...] = ()
+        alone = self.width is None and self.inference == "auto" and y.ndim == 1
+        if not alone or not self._fit_integrated(X, y, centers):
+            super()._fit_data(X, y, centers)
+
+    def _fit_integrated(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> bool:
+        """Integrate the hyperparameters out; False where no column or target varies."""
+        model = RadialModel(None if self.centers is None else centers, self.kind, bool(self.bias))
+        fit, found = fit_stacked(X, y, model)
+        if fit is None:
+            return False
+        self.found_width_, self._width_notes = found, found.notes
+        d = fit.mode.dictionary
+        self.dictionary_ = RBFDictionary(d.centers, d.width, kind=d.kind, bias=bool(self.bias), linear=d.linear)
+        self.width_ = np.asarray(d.width)
+        self._engine, self._rows, self._fingerprint = fit, TrainingRows(X, y), fingerprint(X, y)
+        self._show([fit], False)
+        return True
+
+    @override
+    def _mixture(self, X: FloatArray) -> Prediction | None:
+        return self._engine.predict(X) if isinstance(self._engine, IntegratedFit) else None
+
+    def _choose_width(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         if self.width is None:
             return find_widths(
                 self,

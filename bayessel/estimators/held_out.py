@@ -11,6 +11,7 @@ together, and folds follow the order of the targets, so that the order of the ro
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +39,7 @@ def gains_over_constant(T: FloatArray, fold: npt.NDArray[np.intp], predicted: Re
             floor = (4.0 * _EPS * float(np.abs(seen).max(initial=_EPS))) ** 2
             there = predicted(k, ~held, seen)
             constant = max(float(seen.var(ddof=1)) * (1.0 + 1.0 / n), floor)
-            gains[held] += log_normal(t - there.mean, np.maximum(there.variance, floor))
+            gains[held] += replace(there, variances=np.maximum(there.variances, floor)).log_density(t)
             gains[held] -= log_normal(t - seen.mean(), constant)
     return gains
 

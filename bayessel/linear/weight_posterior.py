@@ -28,20 +28,20 @@ class RowCoordinates:
     ----------
     along : (N, k) array
         Along the right singular vectors.
-    across : (N,) array
-        Squared length outside their span.
+    across : (N,) array or None
+        Squared length outside their span, where they do not span everything.
     flat : (N,) array
         Variance that the unpenalised weights add, in units of the noise's.
     """
 
     along: FloatArray
-    across: FloatArray
+    across: FloatArray | None
     flat: FloatArray
 
     def variances(self, spectrum: Spectrum, lam: FloatArray) -> FloatArray:
         """Variances of the function in units of the noise's, one row per lambda."""
-        inside = (1.0 / (spectrum.s**2 + lam[:, None])) @ (self.along**2).T
-        return np.asarray(inside + self.across / lam[:, None] + self.flat)
+        inside = (1.0 / (spectrum.s**2 + lam[:, None])) @ (self.along**2).T + self.flat
+        return inside if self.across is None else np.asarray(inside + self.across / lam[:, None])
 
     def means(self, spectrum: Spectrum, lam: FloatArray) -> FloatArray:
         """Posterior means of the penalised part about the bias of a centred fit, one row per lambda."""
@@ -141,8 +141,8 @@ class Posterior:
             flat = ((free[:, kept] @ spec.flat_root) ** 2).sum(axis=1)
         along = rows @ spec.Vt.T
         # the complement of the row space is added as it is measured: 1 - sum of squares would cancel
-        across = rows - along @ spec.Vt if spec.Vt.shape[0] < spec.Vt.shape[1] else np.zeros((len(rows), 0))
-        return RowCoordinates(along, (across**2).sum(axis=1), flat)
+        across = rows - along @ spec.Vt if spec.Vt.shape[0] < spec.Vt.shape[1] else None
+        return RowCoordinates(along, None if across is None else (across**2).sum(axis=1), flat)
 
     def predict(self, Phi_new: npt.ArrayLike) -> Prediction:
         """Predictive distributions at new rows of the design."""

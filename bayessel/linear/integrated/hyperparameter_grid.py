@@ -5,14 +5,15 @@ A function is a sum of radial functions and of a linear trend, with weights that
 .. math:: f(x) = b + \sum_j w_j \phi_j(x) + \sum_d v_d x_d/s_d,
 
 of variance :math:`\sigma^2\rho` in the mean over the rows; the w_j have the covariance :math:`K^{-1}`, K the functions
-at their own centres, so that the radial part varies alike everywhere (a Gaussian process seen through its centres); the trend has a share q of it. The prior over the grid is
-normal in :math:`\log r` around the typical distance of two rows (in units of each input's spread s), normal in
-:math:`\log\rho`, and gives the shares equal weight. The noise level :math:`\sigma` has the flat prior of a scale.
+at their own centres, so that the radial part varies alike everywhere (a Gaussian process seen through its centres); the
+trend has a share q of it. The prior over the grid is normal in :math:`\log r` around the typical distance of two rows
+(in units of each input's spread s), normal in :math:`\log\rho`, and gives the shares equal weight. The noise level
+:math:`\sigma` has the flat prior of a scale.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.linalg as sl
@@ -28,6 +29,8 @@ COVARIANCES = ("gaussian", "inverse_multiquadric", "cauchy")
 NEGLIGIBLE = 1e-9
 #: share of the variance that the trend has; 1 is a linear model
 SHARES = (0.0, 0.1, 0.5, 0.9, 1.0)
+#: the same, and the widths, where only comparing matters
+FEW_SHARES, FEW_WIDTHS = (0.0, 0.4, 1.0), 5
 #: widths of the first grid, from the distance of nearest neighbours to a multiple of a typical one
 N_WIDTHS = 8
 WIDEST = 6.0
@@ -81,7 +84,7 @@ class WhitenedDictionary:
         if not self.radial_variance or not k:
             return np.zeros(len(columns))
         held = (columns[:, :k] ** 2).sum(axis=1) / self.precisions[0]
-        return np.maximum(self.radial_variance - held, 0.0)
+        return np.asarray(np.maximum(self.radial_variance - held, 0.0))
 
     def weights(self, coef: FloatArray) -> FloatArray:
         """Weights of the dictionary's columns from those of the whitened ones."""
@@ -116,6 +119,7 @@ class HyperparameterGrid:
     kind: str
     spread: FloatArray
     centre: bool
+    _made: dict[float, tuple[FloatArray, FloatArray]] = field(default_factory=dict, repr=False)
 
     def typical(self) -> tuple[float, float]:
         """Distances of nearest neighbours and of two rows, medians, in units of the spread."""
@@ -127,20 +131,21 @@ class HyperparameterGrid:
         np.fill_diagonal(distances, np.inf)
         return max(float(np.median(distances.min(axis=1))), NARROWEST * typical), typical
 
-    def widths(self) -> FloatArray:
+    def widths(self, count: int) -> FloatArray:
         """The first grid of widths."""
         nearest, typical = self.typical()
-        return np.geomspace(nearest, WIDEST * typical, N_WIDTHS)
+        return np.geomspace(nearest, WIDEST * typical, count)
 
     def place(self, width: float, share: float, typical: float) -> WhitenedDictionary | None:
         """The design of a width and a share of the trend; None where its columns do not vary."""
         radial, trend = share < 1.0, share > 0.0
         r = (width if radial else typical) * self.spread
         dictionary = RBFDictionary(self.centers, r, kind=self.kind, bias=False, linear=trend)
-        made = dictionary.columns(self.X)
         m = len(self.centers)
-        whitening = self._whitening(dictionary) if radial else np.zeros((m, 0))
-        sizes = self._sizes(np.hstack([made[:, :m] @ whitening, made[:, m:]]))
+        whitening, columns = (
+            self._radial(width, dictionary) if radial else (np.zeros((m, 0)), np.zeros((len(self.X), 0)))
+        )
+        sizes = self._sizes(np.hstack([columns, self.X]) if trend else columns)
         k = whitening.shape[1]
         precisions, everywhere = np.full(len(sizes), np.inf), 0.0
         if sizes[:k].any():
@@ -156,14 +161,21 @@ class HyperparameterGrid:
             dictionary, whitening, precisions, everywhere, width if radial else np.nan, share, float(log_prior)
         )
 
-    def _whitening(self, dictionary: RBFDictionary) -> FloatArray:
-        """Root of the inverse of the functions at their own centres; the identity of a kind that is no covariance."""
-        m = len(self.centers)
-        if self.kind not in COVARIANCES:
-            return np.eye(m)
-        values, vectors = sl.eigh(dictionary.columns(self.centers)[:, :m], check_finite=False)
-        kept = values > NEGLIGIBLE * values[-1]
-        return np.asarray(vectors[:, kept] * values[kept] ** -0.5)
+    def _radial(self, width: float, dictionary: RBFDictionary) -> tuple[FloatArray, FloatArray]:
+        """The whitening of a width, and its columns at the rows; computed once for all shares.
+
+        The whitening is a root of the inverse of the functions at their own centres; of a kind that is no covariance it
+        is the identity.
+        """
+        if width not in self._made:
+            m = len(self.centers)
+            whitening = np.eye(m)
+            if self.kind in COVARIANCES:
+                values, vectors = sl.eigh(dictionary.columns(self.centers)[:, :m], check_finite=False)
+                kept = values > NEGLIGIBLE * values[-1]
+                whitening = np.asarray(vectors[:, kept] * values[kept] ** -0.5)
+            self._made[width] = whitening, dictionary.columns(self.X)[:, :m] @ whitening
+        return self._made[width]
 
     def _sizes(self, columns: FloatArray) -> FloatArray:
         """Mean square of each column over the rows, after a bias has taken its mean."""

@@ -11,7 +11,8 @@ which is exact on the grid.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from scipy.special import gammaincinv, logsumexp
 
 from bayessel._check import FloatArray, IntArray, as_matrix
 from bayessel._formulas import log_normal
-from bayessel.fit import LeaveOneOut
+from bayessel.fit import LeaveOneOut, worst
 from bayessel.linear.design_fit import DesignFit, leave_one_out_of
 from bayessel.linear.integrated.hyperparameter_grid import WhitenedDictionary
 from bayessel.linear.weight_posterior import Posterior
@@ -70,29 +71,30 @@ class IntegratedFit(DesignFit):
     cells: Cells = field(repr=False)
 
     @property
-    def penalties(self) -> FloatArray:
-        """Prior precisions of the weights over the noise's, infinite for columns that are not there."""
-        best = int(self.cells.design[int(np.argmax(self.cells.log_weights))])
-        return self.designs[best].penalties * self.posterior.lam
+    def mode(self) -> WhitenedDictionary:
+        """Design of the most probable place, that of `posterior`."""
+        found: WhitenedDictionary = self.optima[0]
+        return found
 
     @property
-    def lam(self) -> FloatArray:
-        """Alpha over beta."""
-        return self.penalties
+    def coef(self) -> FloatArray:
+        """Weights of the columns of the most probable place's dictionary."""
+        return self.mode.weights(self.posterior.coef)
 
     @property
-    def alpha(self) -> FloatArray:
-        """Precisions of the weights at the most probable place."""
-        return self.penalties * self.beta
+    def lam(self) -> float:
+        """Noise over signal at the most probable place, both as variances."""
+        return self.posterior.lam
+
+    @property
+    def alpha(self) -> float:
+        """Precision of the function at the most probable place, one over its variance."""
+        return self.posterior.lam * self.beta
 
     @property
     def noise_std(self) -> float:
         """Standard deviation of the noise, the root of its mean variance."""
         return float(np.sqrt(np.exp(self.cells.log_weights) @ (1.0 / self.cells.beta)))
-
-    def weight_of(self, design: int) -> float:
-        """Posterior probability of a design."""
-        return float(np.exp(self.cells.log_weights[self.cells.design == design]).sum())
 
     def predict(self, rows: Any) -> Prediction:
         """Predictive distributions at inputs (N, D)."""
@@ -141,3 +143,26 @@ def noise_precisions(n_free: int, quad: FloatArray) -> FloatArray:
     count = 5 if n_free < 50 else 3 if n_free < 500 else 1
     levels = (np.arange(count) + 0.5) / count
     return np.asarray(2.0 * gammaincinv(0.5 * n_free, levels) / quad[:, None])
+
+
+def joined(fits: Sequence[IntegratedFit], weights: FloatArray) -> IntegratedFit:
+    """One mixture of several fits to the same rows; what a single fit has is that of the heaviest."""
+    heaviest = fits[int(np.argmax(weights))]
+    starts = np.cumsum([0, *(len(fit.designs) for fit in fits)])
+    cells = Cells(
+        np.concatenate([fit.cells.design + start for fit, start in zip(fits, starts[:-1], strict=True)]),
+        np.concatenate([fit.cells.lam for fit in fits]),
+        np.concatenate([fit.cells.beta for fit in fits]),
+        np.concatenate([fit.cells.log_weights + np.log(w) for fit, w in zip(fits, weights, strict=True)]),
+    )
+    notes = tuple(dict.fromkeys(note for fit in fits for note in fit.notes))
+    return replace(
+        heaviest,
+        designs=tuple(design for fit in fits for design in fit.designs),
+        posteriors=tuple(posterior for fit in fits for posterior in fit.posteriors),
+        cells=cells,
+        notes=notes,
+        status=worst(notes),
+        history=tuple({**step, "part": k} for k, fit in enumerate(fits) for step in fit.history),
+        seconds=float(sum(fit.seconds for fit in fits)),
+    )
