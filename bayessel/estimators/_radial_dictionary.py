@@ -15,12 +15,17 @@ from bayessel.fit import Status
 MAX_OWN_CENTRES = 20_000
 
 
-def centres_of(estimator: Any, X: FloatArray) -> FloatArray:
-    """Centres of the dictionary: those given, or the rows."""
+def centres_of(estimator: Any, X: FloatArray, stored: bool = False) -> FloatArray:
+    """Centres of the dictionary: those given, or the rows; refused where the design is `stored` and too large."""
     one_of(estimator.kind, "kind", KINDS)
     if not isinstance(estimator.bias, bool | np.bool_):
         raise TypeError(f"bias must be True or False, got {estimator.bias!r}")
     if estimator.centers is None:
+        if stored and len(X) > MAX_OWN_CENTRES:
+            raise ValueError(
+                f"centers=None puts a function at each of the {len(X)} rows, a design of {8e-9 * len(X) ** 2:.0f} GB; "
+                "pass centers=... (for instance a few hundred rows, or k-means centres)"
+            )
         return X
     centers = as_matrix(estimator.centers, "centers", allow_1d=X.shape[1] == 1)
     if centers.shape[1] != X.shape[1]:

@@ -12,11 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray
 from bayessel.basis import LazyDesign, RBFDictionary
+from bayessel.estimators import normal_predictions
 from bayessel.estimators._changing_rows import ChangingRows
-from bayessel.estimators._radial_dictionary import MAX_OWN_CENTRES, centres_of, notes_of_widths, set_dictionary
-from bayessel.estimators.base import Versioned, log_density_of, new_rows, validated_regression
+from bayessel.estimators._radial_dictionary import centres_of, notes_of_widths, set_dictionary
+from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
-from bayessel.estimators.predict_method import MeanAndStd, predicts_mean_and_std
+from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.fit import Fit, LeaveOneOut, fingerprint, worst
 from bayessel.linear import LinearFit, RidgeFit, SeveralOutputs, Spectrum
 
@@ -24,6 +25,7 @@ from bayessel.linear import LinearFit, RidgeFit, SeveralOutputs, Spectrum
 class RBFRegressor(RegressorMixin, Versioned):
     """Base of `EvidenceRegressor` and `RidgeRBFRegressor`; not for direct use."""
 
+    _several_outputs = True
     width: ArrayLike | None
     centers: ArrayLike | None
     kind: str
@@ -44,18 +46,11 @@ class RBFRegressor(RegressorMixin, Versioned):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,), or several targets (N, K) that share the dictionary."""
-        X, y = validated_regression(self, X, y, reset=True, several_outputs=True)
-        centers = centres_of(self, X)
-        if self.centers is None and len(X) > MAX_OWN_CENTRES:
-            raise ValueError(
-                f"centers=None puts a function at each of the {len(X)} rows, "
-                f"a design of {8e-9 * len(X) ** 2:.0f} GB; "
-                "pass centers=... (for instance a few hundred rows, or k-means centres)"
-            )
+        X, y = validated_regression(self, X, y, reset=True)
+        centers = centres_of(self, X, stored=True)
         self.found_width_ = None
         set_dictionary(self, self._choose_width(X, y, centers), centers)
         self._fit_rows(X, y)
-        self._remember_version()
         self._warn()
         return self
 
@@ -138,9 +133,7 @@ class RBFRegressor(RegressorMixin, Versioned):
             return mean, np.sqrt((self._rows.state.variance(self._rows.columns(X)) + 1.0) / self.beta_)
         return mean, self.fit_.predict(body).std  # type: ignore[union-attr]
 
-    def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> FloatArray:
-        """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
-        return log_density_of(self, X, y)
+    log_predictive_density = normal_predictions.log_predictive_density
 
     def leave_one_out(self) -> LeaveOneOut:
         """Each training row predicted from all others, exactly, at the fitted precisions."""
@@ -165,7 +158,7 @@ class RBFRegressor(RegressorMixin, Versioned):
         """
         if not hasattr(self, "dictionary_"):
             return self.fit(X, y)
-        X, y = validated_regression(self, X, y, reset=False, several_outputs=True)
+        X, y = validated_regression(self, X, y, reset=False)
         rows = self._one_output("partial_fit", y)
         rows.add(X, y)
         return self._follow(rows)
@@ -173,7 +166,7 @@ class RBFRegressor(RegressorMixin, Versioned):
     def forget(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Remove rows that were fitted: the exact posterior without them, at the fitted precisions, O(M^2) per row."""
         check_is_fitted(self)
-        X, y = validated_regression(self, X, y, reset=False, several_outputs=True)
+        X, y = validated_regression(self, X, y, reset=False)
         rows = self._one_output("forget", y)
         rows.remove(X, y)
         return self._follow(rows)

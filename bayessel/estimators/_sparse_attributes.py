@@ -9,7 +9,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.basis import LazyDesign
-from bayessel.estimators.predict_method import MeanAndStd
+from bayessel.estimators.normal_predictions import MeanAndStd
 from bayessel.fit import Status, fingerprint, worst
 
 
@@ -24,7 +24,6 @@ def remember(estimator: Any, fit: Any, X: FloatArray, y: FloatArray, notes: Iter
     estimator.history_ = [dict(step) for step in fit.history]
     estimator.n_rows_ = fit.n_rows
     estimator.fingerprint_ = fingerprint(X, y)
-    estimator._remember_version()
     estimator._inputs = X
 
 
