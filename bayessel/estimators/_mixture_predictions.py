@@ -46,7 +46,11 @@ def predict(
 ) -> tuple[FloatArray, FloatArray]: ...
 @overload
 def predict(
-    self: PredictsMixtures, X: ArrayLike, return_std: bool = False, return_quantiles: ArrayLike | None = None
+    self: PredictsMixtures, X: ArrayLike, return_std: bool = False, *, return_quantiles: ArrayLike
+) -> tuple[FloatArray, ...]: ...
+@overload
+def predict(
+    self: PredictsMixtures, X: ArrayLike, return_std: bool, return_quantiles: ArrayLike | None = None
 ) -> FloatArray | tuple[FloatArray, ...]: ...
 def predict(
     self: PredictsMixtures, X: ArrayLike, return_std: bool = False, return_quantiles: ArrayLike | None = None
