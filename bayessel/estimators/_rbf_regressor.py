@@ -14,11 +14,11 @@ from bayessel._check import FloatArray
 from bayessel.basis import LazyDesign, RBFDictionary
 from bayessel.estimators import normal_predictions
 from bayessel.estimators._changing_rows import ChangingRows
-from bayessel.estimators._radial_dictionary import centres_of, notes_of_widths, set_dictionary
+from bayessel.estimators._radial_dictionary import centres_of, set_dictionary
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
-from bayessel.fit import Fit, LeaveOneOut, fingerprint, worst
+from bayessel.fit import Fit, LeaveOneOut, Status, fingerprint, worst
 from bayessel.linear import LinearFit, RidgeFit, SeveralOutputs, Spectrum
 
 
@@ -33,6 +33,7 @@ class RBFRegressor(RegressorMixin, Versioned):
     dictionary_: RBFDictionary
     #: the search for the width, where it was left to the estimator
     found_width_: FoundWidth | None
+    _width_notes: tuple[Status, ...]
 
     # ---- what a subclass says
 
@@ -48,7 +49,7 @@ class RBFRegressor(RegressorMixin, Versioned):
         """Fit to inputs (N, D) and a target (N,), or several targets (N, K) that share the dictionary."""
         X, y = validated_regression(self, X, y, reset=True)
         centers = centres_of(self, X, stored=True)
-        self.found_width_ = None
+        self.found_width_, self._width_notes = None, ()
         set_dictionary(self, self._choose_width(X, y, centers), centers)
         self._fit_rows(X, y)
         self._warn()
@@ -98,7 +99,7 @@ class RBFRegressor(RegressorMixin, Versioned):
         self.beta_ = collect([f.beta for f in fits])
         self.noise_std_ = collect([f.noise_std for f in fits])
         self.gamma_ = collect([f.gamma for f in fits])
-        self.status_ = worst([*(f.status for f in fits), *notes_of_widths(self)])
+        self.status_ = worst([*(f.status for f in fits), *self._width_notes])
         self.history_ = [dict(step) for step in first.history]
         self.n_rows_ = first.n_rows
 

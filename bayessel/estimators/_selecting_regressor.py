@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayessel._check import FloatArray, one_of
 from bayessel.basis import RBFDictionary, design_of
 from bayessel.estimators import normal_predictions
-from bayessel.estimators._radial_dictionary import centres_of, find_widths, notes_of_widths, set_dictionary
+from bayessel.estimators._radial_dictionary import centres_of, find_widths, set_dictionary
 from bayessel.estimators._sparse_attributes import predicted, remember
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
@@ -63,7 +63,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
         d = self.dictionary_
         offered = RBFDictionary(centers, d.width, kind=d.kind, bias=False)  # the engine adds the bias, its prior flat
         fit = self._select(design_of(offered, X, STORED), y)
-        remember(self, fit, X, y, self._width_notes)
+        remember(self, fit, X, y)
         if self.bias:
             self.basis_ = np.append(fit.basis, d.n_columns - 1)
             self.coef_ = np.append(fit.coef, fit.intercept)
@@ -77,7 +77,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
         self._width_notes: tuple[Status, ...] = ()
         self.found_width_: FoundWidth | None = None
         if self.width is None:
-            chosen = find_widths(
+            return find_widths(
                 self,
                 X,
                 y,
@@ -85,8 +85,6 @@ class SelectingRegressor(RegressorMixin, Versioned):
                 judge=self._select,
                 per_input=True,
             )
-            self._width_notes = notes_of_widths(self)
-            return chosen
         if not isinstance(self.width, str):
             return self.width
         one_of(self.width, "width", ("abf",))

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 from bayessel._check import FloatArray, one_of
 from bayessel.estimators._radial_dictionary import find_widths
 from bayessel.estimators._rbf_regressor import RBFRegressor
-from bayessel.fit import worst
 from bayessel.linear import LinearFit, Spectrum, fit_abf, fit_evidence
 from bayessel.linear.type2 import METHODS
 
@@ -95,7 +94,6 @@ class EvidenceRegressor(RBFRegressor):
     def _choose_width(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         one_of(self.method, "method", METHODS)
         self.optima_: tuple[Any, ...] = ()
-        self._width_notes: tuple[Any, ...] = ()
         if self.width is None:
             return find_widths(
                 self,
@@ -118,10 +116,6 @@ class EvidenceRegressor(RBFRegressor):
 
     def _fit_one(self, spectrum: Spectrum, design: FloatArray, t: FloatArray) -> LinearFit:
         return fit_evidence(spectrum, method=self.method)
-
-    def _show(self, fits: list[Any], many: bool) -> None:
-        super()._show(fits, many)
-        self.status_ = worst([self.status_, *self._width_notes])
 
     def to_pymc(self) -> pm.Model:
         """Declare the fitted model as a `pymc.Model` with hyperpriors on both precisions, on the training rows."""

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayessel._check import FloatArray, as_positive, one_of
 from bayessel.basis import design_of, radial, scaled_distances
 from bayessel.estimators import normal_predictions
-from bayessel.estimators._radial_dictionary import centres_of, find_widths, notes_of_widths, set_dictionary
+from bayessel.estimators._radial_dictionary import centres_of, find_widths, set_dictionary
 from bayessel.estimators._sparse_attributes import functions_in_use, predicted, remember
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
@@ -132,14 +132,14 @@ class RVMRegressor(RegressorMixin, Versioned):
         self._augment(self.augment)
         self._check_precision()
         self.optima_: tuple[Any, ...] = ()
-        notes: tuple[Status, ...] = ()
+        self._width_notes: tuple[Status, ...] = ()
         self.found_width_: FoundWidth | None = None
         if isinstance(self.width, str):
             one_of(self.width, "width", ("fit", "ard"))
             found = fit_rvm_width(
                 X, y, centers=centers, kind=self.kind, bias=bool(self.bias), shared=self.width == "fit", init=self.init
             )
-            self.optima_, notes, fit = found.optima, found.notes, found.fit
+            self.optima_, self._width_notes, fit = found.optima, found.notes, found.fit
             set_dictionary(self, float(found.widths[0]) if self.width == "fit" else found.widths, centers)
         else:
             chosen = self.width
@@ -147,10 +147,9 @@ class RVMRegressor(RegressorMixin, Versioned):
                 chosen = find_widths(
                     self, X, y, lambda Phi, t: fit_evidence(Phi, t, centre=bool(self.bias)), judge=self._fit_fold
                 )
-                notes = notes_of_widths(self)
             set_dictionary(self, chosen, centers)
             fit = fit_rvm(design_of(self.dictionary_, X, STORED), y, init=self.init)
-        remember(self, fit, X, y, notes)
+        remember(self, fit, X, y)
         kind = self._augment(self.augment)
         self._healing = None if kind is None else (kind, self._healed(kind))
         self._warn()
