@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import tarfile
 import warnings
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayessel._check import FloatArray
+from bayessel._check import FloatArray, as_count, as_flag, as_seconds, one_of
 from bayessel.errors import SamplingWarning
 from bayessel.fit import Status
 from bayessel.gp.map_result import GPFit
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 #: chains that differ by more, or tell less, get a status
 LARGEST_RHAT, LEAST_ESS = 1.05, 50.0
+#: parameters that are numbers, and the least of each
+_LEAST = {"draws": 1, "tune": 0, "chains": 1, "n_states": 1, "updates_per_draw": 1, "cores": 1}
 #: data of which little can be learned: where they are, chains that disagree are no news
 _CAUSES = (Status.CONSTANT_TARGET, Status.TOO_FEW_ROWS)
 #: of fewer draws per chain nothing can be said
@@ -30,6 +33,17 @@ FEWEST = 4
 SIMILAR = 3.0
 #: rows up to which a draw is a good many updates, whatever the tuning says
 FEW_ROWS = 100
+
+
+def check_settings(settings: Mapping[str, Any], inferences: tuple[str, ...], may_be_none: Collection[str]) -> None:
+    """Refuse parameters of an estimator with chains that mean nothing."""
+    one_of(settings["inference"], "inference", inferences)
+    for name in ("standardise", "progressbar"):
+        as_flag(settings[name], name)
+    for name, least in _LEAST.items():
+        if name in settings and not (name in may_be_none and settings[name] is None):
+            as_count(settings[name], name, least)
+    as_seconds(settings["time_budget"])
 
 
 def run(archive: bytes | None, model: pm.Model, **options: Any) -> tuple[xr.DataTree, bytes]:

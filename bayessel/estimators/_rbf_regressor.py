@@ -12,12 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray
 from bayessel.basis import LazyDesign, RBFDictionary
+from bayessel.estimators import normal_predictions
 from bayessel.estimators._changing_rows import ChangingRows, TrainingRows
-from bayessel.estimators._radial_dictionary import MAX_OWN_CENTRES, centres_of, notes_of_widths, set_dictionary
-from bayessel.estimators.base import Versioned, log_density_of, new_rows, validated_regression
+from bayessel.estimators._radial_dictionary import centres_of, set_dictionary
+from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
-from bayessel.estimators.predict_method import MeanAndStd, predicts_mean_and_std
-from bayessel.fit import Fit, LeaveOneOut, fingerprint, worst
+from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
+from bayessel.fit import Fit, LeaveOneOut, Status, fingerprint, worst
 from bayessel.linear import LinearFit, RidgeFit, Spectrum
 from bayessel.linear.several_outputs import SeveralOutputs
 from bayessel.prediction import Prediction
@@ -26,6 +27,7 @@ from bayessel.prediction import Prediction
 class RBFRegressor(RegressorMixin, Versioned):
     """Base of `EvidenceRegressor` and `RidgeRBFRegressor`; not for direct use."""
 
+    _several_outputs = True
     width: ArrayLike | None
     centers: ArrayLike | None
     kind: str
@@ -33,6 +35,7 @@ class RBFRegressor(RegressorMixin, Versioned):
     dictionary_: RBFDictionary
     #: the search for the width, where it was left to the estimator
     found_width_: FoundWidth | None
+    _width_notes: tuple[Status, ...]
 
     # ---- what a subclass says
 
@@ -46,17 +49,10 @@ class RBFRegressor(RegressorMixin, Versioned):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,), or several targets (N, K) that share the dictionary."""
-        X, y = validated_regression(self, X, y, reset=True, several_outputs=True)
-        centers = centres_of(self, X)
-        if self.centers is None and len(X) > MAX_OWN_CENTRES:
-            raise ValueError(
-                f"centers=None puts a function at each of the {len(X)} rows, "
-                f"a design of {8e-9 * len(X) ** 2:.0f} GB; "
-                "pass centers=... (for instance a few hundred rows, or k-means centres)"
-            )
-        self.found_width_ = None
+        X, y = validated_regression(self, X, y, reset=True)
+        centers = centres_of(self, X, stored=True)
+        self.found_width_, self._width_notes = None, ()
         self._fit_data(X, y, centers)
-        self._remember_version()
         self._warn()
         return self
 
@@ -109,7 +105,7 @@ class RBFRegressor(RegressorMixin, Versioned):
         self.beta_ = collect([f.beta for f in fits])
         self.noise_std_ = collect([f.noise_std for f in fits])
         self.gamma_ = collect([f.gamma for f in fits])
-        self.status_ = worst([*(f.status for f in fits), *notes_of_widths(self)])
+        self.status_ = worst([*(f.status for f in fits), *self._width_notes])
         self.history_ = [dict(step) for step in first.history]
         self.n_rows_ = first.n_rows
 
@@ -151,10 +147,10 @@ class RBFRegressor(RegressorMixin, Versioned):
     def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> FloatArray:
         """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
         check_is_fitted(self)
-        rows, target = validated_regression(self, X, y, reset=False, several_outputs=True)
+        rows, target = validated_regression(self, X, y, reset=False)
         mixture = self._mixture(rows)
         if mixture is None:
-            return log_density_of(self, X, y)
+            return normal_predictions.log_predictive_density(self, X, y)
         if target.ndim == 2:
             raise ValueError(f"y must have the shape of the training target, ({len(target)},); got {target.shape}")
         return mixture.log_density(target)
@@ -186,7 +182,7 @@ class RBFRegressor(RegressorMixin, Versioned):
         """
         if not hasattr(self, "dictionary_"):
             return self.fit(X, y)
-        X, y = validated_regression(self, X, y, reset=False, several_outputs=True)
+        X, y = validated_regression(self, X, y, reset=False)
         rows = self._one_output("partial_fit", y)
         rows.add(X, y)
         return self._follow(rows)
@@ -194,7 +190,7 @@ class RBFRegressor(RegressorMixin, Versioned):
     def forget(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Remove rows that were fitted: the exact posterior without them, at the fitted precisions, O(M^2) per row."""
         check_is_fitted(self)
-        X, y = validated_regression(self, X, y, reset=False, several_outputs=True)
+        X, y = validated_regression(self, X, y, reset=False)
         rows = self._one_output("forget", y)
         rows.remove(X, y)
         return self._follow(rows)

@@ -12,11 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, one_of
 from bayessel.basis import RBFDictionary, design_of
-from bayessel.estimators._radial_dictionary import centres_of, find_widths, notes_of_widths, set_dictionary
+from bayessel.estimators import normal_predictions
+from bayessel.estimators._radial_dictionary import centres_of, find_widths, set_dictionary
 from bayessel.estimators._sparse_attributes import predicted, remember
-from bayessel.estimators.base import Versioned, log_density_of, new_rows, validated_regression
+from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
-from bayessel.estimators.predict_method import MeanAndStd, predicts_mean_and_std
+from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.fit import Status
 from bayessel.linear import fit_abf, fit_evidence
 
@@ -56,13 +57,13 @@ class SelectingRegressor(RegressorMixin, Versioned):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
-        X, y = validated_regression(self, X, y, reset=True, several_outputs=False)
+        X, y = validated_regression(self, X, y, reset=True)
         centers = centres_of(self, X)
         set_dictionary(self, self._widths(X, y, centers), centers)
         d = self.dictionary_
         offered = RBFDictionary(centers, d.width, kind=d.kind, bias=False)  # the engine adds the bias, its prior flat
         fit = self._select(design_of(offered, X, STORED), y)
-        remember(self, fit, X, y, self._width_notes)
+        remember(self, fit, X, y)
         if self.bias:
             self.basis_ = np.append(fit.basis, d.n_columns - 1)
             self.coef_ = np.append(fit.coef, fit.intercept)
@@ -76,7 +77,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
         self._width_notes: tuple[Status, ...] = ()
         self.found_width_: FoundWidth | None = None
         if self.width is None:
-            chosen = find_widths(
+            return find_widths(
                 self,
                 X,
                 y,
@@ -84,8 +85,6 @@ class SelectingRegressor(RegressorMixin, Versioned):
                 judge=self._select,
                 per_input=True,
             )
-            self._width_notes = notes_of_widths(self)
-            return chosen
         if not isinstance(self.width, str):
             return self.width
         one_of(self.width, "width", ("abf",))
@@ -106,9 +105,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
         X = new_rows(self, X)
         return predicted(self, X, return_std)
 
-    def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> FloatArray:
-        """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
-        return log_density_of(self, X, y, several_outputs=False)
+    log_predictive_density = normal_predictions.log_predictive_density
 
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
         """Errors of each training row predicted from all others with the selected functions, and their variances."""

@@ -13,7 +13,7 @@ from bayessel.estimators._changing_rows import TrainingRows
 from bayessel.estimators._radial_dictionary import find_widths
 from bayessel.estimators._rbf_regressor import RBFRegressor
 from bayessel.estimators.stacked_widths import RadialModel, fit_stacked
-from bayessel.fit import fingerprint, worst
+from bayessel.fit import fingerprint
 from bayessel.linear import LinearFit, Spectrum, fit_abf, fit_evidence
 from bayessel.linear.integrated import IntegratedFit
 from bayessel.linear.type2 import METHODS
@@ -117,7 +117,6 @@ class EvidenceRegressor(RBFRegressor):
         one_of(self.inference, "inference", INFERENCES)
         one_of(self.method, "method", METHODS)
         self.optima_: tuple[Any, ...] = ()
-        self._width_notes: tuple[Any, ...] = ()
         alone = self.width is None and self.inference == "auto" and y.ndim == 1
         if not alone or not self._fit_integrated(X, y, centers):
             super()._fit_data(X, y, centers)
@@ -163,10 +162,6 @@ class EvidenceRegressor(RBFRegressor):
 
     def _fit_one(self, spectrum: Spectrum, design: FloatArray, t: FloatArray) -> LinearFit:
         return fit_evidence(spectrum, method=self.method)
-
-    def _show(self, fits: list[Any], many: bool) -> None:
-        super()._show(fits, many)
-        self.status_ = worst([self.status_, *self._width_notes])
 
     def to_pymc(self) -> pm.Model:
         """Declare the fitted model as a `pymc.Model` with hyperpriors on both precisions, on the training rows."""

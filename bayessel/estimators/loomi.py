@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_count, one_of
 from bayessel.basis import LazyDesign
-from bayessel.estimators._radial_dictionary import MAX_OWN_CENTRES, centres_of, set_dictionary
+from bayessel.estimators._radial_dictionary import centres_of, set_dictionary
 from bayessel.estimators.base import Versioned, new_rows, validated_classification
 from bayessel.estimators.found_width import robust_spread
 from bayessel.fit import Status, fingerprint, worst
@@ -138,12 +138,7 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
         X, self.classes_, codes = validated_classification(self, X, y)
         as_count(self.patience, "patience")
         as_count(self.min_size, "min_size")
-        centers = centres_of(self, X)
-        if self.centers is None and len(X) > MAX_OWN_CENTRES:
-            raise ValueError(
-                f"centers=None puts a function at each of the {len(X)} rows, {8e-9 * len(X) ** 2:.0f} GB of columns; "
-                "pass centers=... (for instance a few hundred rows, or k-means centres)"
-            )
+        centers = centres_of(self, X, stored=True)
         weights = self._weights(codes)
         targets = [
             np.where(codes == k, 1.0, -1.0) for k in ([1] if len(self.classes_) == 2 else range(len(self.classes_)))
@@ -250,7 +245,6 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
         self.n_rows_ = len(X)
         self.fingerprint_ = fingerprint(X, codes)
         self._inputs, self._codes = X, codes
-        self._remember_version()
 
     # ---- predicting
 

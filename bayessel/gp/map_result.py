@@ -106,18 +106,16 @@ class GPFit(Fit):
         value = self._marginal.value(theta)
         if self.prior is None:
             return value
-        free, prior = self.free, self.prior
-        part = Prior(prior.is_normal[free], prior.first[free], prior.second[free])
-        return value + part.log_density(np.asarray(theta, dtype=np.float64)[free])
+        return value + self.prior.some(self.free).log_density(np.asarray(theta, dtype=np.float64)[self.free])
+
+    def _downhill(self) -> Callable[[FloatArray], FloatArray]:
+        """Θ -> the gradient of minus the log evidence."""
+        marginal = Marginal(self.X, self.t, self.covariance)  # not the one that is kept: its n×n array would be
+        return lambda theta: -marginal.value_and_gradient(theta)[1]
 
     @cached_property
     def _hessian_free(self) -> FloatArray:
-        marginal = Marginal(self.X, self.t, self.covariance)  # not the one that is kept: its n×n array would be
-
-        def downhill(theta: FloatArray) -> FloatArray:
-            return -marginal.value_and_gradient(theta)[1]
-
-        H = hessian_of(downhill, self.theta, self.free)
+        H = hessian_of(self._downhill(), self.theta, self.free)
         if self.prior is not None:
             # the prior's is known, and some priors bend too sharply for differences
             H = H - np.diag(self.prior.hessian_diagonal(self.theta)[self.free])

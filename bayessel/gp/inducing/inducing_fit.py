@@ -20,7 +20,6 @@ from bayessel.covariance.standard import as_covariance
 from bayessel.fit import Evidence, LeaveOneOut, Status, worst
 from bayessel.gp.inducing.bound import InducingFactor, InducingMarginal
 from bayessel.gp.inducing.select import greedy_variance
-from bayessel.gp.laplace import hessian_of
 from bayessel.gp.map_fit import fit_map
 from bayessel.gp.map_problem import check_prior
 from bayessel.gp.map_result import GPFit, MapOptimum
@@ -75,16 +74,10 @@ class InducingFit(GPFit):
     def _factor(self) -> InducingFactor:
         return self._bound.factor(self.theta, self.inducing)
 
-    @cached_property
     @override
-    def _hessian_free(self) -> FloatArray:
-        """Of −log_posterior with the inducing inputs held."""
-
-        def downhill(theta: FloatArray) -> FloatArray:
-            return -self._bound.value_and_gradient(theta, self.inducing)[1]
-
-        H = hessian_of(downhill, self.theta, self.free)
-        return H if self.prior is None else H - np.diag(self.prior.hessian_diagonal(self.theta)[self.free])
+    def _downhill(self) -> Callable[[FloatArray], FloatArray]:
+        """Of the bound, with the inducing inputs held."""
+        return lambda theta: -self._bound.value_and_gradient(theta, self.inducing)[1]
 
     @override
     def predict(

@@ -1,13 +1,17 @@
-"""The type of `predict(X, return_std=False)`: one array, or with `return_std` two, as type checkers see it."""
+"""Methods of regressors whose predictions are normal: their density, and what type checkers see of `predict`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Concatenate, Literal, Protocol, cast, overload
 
+import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray
+from bayessel._formulas import log_normal
+from bayessel.estimators.base import validated_regression
 
 #: the mean alone, or mean and standard deviation
 type MeanAndStd = FloatArray | tuple[FloatArray, FloatArray]
@@ -40,3 +44,13 @@ class PredictMethod[**P](Protocol):
 def predicts_mean_and_std[E, **P](method: Callable[Concatenate[E, ArrayLike, bool, P], MeanAndStd]) -> PredictMethod[P]:
     """The method as it is; type checkers learn which of the two it returns."""
     return cast(PredictMethod[P], method)
+
+
+def log_predictive_density(self: Any, X: ArrayLike, y: ArrayLike) -> FloatArray:
+    """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
+    check_is_fitted(self)
+    _, target = validated_regression(self, X, y, reset=False)
+    mean, std = self.predict(X, return_std=True)  # as it came: a table's columns have names that are checked
+    if target.shape != mean.shape:
+        raise ValueError(f"y must have the shape of the training target, {mean.shape}; got {target.shape}")
+    return log_normal((target - mean) / std, 1.0) - np.log(std)
