@@ -187,11 +187,6 @@ class Columns:
                 return int(m)
         return None
 
-    def alike(self) -> bool:
-        """Whether most columns point in nearly the same direction, as those of large offset or very wide kernels do."""
-        some = self.take(np.unique(np.linspace(0, self.shape[1] - 1, 16).astype(np.intp)))
-        return bool(np.median(np.abs(some.T @ some)) > 0.9)
-
     def gram(self, which: IntArray) -> FloatArray:
         """Inner products of unit columns `which` with each other, from blocks of rows."""
         n, k = self.shape[0], len(which)

@@ -33,8 +33,6 @@ CLEARLY = 0.25
 class LeastSquaresSteps:
     """Least squares without a penalty."""
 
-    penalised = False
-
     def __init__(self, growth: GrowingModel) -> None:
         self.growth = growth
         self.lam = 0.0
@@ -99,8 +97,6 @@ class LeastSquaresSteps:
 
 class PenalisedSteps(LeastSquaresSteps):
     """One penalty for all weights, re-estimated by one step of its formula after each addition."""
-
-    penalised = True
 
     def __init__(self, growth: GrowingModel, gain: str, lam: float | None, reestimate: str | None) -> None:
         super().__init__(growth)

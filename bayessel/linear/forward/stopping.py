@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from bayessel._check import FloatArray
 from bayessel.criteria import BIC, CRITERIA, EVIDENCE, FPE, GCV, LOO, OF_SUMS, UEV, from_sums
 from bayessel.fit import Status
 from bayessel.linear.forward.methods import LeastSquaresSteps
+from bayessel.linear.reported_sums import left_out
 from bayessel.linear.type2 import fit_evidence
 
 STOPS = (GCV.name, LOO.name, FPE.name, UEV.name, BIC.name, EVIDENCE.name, "cv")
@@ -23,7 +23,7 @@ def record(method: LeastSquaresSteps, stop: str | None) -> dict[str, Any]:
     out |= {"error": S / g.n_train, "gamma": g.n_train - trace, "lam": method.lam}
     out |= {name: float(from_sums(name, g.n_train, S, trace)) for name in OF_SUMS}
     if stop == LOO.name:
-        out[LOO.name] = leave_one_out(*method.left_out())
+        out[LOO.name] = float(np.mean(left_out(*method.left_out()) ** 2))
     elif stop == EVIDENCE.name:
         out[EVIDENCE.name] = evidence(method) if g.n_columns else np.nan
     out["value"] = judged(out, stop, g.n_train)
@@ -37,12 +37,6 @@ def judged(at: dict[str, Any], stop: str | None, n_rows: int) -> float:
     if stop == EVIDENCE.name:
         return -float(at[EVIDENCE.name])
     return float(at[stop]) if CRITERIA[stop].has_meaning(n_rows, at["gamma"]) else np.inf
-
-
-def leave_one_out(residual: FloatArray, complement: FloatArray) -> float:
-    """Mean squared error of each row predicted by the model of all others."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.mean(np.where(complement > 0.0, residual / complement, np.inf) ** 2))
 
 
 def evidence(method: LeastSquaresSteps) -> float:
