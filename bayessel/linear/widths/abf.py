@@ -142,7 +142,7 @@ class ABFSearch(WidthSearch):
         super().__init__(X, t, centers, kind, False, shared)
         self.centre = centre
         self.best: tuple[float, FloatArray] | None = None
-        y = self.t - self.t.mean() if centre else self.t
+        self.centred_t = y = self.t - self.t.mean() if centre else self.t
         self.unit_t = y / (np.sqrt(np.mean(y**2)) or 1.0)  # the profile of a unit target differs by a constant only
         self.bounds = [(np.log(1e-13 * len(y)), np.log(1e7 * len(y)))]
         self.bounds += [(np.log(WIDTH_RANGE[0]), np.log(WIDTH_RANGE[1]))] * self.n_widths
@@ -165,8 +165,9 @@ class ABFSearch(WidthSearch):
 
     def is_degenerate(self) -> bool:
         """Whether the target does not vary, or no row is left to tell signal from noise."""
-        y = self.t - self.t.mean() if self.centre else self.t
-        return len(y) - int(self.centre) < 2 or bool(np.abs(y).max() <= 8.0 * _EPS * np.abs(self.t).max())
+        return len(self.t) - int(self.centre) < 2 or bool(
+            np.abs(self.centred_t).max() <= 8.0 * _EPS * np.abs(self.t).max()
+        )
 
     def guess(self, offset: FloatArray) -> FloatArray:
         """Widths at which typical distances give z near 1, times exp(offset), and their best lambda."""
