@@ -296,7 +296,8 @@ class Spectrum:
         if self.centred:
             floor = (4.0 * np.finfo(float).eps * (self.t_scale or 1.0)) ** 2 * self.n_rows
             spread2 = max(self.tss, floor)
-        return log_density(self.n_rows, quad, log_det, beta, spread2)
+        log_beta: L = np.log(beta)
+        return log_density(self.n_rows, log_beta, log_det, beta * quad, spread2)
 
     def profile_sums(self, lam: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Gamma, t^T P t and |w|^2 at many positive lambdas at once, from one array of quotients."""

@@ -97,21 +97,16 @@ def fit_abf(
     >>> bool(found.widths[1] > 5 * found.widths[0])  # the second input does not matter
     True
     """
+    began = perf_counter()
     problem = ABFSearch(X, t, centers, kind, as_flag(centre, "centre"), shared)
     as_count(n_starts, "n_starts")
     as_count(max_steps, "max_steps")
-    with few_threads(len(problem.X) * len(problem.centers)):
-        return _search(problem, start, n_starts, max_steps, np.random.default_rng(as_count(seed, "seed", 0)))
-
-
-def _search(
-    problem: ABFSearch, start: npt.ArrayLike | None, n_starts: int, max_steps: int, rng: np.random.Generator
-) -> WidthFit:
-    began = perf_counter()
+    rng = np.random.default_rng(as_count(seed, "seed", 0))
     runs: list[tuple[float, FloatArray]] = []
     history: list[dict[str, float]] = []
     notes: list[Status] = []
-    with InterruptGuard(lambda: problem.best is not None) as guard:
+    entries = len(problem.X) * len(problem.centers)
+    with few_threads(entries), InterruptGuard(lambda: problem.best is not None) as guard:
         if problem.is_degenerate():  # nothing to learn widths from; the fit's own status says why
             runs.append((0.0, problem.guess(np.zeros(problem.n_widths))))
         for k, theta0 in enumerate([] if runs else problem.starts(start, n_starts, rng)):
