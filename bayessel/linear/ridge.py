@@ -132,7 +132,8 @@ def curve(spectrum: Spectrum, name: str, lam: FloatArray) -> FloatArray:
     def values(part: FloatArray) -> FloatArray:
         if name != LOO.name:
             return np.asarray(from_sums(name, spectrum.n_rows, spectrum.sum_squares(part), spectrum.trace_p(part)))
-        errors = left_out(spectrum.residuals(part), spectrum.leverage_complement(part))
+        complement = spectrum.leverage_complement(part)
+        errors = left_out(spectrum.residuals(part), complement)
         return np.asarray((errors**2).mean(axis=1))
 
     width = spectrum.n_rows if name == LOO.name else len(spectrum.s)
