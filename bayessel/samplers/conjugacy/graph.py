@@ -32,7 +32,6 @@ class ModelGraph:
         self.model = model
         self.variables: list[Variable] = list(model.basic_RVs)
         self._known = set(self.variables)
-        self._below: dict[Variable, frozenset[Variable]] = {}
         self.parents = {rv: self.roots(self._parameters(rv)) for rv in self.variables}
         self._potential_roots = {p: self.roots([p]) for p in model.potentials}
 
