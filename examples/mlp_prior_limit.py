@@ -20,7 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from bayessel.covariance import Arcsin
-from bayessel.mlp import Architecture, NetworkPrior, Precisions, forward
+from bayessel.mlp import Architecture, NetworkPrior, forward
+from bayessel.mlp.prior import Precisions
 
 HIDDEN = (1, 10, 100, 1000)
 #: standard deviations: of f but for the bias, of hidden biases, of input-to-hidden weights, of the bias

@@ -11,7 +11,7 @@ collapsed
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,24 @@ import pymc as pm
 import pytensor.tensor as pt
 from scipy.linalg import qr, svd
 
-from bayessel._check import FloatArray, as_flag, as_matrix, as_positive, as_positive_vector, as_target, one_of
+from bayessel._check import (
+    FloatArray,
+    as_flag,
+    as_generator,
+    as_matrix,
+    as_positive,
+    as_positive_vector,
+    as_target,
+    one_of,
+)
 from bayessel._pymc import Transform
+from bayessel._types import Seed
 from bayessel.models._linear import _constant, _labels, _precision
 from bayessel.models._marginal import log_marginal, scaled_solve
 from bayessel.models._priors import noise_precision_prior, separate_precision_rates, spread
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 PRIORS = ("gamma", "horseshoe")
 #: Prior size of a single large contribution φ_i w_i of the horseshoe, in spreads of t.
@@ -198,7 +211,7 @@ def rvm(
     return model
 
 
-def draw_weights(model: pm.Model, trace: Any, *, random_seed: Any = None) -> Any:
+def draw_weights(model: pm.Model, trace: xr.DataTree, *, random_seed: Seed = None) -> xr.DataArray:
     """Draw the weights of a collapsed model: w ~ N(μ, Σ) at the α and β of each draw, exactly.
 
     Parameters
@@ -225,11 +238,11 @@ def draw_weights(model: pm.Model, trace: Any, *, random_seed: Any = None) -> Any
 
     if "Phi_right" not in model.named_vars:
         raise ValueError("draw_weights needs a model declared by bs.models.rvm(..., collapsed=True); others have w")
-    posterior = trace["posterior"]
+    posterior: Any = trace["posterior"]
     alpha, beta = posterior["alpha"], posterior["beta"]
     left, right = model["Phi_left"].get_value(), model["Phi_right"].get_value()
     z = left.T @ model["t_data"].get_value()
-    rng = np.random.default_rng(random_seed)
+    rng = as_generator(random_seed, "random_seed")
     log_alpha = np.log(alpha.transpose("chain", "draw", "basis").values)
     log_beta = np.log(beta.transpose("chain", "draw").values)
     weights = np.empty_like(log_alpha)

@@ -17,8 +17,9 @@ from bayessel.estimators._sampled_networks import SampledNetworks, constant_netw
 from bayessel.estimators.base import HERE
 from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import Status, worst
-from bayessel.mlp import NetworkEvidenceFit, fit_early_stopping, fit_network_evidence
+from bayessel.mlp import fit_early_stopping, fit_network_evidence
 from bayessel.mlp.architecture import Architecture, hidden_units
+from bayessel.mlp.evidence_result import NetworkEvidenceFit
 from bayessel.mlp.network_fit import Networks
 from bayessel.work.progress import LONG, progress_of
 

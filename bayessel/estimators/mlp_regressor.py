@@ -75,7 +75,8 @@ class MLPRegressor(MixturePredictions):
     ----------
     fit_ : Fit
         The fit in units of the data; ``fit_.engine`` is what was found in standardised units:
-        `bayessel.mlp.EarlyStoppingEnsemble`, `bayessel.mlp.NetworkEvidenceFit`, or of "mc" `SampledNetworks`.
+        `bayessel.mlp.early_stopping_result.EarlyStoppingEnsemble`, `bayessel.mlp.evidence_result.NetworkEvidenceFit`,
+        or of "mc" `SampledNetworks`.
     hidden_ : int
         Hidden units of the network.
     weights_ : bayessel.mlp.Weights

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_count, as_float_array, as_generator, as_positive
+from bayessel._types import Seed
 from bayessel.fit import fingerprint
 from bayessel.mlp.architecture import Architecture, hidden_units
 from bayessel.mlp.early_stopping_result import EarlyStoppingEnsemble, finish
@@ -76,15 +77,15 @@ class EarlyStoppingState:
 
 
 def fit_early_stopping(
-    X: Any,
-    t: Any,
+    X: npt.ArrayLike,
+    t: npt.ArrayLike,
     *,
     hidden: int | str = "auto",
     kind: str = "gaussian",
     time_budget: float | None = None,
     n_networks: tuple[int, int] = (3, 50),
     max_evaluations: int | None = None,
-    random_state: Any = None,
+    random_state: Seed = None,
     progress: Callable[[int, int], None] | None = None,
     state: EarlyStoppingState | None = None,
 ) -> EarlyStoppingEnsemble:
@@ -180,7 +181,7 @@ class _Training:
 
         begin, before = perf_counter(), self.state.evaluations
         if time_budget is None and max_evaluations is None:
-            max_evaluations = default_evaluations(self.architecture, len(self.X))
+            max_evaluations = default_evaluations(self.architecture)
         if max_evaluations is not None and self.state.plan is None:
             self.state.plan = EvaluationBudget(max_evaluations / self.most, max_evaluations / least)
         limit = math.inf if max_evaluations is None else before + max_evaluations
@@ -285,7 +286,7 @@ def split(
     return order[: n // HELD_OUT], order[n // HELD_OUT :], rng
 
 
-def default_evaluations(architecture: Architecture, n: int) -> int:
+def default_evaluations(architecture: Architecture) -> int:
     """How many gradients of two thirds of the rows take the default budget."""
     per_row = SECONDS_PER_WEIGHT * architecture.hidden * (architecture.inputs + architecture.outputs + 1)
     return max(1, int(SECONDS_PER_ROW / (per_row * (1.0 - 1.0 / HELD_OUT))))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, override
+from typing import TYPE_CHECKING, override
 
 import numpy as np
+import numpy.typing as npt
 
 from bayessel._check import FloatArray
 from bayessel.fit import LeaveOneOut, Status, fingerprint, worst
@@ -45,7 +46,7 @@ class EarlyStoppingEnsemble(NetworkFit):
     state: EarlyStoppingState = field(repr=False)
 
     @override
-    def predict(self, rows: Any) -> Prediction | ClassPrediction:
+    def predict(self, rows: npt.ArrayLike) -> Prediction | ClassPrediction:
         """The average of the networks, with one noise for all its errors; for classes probabilities."""
         mean = self.networks.members(rows).mean(axis=0)
         if self.noise_std is None:

@@ -17,13 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
 from bayessel._check import FloatArray, as_count, as_float_array, as_generator, as_positive
+from bayessel._types import Seed
 from bayessel.fit import Evidence, Status, fingerprint, worst
 from bayessel.mlp.architecture import MOST_HIDDEN, Architecture, hidden_units
 from bayessel.mlp.evidence_result import NetworkEvidenceFit, NetworkOptimum, leave_out, output_covariances
@@ -95,14 +95,14 @@ class Start:
 
 
 def fit_network_evidence(
-    X: Any,
-    t: Any,
+    X: npt.ArrayLike,
+    t: npt.ArrayLike,
     *,
     hidden: int | str = "auto",
     kind: str = "gaussian",
     n_starts: int = 5,
     time_budget: float | None = None,
-    random_state: Any = None,
+    random_state: Seed = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> NetworkEvidenceFit:
     """Fit a network and the precisions of its weights and noise by the evidence framework.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, override
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import log_softmax
 
 from bayessel._check import FloatArray, as_matrix
@@ -46,7 +47,7 @@ class Networks:
         """Weights by name, the networks the first axis."""
         return self.architecture.split(self.packed)
 
-    def checked(self, X: Any) -> FloatArray:
+    def checked(self, X: npt.ArrayLike) -> FloatArray:
         """Inputs (n, D) as an array, refused where there are other columns."""
         X = as_matrix(X, "X")
         if X.shape[1] != self.architecture.inputs:
@@ -56,16 +57,16 @@ class Networks:
             )
         return X
 
-    def outputs(self, X: Any) -> FloatArray:
+    def outputs(self, X: npt.ArrayLike) -> FloatArray:
         """Outputs (S, n, K) at inputs (n, D)."""
         X = self.checked(X)
         return np.array([forward(self.architecture.split(one), X)[0] for one in self.packed])
 
-    def members(self, X: Any) -> FloatArray:
+    def members(self, X: npt.ArrayLike) -> FloatArray:
         """Predictions of each network, (S, n, K): outputs, or probabilities of classes."""
         return np.array([link(f, self.kind) for f in self.outputs(X)])
 
-    def log_probabilities(self, X: Any) -> FloatArray:
+    def log_probabilities(self, X: npt.ArrayLike) -> FloatArray:
         """Log probabilities of the classes 0, 1, … by each network, (S, n, C); (S, n, K, 2) of several labels."""
         f = self.outputs(X)
         if self.kind == "logistic":  # an output is the log odds of the second of two classes

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 from scipy import special
 
 from bayessel._check import FloatArray, as_float_array, as_matrix, check_finite, check_magnitude, one_of
@@ -15,7 +14,7 @@ KINDS = ("gaussian", "logistic", "softmax")
 MOST_CLASSES = 1000
 
 
-def as_data(X: Any, t: Any, kind: str) -> tuple[FloatArray, FloatArray]:
+def as_data(X: npt.ArrayLike, t: npt.ArrayLike, kind: str) -> tuple[FloatArray, FloatArray]:
     """Inputs (n, D) and targets (n, K): numbers; zeros and ones; or for softmax a one at each row's class.
 
     Classes of softmax are the integers from 0, or rows that have a single one.

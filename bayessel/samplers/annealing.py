@@ -25,6 +25,7 @@ from scipy.special import logsumexp
 
 from bayessel import work
 from bayessel._check import FloatArray, as_count, as_flag, as_generator, as_positive
+from bayessel._types import Seed, SupportsSubmit
 from bayessel.errors import SamplingWarning
 from bayessel.fit import Evidence, Status, worst
 
@@ -159,10 +160,10 @@ def anneal(
     n_pilots: int,
     bracket: bool,
     time_budget: float | None,
-    random_state: Any,
+    random_state: Seed,
     progress: Callable[[int, int], None] | None,
     n_jobs: int | None,
-    executor: Any,
+    executor: SupportsSubmit | None,
     integrated: tuple[str, ...],
     fingerprint: str,
     n_rows: int,

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from pymc import Model
 from pymc import compile as compile_pymc
+from pytensor.graph.basic import Variable
 
 from bayessel._check import FloatArray
 from bayessel._pymc import PointType, density_and_gradient, get_value_vars_from_user_vars, join_nonshared_inputs
 
+#: some of a model's variables, or their names
+type Variables = Variable | str | Sequence[Variable | str]
 
-def continuous(model: Model, variables: Any) -> list[Any]:
-    """Value variables of what is asked for, names or variables, by default all; discrete ones are refused."""
-    if variables is None:
-        free = model.continuous_value_vars
-    else:
-        listed = variables if isinstance(variables, list | tuple) else [variables]
-        free = get_value_vars_from_user_vars([model[v] if isinstance(v, str) else v for v in listed], model)
-    discrete = [var.name for var in free if np.dtype(var.dtype).kind != "f"]
+
+def value_variables(model: Model, variables: Variables) -> list[Variable]:
+    """Value variables of what is asked for."""
+    listed = variables if isinstance(variables, list | tuple) else [variables]
+    return list(get_value_vars_from_user_vars([model[v] if isinstance(v, str) else v for v in listed], model))
+
+
+def continuous(model: Model, variables: Variables | None) -> list[Variable]:
+    """Value variables of what is asked for, by default all; discrete ones are refused."""
+    free = list(model.continuous_value_vars) if variables is None else value_variables(model, variables)
+    discrete = [str(var.name) for var in free if np.dtype(var.type.dtype).kind != "f"]
     if discrete:
         raise TypeError(f"vars must be continuous, got {', '.join(discrete)}; give those to another step method")
-    return list(free)
+    return free
 
 
 class Density:
@@ -42,17 +48,18 @@ class Density:
     def __init__(
         self,
         model: Model,
-        variables: Sequence[Any],
+        variables: Sequence[Variable],
         initial_point: PointType | None,
-        compile_kwargs: dict[str, Any],
+        compile_kwargs: Mapping[str, object],
         value_alone: bool = False,
     ) -> None:
         start = model.initial_point() if initial_point is None else initial_point
         self.layout: list[tuple[str, slice, tuple[int, ...]]] = []
         end = 0
         for variable in variables:
-            array = np.asarray(start[variable.name])
-            self.layout.append((variable.name, slice(end, end + array.size), array.shape))
+            name = str(variable.name)
+            array = np.asarray(start[name])
+            self.layout.append((name, slice(end, end + array.size), array.shape))
             end += array.size
         self.size = end
         self.both, self.shared = density_and_gradient(model, variables, start, **compile_kwargs)

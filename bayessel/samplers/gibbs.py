@@ -15,11 +15,13 @@ from pymc import modelcontext
 from pymc.step_methods import BlockedStep
 from pytensor.graph.basic import Variable
 
-from bayessel._pymc import StepMethodState, get_random_generator, get_value_vars_from_user_vars
+from bayessel._pymc import StepMethodState, get_random_generator
+from bayessel._types import Seed
 from bayessel.samplers.conjugacy.block import GaussianBlock
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError
 from bayessel.samplers.conjugacy.logistic import LogisticBlock
 from bayessel.samplers.conjugacy.scale import ScaleConditional
+from bayessel.samplers.density import Variables, value_variables
 
 
 class _GibbsStep(BlockedStep):
@@ -30,11 +32,10 @@ class _GibbsStep(BlockedStep):
     _joint: ClassVar[bool]
 
     def __init__(
-        self, vars: Any = None, *, model: pm.Model | None = None, rng: Any = None, blocked: bool = True
+        self, vars: Variables | None = None, *, model: pm.Model | None = None, rng: Seed = None, blocked: bool = True
     ) -> None:
         model = modelcontext(model)
-        given = model.free_RVs if vars is None else vars if isinstance(vars, list | tuple) else [vars]
-        self.vars = get_value_vars_from_user_vars([model[v] if isinstance(v, str) else v for v in given], model)
+        self.vars = value_variables(model, model.free_RVs if vars is None else vars)
         self.rng = get_random_generator(rng)
         self.targets = [model.values_to_rvs[value] for value in self.vars]
         graph = ModelGraph(model)
@@ -51,7 +52,7 @@ class _GibbsStep(BlockedStep):
         self._moved = self.space.moved_by(self.targets)
         self._fresh = False
 
-    def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
+    def setup_chain(self, rng: Seed, tune: int, draws: int) -> None:
         """Start a chain: a generator of its own, and the data as they are now."""
         super().setup_chain(rng, tune, draws)
         self.data_changed()

@@ -6,22 +6,24 @@ dictionaries to vectors and back, and keeps what the next draw depends on where 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from math import exp
 from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 from pymc import Model, modelcontext
+from pytensor.graph.basic import Variable
 
 from bayessel._check import FloatArray, as_count, as_flag, as_fraction, as_positive, one_of
 from bayessel._pymc import Competence, PointType, StatsType, StepMethodState, dataclass_state, get_random_generator
-from bayessel.samplers import acceptance, horowitz, jumps, metric, momentum, tuning
-from bayessel.samplers.density import Density, continuous
+from bayessel._types import Seed
+from bayessel.samplers import horowitz, jumps, metric, tuning
+from bayessel.samplers.density import Density, Variables, continuous
 from bayessel.samplers.evaluated_step import EvaluatedStep
 from bayessel.samplers.horowitz import HorowitzSettings, HorowitzState
 from bayessel.samplers.leapfrog import Phase, energy
-from bayessel.samplers.tuning import Tuning
+from bayessel.samplers.tuning import Tuning, TuningParts
 from bayessel.samplers.window import as_window
 
 #: acceptance rate the step size is tuned to
@@ -50,7 +52,7 @@ class PersistentHMCState(StepMethodState):
     logp: float | None
     gradient: FloatArray | None
     others: list[np.ndarray]
-    progress: tuple[Any, ...] | None
+    progress: TuningParts | None
 
 
 class PersistentHMC(EvaluatedStep):
@@ -125,7 +127,7 @@ class PersistentHMC(EvaluatedStep):
 
     def __init__(
         self,
-        vars: Sequence[Any] | None = None,
+        vars: Variables | None = None,
         *,
         n_leapfrog: int = 1,
         step_size: float | None = None,
@@ -139,9 +141,9 @@ class PersistentHMC(EvaluatedStep):
         mass: str | npt.ArrayLike = "diag",
         jumps: bool = False,
         model: Model | None = None,
-        rng: Any = None,
+        rng: Seed = None,
         initial_point: PointType | None = None,
-        compile_kwargs: dict[str, Any] | None = None,
+        compile_kwargs: Mapping[str, object] | None = None,
         blocked: bool = True,
     ) -> None:
         self.n_leapfrog = as_count(n_leapfrog, "n_leapfrog")
@@ -189,7 +191,7 @@ class PersistentHMC(EvaluatedStep):
         self._tuning: Tuning | None = None
         self.data_changed()
 
-    def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
+    def setup_chain(self, rng: Seed, tune: int, draws: int) -> None:
         """Start a chain: nothing of an earlier one is kept."""
         super().setup_chain(rng, tune, draws)
         self._reset(tune)
@@ -204,14 +206,14 @@ class PersistentHMC(EvaluatedStep):
         self.tune = False
 
     @property
-    def progress(self) -> tuple[Any, ...] | None:
+    def progress(self) -> TuningParts | None:
         """The tuning under way as plain nested tuples, for the sampling state."""
         if self._tuning is None:
             return None
         return tuning.as_tuples(self._tuning)
 
     @progress.setter
-    def progress(self, parts: Sequence[Any] | None) -> None:
+    def progress(self, parts: TuningParts | None) -> None:
         self._tuning = None if parts is None else tuning.from_tuples(parts)
 
     # --- settings -----------------------------------------------------------------------------------------------
@@ -332,8 +334,8 @@ class PersistentHMC(EvaluatedStep):
 
     def _begin(self) -> int:
         """Before the first update of a chain: momentum, uniform, a first step size, and the tuning."""
-        self.momentum = momentum.fresh(self.rng, self.size)
-        self.v = acceptance.draw(self.rng)
+        self.momentum = horowitz.fresh_momentum(self.rng, self.size)
+        self.v = horowitz.fresh_uniform(self.rng)
         n_gradients = 0
         if self.step_size is None:
             n_gradients = self._search_step_size(1.0)
@@ -366,7 +368,7 @@ class PersistentHMC(EvaluatedStep):
             self.location = tuning.centre(full, self.scale)
             self.stay = tuning.stay(full, self.stay)
         # the old momentum is along the path of another metric
-        self.momentum = momentum.fresh(self.rng, self.size)
+        self.momentum = horowitz.fresh_momentum(self.rng, self.size)
         if self._step_size is not None:
             return 0
         n_gradients = self._know_gradient() + self._search_step_size(self.step_size)
@@ -374,6 +376,6 @@ class PersistentHMC(EvaluatedStep):
         return n_gradients
 
     @staticmethod
-    def competence(var: Any, has_grad: bool) -> Competence:
+    def competence(var: Variable, has_grad: bool) -> Competence:
         """Any continuous variable with a gradient; never preferred, so that PyMC does not choose it by itself."""
         return Competence.COMPATIBLE if has_grad else Competence.INCOMPATIBLE

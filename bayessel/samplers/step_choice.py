@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import pymc as pm
@@ -23,6 +23,9 @@ from bayessel.samplers.network.step import NetworkSampler
 from bayessel.samplers.persistent_hmc import PersistentHMC
 from bayessel.samplers.whole_model import WholeModelStep
 
+#: a step method, or several in one
+type Step = BlockedStep | CompoundStep
+
 
 class StepPlan(NamedTuple):
     """Variables by step, and for each variable the reason."""
@@ -34,7 +37,7 @@ class StepPlan(NamedTuple):
     reason: dict[Variable, str]
 
 
-def steps(model: pm.Model | None = None, *, assigned: Any = (), **hmc: Any) -> list[Any]:
+def steps(model: pm.Model | None = None, *, assigned: Step | Iterable[Step] = (), **hmc: Any) -> list[Step]:
     """Step methods for every free variable of a PyMC model; ``pm.sample(step=bs.steps(model))`` runs them.
 
     Precisions, variances and scales of Normal variables, and rates and means of Gamma variables of fixed shape, get
@@ -76,7 +79,7 @@ def steps(model: pm.Model | None = None, *, assigned: Any = (), **hmc: Any) -> l
     if whole is not None and (whole.has_settings or not hmc):
         return [whole(model=model, **hmc)]
     plan = _plan(model, own)
-    made: list[Any] = [*own]
+    made: list[Step] = [*own]
     # weights before precisions: a chain that starts with all weights at zero must not take that for information
     made += [_gibbs_step(block)(block.members, model=model) for block in plan.blocks]
     if plan.scales:
@@ -110,7 +113,7 @@ def _said(variables: list[Variable]) -> dict[str, Any]:
     return dict(said[0]) if all(one == said[0] for one in said) else {}
 
 
-def explain_steps(model: pm.Model | None = None, *, assigned: Any = ()) -> str:
+def explain_steps(model: pm.Model | None = None, *, assigned: Step | Iterable[Step] = ()) -> str:
     """Say which step `steps` chooses for each variable, and why: one line per variable.
 
     Parameters
@@ -175,15 +178,15 @@ def without_coupled_transforms(model: pm.Model) -> pm.Model:
     return change_value_transforms(model, dict.fromkeys(coupled)) if coupled else model
 
 
-def _as_steps(assigned: Any) -> list[Any]:
-    given = list(assigned) if isinstance(assigned, Sequence | Iterable) else [assigned]
+def _as_steps(assigned: Step | Iterable[Step]) -> list[Step]:
+    given = list(assigned) if isinstance(assigned, Iterable) else [assigned]
     for step in given:
         if not isinstance(step, BlockedStep | CompoundStep):
             raise TypeError(f"assigned must be step methods, got {step!r}; build them first, for instance pm.NUTS([x])")
     return given
 
 
-def _plan(model: pm.Model, own: list[Any]) -> StepPlan:
+def _plan(model: pm.Model, own: list[Step]) -> StepPlan:
     graph = ModelGraph(model)
     taken = {model.values_to_rvs[value] for step in own for value in step.vars}
     reason: dict[Variable, str] = {}

@@ -84,6 +84,10 @@ class Tuning(NamedTuple):
     there: tuple[float, ...] = ()
 
 
+#: a `Tuning` as plain tuples
+type TuningParts = tuple[float | FloatArray | tuple[float | FloatArray, ...], ...]
+
+
 # --- step size --------------------------------------------------------------------------------------------------
 
 
@@ -144,7 +148,7 @@ def begin(n_tune: int, size: int, target: float, step_size: float, dense: bool =
     return Tuning(n_tune, 0, target, averaging_from(step_size), 1.0, 0, zero, square, zero, square, ())
 
 
-def as_tuples(tuning: Tuning) -> tuple[Any, ...]:
+def as_tuples(tuning: Tuning) -> TuningParts:
     """Plain nested tuples, for a sampling state."""
     return tuple(tuple(part) if isinstance(part, tuple) else part for part in tuning)
 

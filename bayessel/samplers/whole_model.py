@@ -11,6 +11,7 @@ from pymc import modelcontext
 from pymc.step_methods import BlockedStep
 
 from bayessel._pymc import LogTransform, get_random_generator
+from bayessel._types import Seed
 
 
 class WholeModelStep(BlockedStep):
@@ -31,7 +32,7 @@ class WholeModelStep(BlockedStep):
     observed: ClassVar[str]
     has_settings: ClassVar[bool]
 
-    def __init__(self, model: pm.Model | None, rng: Any) -> None:
+    def __init__(self, model: pm.Model | None, rng: Seed) -> None:
         self.model = modelcontext(model)
         said = self.said_of(self.model)
         if said is None:

@@ -16,7 +16,7 @@ from bayessel.diagnostics import compare
 from bayessel.errors import DataMismatchError, SamplingWarning
 from bayessel.estimators._annealed import log_hyperparameters
 from bayessel.fit import Status
-from bayessel.mlp import Precisions
+from bayessel.mlp.prior import Precisions
 from bayessel.samplers import annealing
 from bayessel.samplers.network.annealing import anneal_network
 from tests.oracles.annealing import linear_log_evidence

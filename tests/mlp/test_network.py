@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from bayessel.mlp import Architecture, Gamma, NetworkPrior, Weights, backward, compiled_passes, forward
-from bayessel.mlp.architecture import hidden_units, pack
+from bayessel.mlp import Architecture, Gamma, NetworkPrior, Weights, compiled_passes, forward
+from bayessel.mlp.architecture import backward, hidden_units, pack
 from bayessel.mlp.fast_tanh import tanh
 from tests.oracles import network_passes
 from tests.oracles.monte_carlo import assert_means

@@ -14,9 +14,9 @@ from numpy.testing import assert_allclose
 from scipy import special, stats
 
 import bayessel as bs
-from bayessel.mlp import Architecture, Gamma, NetworkPrior, Precisions, Weights, forward
+from bayessel.mlp import Architecture, Gamma, NetworkPrior, Weights, forward
 from bayessel.mlp.architecture import pack
-from bayessel.mlp.prior import PRECISION_NAMES
+from bayessel.mlp.prior import PRECISION_NAMES, Precisions
 from bayessel.models._mlp_op import BackwardPass, Network, network_outputs
 
 PYTHON = {"mode": "FAST_COMPILE"}

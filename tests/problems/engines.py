@@ -18,7 +18,9 @@ from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._sampled_networks import SampledNetworks
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
 from bayessel.fit import Fit
-from bayessel.gp import GPFit, InducingFit, Predictor
+from bayessel.gp import Predictor
+from bayessel.gp.inducing.inducing_fit import InducingFit
+from bayessel.gp.map_result import GPFit
 from bayessel.linear import LinearFit, RidgeFit, RVMFit
 from bayessel.linear.forward.result import ForwardFit
 from bayessel.linear.incremental import IncrementalFit
@@ -28,7 +30,8 @@ from bayessel.linear.selection.result import SearchFit
 from bayessel.linear.several_outputs import SeveralOutputs
 from bayessel.linear.widths import fit_rvm_width
 from bayessel.linear.widths.result import WidthFit
-from bayessel.mlp import EarlyStoppingEnsemble, NetworkEvidenceFit
+from bayessel.mlp.early_stopping_result import EarlyStoppingEnsemble
+from bayessel.mlp.evidence_result import NetworkEvidenceFit
 
 #: places and width of the functions that engines on designs are offered
 _CENTERS, _WIDTH = np.random.default_rng(5).uniform(-2.0, 2.0, size=(9, 2)), 1.5

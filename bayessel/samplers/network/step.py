@@ -15,9 +15,11 @@ import pymc as pm
 
 from bayessel._check import FloatArray, as_count, as_flag, as_fraction, as_positive
 from bayessel._pymc import PointType, StatsType, StepMethodState, dataclass_state
+from bayessel._types import Seed
 from bayessel.mlp.architecture import Weights
 from bayessel.mlp.prior import PRECISION_NAMES, NetworkPrior
 from bayessel.samplers import tuning
+from bayessel.samplers.density import Variables
 from bayessel.samplers.tuning import DualAveraging
 from bayessel.samplers.whole_model import WholeModelStep
 from bayessel.samplers.window import as_window
@@ -89,7 +91,7 @@ class NetworkSampler(WholeModelStep):
 
     def __init__(
         self,
-        vars: Any = None,
+        vars: Variables | None = None,
         *,
         n_leapfrog: int = 100,
         step_size: float | None = None,
@@ -99,7 +101,7 @@ class NetworkSampler(WholeModelStep):
         target_accept: float = 0.85,
         initialise: bool = True,
         model: pm.Model | None = None,
-        rng: Any = None,
+        rng: Seed = None,
         blocked: bool = True,
     ) -> None:
         self.n_leapfrog = as_count(n_leapfrog, "n_leapfrog")
@@ -151,7 +153,7 @@ class NetworkSampler(WholeModelStep):
         self.progress: tuple[float, ...] | None = None
         self.data_changed()
 
-    def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
+    def setup_chain(self, rng: Seed, tune: int, draws: int) -> None:
         """Start a chain: nothing of an earlier one is kept."""
         super().setup_chain(rng, tune, draws)
         self._reset(tune)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pymc as pm
 from pymc.step_methods import BlockedStep, CompoundStep
@@ -14,8 +14,11 @@ from bayessel._check import as_count
 from bayessel._pymc import flatten_steps
 from bayessel.work.jobs import core_count, in_worker
 
+if TYPE_CHECKING:
+    from bayessel.samplers.step_choice import Step
 
-def as_model(model: Any) -> pm.Model:
+
+def as_model(model: pm.Model | None) -> pm.Model:
     """Return the model, or that of the context."""
     if model is None:
         try:
@@ -27,14 +30,14 @@ def as_model(model: Any) -> pm.Model:
     return model
 
 
-def as_cores(cores: Any, chains: int) -> int:
+def as_cores(cores: int | None, chains: int) -> int:
     """Return how many processes work: all cores by default, never more than chains."""
     cores = core_count() if cores is None else as_count(cores, "cores")
     # a worker of a pool may not have workers of its own; the draws are the same
     return 1 if in_worker() else min(cores, chains)
 
 
-def as_folder(store: Any) -> Path | None:
+def as_folder(store: str | os.PathLike[str] | None) -> Path | None:
     """Return the store's folder."""
     if store is None:
         return None
@@ -43,7 +46,7 @@ def as_folder(store: Any) -> Path | None:
     return Path(os.fspath(store)).expanduser()
 
 
-def as_steps(step: Any, model: pm.Model) -> list[BlockedStep | CompoundStep]:
+def as_steps(step: Step | Sequence[Step] | None, model: pm.Model) -> list[Step]:
     """Return steps that together move every variable of the model; what is not assigned is by `bayessel.steps`."""
     if not model.free_RVs:
         raise ValueError("the model has no free variables: everything is fixed or observed, there is nothing to sample")
@@ -64,5 +67,5 @@ def as_steps(step: Any, model: pm.Model) -> list[BlockedStep | CompoundStep]:
     if any(value not in moved for value in values):
         from bayessel.samplers.step_choice import steps
 
-        return list(steps(model, assigned=tuple(given)))
+        return steps(model, assigned=given)
     return given

@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from pymc.step_methods import BlockedStep, CompoundStep
+from pymc.step_methods import BlockedStep
 
 from bayessel._pymc import PopulationArrayStepShared, flatten_steps
 from bayessel.samplers.run.step_states import from_tree, to_tree
 from bayessel.work.json_values import Tree
+
+if TYPE_CHECKING:
+    from bayessel.samplers.step_choice import Step
 
 Array = npt.NDArray[Any]
 Point = dict[str, Array]
@@ -90,7 +93,7 @@ class Kernel:
         Lengths of a chain, as the steps are told; `draws` must not change their tuning.
     """
 
-    def __init__(self, steps: Sequence[BlockedStep | CompoundStep], tune: int, draws: int) -> None:
+    def __init__(self, steps: Sequence[Step], tune: int, draws: int) -> None:
         self.steps: list[BlockedStep] = [leaf for step in steps for leaf in flatten_steps(step)]
         self.tune, self.draws = tune, draws
         for step in self.steps:

@@ -9,29 +9,31 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pymc as pm
 import xarray as xr
-from pymc.step_methods import BlockedStep, CompoundStep
 
 from bayessel._check import as_count, as_flag, as_seconds, check_seed, chosen_seed
 from bayessel._pymc import find_observations
+from bayessel._types import Seed
 from bayessel.errors import SamplingWarning
 from bayessel.fit import fingerprint
 from bayessel.samplers.run._arguments import as_cores, as_folder, as_model, as_steps
-from bayessel.samplers.run.compiling import compiler
 from bayessel.samplers.run.drawn_blocks import DrawnBlocks
 from bayessel.samplers.run.identity import check_same, identity
 from bayessel.samplers.run.kernel import Block, Kernel, Position
-from bayessel.samplers.run.result import Finisher, tree
+from bayessel.samplers.run.result import Finisher, compiler, tree
 from bayessel.samplers.run.schedule import SamplingEnd, run
-from bayessel.samplers.run.start import checked_initvals, initial_points
+from bayessel.samplers.run.start import InitialValues, checked_initvals, initial_points
 from bayessel.samplers.run.store import ChainStore, Found
 from bayessel.samplers.run.workers import ChainProcesses, ChainWorkers, InlineChains
 from bayessel.work import Progress
 from bayessel.work.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    from bayessel.samplers.step_choice import Step
 
 
 def sample(
@@ -41,12 +43,12 @@ def sample(
     tune: int = 1000,
     chains: int = 4,
     cores: int | None = None,
-    random_seed: int | Sequence[int] | np.random.Generator | None = None,
-    step: BlockedStep | CompoundStep | Sequence[BlockedStep | CompoundStep] | None = None,
+    random_seed: Seed = None,
+    step: Step | Sequence[Step] | None = None,
     time_budget: float | str | None = None,
     store: str | os.PathLike[str] | None = None,
     resume: bool = True,
-    initvals: Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None = None,
+    initvals: InitialValues = None,
     log_likelihood: bool = True,
     progressbar: bool = True,
     quiet: bool = False,

@@ -7,17 +7,27 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pymc as pm
 from pytensor.graph.basic import Variable
 
 from bayessel._pymc import get_untransformed_name, is_transformed_name, make_initial_point_fns_per_chain
 from bayessel.samplers.run.kernel import Point
 
+#: values by name: numbers, expressions, or the names of PyMC's strategies
+type ValuesByName = Mapping[str, npt.ArrayLike | Variable]
+#: for all chains, or for each its own
+type InitialValues = ValuesByName | Sequence[ValuesByName | None] | None
+
 #: Jittered points tried per chain before giving up.
 TRIES = 40
 
 
-def initial_points(model: pm.Model, initvals: Any, rngs: Sequence[np.random.Generator]) -> list[Point]:
+def initial_points(
+    model: pm.Model,
+    initvals: InitialValues,
+    rngs: Sequence[np.random.Generator],
+) -> list[Point]:
     """Return one point per chain: PyMC's initial point plus U(−1, 1) in the unconstrained space.
 
     Variables that `initvals` fixes and discrete ones are not jittered. A point whose log density is not finite is
@@ -46,7 +56,7 @@ def initial_points(model: pm.Model, initvals: Any, rngs: Sequence[np.random.Gene
     ]
 
 
-def checked_initvals(model: pm.Model, initvals: Any, chains: int) -> list[Mapping[str, Any]]:
+def checked_initvals(model: pm.Model, initvals: InitialValues, chains: int) -> list[Mapping[str, Any]]:
     """Return one mapping of names to values per chain, or say what is wrong with them."""
     given: list[Mapping[str, Any]]
     if initvals is None or isinstance(initvals, Mapping):

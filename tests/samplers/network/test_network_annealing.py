@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from bayessel.fit import Status
-from bayessel.mlp import Architecture, Gamma, NetworkPrior, Precisions
+from bayessel.mlp import Architecture, Gamma, NetworkPrior
+from bayessel.mlp.prior import Precisions
 from bayessel.samplers import annealing
 from bayessel.samplers.annealing import forwards
 from bayessel.samplers.network import annealing as network_annealing
@@ -327,7 +328,7 @@ def test_what_is_wrong_is_said_at_the_door(rows):
         ({"kind": "student"}, ValueError, "kind"),
         ({"prior": 3}, TypeError, "prior must be a NetworkPrior"),
         ({"prior": gentle_prior(3, 2)}, ValueError, "the prior is of a network with 3 inputs and 1 outputs"),
-        ({"precisions": 2.0}, TypeError, "precisions must be bayessel.mlp.Precisions"),
+        ({"precisions": 2.0}, TypeError, "precisions must be bayessel.mlp.prior.Precisions"),
         (
             {"precisions": gentle_prior(3, 2).at_mean()},
             ValueError,

@@ -8,8 +8,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import special, stats
 
-from bayessel.mlp import Gamma, Precisions
+from bayessel.mlp import Gamma
 from bayessel.mlp.compiled_passes import NUMBERS
+from bayessel.mlp.prior import Precisions
 from bayessel.samplers.network.precisions import LIMIT, log_gamma_draw, log_mean_draw, noise, precisions
 from bayessel.samplers.network.trajectory import hyperpriors
 from tests.oracles.monte_carlo import assert_means
