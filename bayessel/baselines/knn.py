@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, override
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import SQUARES, FloatArray, as_flag, as_positive, check_magnitude, one_of
 from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
-from bayessel.baselines.engines import fit_neighbours
-from bayessel.baselines.engines.neighbours import LOSSES, TOLERANCE
-from bayessel.estimators.base import Regressor, validated
+from bayessel.baselines.engines.neighbours import LOSSES, TOLERANCE, fit_neighbours
+from bayessel.estimators.base import Versioned, validated, validated_regression
+from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.standardise import Standardisation
 from bayessel.work.progress import progress_of
 
 
-class KNNRegressorCV(Regressor):
+class KNNRegressorCV(RegressorMixin, Versioned):
     r"""k nearest neighbours, k chosen by leave-one-out for each loss: ``knn-cv-1`` of Rasmussen (1996, section 3.4).
 
     Every k from 1 to N - 1 is tried. `predict` gives the mean of the neighbours for squared loss, `predict_median`
@@ -62,6 +64,8 @@ class KNNRegressorCV(Regressor):
     >>> median = model.predict_median([[0.25]])
     """
 
+    _several_outputs = True
+
     def __init__(
         self, loss: str = "squared", standardise: bool = True, tolerance: float = TOLERANCE, progressbar: bool = True
     ) -> None:
@@ -70,12 +74,12 @@ class KNNRegressorCV(Regressor):
         self.tolerance = tolerance
         self.progressbar = progressbar
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,), or several targets (N, K) that share k."""
         one_of(self.loss, "loss", LOSSES)
         tolerance = as_positive(self.tolerance, "tolerance")
         wanted, standardise = as_flag(self.progressbar, "progressbar"), as_flag(self.standardise, "standardise")
-        X, y = self._validate(X, y, reset=True)
+        X, y = validated_regression(self, X, y, reset=True)
         outputs = y if y.ndim == 2 else y[:, None]
         units = [Standardisation.of(X, column) for column in outputs.T] if standardise else []
         if not standardise:
@@ -94,11 +98,10 @@ class KNNRegressorCV(Regressor):
         first = np.sqrt(self._fit.first_variance) * self._scale
         self.first_neighbour_std_ = float(first[0]) if self._single else first
         self.status_ = self._fit.status
-        self._remember_version()
         self._warn()
         return self
 
-    def _rows(self, X: Any) -> FloatArray:
+    def _rows(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
         rows = self._units.inputs(np.asarray(validated(self, X, reset=False)))
         return np.clip(rows, -SQUARES, SQUARES)  # from so far away all rows are equally near
@@ -107,7 +110,8 @@ class KNNRegressorCV(Regressor):
         values = values * self._scale + (self._shift if shift else 0.0)
         return np.asarray(values[:, 0] if self._single else values)
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    @predicts_mean_and_std
+    def predict(self, X: ArrayLike, return_std: bool = False) -> MeanAndStd:
         """What `loss` asks for at new inputs; with `return_std` also the standard deviation for log loss.
 
         The two may come from different numbers of neighbours; with ``loss="log"`` they are of one Gaussian.
@@ -118,15 +122,14 @@ class KNNRegressorCV(Regressor):
         guess = self._in_units(self._fit.median(rows) if loss == "absolute" else self._fit.mean(rows, loss))
         return (guess, self._in_units(np.sqrt(self._fit.variance(rows)), shift=False)) if return_std else guess
 
-    def predict_median(self, X: Any) -> FloatArray:
+    def predict_median(self, X: ArrayLike) -> FloatArray:
         """Median of as many neighbours as absolute loss asks for."""
         return self._in_units(self._fit.median(self._rows(X)))
 
-    @override
-    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
+    def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> FloatArray:
         """log p(y_n | x_n, training data) of each new observation under the Gaussian for log loss, in nats."""
         rows = self._rows(X)
-        _, y = self._validate(X, y, reset=False)
+        _, y = validated_regression(self, X, y, reset=False)
         mean = self._in_units(self._fit.mean(rows, "log"))
         std = self._in_units(np.sqrt(self._fit.variance(rows)), shift=False)
         if y.shape != mean.shape:

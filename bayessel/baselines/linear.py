@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import as_flag, check_magnitude
-from bayessel.baselines.engines import fit_linear_baseline
-from bayessel.estimators.base import Regressor, validated
+from bayessel.baselines.engines.linear_fit import fit_linear_baseline
+from bayessel.estimators import normal_predictions
+from bayessel.estimators.base import Versioned, validated, validated_regression
+from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.standardise import Standardisation
 
 
-class LinearBaseline(Regressor):
+class LinearBaseline(RegressorMixin, Versioned):
     r"""Linear regression that cannot fail: ``lin-1`` of Rasmussen (1996, section 3.3).
 
     Least squares with a bias. Directions in which the inputs vary too little, those with
@@ -52,12 +56,14 @@ class LinearBaseline(Regressor):
     (array([ 2., -1.]), 1.0)
     """
 
+    _several_outputs = True
+
     def __init__(self, standardise: bool = True) -> None:
         self.standardise = standardise
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,), or several targets (N, K)."""
-        X, y = self._validate(X, y, reset=True)
+        X, y = validated_regression(self, X, y, reset=True)
         check_magnitude(X, "X")
         units = Standardisation.of(X, np.zeros(1)) if as_flag(self.standardise, "standardise") else None
         self._units = units or Standardisation.none(X.shape[1])
@@ -72,11 +78,13 @@ class LinearBaseline(Regressor):
         self.noise_std_ = float(noise[0]) if self._single else noise
         self.rank_ = self._fit.root.shape[1]
         self.status_ = self._fit.status
-        self._remember_version()
         self._warn()
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    log_predictive_density = normal_predictions.log_predictive_density
+
+    @predicts_mean_and_std
+    def predict(self, X: ArrayLike, return_std: bool = False) -> MeanAndStd:
         """Mean at new inputs, which is the median too; with `return_std` also the standard deviation of a new y."""
         check_is_fitted(self)
         as_flag(return_std, "return_std")

@@ -6,13 +6,18 @@ import math
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
 
 from bayessel._check import FloatArray, as_count, as_flag, as_generator, one_of
 from bayessel._numerics import few_threads
-from bayessel.baselines.engines import MARSFit, fit_bagged, fit_mars
+from bayessel._types import Seed
+from bayessel.baselines.engines.bagged import fit_bagged
 from bayessel.baselines.engines.hinges import written
-from bayessel.baselines.engines.mars import default_functions
-from bayessel.estimators.base import Regressor, new_rows
+from bayessel.baselines.engines.mars import MARSFit, default_functions, fit_mars
+from bayessel.estimators import normal_predictions
+from bayessel.estimators.base import Versioned, new_rows, validated_regression
+from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.work import check_jobs
 from bayessel.work.progress import progress_of
 
@@ -53,7 +58,7 @@ def _relevance(fit: MARSFit, X: FloatArray) -> FloatArray:
     return np.asarray((parts @ uses.T).std(axis=0)) if fit.functions else np.zeros(X.shape[1])
 
 
-class MARSRegressor(Regressor):
+class MARSRegressor(RegressorMixin, Versioned):
     r"""Multivariate adaptive regression splines (Friedman 1991).
 
     A sum of products of hinges :math:`(x - t)_+`, :math:`(t - x)_+`. Pairs of them join one after the other, each the
@@ -109,8 +114,6 @@ class MARSRegressor(Regressor):
     ['max(0, x0 - 0.3...)', 'max(0, 0.3... - x0)']
     """
 
-    _several_outputs = False
-
     def __init__(
         self,
         max_functions: int | None = None,
@@ -129,10 +132,10 @@ class MARSRegressor(Regressor):
         self.pieces = pieces
         self.progressbar = progressbar
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
         options, wanted = _options(self), as_flag(self.progressbar, "progressbar")
-        X, y = self._validate(X, y, reset=True)
+        X, y = validated_regression(self, X, y, reset=True)
         most = min(options["max_functions"] or default_functions(X.shape[1]), len(X) - 1)
         with progress_of(wanted, most, _operations(self, X), "adding functions") as step, few_threads(X.size):
             self._fit = fit_mars(X, y, step=step, **options)
@@ -147,11 +150,13 @@ class MARSRegressor(Regressor):
         self.relevance_ = _relevance(fit, X)
         self.history_, self.path_ = fit.history, fit.path
         self.status_ = fit.status
-        self._remember_version()
         self._warn()
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    log_predictive_density = normal_predictions.log_predictive_density
+
+    @predicts_mean_and_std
+    def predict(self, X: ArrayLike, return_std: bool = False) -> MeanAndStd:
         """Mean at new inputs; with `return_std` also the standard deviation of a new y, functions taken as known."""
         as_flag(return_std, "return_std")
         rows = new_rows(self, X)
@@ -159,7 +164,7 @@ class MARSRegressor(Regressor):
         return (mean, np.sqrt(self._fit.variance(rows))) if return_std else mean
 
 
-class BaggedMARSRegressor(Regressor):
+class BaggedMARSRegressor(RegressorMixin, Versioned):
     """The mean of splines fitted to bootstrap samples: ``mars3.6-bag-1`` of Rasmussen (1996, section 3.5).
 
     The settings are the thesis': 50 samples of the size of the training set, at most 15 functions, products of up to 8
@@ -202,8 +207,6 @@ class BaggedMARSRegressor(Regressor):
     True
     """
 
-    _several_outputs = False
-
     def __init__(
         self,
         n_estimators: int = 50,
@@ -213,7 +216,7 @@ class BaggedMARSRegressor(Regressor):
         min_span: int | None = None,
         end_span: int | None = None,
         pieces: str = "linear",
-        random_state: Any = None,
+        random_state: Seed = None,
         progressbar: bool = True,
         n_jobs: int | None = None,
     ) -> None:
@@ -228,12 +231,12 @@ class BaggedMARSRegressor(Regressor):
         self.random_state = random_state
         self.progressbar = progressbar
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
         options, wanted = _options(self), as_flag(self.progressbar, "progressbar")
         bags, rng = as_count(self.n_estimators, "n_estimators"), as_generator(self.random_state)
         jobs = check_jobs(self.n_jobs)
-        X, y = self._validate(X, y, reset=True)
+        X, y = validated_regression(self, X, y, reset=True)
         with progress_of(wanted, bags, bags * _operations(self, X), "bagging") as step, few_threads(X.size):
             self._fit = fit_bagged(X, y, rng, n_bags=bags, n_jobs=jobs, step=step, **options)
         self.members_ = self._fit.members
@@ -245,11 +248,13 @@ class BaggedMARSRegressor(Regressor):
         self.noise_std_ = math.sqrt(self._fit.noise_variance)
         self.relevance_ = np.mean([_relevance(member, X) for member in self.members_], axis=0)
         self.status_ = self._fit.status
-        self._remember_version()
         self._warn()
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    log_predictive_density = normal_predictions.log_predictive_density
+
+    @predicts_mean_and_std
+    def predict(self, X: ArrayLike, return_std: bool = False) -> MeanAndStd:
         """Mean of the members at new inputs; with `return_std` also the standard deviation of a new y.
 
         Its square is the noise, from errors out of the bag, plus the variance of the members there.

@@ -1,8 +1,7 @@
 """Covariance functions of Gaussian processes: descriptions without data, with gradients for every parameter."""
 
-from bayessel.covariance.algebra import Product, Sum
 from bayessel.covariance.arcsin import Arcsin
-from bayessel.covariance.base import Covariance, Evaluation
+from bayessel.covariance.base import Covariance
 from bayessel.covariance.constant_linear_noise import Bias, Linear, Noise
 from bayessel.covariance.periodic import Periodic
 from bayessel.covariance.prior import Prior
@@ -13,7 +12,6 @@ __all__ = [
     "Arcsin",
     "Bias",
     "Covariance",
-    "Evaluation",
     "Linear",
     "Matern12",
     "Matern32",
@@ -21,9 +19,7 @@ __all__ = [
     "Noise",
     "Periodic",
     "Prior",
-    "Product",
     "RationalQuadratic",
     "SquaredExponential",
     "Standard",
-    "Sum",
 ]

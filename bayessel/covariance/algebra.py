@@ -108,7 +108,7 @@ class SumEvaluation(Evaluation):
         self.terms, self.shares, self.m = list(terms), list(shares), m
         # the function is the sum of these; noise has a diagonal and nothing else
         self.functions = [t for t in terms if not isinstance(t, NoiseEvaluation)] or list(terms[:1])
-        self.panel, self.spare = Scratch(), Scratch()
+        self.panel = Scratch()
 
     @override
     def at(self, theta: FloatArray) -> Self:

@@ -6,7 +6,7 @@ log p(θ) = shape log rate − log Γ(shape) − shape θ − rate e^{−θ} (th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -38,6 +38,10 @@ class Prior:
     def join(cls, *parts: Prior) -> Self:
         """The priors of all parts, one after the other."""
         return cls(*(np.concatenate([getattr(p, name) for p in parts]) for name in ("is_normal", "first", "second")))
+
+    def some(self, chosen: npt.NDArray[np.bool_]) -> Self:
+        """The priors of some of the parameters."""
+        return replace(self, is_normal=self.is_normal[chosen], first=self.first[chosen], second=self.second[chosen])
 
     def log_density(self, theta: FloatArray) -> float:
         """Sum of the log densities, constants included."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from bayessel._check import FloatArray, as_seconds, chosen_seed
 from bayessel._numerics import few_threads
+from bayessel._types import Seed
 from bayessel.errors import SamplingWarning
 from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._network import NetworkRun
@@ -26,7 +27,7 @@ MISSED = 10.0
 
 
 def annealed(
-    run: NetworkRun, fit: FitInDataUnits, time_budget: Any, random_state: Any, **options: Any
+    run: NetworkRun, fit: FitInDataUnits, time_budget: Any, random_state: Seed, **options: Any
 ) -> tuple[Any, FitInDataUnits]:
     """What `MLPRegressor.evidence` returns, and the fit with its evidence; options as of `anneal_network`."""
     from bayessel.samplers.network.annealing import anneal_network

@@ -5,19 +5,26 @@ from __future__ import annotations
 import io
 import tarfile
 import warnings
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayessel._check import FloatArray
+from bayessel._check import FloatArray, as_count, as_flag, as_seconds, one_of
 from bayessel.errors import SamplingWarning
 from bayessel.fit import Status
-from bayessel.gp import GPFit
+from bayessel.gp.map_result import GPFit
+
+if TYPE_CHECKING:
+    import pymc as pm
+    import xarray as xr
 
 #: chains that differ by more, or tell less, get a status
 LARGEST_RHAT, LEAST_ESS = 1.05, 50.0
+#: parameters that are numbers, and the least of each
+_LEAST = {"draws": 1, "tune": 0, "chains": 1, "n_states": 1, "updates_per_draw": 1, "cores": 1}
 #: data of which little can be learned: where they are, chains that disagree are no news
 _CAUSES = (Status.CONSTANT_TARGET, Status.TOO_FEW_ROWS)
 #: of fewer draws per chain nothing can be said
@@ -28,7 +35,18 @@ SIMILAR = 3.0
 FEW_ROWS = 100
 
 
-def run(archive: bytes | None, model: Any, **options: Any) -> tuple[Any, bytes]:
+def check_settings(settings: Mapping[str, Any], inferences: tuple[str, ...], may_be_none: Collection[str]) -> None:
+    """Refuse parameters of an estimator with chains that mean nothing."""
+    one_of(settings["inference"], "inference", inferences)
+    for name in ("standardise", "progressbar"):
+        as_flag(settings[name], name)
+    for name, least in _LEAST.items():
+        if name in settings and not (name in may_be_none and settings[name] is None):
+            as_count(settings[name], name, least)
+    as_seconds(settings["time_budget"])
+
+
+def run(archive: bytes | None, model: pm.Model, **options: Any) -> tuple[xr.DataTree, bytes]:
     """`bayessel.sample` in a store that is packed into bytes at the end; the run in `archive` is continued."""
     from bayessel.samplers.run.sampling import advice, sample
 
@@ -78,7 +96,7 @@ class Chains:
                 f"{self.n_draws}, more to go on"
             )
 
-    def run(self, model: Any, **options: Any) -> None:
+    def run(self, model: pm.Model, **options: Any) -> None:
         """Draw, from the beginning or from where the chains stand."""
         self.trace, self.archive = run(self.archive, model, **options)
 
@@ -88,7 +106,7 @@ class Chains:
         return [Status.INTERRUPTED if cause == "interrupt" else Status.TIME_BUDGET] if cause else []
 
 
-def step(model: Any, n: int, sampler: str) -> Any:
+def step(model: pm.Model, n: int, sampler: str) -> Any:
     """The step method of a Gaussian process's model on n rows."""
     from bayessel.samplers.persistent_hmc import PersistentHMC
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
@@ -87,7 +88,7 @@ class FitInDataUnits(Fit):
         found = self.engine.evidence
         return None if found is None else replace(found, value=float(found.value) + self.log_units)
 
-    def predict(self, rows: Any) -> Prediction | ClassPrediction:
+    def predict(self, rows: ArrayLike) -> Prediction | ClassPrediction:
         """Predictive distributions at inputs (N, D) in the units of the data."""
         found = self.engine.predict(self.units.inputs(rows))
         if isinstance(found, ClassPrediction):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bayessel._check import FloatArray, as_count, as_flag, as_seconds, chosen_seed, one_of
+from bayessel._check import FloatArray, as_count, as_seconds, chosen_seed
 from bayessel._numerics import few_threads
 from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 INFERENCES = ("mc", "early-stopping", "evidence")
+#: parameters that have a value of their own for None
+MAY_BE_NONE = ("draws", "tune", "updates_per_draw", "cores")
 #: parameters that chains which go on cannot change
 OF_CHAINS = ("tune", "chains", "updates_per_draw")
 #: draws of tuning and after it, when nothing else is said: a third of the run is discarded (Rasmussen 1996, § 3.7)
@@ -54,21 +57,6 @@ class SamplingPlan(NamedTuple):
     tune: int
     draws: int
     seconds: float
-
-
-def check_parameters(settings: dict[str, Any]) -> None:
-    """Refuse parameters of `MLPRegressor` and `MLPClassifier` that mean nothing."""
-    one_of(settings["inference"], "inference", INFERENCES)
-    for name in ("standardise", "progressbar"):
-        as_flag(settings[name], name)
-    for name in ("chains", "n_states"):
-        as_count(settings[name], name)
-    for name in ("draws", "updates_per_draw", "cores"):
-        if settings[name] is not None:
-            as_count(settings[name], name)
-    if settings["tune"] is not None:
-        as_count(settings["tune"], "tune", 0)
-    as_seconds(settings["time_budget"])
 
 
 def planned(settings: dict[str, Any], n: int, size: int) -> SamplingPlan:
@@ -140,7 +128,7 @@ class NetworkRun:
         if settings["inference"] == "early-stopping":
             return self._train(seconds)
         if settings["inference"] == "evidence":
-            return self._climb(seconds)
+            return self._search(fit_network_evidence, "searching", seconds)
         X, t = self.rows
         outputs = t.shape[1] if t.ndim == 2 else 1 if self.kind == "logistic" else int(t.max()) + 1
         hidden = hidden_units(settings["hidden"], len(X), X.shape[1], outputs)
@@ -184,33 +172,24 @@ class NetworkRun:
         self.hidden = engine.networks.architecture.hidden
         return FitInDataUnits(engine, self.units, *self.names, self.classes)
 
-    def _train(self, seconds: float | None, state: Any = None) -> FitInDataUnits:
-        """An ensemble, from the beginning or from where one stands."""
-        shown = self.settings["progressbar"]
-        with few_threads(0), progress_of(shown, 1000, LONG, "training") as tell:
-            found = fit_early_stopping(
+    def _search(self, fit: Callable[..., Any], said: str, seconds: float | None, **options: Any) -> FitInDataUnits:
+        """What an engine without chains finds, with a bar that says what it does."""
+        with progress_of(self.settings["progressbar"], 1000, LONG, said) as tell:
+            found = fit(
                 *self.data,
                 hidden=self.settings["hidden"],
                 kind=self.kind,
                 time_budget=seconds,
                 random_state=self.seed,
-                progress=None if tell is None else lambda used, budget: tell(1000 * used // max(budget, 1), 1000),
-                state=state,
+                progress=None if tell is None else lambda done, most: tell(1000 * done // max(most, 1), 1000),
+                **options,
             )
         return self._hold(found)
 
-    def _climb(self, seconds: float | None) -> FitInDataUnits:
-        """The most probable network."""
-        with progress_of(self.settings["progressbar"], 1000, LONG, "searching") as tell:
-            found = fit_network_evidence(
-                *self.data,
-                hidden=self.settings["hidden"],
-                kind=self.kind,
-                time_budget=seconds,
-                random_state=self.seed,
-                progress=None if tell is None else lambda done, starts: tell(1000 * done // max(starts, 1), 1000),
-            )
-        return self._hold(found)
+    def _train(self, seconds: float | None, state: Any = None) -> FitInDataUnits:
+        """An ensemble, from the beginning or from where one stands."""
+        with few_threads(0):
+            return self._search(fit_early_stopping, "training", seconds, state=state)
 
     def _sample(self, chains: _chains.Chains, draws: int, seconds: float | None, evidence: Any) -> FitInDataUnits:
         """Run the chains, or go on with them; states of the last two thirds of the run, evenly spread."""
@@ -340,14 +319,3 @@ class NetworkRun:
             elif isinstance(engine, NetworkEvidenceFit):
                 table[column] = [engine.alpha[f"{tau[4:]}[{i}]"] ** -0.5 for i in range(len(table))]
         return table
-
-
-def show(estimator: Any, run: NetworkRun, fit: FitInDataUnits) -> None:
-    """Set what users of scikit-learn look for, and warn where the status deserves it."""
-    estimator._run, estimator._rows, estimator.fit_ = run, run.rows, fit
-    estimator.hidden_, estimator.trace_ = run.hidden, None if run.chains is None else run.chains.trace
-    if run.chains is not None:
-        estimator.discarded_ = run.plan.tune + fit.engine.discarded
-    estimator.notes_, estimator.status_ = fit.notes, fit.status
-    estimator.history_ = [dict(one) for one in fit.history]
-    estimator._warn()

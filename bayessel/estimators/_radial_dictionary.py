@@ -9,18 +9,22 @@ import numpy as np
 from bayessel._check import FloatArray, as_matrix, as_positive_vector, one_of
 from bayessel.basis import KINDS, RBFDictionary
 from bayessel.estimators.found_width import Engine, find_width
-from bayessel.fit import Status
 
 #: one kernel per row beyond this would need more than 3 GB for the design alone
 MAX_OWN_CENTRES = 20_000
 
 
-def centres_of(estimator: Any, X: FloatArray) -> FloatArray:
-    """Centres of the dictionary: those given, or the rows."""
+def centres_of(estimator: Any, X: FloatArray, stored: bool = False) -> FloatArray:
+    """Centres of the dictionary: those given, or the rows; refused where the design is `stored` and too large."""
     one_of(estimator.kind, "kind", KINDS)
     if not isinstance(estimator.bias, bool | np.bool_):
         raise TypeError(f"bias must be True or False, got {estimator.bias!r}")
     if estimator.centers is None:
+        if stored and len(X) > MAX_OWN_CENTRES:
+            raise ValueError(
+                f"centers=None puts a function at each of the {len(X)} rows, a design of {8e-9 * len(X) ** 2:.0f} GB; "
+                "pass centers=... (for instance a few hundred rows, or k-means centres)"
+            )
         return X
     centers = as_matrix(estimator.centers, "centers", allow_1d=X.shape[1] == 1)
     if centers.shape[1] != X.shape[1]:
@@ -38,8 +42,8 @@ def set_dictionary(estimator: Any, chosen: Any, centers: FloatArray) -> None:
 def find_widths(
     estimator: Any, X: FloatArray, y: FloatArray, screen: Engine, judge: Engine | None = None, per_input: bool = False
 ) -> FloatArray:
-    """Widths that `width=None` stands for, one per input; the search is kept as `found_width_`."""
-    estimator.found_width_ = find_width(
+    """Widths that `width=None` stands for, one per input; the search is kept as `found_width_`, with its remarks."""
+    found = find_width(
         X,
         y if y.ndim == 2 else y[:, None],
         screen,
@@ -49,10 +53,5 @@ def find_widths(
         judge=judge,
         per_input=per_input,
     )
-    widths: FloatArray = estimator.found_width_.widths
-    return widths
-
-
-def notes_of_widths(estimator: Any) -> tuple[Status, ...]:
-    """Remarks about the search for the width."""
-    return () if estimator.found_width_ is None else tuple(estimator.found_width_.notes)
+    estimator.found_width_, estimator._width_notes = found, found.notes
+    return found.widths

@@ -6,16 +6,19 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray
 from bayessel.basis import LazyDesign, RBFDictionary
+from bayessel.estimators import normal_predictions
 from bayessel.estimators._changing_rows import ChangingRows
-from bayessel.estimators._radial_dictionary import MAX_OWN_CENTRES, centres_of, notes_of_widths, set_dictionary
-from bayessel.estimators.base import Versioned, log_density_of, new_rows, validated_regression
+from bayessel.estimators._radial_dictionary import centres_of, set_dictionary
+from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
-from bayessel.fit import Fit, LeaveOneOut, fingerprint, worst
+from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
+from bayessel.fit import Fit, LeaveOneOut, Status, fingerprint, worst
 from bayessel.linear import LinearFit, RidgeFit, Spectrum
 from bayessel.linear.several_outputs import SeveralOutputs
 
@@ -23,13 +26,15 @@ from bayessel.linear.several_outputs import SeveralOutputs
 class RBFRegressor(RegressorMixin, Versioned):
     """Base of `EvidenceRegressor` and `RidgeRBFRegressor`; not for direct use."""
 
-    width: Any
-    centers: Any
+    _several_outputs = True
+    width: ArrayLike | None
+    centers: ArrayLike | None
     kind: str
     bias: bool
     dictionary_: RBFDictionary
     #: the search for the width, where it was left to the estimator
     found_width_: FoundWidth | None
+    _width_notes: tuple[Status, ...]
 
     # ---- what a subclass says
 
@@ -41,20 +46,13 @@ class RBFRegressor(RegressorMixin, Versioned):
 
     # ---- fitting
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,), or several targets (N, K) that share the dictionary."""
-        X, y = validated_regression(self, X, y, reset=True, several_outputs=True)
-        centers = centres_of(self, X)
-        if self.centers is None and len(X) > MAX_OWN_CENTRES:
-            raise ValueError(
-                f"centers=None puts a function at each of the {len(X)} rows, "
-                f"a design of {8e-9 * len(X) ** 2:.0f} GB; "
-                "pass centers=... (for instance a few hundred rows, or k-means centres)"
-            )
-        self.found_width_ = None
+        X, y = validated_regression(self, X, y, reset=True)
+        centers = centres_of(self, X, stored=True)
+        self.found_width_, self._width_notes = None, ()
         set_dictionary(self, self._choose_width(X, y, centers), centers)
         self._fit_rows(X, y)
-        self._remember_version()
         self._warn()
         return self
 
@@ -102,7 +100,7 @@ class RBFRegressor(RegressorMixin, Versioned):
         self.beta_ = collect([f.beta for f in fits])
         self.noise_std_ = collect([f.noise_std for f in fits])
         self.gamma_ = collect([f.gamma for f in fits])
-        self.status_ = worst([*(f.status for f in fits), *notes_of_widths(self)])
+        self.status_ = worst([*(f.status for f in fits), *self._width_notes])
         self.history_ = [dict(step) for step in first.history]
         self.n_rows_ = first.n_rows
 
@@ -121,7 +119,8 @@ class RBFRegressor(RegressorMixin, Versioned):
 
     # ---- predicting
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    @predicts_mean_and_std
+    def predict(self, X: ArrayLike, return_std: bool = False) -> MeanAndStd:
         """Mean at new inputs; with `return_std` also the standard deviation of a new observation there.
 
         Returns (N,) arrays, or (N, K) for K outputs.
@@ -136,9 +135,7 @@ class RBFRegressor(RegressorMixin, Versioned):
             return mean, np.sqrt((self._rows.state.variance(self._rows.columns(X)) + 1.0) / self.beta_)
         return mean, self.fit_.predict(body).std  # type: ignore[union-attr]
 
-    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
-        """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
-        return log_density_of(self, X, y)
+    log_predictive_density = normal_predictions.log_predictive_density
 
     def leave_one_out(self) -> LeaveOneOut:
         """Each training row predicted from all others, exactly, at the fitted precisions."""
@@ -155,7 +152,7 @@ class RBFRegressor(RegressorMixin, Versioned):
 
     # ---- rows that come and go
 
-    def partial_fit(self, X: Any, y: Any) -> Self:
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Add rows: the exact posterior of all rows at the fitted precisions, O(M^2) per row.
 
         The centres, the widths and the precisions stay; `reestimate` renews the precisions. On an estimator that has
@@ -163,15 +160,15 @@ class RBFRegressor(RegressorMixin, Versioned):
         """
         if not hasattr(self, "dictionary_"):
             return self.fit(X, y)
-        X, y = validated_regression(self, X, y, reset=False, several_outputs=True)
+        X, y = validated_regression(self, X, y, reset=False)
         rows = self._one_output("partial_fit", y)
         rows.add(X, y)
         return self._follow(rows)
 
-    def forget(self, X: Any, y: Any) -> Self:
+    def forget(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Remove rows that were fitted: the exact posterior without them, at the fitted precisions, O(M^2) per row."""
         check_is_fitted(self)
-        X, y = validated_regression(self, X, y, reset=False, several_outputs=True)
+        X, y = validated_regression(self, X, y, reset=False)
         rows = self._one_output("forget", y)
         rows.remove(X, y)
         return self._follow(rows)

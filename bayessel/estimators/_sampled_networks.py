@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, override
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from bayessel._check import FloatArray
@@ -50,14 +51,14 @@ class SampledNetworks(NetworkFit):
     discarded: int
 
     @override
-    def predict(self, rows: Any) -> Prediction | ClassPrediction:
+    def predict(self, rows: ArrayLike) -> Prediction | ClassPrediction:
         """Mixtures over the networks; of classes the means of their probabilities."""
         if self.networks.kind != "gaussian":
             p = np.exp(self.log_probabilities(rows))
             return ClassPrediction(np.arange(p.shape[1]), p)
         return self.networks.normal(self.networks.outputs(rows), self.noise[:, None], 0.0)
 
-    def log_probabilities(self, rows: Any) -> FloatArray:
+    def log_probabilities(self, rows: ArrayLike) -> FloatArray:
         """Log probability of each class, (n, C): the mean over the networks of their probabilities."""
         return np.asarray(logsumexp(self.networks.log_probabilities(rows), axis=0) - np.log(len(self.networks)))
 

@@ -10,6 +10,7 @@ from typing import Any, override
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
@@ -19,7 +20,8 @@ from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._relevance import of_draws
 from bayessel.estimators.base import HERE
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
-from bayessel.gp import GPFit, Predictor
+from bayessel.gp import Predictor
+from bayessel.gp.map_result import GPFit
 from bayessel.prediction import Prediction
 
 #: fewest draws per chain and parameter from which an evidence is computed
@@ -136,7 +138,7 @@ class SampledProcess(Fit):
 
     @override
     def predict(
-        self, rows: Any, variance: bool = True, progress: Callable[[int, int], None] | None = None
+        self, rows: ArrayLike, variance: bool = True, progress: Callable[[int, int], None] | None = None
     ) -> Prediction:
         """Mixtures over the states that predict; `variance` and `progress` as of `bayessel.gp.Predictor`."""
         return self._predictor(rows, variance, progress)
@@ -208,7 +210,7 @@ class ProcessInDataUnits(FitInDataUnits):
 
     @override
     def predict(
-        self, rows: Any, variance: bool = True, progress: Callable[[int, int], None] | None = None
+        self, rows: ArrayLike, variance: bool = True, progress: Callable[[int, int], None] | None = None
     ) -> Prediction:
         found = self.engine.predict(self.units.inputs(rows), variance, progress)
         return found.scaled(self.units.target_shift, self.units.target_scale)

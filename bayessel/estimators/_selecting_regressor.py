@@ -6,20 +6,24 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, one_of
 from bayessel.basis import RBFDictionary, design_of
-from bayessel.estimators._radial_dictionary import centres_of, find_widths, notes_of_widths, set_dictionary
+from bayessel.estimators import normal_predictions
+from bayessel.estimators._radial_dictionary import centres_of, find_widths, set_dictionary
 from bayessel.estimators._sparse_attributes import predicted, remember
-from bayessel.estimators.base import Versioned, log_density_of, new_rows, validated_regression
+from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
+from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.fit import Status
 from bayessel.linear import fit_abf, fit_evidence
 
 if TYPE_CHECKING:
     import pymc as pm
+    from matplotlib.axes import Axes
 
 
 #: dictionaries with more entries (0.8 GB) are made column by column
@@ -31,8 +35,8 @@ ABF_ROWS = 500
 class SelectingRegressor(RegressorMixin, Versioned):
     """Base of the regressors that choose functions of a radial dictionary one by one; not for direct use."""
 
-    width: Any
-    centers: Any
+    width: ArrayLike | None
+    centers: ArrayLike | None
     kind: str
     bias: bool
     fit_: Any
@@ -51,15 +55,15 @@ class SelectingRegressor(RegressorMixin, Versioned):
 
     # ---- fitting
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
-        X, y = validated_regression(self, X, y, reset=True, several_outputs=False)
+        X, y = validated_regression(self, X, y, reset=True)
         centers = centres_of(self, X)
         set_dictionary(self, self._widths(X, y, centers), centers)
         d = self.dictionary_
         offered = RBFDictionary(centers, d.width, kind=d.kind, bias=False)  # the engine adds the bias, its prior flat
         fit = self._select(design_of(offered, X, STORED), y)
-        remember(self, fit, X, y, self._width_notes)
+        remember(self, fit, X, y)
         if self.bias:
             self.basis_ = np.append(fit.basis, d.n_columns - 1)
             self.coef_ = np.append(fit.coef, fit.intercept)
@@ -73,7 +77,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
         self._width_notes: tuple[Status, ...] = ()
         self.found_width_: FoundWidth | None = None
         if self.width is None:
-            chosen = find_widths(
+            return find_widths(
                 self,
                 X,
                 y,
@@ -81,8 +85,6 @@ class SelectingRegressor(RegressorMixin, Versioned):
                 judge=self._select,
                 per_input=True,
             )
-            self._width_notes = notes_of_widths(self)
-            return chosen
         if not isinstance(self.width, str):
             return self.width
         one_of(self.width, "width", ("abf",))
@@ -97,14 +99,13 @@ class SelectingRegressor(RegressorMixin, Versioned):
 
     # ---- predicting
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    @predicts_mean_and_std
+    def predict(self, X: ArrayLike, return_std: bool = False) -> MeanAndStd:
         """Mean at new inputs; with `return_std` also the standard deviation of a new observation there."""
         X = new_rows(self, X)
         return predicted(self, X, return_std)
 
-    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
-        """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
-        return log_density_of(self, X, y, several_outputs=False)
+    log_predictive_density = normal_predictions.log_predictive_density
 
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
         """Errors of each training row predicted from all others with the selected functions, and their variances."""
@@ -123,7 +124,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
 
     # ---- pictures
 
-    def plot_path(self, ax: Any = None, label: str | None = None) -> Any:
+    def plot_path(self, ax: Axes | None = None, label: str | None = None) -> Axes:
         """Draw the best value seen at each size, with a star at the model returned.
 
         Where no criterion stopped the selection it is the squared error of the training rows. Pass `ax` to lay several
@@ -150,7 +151,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
             ax.legend(frameon=False, fontsize=9)
         return ax
 
-    def plot_centres(self, ax: Any = None, inputs: tuple[int, int] = (0, 1), label: str | None = None) -> Any:
+    def plot_centres(self, ax: Axes | None = None, inputs: tuple[int, int] = (0, 1), label: str | None = None) -> Axes:
         """Draw where the selected functions sit among the data; `inputs` names the two to draw where there are more.
 
         A single input: data, fit, and a cross for each centre. Two: the rows, and circles whose area follows the size

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, RegressorMixin
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_y,
@@ -20,7 +21,6 @@ from sklearn.utils.validation import (
 )
 
 from bayessel._check import FloatArray, as_float_array, check_magnitude
-from bayessel._formulas import log_normal
 from bayessel.errors import NumericalWarning, VersionWarning
 from bayessel.fit import Status
 
@@ -28,12 +28,15 @@ from bayessel.fit import Status
 HERE = (str(Path(__file__).parent),)
 
 
-def validated(estimator: Any, *data: Any, **options: Any) -> Any:
-    """scikit-learn's validation; where it lets a bare conversion error through, the remedy is added."""
+def validated(estimator: Any, *data: Any, reset: bool, **options: Any) -> Any:
+    """scikit-learn's validation; where it lets a bare conversion error through, the remedy is added.
+
+    `reset` says that a fit begins, which then knows the version that made it.
+    """
     try:
         # sums of huge numbers of either sign, by which it looks for infinities
         with np.errstate(over="ignore", invalid="ignore"):
-            return validate_data(estimator, *data, dtype=np.float64, **options)
+            found = validate_data(estimator, *data, reset=reset, dtype=np.float64, **options)
     except TypeError as error:
         if "complex" not in str(error):
             raise
@@ -47,24 +50,25 @@ def validated(estimator: Any, *data: Any, **options: Any) -> Any:
         if "setting an array element" in text:
             raise ValueError(f"X and y must be rectangular arrays of numbers, rows of one length: {text}") from error
         raise
+    if reset:
+        estimator.version_ = version("bayessel")
+    return found
 
 
-def validated_regression(
-    estimator: Any, X: Any, y: Any, *, reset: bool, several_outputs: bool
-) -> tuple[FloatArray, FloatArray]:
+def validated_regression(estimator: Any, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[FloatArray, FloatArray]:
     """Inputs (N, D) and a target (N,) or (N, K) of a regressor, checked; a column counts as (N,), with a warning."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
-    X, y = validated(estimator, X, y, multi_output=several_outputs, y_numeric=True, reset=reset)
-    y = as_float_array(y, "y")
-    check_magnitude(y, "y")
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = column_or_1d(y, warn=True)
-    return np.asarray(X, dtype=np.float64), y
+    rows, target = validated(estimator, X, y, multi_output=estimator._several_outputs, y_numeric=True, reset=reset)
+    target = as_float_array(target, "y")
+    check_magnitude(target, "y")
+    if target.ndim == 2 and target.shape[1] == 1:
+        target = column_or_1d(target, warn=True)
+    return np.asarray(rows, dtype=np.float64), target
 
 
 def validated_classification(
-    estimator: Any, X: Any, y: Any
+    estimator: Any, X: ArrayLike, y: Any
 ) -> tuple[FloatArray, npt.NDArray[Any], npt.NDArray[np.intp]]:
     """Inputs (N, D), the classes of a classifier, at least two, and the class of each row by its number, checked."""
     if y is None:
@@ -81,7 +85,7 @@ def validated_classification(
     return X, classes, codes
 
 
-def new_rows(estimator: Any, X: Any) -> FloatArray:
+def new_rows(estimator: Any, X: ArrayLike) -> FloatArray:
     """Inputs (N, D) that a fitted estimator is asked about."""
     check_is_fitted(estimator)
     return np.asarray(validated(estimator, X, reset=False), dtype=np.float64)
@@ -91,15 +95,14 @@ class Versioned(BaseEstimator):
     """Base of every estimator: pickles know which version fitted them, and a status that matters is said aloud."""
 
     status_: Status
+    #: whether a target may have several columns
+    _several_outputs = False
 
     def _warn(self) -> None:
         """Warn where the status deserves it; the last thing that a fit does."""
         if self.status_.distrusted:
             said = f"{self.status_.name}: {self.status_.value}"
             warnings.warn(said, NumericalWarning, skip_file_prefixes=HERE)
-
-    def _remember_version(self) -> None:
-        self.version_ = version("bayessel")
 
     def __setstate__(self, state: Any) -> None:
         """Restore a pickled estimator; a fit made by another version is used with a warning, as scikit-learn does."""
@@ -112,27 +115,3 @@ class Versioned(BaseEstimator):
                 VersionWarning,
                 stacklevel=2,
             )
-
-
-class Regressor(RegressorMixin, Versioned):
-    """Base of the baselines: validated data, densities of new observations."""
-
-    predict: Any
-    _several_outputs = True
-
-    def _validate(self, X: Any, y: Any, *, reset: bool) -> tuple[FloatArray, FloatArray]:
-        return validated_regression(self, X, y, reset=reset, several_outputs=self._several_outputs)
-
-    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
-        """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
-        return log_density_of(self, X, y, several_outputs=self._several_outputs)
-
-
-def log_density_of(estimator: Any, X: Any, y: Any, several_outputs: bool = True) -> FloatArray:
-    """log p(y_n | x_n, training data) of each new observation under normal predictions, in nats."""
-    check_is_fitted(estimator)
-    _, y = validated_regression(estimator, X, y, reset=False, several_outputs=several_outputs)
-    mean, std = estimator.predict(X, return_std=True)  # as it came: a table's columns have names that are checked
-    if y.shape != mean.shape:
-        raise ValueError(f"y must have the shape of the training target, {mean.shape}; got {y.shape}")
-    return log_normal((y - mean) / std, 1.0) - np.log(std)

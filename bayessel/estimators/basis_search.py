@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Self, override
 
+from numpy.typing import ArrayLike
+
 from bayessel._check import FloatArray, as_flag, one_of
 from bayessel.criteria import EVIDENCE
 from bayessel.estimators._selecting_regressor import SelectingRegressor
 from bayessel.linear import search
 from bayessel.linear.selection.objective import SCORES
+from bayessel.linear.selection.strategies import Strategy
 from bayessel.work import Progress
 
 #: seconds without a bar
@@ -76,7 +79,8 @@ class BasisSearchRegressor(SelectingRegressor):
     Examples
     --------
     >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
+    from numpy.typing import ArrayLike
+        >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-3, 3, size=(80, 1))
     >>> y = np.sinc(X[:, 0]) + 0.1 * rng.normal(size=80)
     >>> model = BasisSearchRegressor(width=1.5, strategy="sffs").fit(X, y)
@@ -86,11 +90,11 @@ class BasisSearchRegressor(SelectingRegressor):
 
     def __init__(
         self,
-        width: Any = None,
-        centers: Any = None,
+        width: ArrayLike | None = None,
+        centers: ArrayLike | None = None,
         kind: str = "gaussian",
         bias: bool = True,
-        strategy: Any = "pta(1,0)",
+        strategy: str | Strategy = "pta(1,0)",
         objective: str = EVIDENCE.name,
         top: int = 0,
         max_size: int | None = None,
@@ -109,7 +113,7 @@ class BasisSearchRegressor(SelectingRegressor):
         self.progressbar = progressbar
 
     @override
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
         super().fit(X, y)
         self.n_added_, self.n_removed_, self.seconds_ = self.fit_.n_added, self.fit_.n_removed, self.fit_.seconds

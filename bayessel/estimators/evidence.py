@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import ArrayLike
+
 from bayessel._check import FloatArray, one_of
 from bayessel.estimators._radial_dictionary import find_widths
 from bayessel.estimators._rbf_regressor import RBFRegressor
-from bayessel.fit import worst
 from bayessel.linear import LinearFit, Spectrum, fit_abf, fit_evidence
 from bayessel.linear.type2 import METHODS
 
@@ -64,7 +65,8 @@ class EvidenceRegressor(RBFRegressor):
     Examples
     --------
     >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
+    from numpy.typing import ArrayLike
+        >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(0, 1, size=(50, 1))
     >>> y = np.sin(6 * X[:, 0]) + 0.1 * rng.normal(size=50)
     >>> model = EvidenceRegressor(width="fit").fit(X, y)
@@ -76,7 +78,12 @@ class EvidenceRegressor(RBFRegressor):
     """
 
     def __init__(
-        self, width: Any = None, centers: Any = None, kind: str = "gaussian", bias: bool = True, method: str = "profile"
+        self,
+        width: ArrayLike | None = None,
+        centers: ArrayLike | None = None,
+        kind: str = "gaussian",
+        bias: bool = True,
+        method: str = "profile",
     ) -> None:
         self.width = width
         self.centers = centers
@@ -87,7 +94,6 @@ class EvidenceRegressor(RBFRegressor):
     def _choose_width(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         one_of(self.method, "method", METHODS)
         self.optima_: tuple[Any, ...] = ()
-        self._width_notes: tuple[Any, ...] = ()
         if self.width is None:
             return find_widths(
                 self,
@@ -110,10 +116,6 @@ class EvidenceRegressor(RBFRegressor):
 
     def _fit_one(self, spectrum: Spectrum, design: FloatArray, t: FloatArray) -> LinearFit:
         return fit_evidence(spectrum, method=self.method)
-
-    def _show(self, fits: list[Any], many: bool) -> None:
-        super()._show(fits, many)
-        self.status_ = worst([self.status_, *self._width_notes])
 
     def to_pymc(self) -> pm.Model:
         """Declare the fitted model as a `pymc.Model` with hyperpriors on both precisions, on the training rows."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, override
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray
+from bayessel._types import Seed
 from bayessel.criteria import BIC, EVIDENCE, FPE, GCV, LOO, UEV
 from bayessel.estimators._selecting_regressor import SelectingRegressor
 from bayessel.linear import forward_select
@@ -88,8 +90,8 @@ class ForwardSelectionRegressor(SelectingRegressor):
 
     def __init__(
         self,
-        width: Any = None,
-        centers: Any = None,
+        width: ArrayLike | None = None,
+        centers: ArrayLike | None = None,
         kind: str = "gaussian",
         bias: bool = True,
         method: str = "ols",
@@ -97,7 +99,7 @@ class ForwardSelectionRegressor(SelectingRegressor):
         gain: str = "error",
         max_size: int | None = None,
         folds: int = 5,
-        random_state: Any = 0,
+        random_state: Seed = 0,
     ) -> None:
         self.width = width
         self.centers = centers

@@ -1,12 +1,7 @@
 r"""Width of radial functions found on inputs in their own spread, judged by rows held out of folds fitted anew.
 
 Column d is measured in its spread :math:`s_d`; a shared width r in these units is :math:`r_d = r s_d` in the user's.
-Each candidate is worth the mean over held-out rows of
-
-.. math:: g_n = \log p(t_n|x_n, \text{other folds}) - \log N(t_n|\bar t, s_t^2(1+1/n)),
-
-with the mean and the variance of the n rows that were fitted: nats per row over a constant. Rows with equal inputs are
-held out together, and folds follow the order of the targets, so that the order of the rows changes nothing.
+Each candidate is worth the mean over held-out rows of the gain over a constant of `bayessel.estimators.held_out`.
 """
 
 from __future__ import annotations
@@ -96,6 +91,57 @@ def robust_spread(X: FloatArray) -> FloatArray:
     return np.maximum(spread, float(np.finfo(float).tiny))
 
 
+@dataclass(frozen=True, eq=False)
+class WidthFolds:
+    """Rows in units of their spread, with the fold of each, and the radial functions fitted to them.
+
+    Attributes
+    ----------
+    Z, T
+        Inputs (N, D), targets (N, K).
+    fold
+        Number of the fold of each row.
+    centers
+        Centres of the functions; None: the rows fitted.
+    kind
+        Of the functions.
+    """
+
+    Z: FloatArray
+    T: FloatArray
+    fold: npt.NDArray[np.intp]
+    centers: FloatArray | None
+    kind: str
+
+    def gains(self, engine: Engine, widths: Sequence[FloatArray]) -> FloatArray:
+        """Nats over a constant of each row, predicted by the fit to the other folds, each with its widths."""
+        Z, centers = self.Z, self.centers
+
+        def predicted(k: int, train: npt.NDArray[np.bool_], seen: FloatArray) -> Prediction:
+            middle = (Z[train] if centers is None else centers) / widths[k]
+            design, fresh = (
+                radial(self.kind, cdist(rows / widths[k], middle, "sqeuclidean")) for rows in (Z[train], Z[~train])
+            )
+            return engine(design, seen).predict(fresh)
+
+        return gains_over_constant(self.T, self.fold, predicted)
+
+    def per_input(self, engine: Engine, bias: bool) -> tuple[FloatArray, FloatArray]:
+        """Gains of widths per input, found anew in each fold, and the widths that all rows prefer."""
+
+        def found(some: npt.NDArray[np.bool_]) -> FloatArray:
+            own = self.Z[some] if self.centers is None else self.centers
+            fit = fit_abf(
+                self.Z[some], self.T[some, 0], centers=own, kind=self.kind, centre=bias, n_starts=1, max_steps=60
+            )
+            if Status.INTERRUPTED in fit.notes:
+                raise KeyboardInterrupt
+            return fit.widths
+
+        widths = [found(self.fold != k) for k in range(N_FOLDS)]
+        return self.gains(engine, widths), found(np.ones(len(self.Z), dtype=bool))
+
+
 def find_width(
     X: FloatArray,
     Y: FloatArray,
@@ -128,9 +174,9 @@ def find_width(
     rows, rank = some_rows(X, Y)
     Z, T = X[rows] / spread, Y[rows]
     C = None if centers is None else centers[:: -(-len(centers) // MAX_ROWS)] / spread
+    folds = WidthFolds(Z, T, rank % N_FOLDS, C, kind)
     typical, grid = _grid(Z)
     plain = FoundWidth(typical * spread, spread, np.nan, np.nan, (), ())
-    fold = rank % N_FOLDS
     if rank.max() + 1 < 2 * N_FOLDS or not (np.ptp(T, axis=0) > 0.0).any():
         return plain
     engine, notes = judge or screen, []
@@ -138,17 +184,15 @@ def find_width(
     with few_threads(len(Z) ** 2), np.errstate(all="ignore"):
         with InterruptGuard(lambda: path) as guard:
             for r in grid:
-                path.append((float(r), _gains(Z, T, fold, screen, C, kind, [np.full(Z.shape[1], r)] * N_FOLDS)))
+                path.append((float(r), folds.gains(screen, [np.full(Z.shape[1], r)] * N_FOLDS)))
             best = max(path, key=lambda one: mean_gain(one[1]))
             widths, gains = np.full(Z.shape[1], best[0]), best[1]
             if judge is not None:
                 few = rank % -(-len(Z) // MAX_SLOW_ROWS) == 0 if len(Z) > MAX_SLOW_ROWS else np.ones(len(Z), dtype=bool)
                 again = ranks_of_rows(Z[few], T[few, 0]) % N_FOLDS
-                gains = _gains(Z[few], T[few], again, judge, C, kind, [widths] * N_FOLDS)
+                gains = WidthFolds(Z[few], T[few], again, C, kind).gains(judge, [widths] * N_FOLDS)
             if per_input and Z.shape[1] > 1 and T.shape[1] == 1:
-                gains, widths = max(
-                    (gains, widths), _per_input(Z, T, fold, engine, C, kind, bias), key=lambda pair: mean_gain(pair[0])
-                )
+                gains, widths = max((gains, widths), folds.per_input(engine, bias), key=lambda pair: mean_gain(pair[0]))
         if guard.interrupted:
             notes.append(Status.INTERRUPTED)
             best = max(path, key=lambda one: mean_gain(one[1]))
@@ -158,47 +202,6 @@ def find_width(
         notes.append(Status.NO_BETTER_THAN_CONSTANT)
     values = tuple({"width": r, "gain": mean_gain(g)} for r, g in path)
     return FoundWidth(widths * spread, spread, gain, error, values, tuple(notes))
-
-
-def _per_input(
-    Z: FloatArray,
-    T: FloatArray,
-    fold: npt.NDArray[np.intp],
-    engine: Engine,
-    centers: FloatArray | None,
-    kind: str,
-    bias: bool,
-) -> tuple[FloatArray, FloatArray]:
-    """Gains of widths per input, found anew in each fold, and the widths that all rows prefer."""
-
-    def found(some: npt.NDArray[np.bool_]) -> FloatArray:
-        own = Z[some] if centers is None else centers
-        fit = fit_abf(Z[some], T[some, 0], centers=own, kind=kind, centre=bias, n_starts=1, max_steps=60)
-        if Status.INTERRUPTED in fit.notes:
-            raise KeyboardInterrupt
-        return fit.widths
-
-    widths = [found(fold != k) for k in range(N_FOLDS)]
-    return _gains(Z, T, fold, engine, centers, kind, widths), found(np.ones(len(Z), dtype=bool))
-
-
-def _gains(
-    Z: FloatArray,
-    T: FloatArray,
-    fold: npt.NDArray[np.intp],
-    engine: Engine,
-    centers: FloatArray | None,
-    kind: str,
-    widths: Sequence[FloatArray],
-) -> FloatArray:
-    """Nats over a constant of each row, predicted by the fit to the other folds; summed over targets."""
-
-    def predicted(k: int, train: npt.NDArray[np.bool_], seen: FloatArray) -> Prediction:
-        middle = (Z[train] if centers is None else centers) / widths[k]
-        design, fresh = (radial(kind, cdist(rows / widths[k], middle, "sqeuclidean")) for rows in (Z[train], Z[~train]))
-        return engine(design, seen).predict(fresh)
-
-    return gains_over_constant(T, fold, predicted)
 
 
 def _grid(Z: FloatArray) -> tuple[float, FloatArray]:

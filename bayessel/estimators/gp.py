@@ -5,27 +5,28 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Self, override
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from bayessel._check import FloatArray, as_count, as_flag, as_seconds, chosen_seed, one_of
-from bayessel._formulas import log_normal
+from bayessel._check import FloatArray, as_count, as_seconds, chosen_seed, one_of
 from bayessel._numerics import few_threads
+from bayessel._types import Seed
 from bayessel.covariance import Covariance
 from bayessel.errors import SamplingWarning
-from bayessel.estimators import _chains, _importance_loo, held_out
-from bayessel.estimators._mixture_predictions import MixturePredictions
+from bayessel.estimators import _chains, _importance_loo, _mixture_predictions
 from bayessel.estimators._relevance import in_units
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
-from bayessel.estimators.base import HERE
+from bayessel.estimators._witnessed_mode import witnessed
+from bayessel.estimators.base import HERE, Versioned, validated_regression
 from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import LeaveOneOut, Status, fingerprint, worst
-from bayessel.gp import GPFit, fit_inducing, fit_map
+from bayessel.gp import fit_inducing, fit_map
+from bayessel.gp.map_result import GPFit
 from bayessel.prediction import Prediction
-from bayessel.work.interrupts import InterruptGuard
 from bayessel.work.progress import progress_of
 
 if TYPE_CHECKING:
@@ -38,13 +39,11 @@ MOST_ROWS = 20_000
 CHUNK = 4096
 #: parameters that chains which go on cannot change
 OF_CHAINS = ("tune", "chains", "sampler")
-#: nats a row over a constant, by leave-one-out, from which on no fold needs to be fitted anew
-CLEAR_GAIN = 0.5
 #: seconds that sampling gets when finding the mode has taken all
 _AT_LEAST = 1e-3
 
 
-class GPRegressor(MixturePredictions):
+class GPRegressor(RegressorMixin, Versioned):
     r"""Gaussian-process regression: gp-map and gp-mc of Rasmussen (1996).
 
     The function has the covariance :math:`C(x,x') = a_0 + a_1 x\cdot x' + v_0 \exp(-\frac12 \sum_i w_i (x_i-x_i')^2)`,
@@ -84,8 +83,8 @@ class GPRegressor(MixturePredictions):
     Attributes
     ----------
     fit_ : bayessel.fit.Fit
-        The fit in units of the data. ``fit_.mode`` is the mode in standardised units (`bayessel.gp.GPFit`, with
-        inducing inputs `bayessel.gp.InducingFit`): ``theta``, ``hessian``, ``optima`` and the rest.
+        The fit in units of the data. ``fit_.mode`` is the mode in standardised units (`GPFit` of
+        `bayessel.gp.map_result`, with inducing inputs `InducingFit`): ``theta``, ``hessian``, ``optima`` and the rest.
     covariance_ : Covariance
         In use, with its noise term.
     theta_ : (k,) or (S, k) array
@@ -135,7 +134,6 @@ class GPRegressor(MixturePredictions):
     (True, True)
     """
 
-    _several_outputs = False
     _units: Standardisation
     _rows: tuple[FloatArray, FloatArray]
     _run: _chains.Chains | None
@@ -146,7 +144,7 @@ class GPRegressor(MixturePredictions):
         inference: str = "map",
         covariance: Covariance | None = None,
         time_budget: float | str | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         standardise: bool = True,
         draws: int = 250,
         tune: int = 250,
@@ -173,15 +171,14 @@ class GPRegressor(MixturePredictions):
 
     # ---- fitting
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
-        X, y = self._validate(X, y, reset=True)
+        X, y = validated_regression(self, X, y, reset=True)
         self._check_parameters(len(X))
         self._units = Standardisation.of(X, y) if self.standardise else Standardisation.none(X.shape[1])
         self._rows = self._units.inputs(X), self._units.targets(y)
         self._seed = chosen_seed(self.random_state)
         self.fingerprint_, self.target_fingerprint_ = fingerprint(X, y), fingerprint(y)
-        self._remember_version()
         began = perf_counter()
         with few_threads(len(X) ** 2):
             if self.inducing is None:
@@ -191,7 +188,7 @@ class GPRegressor(MixturePredictions):
                     *self._rows, self.covariance, n_inducing=self.inducing, random_state=self._seed
                 )
             if self.inference == "map":
-                self._mode = self._witnessed(self._mode)
+                self._mode = witnessed(self._mode, self.covariance, self._seed)
         self._run = _chains.Chains(self._settings()) if self.inference == "mc" else None
         # who interrupts the search for the mode does not want the chains after it
         if self._run is not None and self._mode.status is not Status.INTERRUPTED:
@@ -202,52 +199,13 @@ class GPRegressor(MixturePredictions):
         self._finish()
         return self
 
-    def _witnessed(self, mode: GPFit) -> GPFit:
-        """The mode, with a remark where folds fitted anew predict no better than a constant.
-
-        Leave-one-out at hyperparameters fitted to all rows flatters, so it only tells which fits need no such look.
-        """
-        X, t = self._rows
-        if Status.INTERRUPTED in mode.notes or not np.ptp(t) > 0.0:
-            return mode
-        left_out = mode.leave_one_out().log_densities - log_normal(t - t.mean(), t.var(ddof=1))
-        if held_out.mean_gain(left_out) > CLEAR_GAIN:
-            return mode
-        some, rank = held_out.some_rows(X, t[:, None])
-        if rank.max() + 1 < 2 * held_out.N_FOLDS:
-            return mode
-        X, fold = X[some], rank % held_out.N_FOLDS
-
-        def predicted(k: int, train: npt.NDArray[np.bool_], seen: FloatArray) -> Prediction:
-            fit = fit_map(X[train], seen, self.covariance, random_state=self._seed)
-            if Status.INTERRUPTED in fit.notes:
-                raise KeyboardInterrupt
-            return fit.predict(X[~train])
-
-        notes: tuple[Status, ...] = ()
-        with InterruptGuard() as guard:
-            gains = held_out.gains_over_constant(t[some, None], fold, predicted)
-            if held_out.unsure(gains):
-                notes = (Status.NO_BETTER_THAN_CONSTANT,)
-        if guard.interrupted:
-            notes = (Status.INTERRUPTED,)
-        return replace(mode, status=worst([mode.status, *notes]), notes=(*mode.notes, *notes))
-
     def _check_parameters(self, n: int) -> None:
-        one_of(self.inference, "inference", ("map", "mc"))
+        _chains.check_settings(self.get_params(deep=False), ("map", "mc"), ("cores",))
         if self.covariance is not None and not isinstance(self.covariance, Covariance):
             raise TypeError(
                 "covariance must be a bayessel.covariance.Covariance, such as bayessel.covariance.Standard(), or None, "
                 f"got {self.covariance!r}"
             )
-        as_flag(self.standardise, "standardise")
-        as_flag(self.progressbar, "progressbar")
-        for name in ("draws", "chains", "n_states"):
-            as_count(getattr(self, name), name)
-        as_count(self.tune, "tune", 0)
-        if self.cores is not None:
-            as_count(self.cores, "cores")
-        as_seconds(self.time_budget)
         one_of(self.sampler, "sampler", ("tuned", "1996"))
         if self.inducing is not None:
             as_count(self.inducing, "inducing")
@@ -338,25 +296,29 @@ class GPRegressor(MixturePredictions):
 
     # ---- predicting
 
-    @override
+    predict = _mixture_predictions.predict
+    predict_median = _mixture_predictions.predict_median
+    predictive = _mixture_predictions.predictive
+    log_predictive_density = _mixture_predictions.log_predictive_density
+
     def _components(self) -> int:
         return self.fit_.n_states
 
-    @override
     def _piece(self) -> int:
         # the factors of a large problem are computed once per piece
         return max(CHUNK, 4 * len(self._rows[1]))
 
-    @override
     def _operations(self, variance: bool) -> float:
         n = len(self._rows[1])
         return float(n) * (n if variance else 1)
 
-    @override
     def _mixture(self, X: FloatArray, noise: bool = True, variance: bool = True, tell: Any = None) -> Prediction:
         with few_threads(len(self._rows[1]) ** 2):
             found = self.fit_.predict(X, variance, tell)
         return found if noise else found.function
+
+    def _log_density(self, mixture: Prediction, y: FloatArray) -> FloatArray:
+        return mixture.log_density(y)
 
     def leave_one_out(self) -> LeaveOneOut:
         """Each training row predicted from all others, in units of y.

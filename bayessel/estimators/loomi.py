@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import pdist
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
@@ -13,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_count, one_of
 from bayessel.basis import LazyDesign
-from bayessel.estimators._radial_dictionary import MAX_OWN_CENTRES, centres_of, set_dictionary
+from bayessel.estimators._radial_dictionary import centres_of, set_dictionary
 from bayessel.estimators.base import Versioned, new_rows, validated_classification
 from bayessel.estimators.found_width import robust_spread
 from bayessel.fit import Status, fingerprint, worst
@@ -23,6 +25,7 @@ from bayessel.work.interrupts import InterruptGuard
 
 if TYPE_CHECKING:
     import pymc as pm
+    from matplotlib.axes import Axes
 
 
 #: widths that 'auto' compares
@@ -108,14 +111,14 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
 
     def __init__(
         self,
-        width: Any = None,
+        width: ArrayLike | None = None,
         patience: int = 1,
         min_size: int = 1,
         max_size: int | None = None,
-        centers: Any = None,
+        centers: ArrayLike | None = None,
         kind: str = "gaussian",
         bias: bool = False,
-        class_weight: Any = None,
+        class_weight: str | Mapping[int, float] | Mapping[str, float] | None = None,
         ties: str = "first",
     ) -> None:
         self.width = width
@@ -130,17 +133,12 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
 
     # ---- fitting
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and labels (N,) of any sort."""
         X, self.classes_, codes = validated_classification(self, X, y)
         as_count(self.patience, "patience")
         as_count(self.min_size, "min_size")
-        centers = centres_of(self, X)
-        if self.centers is None and len(X) > MAX_OWN_CENTRES:
-            raise ValueError(
-                f"centers=None puts a function at each of the {len(X)} rows, {8e-9 * len(X) ** 2:.0f} GB of columns; "
-                "pass centers=... (for instance a few hundred rows, or k-means centres)"
-            )
+        centers = centres_of(self, X, stored=True)
         weights = self._weights(codes)
         targets = [
             np.where(codes == k, 1.0, -1.0) for k in ([1] if len(self.classes_) == 2 else range(len(self.classes_)))
@@ -247,11 +245,10 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
         self.n_rows_ = len(X)
         self.fingerprint_ = fingerprint(X, codes)
         self._inputs, self._codes = X, codes
-        self._remember_version()
 
     # ---- predicting
 
-    def _functions(self, X: Any) -> FloatArray:
+    def _functions(self, X: ArrayLike) -> FloatArray:
         """Functions in use at rows from outside."""
         return self._functions_at(new_rows(self, X))
 
@@ -283,7 +280,7 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
         """Probability of each class against all others."""
         return _rounded(np.column_stack([self._of_model(k, functions) for k in range(len(self.fits_))]))
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: ArrayLike) -> FloatArray:
         """Log odds of the second class (N,), 0 where the output is 0; of each class against the rest (N, K)."""
         functions = self._functions(X)
         if len(self.fits_) == 1:
@@ -291,7 +288,7 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
         p = self._against_rest(functions)
         return np.asarray(np.log(p) - np.log1p(-p))
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: ArrayLike) -> npt.NDArray[np.generic]:
         """Labels; where no function in use reaches, an output of 0, the first class or the likeliest of many."""
         functions = self._functions(X)
         if len(self.fits_) == 1:
@@ -300,7 +297,7 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
             codes = self._probabilities(functions).argmax(axis=1)
         return np.asarray(self.classes_[codes])
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Probabilities (N, K); the largest is that of the label predicted.
 
         The mean of two ways, `bayessel.linear.class_probability`. With `class_weight` they are those of a population
@@ -308,13 +305,13 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
         """
         return self._probabilities(self._functions(X))
 
-    def predict_log_proba(self, X: Any) -> FloatArray:
+    def predict_log_proba(self, X: ArrayLike) -> FloatArray:
         """Logarithms of `predict_proba`."""
         return np.asarray(np.log(np.maximum(self.predict_proba(X), 1e-300)))
 
     # ---- showing and handing over
 
-    def plot_boundary(self, ax: Any = None, *, probability: bool = True, resolution: int = 200) -> Any:
+    def plot_boundary(self, ax: Axes | None = None, *, probability: bool = True, resolution: int = 200) -> Axes:
         """Draw the boundary between the classes, the training rows and the centres in use; two inputs only.
 
         Parameters

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, override
+from typing import Any, Self, override
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
-from bayessel.estimators._annealed import annealed, sampled_evidence
-from bayessel.estimators._data_units import FitInDataUnits
-from bayessel.estimators._mixture_predictions import MixturePredictions
-from bayessel.estimators._network import NetworkRun, check_parameters, show
+from bayessel.estimators import _mixture_predictions
+from bayessel.estimators._network_estimator import CHUNK, NetworkEstimator
 from bayessel.estimators._sampled_networks import SampledNetworks
-from bayessel.estimators.standardise import Standardisation
-from bayessel.fit import LeaveOneOut, fingerprint
-from bayessel.mlp import Weights
+from bayessel.estimators.base import validated_regression
 from bayessel.mlp.network_fit import Networks
 from bayessel.prediction import Prediction
 
-if TYPE_CHECKING:
-    import pandas as pd
-    import pymc as pm
 
-#: numbers of all hidden units of all networks that are held at a time
-CHUNK = 2_000_000
-
-
-class MLPRegressor(MixturePredictions):
+class MLPRegressor(RegressorMixin, NetworkEstimator):
     r"""Regression by a network of tanh units with direct connections: mlp-mc of Rasmussen (1996), and rivals.
 
     :math:`f(x) = \sum_h v_h \tanh(\sum_i x_i u_{ih} + a_h) + \sum_i x_i w_i + b`, with a Gamma precision for each group
@@ -130,147 +121,35 @@ class MLPRegressor(MixturePredictions):
     (True, True)
     """
 
-    _run: NetworkRun
-    _rows: tuple[FloatArray, FloatArray]
-    fit_: FitInDataUnits
-
-    def __init__(
-        self,
-        inference: str = "mc",
-        hidden: int | str = "auto",
-        time_budget: float | str | None = None,
-        random_state: Any = None,
-        standardise: bool = True,
-        draws: int | None = None,
-        tune: int | None = None,
-        chains: int = 2,
-        n_states: int = 100,
-        updates_per_draw: int | None = None,
-        cores: int | None = None,
-        progressbar: bool = True,
-    ) -> None:
-        self.inference = inference
-        self.hidden = hidden
-        self.time_budget = time_budget
-        self.random_state = random_state
-        self.standardise = standardise
-        self.draws = draws
-        self.tune = tune
-        self.chains = chains
-        self.n_states = n_states
-        self.updates_per_draw = updates_per_draw
-        self.cores = cores
-        self.progressbar = progressbar
-
     # ---- fitting
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,), or K targets (N, K)."""
-        X, y = self._validate(X, y, reset=True)
-        settings = self.get_params(deep=False)
-        check_parameters(settings)
-        units = self._units = Standardisation.of(X, y) if self.standardise else Standardisation.none(X.shape[1])
-        self.fingerprint_, self.target_fingerprint_ = names = fingerprint(X, y), fingerprint(y)
-        self._remember_version()
-        targets = units.targets(y).reshape(len(y), -1)
-        run = NetworkRun(settings, units.inputs(X), targets, "gaussian", y.ndim == 1, units, names)
-        show(self, run, run.begin())
+        X, y = validated_regression(self, X, y, reset=True)
+        self._begin(X, y, "gaussian", y.ndim == 1)
         return self
-
-    def continue_fit(self, draws: int | None = None, time_budget: float | str | None = None) -> Self:
-        """Go on with the chains of ``inference="mc"`` or the networks of "early-stopping", also after a pickle.
-
-        Parameters
-        ----------
-        draws
-            "mc": draws per chain in the end, those there are included; never fewer than these. None: as many as the
-            estimator was made for.
-        time_budget
-            For this call. None: that of the fit, if neither it nor this call has a number of draws.
-
-        Notes
-        -----
-        However often it was stopped, a run has the draws, or the networks, of one that never was. So the settings must
-        be those of the fit.
-        """
-        check_is_fitted(self)
-        show(self, self._run, self._run.go_on(self.get_params(deep=False), self.fit_, draws, time_budget))
-        return self
-
-    def evidence(
-        self,
-        n_particles: int = 100,
-        n_runs: int = 4,
-        n_pilots: int = 4,
-        updates: int = 2,
-        n_leapfrog: int = 20,
-        time_budget: float | str | None = None,
-        random_state: Any = None,
-    ) -> Any:
-        r"""Estimate log p(y) with weights and all precisions integrated out, and keep it for comparisons.
-
-        .. math:: p(y) = \int p(y|w, s)\, p(w|s)\, p(s)\, dw\, ds
-
-        By annealing from the prior, with a reference about the draws of the chains (`AnnealedEvidence`). It becomes the
-        evidence of `fit_`; `model_evidence_` and `model_evidence_se_` show it, and
-        ``bs.diagnostics.compare(…, by="model-evidence")`` ranks by it.
-
-        Parameters
-        ----------
-        n_particles, n_runs : int
-            Particles of a run, and independent runs after the pilot runs; the error falls as 1/√(both).
-        n_pilots : int
-            Beginnings that are tried: the draws of the chains, and most probable networks of other searches. Where one
-            of these leads to much more than the chains do, a warning says so, and `continue_fit` or more hidden units
-            may help.
-        updates, n_leapfrog : int
-            Updates of each particle at each temperature, and leapfrog steps of each.
-        time_budget : seconds or text such as "2m", optional
-            No further run is begun after it; the pilots and one run are always made.
-        random_state : int, Generator, RandomState or None
-            Seed; None: made from that of the fit.
-
-        Returns
-        -------
-        bayessel.samplers.annealing.AnnealedEvidence
-            In nats and in units of y. Stopped with Ctrl-C it is of the runs there are.
-
-        Notes
-        -----
-        The prior is that of `bayessel.models.mlp` in standardised units, which were read off the data: so do all models
-        here that standardise. Distrust an error above half a nat (`status` UNSURE_EVIDENCE): the runs then found
-        different things, and the true value is rather above than below.
-
-        References
-        ----------
-        Neal (2001), Statistics and Computing 11, 125; Del Moral, Doucet and Jasra (2006), JRSS B 68, 411.
-        """
-        check_is_fitted(self)
-        options = {"n_particles": n_particles, "n_runs": n_runs, "n_pilots": n_pilots}
-        found, self.fit_ = annealed(
-            self._run, self.fit_, time_budget, random_state, updates=updates, n_leapfrog=n_leapfrog, **options
-        )
-        return found
 
     # ---- predicting
+
+    predict = _mixture_predictions.predict
+    predict_median = _mixture_predictions.predict_median
+    predictive = _mixture_predictions.predictive
+    log_predictive_density = _mixture_predictions.log_predictive_density
+    _several_outputs = True
 
     def _networks(self) -> Networks:
         networks: Networks = self.fit_.engine.networks
         return networks
 
-    @override
     def _components(self) -> int:
         return len(self._networks())
 
-    @override
     def _piece(self) -> int:
         return max(16, CHUNK // (len(self._networks()) * self.hidden_))
 
-    @override
     def _operations(self, variance: bool) -> float:
         return 2.0 * self._networks().architecture.size
 
-    @override
     def _mixture(self, X: FloatArray, noise: bool = True, variance: bool = True, tell: Any = None) -> Prediction:
         with few_threads(len(X) * self.hidden_):
             found = self.fit_.predict(X)
@@ -279,23 +158,12 @@ class MLPRegressor(MixturePredictions):
         assert isinstance(found, Prediction)
         return found if noise else found.function
 
-    @override
     def _log_density(self, mixture: Prediction, y: FloatArray) -> FloatArray:
         """Outputs are independent in each network, so the mixture is over products."""
         if self._run.single:
             return mixture.log_density(y)
         joint = log_normal(y - mixture.means, mixture.variances).sum(axis=2)
         return np.asarray(logsumexp(joint, axis=0) - np.log(len(joint)))
-
-    def leave_one_out(self) -> LeaveOneOut:
-        """Each training row predicted from all others, noise included, in units of y.
-
-        "mc": by importance weights of the draws, Pareto-smoothed. "early-stopping": by the networks that held the row
-        out; NaN where there is none. "evidence": as if outputs were linear in the weights about the best ones, at the
-        precisions of all rows.
-        """
-        check_is_fitted(self)
-        return self.fit_.leave_one_out()
 
     @override
     def __sklearn_tags__(self) -> Any:
@@ -306,41 +174,10 @@ class MLPRegressor(MixturePredictions):
     # ---- looking at it
 
     @property
-    def weights_(self) -> Weights:
-        """Weights of the networks in use by name, in standardised units; the networks are the first axis."""
-        check_is_fitted(self)
-        weights: Weights = self.fit_.engine.networks.weights
-        return weights
-
-    @property
-    def log_evidence_(self) -> float:
-        """Log evidence of the fit in nats and units of the data; NaN where there is none."""
-        check_is_fitted(self)
-        return self.fit_.log_evidence
-
-    @property
-    def kind_(self) -> str:
-        """What sort of evidence that is; empty where there is none."""
-        check_is_fitted(self)
-        return "" if self.fit_.evidence is None else self.fit_.evidence.kind
-
-    @property
-    def model_evidence_(self) -> float:
-        """What `evidence` found, in nats and units of the data; NaN before."""
-        check_is_fitted(self)
-        return sampled_evidence(self.fit_)[0]
-
-    @property
-    def model_evidence_se_(self) -> float:
-        """Its standard error in nats."""
-        check_is_fitted(self)
-        return sampled_evidence(self.fit_)[1]
-
-    @property
-    def noise_std_(self) -> Any:
+    def noise_std_(self) -> float | FloatArray:
         """Standard deviation of the noise in units of y, one number or (K,): of draws the root mean square."""
         check_is_fitted(self)
-        noise = self.fit_.engine.noise_std * self._units.target_scale
+        noise = self.fit_.engine.noise_std * self.fit_.units.target_scale
         return float(noise[0]) if self._run.single else noise
 
     @property
@@ -350,14 +187,3 @@ class MLPRegressor(MixturePredictions):
         if not isinstance(self.fit_.engine, SampledNetworks):
             raise AttributeError("pareto_k_ is of draws; this fit has none: use inference='mc'")
         return self.fit_.engine.pareto_k
-
-    @property
-    def relevance_(self) -> pd.DataFrame:
-        """Slopes along the inputs with central 95 % intervals over the networks."""
-        check_is_fitted(self)
-        return self._run.relevance(self.fit_, getattr(self, "feature_names_in_", None))
-
-    def to_pymc(self) -> pm.Model:
-        """The model in standardised units as a `pymc.Model`, for samplers of your own."""
-        check_is_fitted(self, "_run")
-        return self._run.model()

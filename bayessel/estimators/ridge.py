@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, one_of
 from bayessel.criteria import GCV, LOO, OF_RIDGE
@@ -61,8 +62,8 @@ class RidgeRBFRegressor(RBFRegressor):
 
     def __init__(
         self,
-        width: Any = None,
-        centers: Any = None,
+        width: ArrayLike | None = None,
+        centers: ArrayLike | None = None,
         kind: str = "gaussian",
         bias: bool = True,
         penalty: str = "global",

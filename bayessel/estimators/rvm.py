@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_positive, one_of
 from bayessel.basis import design_of, radial, scaled_distances
-from bayessel.estimators._radial_dictionary import centres_of, find_widths, notes_of_widths, set_dictionary
+from bayessel.estimators import normal_predictions
+from bayessel.estimators._radial_dictionary import centres_of, find_widths, set_dictionary
 from bayessel.estimators._sparse_attributes import functions_in_use, predicted, remember
-from bayessel.estimators.base import Versioned, log_density_of, new_rows, validated_regression
+from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
+from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.fit import Status
 from bayessel.linear import fit_evidence, fit_rvm
 from bayessel.linear.healing import Healing, KernelFeatures
@@ -104,13 +107,13 @@ class RVMRegressor(RegressorMixin, Versioned):
 
     def __init__(
         self,
-        width: Any = None,
-        centers: Any = None,
+        width: ArrayLike | None = None,
+        centers: ArrayLike | None = None,
         kind: str = "gaussian",
         bias: bool = True,
         init: str = "auto",
-        augment: Any = False,
-        augment_precision: Any = None,
+        augment: bool | str = False,
+        augment_precision: float | str | None = None,
     ) -> None:
         self.width = width
         self.centers = centers
@@ -122,21 +125,21 @@ class RVMRegressor(RegressorMixin, Versioned):
 
     # ---- fitting
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
-        X, y = validated_regression(self, X, y, reset=True, several_outputs=False)
+        X, y = validated_regression(self, X, y, reset=True)
         centers = centres_of(self, X)
         self._augment(self.augment)
         self._check_precision()
         self.optima_: tuple[Any, ...] = ()
-        notes: tuple[Status, ...] = ()
+        self._width_notes: tuple[Status, ...] = ()
         self.found_width_: FoundWidth | None = None
         if isinstance(self.width, str):
             one_of(self.width, "width", ("fit", "ard"))
             found = fit_rvm_width(
                 X, y, centers=centers, kind=self.kind, bias=bool(self.bias), shared=self.width == "fit", init=self.init
             )
-            self.optima_, notes, fit = found.optima, found.notes, found.fit
+            self.optima_, self._width_notes, fit = found.optima, found.notes, found.fit
             set_dictionary(self, float(found.widths[0]) if self.width == "fit" else found.widths, centers)
         else:
             chosen = self.width
@@ -144,10 +147,9 @@ class RVMRegressor(RegressorMixin, Versioned):
                 chosen = find_widths(
                     self, X, y, lambda Phi, t: fit_evidence(Phi, t, centre=bool(self.bias)), judge=self._fit_fold
                 )
-                notes = notes_of_widths(self)
             set_dictionary(self, chosen, centers)
             fit = fit_rvm(design_of(self.dictionary_, X, STORED), y, init=self.init)
-        remember(self, fit, X, y, notes)
+        remember(self, fit, X, y)
         kind = self._augment(self.augment)
         self._healing = None if kind is None else (kind, self._healed(kind))
         self._warn()
@@ -160,7 +162,8 @@ class RVMRegressor(RegressorMixin, Versioned):
 
     # ---- predicting
 
-    def predict(self, X: Any, return_std: bool = False, augment: Any = None) -> Any:
+    @predicts_mean_and_std
+    def predict(self, X: ArrayLike, return_std: bool = False, augment: bool | str | None = None) -> MeanAndStd:
         """Mean at new inputs; with `return_std` also the standard deviation of a new observation there.
 
         `augment` overrides the estimator's own. What is added moves the mean too, towards the data it still agrees
@@ -174,9 +177,7 @@ class RVMRegressor(RegressorMixin, Versioned):
         mean, variance = ready[1].predict(X, functions_in_use(self, X))
         return (mean, np.sqrt(variance + 1.0 / self.beta_)) if return_std else mean
 
-    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
-        """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
-        return log_density_of(self, X, y, several_outputs=False)
+    log_predictive_density = normal_predictions.log_predictive_density
 
     def to_pymc(self, columns: str = "used", prior: str = "gamma", collapsed: bool = False) -> pm.Model:
         """Declare the model as a `pymc.Model` on the training rows, every precision with a hyperprior.
@@ -201,7 +202,7 @@ class RVMRegressor(RegressorMixin, Versioned):
 
     # ---- healing
 
-    def _augment(self, value: Any) -> str | None:
+    def _augment(self, value: bool | str) -> str | None:
         """None, 'function' or 'process'."""
         if isinstance(value, bool | np.bool_):
             return None if not value else "function" if self.kind == "multiquadric" else "process"

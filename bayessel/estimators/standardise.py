@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, check_magnitude
 from bayessel.fit import LeaveOneOut
@@ -45,10 +46,10 @@ class Standardisation:
         """Leave everything as it is."""
         return cls(np.zeros(m), np.ones(m), 0.0, 1.0)
 
-    def inputs(self, X: FloatArray) -> FloatArray:
+    def inputs(self, X: ArrayLike) -> FloatArray:
         """Inputs in the units of the model; infinite where these cannot hold them."""
         with np.errstate(over="ignore"):
-            return (X - self.input_shift) / self.input_scale
+            return (np.asarray(X, dtype=np.float64) - self.input_shift) / self.input_scale
 
     def targets(self, y: FloatArray) -> FloatArray:
         """Targets in the units of the model."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import compress
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, as_count, as_float_array, as_generator, as_positive, check_finite
+from bayessel._types import Seed
 from bayessel.covariance import Covariance, Prior
 from bayessel.covariance.standard import as_covariance
 from bayessel.fit import Evidence, Status, worst
@@ -43,16 +44,16 @@ _SPREAD = 1.5
 
 
 def fit_map(
-    X: Any,
-    t: Any,
+    X: ArrayLike,
+    t: ArrayLike,
     covariance: Covariance | None = None,
     *,
     prior: Prior | str | None = "default",
-    starts: int | Any = 3,
+    starts: int | ArrayLike = 3,
     fixed: Mapping[str, float] | None = None,
     tol: float = 1e-5,
     max_evaluations: int = 200,
-    random_state: Any = 0,
+    random_state: Seed = 0,
 ) -> GPFit:
     r"""Maximise :math:`\log p(t|\theta) + \log p(\theta)` over the hyperparameters.
 
@@ -147,7 +148,7 @@ def _finish(problem: MapProblem, search: MapSearch, found: Sequence[Minimum], in
     )
 
 
-def _starts(starts: Any, problem: MapProblem, rng: np.random.Generator) -> list[FloatArray]:
+def _starts(starts: int | ArrayLike, problem: MapProblem, rng: np.random.Generator) -> list[FloatArray]:
     """Return the starts asked for, (k,) each."""
     if isinstance(starts, int | np.integer) or np.ndim(starts) == 0:
         count = as_count(starts, "starts")

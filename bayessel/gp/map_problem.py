@@ -47,7 +47,7 @@ class MapProblem:
             at = marginal.names.index(name)
             free[at], template[at] = False, value
         chosen = check_prior(prior, marginal)
-        part = None if chosen is None else Prior(chosen.is_normal[free], chosen.first[free], chosen.second[free])
+        part = None if chosen is None else chosen.some(free)
         start = template[free]
         power = float(np.mean(marginal.t**2))
         # variances of targets that are not standardised are farther from the start

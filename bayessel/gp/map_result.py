@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import compress
-from typing import Any, NamedTuple, override
+from typing import NamedTuple, override
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray
 from bayessel.covariance import Covariance, Prior
@@ -105,18 +106,16 @@ class GPFit(Fit):
         value = self._marginal.value(theta)
         if self.prior is None:
             return value
-        free, prior = self.free, self.prior
-        part = Prior(prior.is_normal[free], prior.first[free], prior.second[free])
-        return value + part.log_density(np.asarray(theta, dtype=np.float64)[free])
+        return value + self.prior.some(self.free).log_density(np.asarray(theta, dtype=np.float64)[self.free])
+
+    def _downhill(self) -> Callable[[FloatArray], FloatArray]:
+        """Θ -> the gradient of minus the log evidence."""
+        marginal = Marginal(self.X, self.t, self.covariance)  # not the one that is kept: its n×n array would be
+        return lambda theta: -marginal.value_and_gradient(theta)[1]
 
     @cached_property
     def _hessian_free(self) -> FloatArray:
-        marginal = Marginal(self.X, self.t, self.covariance)  # not the one that is kept: its n×n array would be
-
-        def downhill(theta: FloatArray) -> FloatArray:
-            return -marginal.value_and_gradient(theta)[1]
-
-        H = hessian_of(downhill, self.theta, self.free)
+        H = hessian_of(self._downhill(), self.theta, self.free)
         if self.prior is not None:
             # the prior's is known, and some priors bend too sharply for differences
             H = H - np.diag(self.prior.hessian_diagonal(self.theta)[self.free])
@@ -189,7 +188,7 @@ class GPFit(Fit):
 
     @override
     def predict(
-        self, rows: Any, variance: bool = True, progress: Callable[[int, int], None] | None = None
+        self, rows: ArrayLike, variance: bool = True, progress: Callable[[int, int], None] | None = None
     ) -> Prediction:
         """Normal distributions of new observations at new inputs (N, m); the options are those of `Predictor`."""
         return self._predictor(rows, variance, progress)

@@ -12,12 +12,13 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import blas, lapack
 
 from bayessel._check import FloatArray, as_flag, as_float_array, as_matrix, as_target, check_finite, check_magnitude
 from bayessel._numerics import few_threads
-from bayessel.covariance import Covariance, Evaluation
-from bayessel.covariance.base import PANEL
+from bayessel.covariance import Covariance
+from bayessel.covariance.base import PANEL, Evaluation
 from bayessel.covariance.standard import as_covariance
 from bayessel.fit import Status
 from bayessel.gp._inverse import invert
@@ -53,7 +54,7 @@ class Process:
         Of the last evaluation: ``Status.ILL_CONDITIONED`` where it was not possible in double precision.
     """
 
-    def __init__(self, X: Any, t: Any, covariance: Covariance | None = None) -> None:
+    def __init__(self, X: ArrayLike, t: ArrayLike, covariance: Covariance | None = None) -> None:
         # copies: what the caller does to the arrays later must not change what was fitted
         self.X = np.array(as_matrix(X, "X", allow_1d=True))
         self.t = np.array(as_target(t, len(self.X)))
@@ -64,7 +65,7 @@ class Process:
         self.size = len(self.names)
         self.status = Status.CONVERGED
 
-    def as_theta(self, theta: Any, name: str = "theta") -> FloatArray:
+    def as_theta(self, theta: ArrayLike, name: str = "theta") -> FloatArray:
         """θ as a vector, refused where its length is another."""
         vector = np.atleast_1d(as_float_array(theta, name))
         if vector.shape != (self.size,):
@@ -92,7 +93,7 @@ class Marginal(Process):
     (-9.78, [0.9, -12.2, 2.0, -0.1, -0.1])
     """
 
-    def __init__(self, X: Any, t: Any, covariance: Covariance | None = None) -> None:
+    def __init__(self, X: ArrayLike, t: ArrayLike, covariance: Covariance | None = None) -> None:
         super().__init__(X, t, covariance)
         self._work: _Workspace | None = None
 
@@ -103,7 +104,7 @@ class Marginal(Process):
         """Of BLAS: one up to 500 rows, where more gain little and may wait for each other a thousand times longer."""
         return few_threads(8 * len(self.t) ** 2)
 
-    def _factorise(self, theta: Any) -> _Workspace | None:
+    def _factorise(self, theta: ArrayLike) -> _Workspace | None:
         """The workspace with the factor in its lower triangle; None where there is none."""
         if self._work is None:
             self._work = _Workspace(self.X, self.covariance)
@@ -111,13 +112,13 @@ class Marginal(Process):
         self.status = Status.CONVERGED if found else Status.ILL_CONDITIONED
         return self._work if found else None
 
-    def value(self, theta: Any) -> float:
+    def value(self, theta: ArrayLike) -> float:
         """log p(t|θ) in nats; −inf where Q is not positive definite in double precision."""
         with self._threads():
             work = self._factorise(theta)
             return -np.inf if work is None else work.half_solved(self.t)[0]
 
-    def value_and_gradient(self, theta: Any) -> tuple[float, FloatArray]:
+    def value_and_gradient(self, theta: ArrayLike) -> tuple[float, FloatArray]:
         """log p(t|θ) and its derivatives; (−inf, zeros) where Q is not positive definite in double precision."""
         with self._threads():
             work = self._factorise(theta)
@@ -126,7 +127,7 @@ class Marginal(Process):
             value, v = work.half_solved(self.t)
             return value, work.gradient(work.solved(v))
 
-    def factor(self, theta: Any) -> Factor:
+    def factor(self, theta: ArrayLike) -> Factor:
         """Cholesky factor and weights at θ, for predictions; arrays of their own."""
         with self._threads():
             work = self._factorise(theta)
@@ -191,7 +192,7 @@ class _Workspace:
 
 
 def log_marginal(
-    theta: Any, X: Any, t: Any, covariance: Covariance | None = None, return_grad: bool = False
+    theta: ArrayLike, X: ArrayLike, t: ArrayLike, covariance: Covariance | None = None, return_grad: bool = False
 ) -> float | tuple[float, FloatArray]:
     """Log marginal likelihood of t at X in nats, with `return_grad` also its gradient; θ as `covariance.names` says.
 

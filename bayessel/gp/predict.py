@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import blas
 
 from bayessel._check import FloatArray, as_float_array, as_matrix, check_magnitude
@@ -43,7 +44,7 @@ class Predictor:
     A factor costs n³/3 operations. As many as 400 MB hold are kept for the next call; a pickle has none.
     """
 
-    def __init__(self, X: Any, t: Any, covariance: Covariance | None, thetas: Any) -> None:
+    def __init__(self, X: ArrayLike, t: ArrayLike, covariance: Covariance | None, thetas: ArrayLike) -> None:
         self.marginal = Marginal(X, t, covariance)
         self.thetas = np.atleast_2d(as_float_array(thetas, "thetas"))
         if self.thetas.ndim != 2 or self.thetas.shape[1] != self.marginal.size or not len(self.thetas):
@@ -70,7 +71,7 @@ class Predictor:
 
     def __call__(
         self,
-        Xnew: Any,
+        Xnew: ArrayLike,
         variance: bool = True,
         progress: Callable[[int, int], None] | None = None,
     ) -> Prediction:

@@ -30,7 +30,8 @@ from bayessel.criteria import (
     Criterion,
 )
 from bayessel.errors import NumericalWarning
-from bayessel.gp import GPFit, fit_map
+from bayessel.gp import fit_map
+from bayessel.gp.map_result import GPFit
 from bayessel.policy import IMPROVEMENT_NATS, TIE_LAPLACE_NATS
 from bayessel.widths._notes import NO_SIGNAL, join_notes
 from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem, put_error

@@ -103,7 +103,7 @@ def turns(case: Case, what: str) -> dict[str, Outcome]:
 def judged(data: Data, found: Found) -> dict[str, float]:
     """Bound and test losses at the place that a contestant found, by one computation for all."""
     from bayessel.covariance import Noise, SquaredExponential
-    from bayessel.gp.inducing import InducingMarginal
+    from bayessel.gp.inducing.bound import InducingMarginal
 
     bound = InducingMarginal(data.X, data.t, SquaredExponential() + Noise(), jitter=1e-8)
     mean, variance = bound.predict(found.theta, found.Z, bound.factor(found.theta, found.Z), data.X_test)

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from bayessel.baselines import BaggedMARSRegressor, MARSRegressor
-from bayessel.baselines.engines import fit_mars
+from bayessel.baselines.engines.mars import fit_mars
 from benchmarks.delve_cases import Split, Task, read, there
 from benchmarks.harness import Case, Contestant, Report, Verdict
 from benchmarks.mars_paper import REDUCTION, SIZES

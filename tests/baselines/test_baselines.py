@@ -14,7 +14,9 @@ from sklearn.linear_model import LinearRegression
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import bayessel as bs
-from bayessel.baselines.engines import fit_linear_baseline, fit_neighbours, neighbours
+from bayessel.baselines.engines import neighbours
+from bayessel.baselines.engines.linear_fit import fit_linear_baseline
+from bayessel.baselines.engines.neighbours import fit_neighbours
 from bayessel.errors import NumericalWarning
 from tests.oracles import baselines as twins
 

@@ -12,7 +12,8 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import bayessel as bs
-from bayessel.baselines.engines import bagged, fit_mars
+from bayessel.baselines.engines import bagged
+from bayessel.baselines.engines.mars import fit_mars
 from bayessel.errors import NumericalWarning
 
 MARS, Bagged = bs.baselines.MARSRegressor, bs.baselines.BaggedMARSRegressor

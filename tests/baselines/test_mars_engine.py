@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import bayessel as bs
-from bayessel.baselines.engines import fit_mars
 from bayessel.baselines.engines.hinges import Hinge, rounded_off, values
+from bayessel.baselines.engines.mars import fit_mars
 from bayessel.baselines.engines.mars_backward import prune
 from bayessel.baselines.engines.mars_forward import grow, knot_span
 from tests.oracles import mars as twins

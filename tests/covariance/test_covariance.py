@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from bayessel import covariance as cov
-from bayessel.covariance import Prior
+from bayessel.covariance import Prior, algebra
 from tests.oracles.covariance import TWINS, derivatives, standard
 
 ALL = {**TWINS, "standard": (cov.Standard(), standard)}
@@ -247,7 +247,7 @@ def test_descriptions_are_values():
 def test_descriptions_read_as_they_are_written():
     text = "(SquaredExponential(ard=False).on([0, 2]) + Bias()) * Periodic(amplitude=False) + Noise()"
     assert repr(eval(text, vars(cov))) == text
-    assert repr(cov.Sum(cov.Bias())) == "Sum(Bias())"
+    assert repr(algebra.Sum(cov.Bias())) == "Sum(Bias())"
 
 
 def test_on_counts_among_the_inputs_in_use(rng):
@@ -270,8 +270,8 @@ TWO = np.ones((3, 2))
         (lambda: cov.Bias().on([0.5]), TypeError, "integer"),
         (lambda: cov.Matern12().on([1, 2]).on([2]), ValueError, "among the 2"),
         (lambda: cov.Matern12().on([3]).names(2), ValueError, "input 3, but there are 2"),
-        (lambda: cov.Sum(cov.Bias(), 3), TypeError, "covariances, got int"),
-        (lambda: cov.Sum(), ValueError, "at least one"),
+        (lambda: algebra.Sum(cov.Bias(), 3), TypeError, "covariances, got int"),
+        (lambda: algebra.Sum(), ValueError, "at least one"),
         (lambda: cov.Bias() + 1.0, TypeError, "unsupported operand"),
         (lambda: cov.SquaredExponential(ard="no"), TypeError, "ard must be True or False, got 'no'"),
         (lambda: cov.Periodic(amplitude=0), TypeError, "amplitude must be True or False, got 0"),

@@ -1,7 +1,7 @@
 """EvidenceRegressor and RidgeRBFRegressor: scikit-learn's protocol, attributes, pickles.
 
-Guards `bayessel.estimators.base`, `bayessel.estimators.evidence`, `bayessel.estimators.ridge`,
-`bayessel.estimators._rbf_regressor`.
+Guards `bayessel.estimators.base`, `bayessel.estimators.normal_predictions`, `bayessel.estimators.evidence`,
+`bayessel.estimators.ridge`, `bayessel.estimators._rbf_regressor`.
 """
 
 import os

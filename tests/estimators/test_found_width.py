@@ -1,6 +1,7 @@
 """Widths that are found: spread of the inputs, folds fitted anew, units, rows in any order, statuses that warn.
 
-Guards `bayessel.estimators.found_width`, `bayessel.estimators.held_out`, `bayessel.estimators._radial_dictionary`.
+Guards `bayessel.estimators.found_width`, `bayessel.estimators.held_out`, `bayessel.estimators._radial_dictionary`,
+`bayessel.estimators._witnessed_mode`.
 """
 
 import warnings

@@ -1,6 +1,7 @@
 """MLPRegressor: predictions from the draws written out, scikit-learn's protocol, runs that stop and go on.
 
-Guards `bayessel.estimators.mlp_regressor`, `bayessel.estimators._network`, `bayessel.estimators._sampled_networks`.
+Guards `bayessel.estimators.mlp_regressor`, `bayessel.estimators._network`, `bayessel.estimators._network_estimator`,
+`bayessel.estimators._sampled_networks`.
 """
 
 import functools

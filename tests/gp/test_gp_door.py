@@ -1,6 +1,6 @@
 """What every entrance to Gaussian processes says of a covariance that is none, of seeds and of data with nothing in.
 
-Guards `bayessel.gp.map_fit`, `bayessel.gp.marginal`, `bayessel.gp.inducing._fit`.
+Guards `bayessel.gp.map_fit`, `bayessel.gp.marginal`, `bayessel.gp.inducing.inducing_fit`.
 """
 
 import numpy as np

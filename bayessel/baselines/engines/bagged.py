@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray
+from bayessel._types import SupportsSubmit
 from bayessel.baselines.engines.linear_fit import noise_floor
 from bayessel.baselines.engines.mars import MARSFit, fit_mars
 from bayessel.errors import SamplingWarning
@@ -59,7 +60,7 @@ def fit_bagged(
     *,
     n_bags: int = 50,
     n_jobs: int | None = None,
-    executor: Any = None,
+    executor: SupportsSubmit | None = None,
     step: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> BaggedFit:

@@ -1,6 +1,5 @@
 """Gaussian processes of many rows through a few inducing inputs: the variational bound and its fit."""
 
-from bayessel.gp.inducing._fit import InducingFit, fit_inducing
-from bayessel.gp.inducing.bound import InducingMarginal
+from bayessel.gp.inducing.inducing_fit import fit_inducing
 
-__all__ = ["InducingFit", "InducingMarginal", "fit_inducing"]
+__all__ = ["fit_inducing"]

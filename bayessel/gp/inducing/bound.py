@@ -11,9 +11,10 @@ features, and B = I + VVᵀ/r², everything is a sum over blocks of rows: memory
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import blas, lapack, solve_triangular
 
 from bayessel._check import FOURTH_POWERS, FloatArray, as_matrix, check_magnitude
@@ -63,7 +64,9 @@ class InducingMarginal(Process):
         Added to the diagonal of K_ZZ, relative to its mean; it can only lower the bound.
     """
 
-    def __init__(self, X: Any, t: Any, covariance: Covariance | None = None, jitter: float = JITTER) -> None:
+    def __init__(
+        self, X: ArrayLike, t: ArrayLike, covariance: Covariance | None = None, jitter: float = JITTER
+    ) -> None:
         super().__init__(X, t, covariance)
         check_magnitude(self.t, "t", FOURTH_POWERS)
         self.jitter = jitter
@@ -75,12 +78,12 @@ class InducingMarginal(Process):
 
     # ------------------------------------------------------------------ values
 
-    def value(self, theta: Any, Z: Any) -> float:
+    def value(self, theta: ArrayLike, Z: ArrayLike) -> float:
         """The bound in nats; −inf where K_ZZ is not positive definite in double precision."""
         sums = self._pass(*self._arguments(theta, Z), keep=False)[0]
         return -np.inf if sums is None else sums.value
 
-    def value_and_gradient(self, theta: Any, Z: Any) -> tuple[float, FloatArray, FloatArray]:
+    def value_and_gradient(self, theta: ArrayLike, Z: ArrayLike) -> tuple[float, FloatArray, FloatArray]:
         """The bound and its derivatives by θ and by Z; (−inf, zeros, zeros) where `value` is −inf."""
         theta, Z = self._arguments(theta, Z)
         by_theta, by_Z = np.zeros(self.size), np.zeros_like(Z)
@@ -114,7 +117,7 @@ class InducingMarginal(Process):
             by_theta[position] += by_log_noise * np.exp(theta[position]) / r2
         return sums.value, by_theta, by_Z
 
-    def upper(self, theta: Any, Z: Any) -> float:
+    def upper(self, theta: ArrayLike, Z: ArrayLike) -> float:
         """An upper bound of log p(t|θ) itself (Titsias 2014): the evidence lies between this and `value`."""
         theta, Z = self._arguments(theta, Z)
         sums, _ = self._pass(theta, Z, keep=False)
@@ -133,7 +136,7 @@ class InducingMarginal(Process):
         log_det = n * np.log(2.0 * np.pi * r2) + 2.0 * float(np.log(np.diag(sums.R)).sum())
         return -0.5 * float(log_det + self._tt / wide - c @ c)
 
-    def best_noise(self, theta: Any, Z: Any) -> FloatArray:
+    def best_noise(self, theta: ArrayLike, Z: ArrayLike) -> FloatArray:
         """θ with the one noise variance that makes the bound highest, all else held; θ itself where there is no one.
 
         In the eigenvectors of VVᵀ the bound is a sum over M terms for every r², so that this costs one pass.
@@ -161,7 +164,7 @@ class InducingMarginal(Process):
             theta[self.parts.noise[0]] = found[0][0]
         return theta
 
-    def factor(self, theta: Any, Z: Any) -> InducingFactor:
+    def factor(self, theta: ArrayLike, Z: ArrayLike) -> InducingFactor:
         """Factors and weights for predictions."""
         sums, _ = self._pass(*self._arguments(theta, Z), keep=False)
         if sums is None:
@@ -169,7 +172,9 @@ class InducingMarginal(Process):
         weights = solve_triangular(sums.R, sums.c, lower=True, trans="T", check_finite=False)
         return InducingFactor(sums.L, sums.R, weights)
 
-    def predict(self, theta: Any, Z: Any, factor: InducingFactor, Xnew: Any) -> tuple[FloatArray, FloatArray]:
+    def predict(
+        self, theta: ArrayLike, Z: ArrayLike, factor: InducingFactor, Xnew: ArrayLike
+    ) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of the noise-free function at new inputs, O(M²) each."""
         theta, Z = self._arguments(theta, Z)
         X = as_matrix(Xnew, "Xnew", allow_1d=True)
@@ -179,7 +184,7 @@ class InducingMarginal(Process):
         mean, unseen, seen = self._predicted(theta, Z, factor, X)
         return mean, np.maximum(unseen + seen, 0.0)
 
-    def leave_one_out(self, theta: Any, Z: Any, factor: InducingFactor) -> tuple[FloatArray, FloatArray]:
+    def leave_one_out(self, theta: ArrayLike, Z: ArrayLike, factor: InducingFactor) -> tuple[FloatArray, FloatArray]:
         """Errors of each row predicted from all others, and the variances of those predictions, noise included.
 
         Exact for N(0, Q + r²I): with h = vᵀB⁻¹v/r² of a row, its error is residual/(1 − h), its variance r²/(1 − h);
@@ -211,7 +216,7 @@ class InducingMarginal(Process):
             found[2, rows] = np.einsum("ij,ij->j", rest, rest)
         return found
 
-    def unexplained(self, theta: Any, Z: Any) -> float:
+    def unexplained(self, theta: ArrayLike, Z: ArrayLike) -> float:
         """tr(K − Q)/tr(K), the fraction of prior variance of the rows that Z does not see; features left out."""
         theta, Z = self._arguments(theta, Z)
         sums, kernels = self._pass(theta, Z, keep=False)
@@ -222,7 +227,7 @@ class InducingMarginal(Process):
 
     # ------------------------------------------------------------------ passes over the data
 
-    def _arguments(self, theta: Any, Z: Any) -> tuple[FloatArray, FloatArray]:
+    def _arguments(self, theta: ArrayLike, Z: ArrayLike) -> tuple[FloatArray, FloatArray]:
         vector, places = self.as_theta(theta), as_matrix(Z, "Z", allow_1d=True)
         if places.shape[1] != self.X.shape[1]:
             raise ValueError(f"Z must have {self.X.shape[1]} columns, as X has, got shape {places.shape}")

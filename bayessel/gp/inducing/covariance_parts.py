@@ -12,7 +12,8 @@ from functools import partial
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.covariance import Bias, Covariance, Linear, Noise, SquaredExponential, Standard, Sum
+from bayessel.covariance import Bias, Covariance, Linear, Noise, SquaredExponential, Standard
+from bayessel.covariance.algebra import Sum
 from bayessel.gp.inducing.cross_covariance import Cross, GeneralCross
 from bayessel.gp.inducing.squared_exponential_cross import SquaredExponentialCross
 

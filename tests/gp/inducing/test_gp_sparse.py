@@ -1,6 +1,6 @@
 """Inducing inputs: the bound against its definition, its gradient, its limits, and the fit.
 
-Guards `bayessel.gp.inducing._fit`, `bayessel.gp.inducing.bound`, `bayessel.gp.inducing.covariance_parts`,
+Guards `bayessel.gp.inducing.inducing_fit`, `bayessel.gp.inducing.bound`, `bayessel.gp.inducing.covariance_parts`,
 `bayessel.gp.inducing.cross_covariance`, `bayessel.gp.inducing.select`,
 `bayessel.gp.inducing.squared_exponential_cross`.
 """
@@ -24,8 +24,9 @@ from bayessel.covariance import (
 )
 from bayessel.fit import Status
 from bayessel.gp import Predictor, fit_map, log_marginal
-from bayessel.gp.inducing import InducingMarginal, bound, fit_inducing
-from bayessel.gp.inducing import _fit as fitting
+from bayessel.gp.inducing import bound, fit_inducing
+from bayessel.gp.inducing import inducing_fit as fitting
+from bayessel.gp.inducing.bound import InducingMarginal
 from bayessel.gp.inducing.covariance_parts import parts_of
 from bayessel.gp.inducing.select import greedy_variance
 

@@ -6,19 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import perf_counter
-from typing import Any, override
+from typing import override
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
 from bayessel._check import FloatArray, as_count, as_flag, as_generator, as_matrix, check_finite
 from bayessel._numerics import few_threads
+from bayessel._types import Seed
 from bayessel.covariance import Covariance, Prior
 from bayessel.covariance.standard import as_covariance
 from bayessel.fit import Evidence, LeaveOneOut, Status, worst
 from bayessel.gp.inducing.bound import InducingFactor, InducingMarginal
 from bayessel.gp.inducing.select import greedy_variance
-from bayessel.gp.laplace import hessian_of
 from bayessel.gp.map_fit import fit_map
 from bayessel.gp.map_problem import check_prior
 from bayessel.gp.map_result import GPFit, MapOptimum
@@ -44,7 +45,7 @@ RANGE = 15.0
 class InducingFit(GPFit):
     """A Gaussian process seen through M inducing inputs, by the variational lower bound of its evidence.
 
-    What `bayessel.gp.GPFit` has, with these differences:
+    What `bayessel.gp.map_result.GPFit` has, with these differences:
 
     Attributes
     ----------
@@ -73,20 +74,14 @@ class InducingFit(GPFit):
     def _factor(self) -> InducingFactor:
         return self._bound.factor(self.theta, self.inducing)
 
-    @cached_property
     @override
-    def _hessian_free(self) -> FloatArray:
-        """Of −log_posterior with the inducing inputs held."""
-
-        def downhill(theta: FloatArray) -> FloatArray:
-            return -self._bound.value_and_gradient(theta, self.inducing)[1]
-
-        H = hessian_of(downhill, self.theta, self.free)
-        return H if self.prior is None else H - np.diag(self.prior.hessian_diagonal(self.theta)[self.free])
+    def _downhill(self) -> Callable[[FloatArray], FloatArray]:
+        """Of the bound, with the inducing inputs held."""
+        return lambda theta: -self._bound.value_and_gradient(theta, self.inducing)[1]
 
     @override
     def predict(
-        self, rows: Any, variance: bool = True, progress: Callable[[int, int], None] | None = None
+        self, rows: ArrayLike, variance: bool = True, progress: Callable[[int, int], None] | None = None
     ) -> Prediction:
         """Normal distributions of new observations at new inputs (N, m), O(M²) each."""
         mean, inside = self._bound.predict(self.theta, self.inducing, self._factor, rows)
@@ -107,17 +102,17 @@ class InducingFit(GPFit):
 
 
 def fit_inducing(
-    X: Any,
-    t: Any,
+    X: ArrayLike,
+    t: ArrayLike,
     covariance: Covariance | None = None,
     *,
     n_inducing: int = 256,
-    inducing: Any = None,
+    inducing: ArrayLike | None = None,
     move_inducing: bool = True,
-    start: Any = None,
+    start: ArrayLike | None = None,
     prior: Prior | str | None = "default",
     max_evaluations: int = 200,
-    random_state: Any = 0,
+    random_state: Seed = 0,
     callback: Callable[[int, float], None] | None = None,
 ) -> InducingFit:
     r"""Maximise the variational bound of log p(t|θ), plus log p(θ), over θ and M inducing inputs.
@@ -271,7 +266,7 @@ class BoundSearch:
 
 
 def _beginning(
-    bound: InducingMarginal, start: Any, prior: Prior | str | None, rng: np.random.Generator
+    bound: InducingMarginal, start: ArrayLike | None, prior: Prior | str | None, rng: np.random.Generator
 ) -> tuple[FloatArray, Prior | None]:
     """Where θ begins, and its prior: from the exact process on few rows."""
     rows = rng.permutation(len(bound.t))[:FIRST_ROWS]

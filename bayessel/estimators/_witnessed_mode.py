@@ -1,0 +1,53 @@
+"""A mode of a Gaussian process beside folds fitted anew, which say whether it predicts better than a constant."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from bayessel._check import FloatArray
+from bayessel._formulas import log_normal
+from bayessel.covariance import Covariance
+from bayessel.estimators import held_out
+from bayessel.fit import Status, worst
+from bayessel.gp import fit_map
+from bayessel.gp.map_result import GPFit
+from bayessel.prediction import Prediction
+from bayessel.work.interrupts import InterruptGuard
+
+#: nats a row over a constant, by leave-one-out, from which on no fold needs to be fitted anew
+CLEAR_GAIN = 0.5
+
+
+def witnessed(mode: GPFit, covariance: Covariance | None, seed: int) -> GPFit:
+    """The mode, with a remark where folds fitted anew predict no better than a constant.
+
+    Leave-one-out at hyperparameters fitted to all rows flatters, so it only tells which fits need no such look.
+    """
+    X, t = mode.X, mode.t
+    if Status.INTERRUPTED in mode.notes or not np.ptp(t) > 0.0:
+        return mode
+    left_out = mode.leave_one_out().log_densities - log_normal(t - t.mean(), t.var(ddof=1))
+    if held_out.mean_gain(left_out) > CLEAR_GAIN:
+        return mode
+    some, rank = held_out.some_rows(X, t[:, None])
+    if rank.max() + 1 < 2 * held_out.N_FOLDS:
+        return mode
+    X, fold = X[some], rank % held_out.N_FOLDS
+
+    def predicted(k: int, train: npt.NDArray[np.bool_], seen: FloatArray) -> Prediction:
+        fit = fit_map(X[train], seen, covariance, random_state=seed)
+        if Status.INTERRUPTED in fit.notes:
+            raise KeyboardInterrupt
+        return fit.predict(X[~train])
+
+    notes: tuple[Status, ...] = ()
+    with InterruptGuard() as guard:
+        gains = held_out.gains_over_constant(t[some, None], fold, predicted)
+        if held_out.unsure(gains):
+            notes = (Status.NO_BETTER_THAN_CONSTANT,)
+    if guard.interrupted:
+        notes = (Status.INTERRUPTED,)
+    return replace(mode, status=worst([mode.status, *notes]), notes=(*mode.notes, *notes))

@@ -1,0 +1,56 @@
+"""Methods of regressors whose predictions are normal: their density, and what type checkers see of `predict`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Concatenate, Literal, Protocol, cast, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from bayessel._check import FloatArray
+from bayessel._formulas import log_normal
+from bayessel.estimators.base import validated_regression
+
+#: the mean alone, or mean and standard deviation
+type MeanAndStd = FloatArray | tuple[FloatArray, FloatArray]
+
+
+class BoundPredict[**P](Protocol):
+    """`predict` of one estimator; P are its options after `return_std`."""
+
+    @overload
+    def __call__(
+        self, X: ArrayLike, return_std: Literal[False] = False, *options: P.args, **named: P.kwargs
+    ) -> FloatArray: ...
+    @overload
+    def __call__(
+        self, X: ArrayLike, return_std: Literal[True], *options: P.args, **named: P.kwargs
+    ) -> tuple[FloatArray, FloatArray]: ...
+    @overload
+    def __call__(self, X: ArrayLike, return_std: bool, *options: P.args, **named: P.kwargs) -> MeanAndStd: ...
+
+
+class PredictMethod[**P](Protocol):
+    """`predict` in the body of a class."""
+
+    @overload
+    def __get__(self, estimator: None, owner: Any) -> PredictMethod[P]: ...
+    @overload
+    def __get__(self, estimator: object, owner: Any) -> BoundPredict[P]: ...
+
+
+def predicts_mean_and_std[E, **P](method: Callable[Concatenate[E, ArrayLike, bool, P], MeanAndStd]) -> PredictMethod[P]:
+    """The method as it is; type checkers learn which of the two it returns."""
+    return cast(PredictMethod[P], method)
+
+
+def log_predictive_density(self: Any, X: ArrayLike, y: ArrayLike) -> FloatArray:
+    """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
+    check_is_fitted(self)
+    _, target = validated_regression(self, X, y, reset=False)
+    mean, std = self.predict(X, return_std=True)  # as it came: a table's columns have names that are checked
+    if target.shape != mean.shape:
+        raise ValueError(f"y must have the shape of the training target, {mean.shape}; got {target.shape}")
+    return log_normal((target - mean) / std, 1.0) - np.log(std)
