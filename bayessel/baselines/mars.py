@@ -13,7 +13,7 @@ from bayessel.baselines.engines import MARSFit, fit_bagged, fit_mars
 from bayessel.baselines.engines.hinges import written
 from bayessel.baselines.engines.mars import default_functions
 from bayessel.estimators.base import Regressor, new_rows
-from bayessel.work import check_jobs
+from bayessel.work.jobs import check_jobs
 from bayessel.work.progress import progress_of
 
 #: what the corners of the splines may be

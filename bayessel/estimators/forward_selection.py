@@ -7,7 +7,9 @@ from typing import Any, override
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.criteria import BIC, EVIDENCE, FPE, GCV, LOO, UEV
+from bayessel.criteria.error_estimates import BIC, FPE, GCV, UEV
+from bayessel.criteria.evidence import EVIDENCE
+from bayessel.criteria.leave_one_out import LOO
 from bayessel.estimators._selecting_regressor import SelectingRegressor
 from bayessel.linear import forward_select
 

@@ -27,6 +27,8 @@ from bayessel import work
 from bayessel._check import FloatArray, as_count, as_flag, as_generator, as_positive
 from bayessel.errors import SamplingWarning
 from bayessel.fit import Evidence, Status, worst
+from bayessel.work.executors import check_executor
+from bayessel.work.jobs import check_jobs
 
 #: a step of the pilot run keeps so much of the effective number of particles; fewer than this share are drawn anew
 KEEP, RESAMPLE = 0.95, 0.5
@@ -175,7 +177,7 @@ def anneal(
     n_pilots = as_count(n_pilots, "n_pilots")
     as_flag(bracket, "bracket")
     limit = np.inf if time_budget is None else as_positive(time_budget, "time_budget")
-    jobs, executor = work.check_jobs(n_jobs), work.check_executor(executor)
+    jobs, executor = check_jobs(n_jobs), check_executor(executor)
     pilot_rng, *seeds = as_generator(random_state).spawn(1 + n_runs)
     begin = perf_counter()
     done = 0

@@ -16,8 +16,8 @@ import pandas as pd
 from bayessel._check import FloatArray, as_positive, one_of
 from bayessel._files import netcdf, sealed, write_whole
 from bayessel._text import listing, number
-from bayessel.criteria import EVIDENCE, MDL_W
-from bayessel.criteria.description_length import DELTAS
+from bayessel.criteria.description_length import DELTAS, MDL_W
+from bayessel.criteria.evidence import EVIDENCE
 from bayessel.widths._verdict import verdict_sentences
 from bayessel.widths.curves import (
     CurveOptimum,

@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.criteria import CRITERIA, EVIDENCE, GCV, HOLDOUT, LOO, MDL_ALPHA, MDL_W, MODEL_EVIDENCE, OF_RIDGE
+from bayessel.criteria import CRITERIA
+from bayessel.criteria.description_length import MDL_ALPHA, MDL_W
+from bayessel.criteria.error_estimates import GCV
+from bayessel.criteria.evidence import EVIDENCE, MODEL_EVIDENCE
+from bayessel.criteria.holdout import HOLDOUT
+from bayessel.criteria.leave_one_out import LOO
+from bayessel.criteria.registry import OF_RIDGE
 from bayessel.errors import NumericalWarning
 from bayessel.fit import Status
 from bayessel.linear import LinearFit, Spectrum, fit_evidence, fit_ridge, loo_residuals, model_evidence_quadrature

@@ -16,19 +16,12 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.covariance import Bias, Covariance, Noise, SquaredExponential
-from bayessel.criteria import (
-    BIC,
-    CRITERIA,
-    EVIDENCE,
-    FPE,
-    HOLDOUT,
-    LOO,
-    MDL_ALPHA,
-    MDL_W,
-    MODEL_EVIDENCE,
-    UEV,
-    Criterion,
-)
+from bayessel.criteria import CRITERIA, Criterion
+from bayessel.criteria.description_length import MDL_ALPHA, MDL_W
+from bayessel.criteria.error_estimates import BIC, FPE, UEV
+from bayessel.criteria.evidence import EVIDENCE, MODEL_EVIDENCE
+from bayessel.criteria.holdout import HOLDOUT
+from bayessel.criteria.leave_one_out import LOO
 from bayessel.errors import NumericalWarning
 from bayessel.gp import GPFit, fit_map
 from bayessel.policy import IMPROVEMENT_NATS, TIE_LAPLACE_NATS

@@ -10,8 +10,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayessel._text import listing, number
-from bayessel.criteria import CRITERIA, EVIDENCE, MDL_W
-from bayessel.criteria.description_length import DELTAS
+from bayessel.criteria import CRITERIA
+from bayessel.criteria.description_length import DELTAS, MDL_W
+from bayessel.criteria.evidence import EVIDENCE
 from bayessel.pages.page import BEST, INK, LINE, SOFT
 from bayessel.policy import SEPARATE_WIDTHS
 from bayessel.widths.curves import (

@@ -17,15 +17,10 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.basis import LazyDesign, RBFDictionary
-from bayessel.criteria import (
-    EVIDENCE,
-    FPE,
-    LOO,
-    MDL_ALPHA,
-    MDL_W,
-    MODEL_EVIDENCE,
-    UEV,
-)
+from bayessel.criteria.description_length import MDL_ALPHA, MDL_W
+from bayessel.criteria.error_estimates import FPE, UEV
+from bayessel.criteria.evidence import EVIDENCE, MODEL_EVIDENCE
+from bayessel.criteria.leave_one_out import LOO
 from bayessel.errors import NumericalWarning
 from bayessel.fit import Status, worst
 from bayessel.linear import SearchFit, search

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.criteria import CRITERIA, FPE, HOLDOUT, PREQUENTIAL, UEV
+from bayessel.criteria import CRITERIA
+from bayessel.criteria.error_estimates import FPE, UEV
+from bayessel.criteria.holdout import HOLDOUT
+from bayessel.criteria.prequential import PREQUENTIAL
 from bayessel.diagnostics import prequential
 from bayessel.fit import Status
 from bayessel.policy import TIE_NATS

@@ -8,7 +8,13 @@ import numpy as np
 import pandas as pd
 
 from bayessel._text import capitalised, listing, number
-from bayessel.criteria import BIC, CHARGING, CRITERIA, ELPD_LOO, EVIDENCE, GCV, LOO, MDL_W, MODEL_EVIDENCE, PREQUENTIAL
+from bayessel.criteria import CRITERIA
+from bayessel.criteria.description_length import MDL_W
+from bayessel.criteria.error_estimates import BIC, GCV
+from bayessel.criteria.evidence import EVIDENCE, MODEL_EVIDENCE
+from bayessel.criteria.leave_one_out import ELPD_LOO, LOO
+from bayessel.criteria.prequential import PREQUENTIAL
+from bayessel.criteria.registry import CHARGING
 from bayessel.fit import Status
 from bayessel.policy import CLOSE_WIDTHS
 from bayessel.widths._notes import NO_SIGNAL, notes_of

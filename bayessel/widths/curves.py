@@ -15,8 +15,9 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from bayessel._text import number
-from bayessel.criteria import CRITERIA, EVIDENCE
+from bayessel.criteria import CRITERIA
 from bayessel.criteria.description_length import DELTAS
+from bayessel.criteria.evidence import EVIDENCE
 from bayessel.policy import HARMLESS, SEPARATE_WIDTHS, STRONG_NATS
 from bayessel.widths._notes import INTERPOLATION, notes_of
 

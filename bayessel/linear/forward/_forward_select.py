@@ -20,7 +20,7 @@ from bayessel._check import (
     check_magnitude,
     one_of,
 )
-from bayessel.criteria import GCV
+from bayessel.criteria.error_estimates import GCV
 from bayessel.fit import Status
 from bayessel.linear.columns.dictionary import STORE_DOUBLE, Columns, as_columns
 from bayessel.linear.columns.greedy import INTERRUPTED, BestSize, until_stopped
