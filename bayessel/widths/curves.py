@@ -191,6 +191,11 @@ def row_of(table: pd.DataFrame, label: Label) -> int:
     return int(table.index.get_loc(label))  # type: ignore[arg-type]
 
 
+def value_at(table: pd.DataFrame, column: str, label: Label) -> float:
+    """Return the number in a column at the row with that label; NaN where there is no such column."""
+    return float(table[column].to_numpy(dtype=float)[row_of(table, label)]) if column in table else np.nan
+
+
 def say(label: Label) -> str:
     """Write a label as in a sentence: r = 0.3, or cauchy r = 0.3."""
     kind = f"{label[0].replace('_', ' ')} " if isinstance(label, tuple) else ""
