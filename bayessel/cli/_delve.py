@@ -69,7 +69,7 @@ def _add_run(parts: Any) -> argparse.ArgumentParser:
     run.add_argument("--jobs", metavar="N", help="processes; default: all cores where the work is long")
     run.add_argument("--scheduler", metavar="ADDRESS", help="a Dask scheduler whose workers do the work")
     run.add_argument("--retry-failures", action="store_true", help="do again what failed before")
-    words.add_seed(run, "everything random")
+    run.add_argument("--seed", metavar="N", default="0", help="seed of everything random; default: 0")
     return run
 
 
@@ -87,7 +87,7 @@ def _add_report(parts: Any) -> argparse.ArgumentParser:
     report.add_argument("--tasks", metavar="A,B", help="only these, by names such as 'kin-8nm 64' or kin-8nm")
     report.add_argument("--loss", default="squared", metavar="NAME", help="loss on the terminal; default: squared")
     report.add_argument("--png", action="store_true", help="write the pictures as files, too")
-    words.add_out(report, "what is written")
+    report.add_argument("--out", default="report", metavar="FOLDER", help="folder for what is written; default: report")
     return report
 
 

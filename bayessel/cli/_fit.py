@@ -62,8 +62,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
     fit.add_argument("--chains", metavar="N", help="mc: chains")
     fit.add_argument("--width", metavar="R", help="rvm, evidence: a number, fit (the default) or ard (one per input)")
     fit.add_argument("--predict", metavar="FILE", help="table with the same inputs: predict its rows")
-    words.add_seed(fit, "everything random")
-    words.add_out(fit, "what is written")
+    fit.add_argument("--seed", metavar="N", default="0", help="seed of everything random; default: 0")
+    fit.add_argument("--out", default="report", metavar="FOLDER", help="folder for what is written; default: report")
     return fit
 
 

@@ -61,7 +61,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     widths.add_argument(
         "--holdout", metavar="SHARE", help="keep this share of the rows from the fits and judge by them"
     )
-    words.add_seed(widths, "the rows held out")
+    widths.add_argument("--seed", metavar="N", default="0", help="seed of the rows held out; default: 0")
     widths.add_argument("--jobs", metavar="N", help="processes; default: more than one where the work is long")
     widths.add_argument(
         "--store",
@@ -81,7 +81,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         action="store_true",
         help="divide each input by its standard deviation, so that one width fits all",
     )
-    words.add_out(widths, "the report")
+    widths.add_argument("--out", default="report", metavar="FOLDER", help="folder for the report; default: report")
     return widths
 
 

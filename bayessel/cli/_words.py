@@ -27,16 +27,6 @@ def add_table(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--inputs", metavar="A,B", help="input columns; default: all others")
 
 
-def add_seed(parser: argparse.ArgumentParser, what: str) -> None:
-    """The option that seeds what is random."""
-    parser.add_argument("--seed", metavar="N", default="0", help=f"seed of {what}; default: 0")
-
-
-def add_out(parser: argparse.ArgumentParser, what: str) -> None:
-    """The option that names the folder of what is written."""
-    parser.add_argument("--out", default="report", metavar="FOLDER", help=f"folder for {what}; default: report")
-
-
 def comma_list(text: str | None) -> list[str] | None:
     """Words of a comma list."""
     return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
