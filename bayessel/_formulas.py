@@ -7,6 +7,7 @@ With :math:`S = t^TP^2t` and :math:`\gamma = N - \mathrm{tr} P` (Orr 1996, secti
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,22 +16,24 @@ from scipy.special import xlogy
 from bayessel._check import FloatArray
 
 
-def generalised_cross_validation(n_rows: int, sum_squares: Any, trace_p: Any) -> Any:
+def generalised_cross_validation(
+    n_rows: int, sum_squares: float | FloatArray, trace_p: float | FloatArray
+) -> FloatArray:
     r"""GCV :math:`= NS/(\mathrm{tr}P)^2`, in squared units of the target."""
     return _where_noise_is_left(trace_p, lambda trace: n_rows * sum_squares / trace**2)
 
 
-def unbiased_variance(n_rows: int, sum_squares: Any, trace_p: Any) -> Any:
+def unbiased_variance(n_rows: int, sum_squares: float | FloatArray, trace_p: float | FloatArray) -> FloatArray:
     r"""UEV :math:`= S/\mathrm{tr}P`, in squared units of the target."""
     return _where_noise_is_left(trace_p, lambda trace: sum_squares / trace)
 
 
-def final_prediction_error(n_rows: int, sum_squares: Any, trace_p: Any) -> Any:
+def final_prediction_error(n_rows: int, sum_squares: float | FloatArray, trace_p: float | FloatArray) -> FloatArray:
     r"""FPE :math:`= (N+\gamma)S/(N\,\mathrm{tr}P)`, in squared units of the target."""
     return _where_noise_is_left(trace_p, lambda trace: (2 * n_rows - trace) / trace * sum_squares / n_rows)
 
 
-def bayesian_information(n_rows: int, sum_squares: Any, trace_p: Any) -> Any:
+def bayesian_information(n_rows: int, sum_squares: float | FloatArray, trace_p: float | FloatArray) -> FloatArray:
     r"""BIC in its error form, :math:`(N+(\ln N-1)\gamma)S/(N\,\mathrm{tr}P)`, in squared units of the target."""
     # N + (ln N - 1) gamma, written so that nothing cancels
     return _where_noise_is_left(
@@ -38,7 +41,7 @@ def bayesian_information(n_rows: int, sum_squares: Any, trace_p: Any) -> Any:
     )
 
 
-def _where_noise_is_left(trace_p: Any, formula: Any) -> Any:
+def _where_noise_is_left(trace_p: float | FloatArray, formula: Callable[[FloatArray], FloatArray]) -> FloatArray:
     trace = np.asarray(trace_p, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         value = formula(trace)

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
 from bayessel._check import FloatArray, as_count, as_float_array, check_magnitude, chosen_seed
+from bayessel._types import Seed
 from bayessel.policy import LARGEST_EVIDENCE_ERROR
 
 #: the iteration ends when the answer moves less, in nats
@@ -59,10 +60,10 @@ class Bridge:
 
 def bridge_sampling(
     log_density: Callable[[FloatArray], float],
-    draws: Any,
+    draws: ArrayLike,
     *,
     n_proposals: int | None = None,
-    random_state: Any = 0,
+    random_state: Seed = 0,
 ) -> Bridge:
     """Log of the integral of exp(log_density) from draws of that density.
 

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from bayessel._check import as_flag, as_positive, one_of
 from bayessel._formulas import FLAGS
-from bayessel.criteria import (
-    BIC,
-    CRITERIA,
-    ELPD_LOO,
-    EVIDENCE,
-    GCV,
-    LOO,
+from bayessel.criteria import CRITERIA
+from bayessel.criteria.capabilities import Sendable
+from bayessel.criteria.description_length import (
+    DELTAS,
     MDL_ALPHA,
     MDL_W,
-    MODEL_EVIDENCE,
+    PRECISION_DELTA,
+    WEIGHT_DELTA,
+    precisions_sent,
+    weights_sent,
 )
-from bayessel.criteria.capabilities import Sendable
-from bayessel.criteria.description_length import DELTAS, PRECISION_DELTA, WEIGHT_DELTA, precisions_sent, weights_sent
-from bayessel.criteria.evidence import integrated
+from bayessel.criteria.error_estimates import BIC, GCV
+from bayessel.criteria.evidence import EVIDENCE, MODEL_EVIDENCE, integrated
+from bayessel.criteria.leave_one_out import ELPD_LOO, LOO
 from bayessel.diagnostics._fit_reader import Reading, read
 from bayessel.errors import DataMismatchError
-from bayessel.fit import Evidence
+from bayessel.fit import Evidence, Fit
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 #: the criteria of the table
 COLUMNS = tuple(one.name for one in (EVIDENCE, MODEL_EVIDENCE, MDL_W, MDL_ALPHA, LOO, ELPD_LOO, GCV, BIC))
@@ -49,7 +52,7 @@ _OF_EVIDENCE = (EVIDENCE.name, MODEL_EVIDENCE.name, MDL_ALPHA.name)
 
 
 def compare(
-    fits: Mapping[str, Any],
+    fits: Mapping[str, Fit | BaseEstimator],
     by: str = EVIDENCE.name,
     allow_mixed: bool = False,
     *,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,9 @@ import pandas as pd
 from bayessel.diagnostics import _findings as findings
 from bayessel.diagnostics._findings import Finding
 from bayessel.diagnostics._trace import flat, labels, no_numbers, numbers, posterior_of, times, worst_first
+
+if TYPE_CHECKING:
+    from xarray import DataTree
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ class Convergence:
         return f"{head}<ul>{items}</ul>{self.table.head(10).to_html(float_format='{:.3g}'.format)}"
 
 
-def convergence(trace: Any, var_names: Sequence[str] | None = None) -> Convergence:
+def convergence(trace: DataTree, var_names: Sequence[str] | None = None) -> Convergence:
     """Say whether the draws of a trace may be used, what is wrong with them and what to do about it.
 
     Parameters

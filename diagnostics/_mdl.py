@@ -19,12 +19,18 @@ cost of the noise level and of the width. So only differences between fits of th
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from bayessel._check import as_count, as_positive, one_of
 from bayessel._formulas import FLAGS, flag_code_length, target_code_length
 from bayessel.criteria.description_length import PRECISION_DELTA, WEIGHT_DELTA, precisions_sent, weights_sent
 from bayessel.diagnostics._fit_reader import read
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from bayessel.fit import Fit
 
 
 def flag_length(k: int, n_candidates: int, code: str = FLAGS[0]) -> float:
@@ -53,7 +59,10 @@ def flag_length(k: int, n_candidates: int, code: str = FLAGS[0]) -> float:
 
 
 def mdl_w(
-    fitted: Any, delta: float = WEIGHT_DELTA, flags: str = FLAGS[0], target_precision: float | None = None
+    fitted: Fit | BaseEstimator,
+    delta: float = WEIGHT_DELTA,
+    flags: str = FLAGS[0],
+    target_precision: float | None = None,
 ) -> float:
     r"""Description length of the data when the weights are sent, in nats: smaller is better.
 
@@ -84,15 +93,14 @@ def mdl_w(
     >>> int(np.argmin(lengths))  # the cubic
     1
     """
-    delta = as_positive(delta, "delta")
-    one_of(flags, "flags", FLAGS)
-    at = read(fitted)
-    at.message("fitted")
-    return weights_sent(at.fit, delta, flags) + _whole(at.fit.n_rows, target_precision)
+    return _sent(weights_sent, fitted, delta, flags, target_precision)
 
 
 def mdl_alpha(
-    fitted: Any, delta: float = PRECISION_DELTA, flags: str = FLAGS[0], target_precision: float | None = None
+    fitted: Fit | BaseEstimator,
+    delta: float = PRECISION_DELTA,
+    flags: str = FLAGS[0],
+    target_precision: float | None = None,
 ) -> float:
     r"""Description length of the data when the weight precisions are sent, in nats: smaller is better.
 
@@ -108,12 +116,22 @@ def mdl_alpha(
     flags, target_precision
         As in `mdl_w`.
     """
+    return _sent(precisions_sent, fitted, delta, flags, target_precision)
+
+
+def _sent(
+    length: Callable[[Fit, float, str], float],
+    fitted: Fit | BaseEstimator,
+    delta: float,
+    flags: str,
+    precision: float | None,
+) -> float:
+    """A description length with checked settings; that of the whole message, if the targets have a precision."""
     delta = as_positive(delta, "delta")
     one_of(flags, "flags", FLAGS)
     at = read(fitted)
     at.message("fitted")
-    return precisions_sent(at.fit, delta, flags) + _whole(at.fit.n_rows, target_precision)
-
-
-def _whole(n_rows: int, precision: float | None) -> float:
-    return 0.0 if precision is None else target_code_length(n_rows, as_positive(precision, "target_precision"))
+    value = length(at.fit, delta, flags)
+    if precision is None:
+        return value
+    return value + target_code_length(at.fit.n_rows, as_positive(precision, "target_precision"))

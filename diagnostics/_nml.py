@@ -15,10 +15,11 @@ n log s. The bounds matter through their ratios only, and only when k = 0 is com
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.linalg as sl
+from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from bayessel._check import as_count, as_matrix, as_positive, as_target, one_of
@@ -26,6 +27,11 @@ from bayessel._formulas import FLAGS
 from bayessel._numerics import few_threads
 from bayessel.diagnostics._fit_reader import read
 from bayessel.diagnostics._mdl import flag_length
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from bayessel.fit import Fit
 
 #: ratio of the largest to the smallest noise level (or signal) in variance that the code provides for
 RANGE = 1e12
@@ -69,7 +75,12 @@ def nml_code_length(
 
 
 def nml(
-    fitted: Any, t: Any = None, *, flags: str | None = "index", noise_range: float = RANGE, signal_range: float = RANGE
+    fitted: Fit | BaseEstimator | ArrayLike,
+    t: ArrayLike | None = None,
+    *,
+    flags: str | None = "index",
+    noise_range: float = RANGE,
+    signal_range: float = RANGE,
 ) -> float:
     r"""Normalised maximum likelihood code length of the data with the columns a fit uses.
 

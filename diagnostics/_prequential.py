@@ -8,18 +8,21 @@ coded by a fit that has seen it, so nothing has to be charged for the number of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.linalg as sl
+from numpy.typing import ArrayLike
 
 from bayessel._check import (
     FloatArray,
+    IntArray,
     as_count,
     as_float_array,
     as_fraction,
+    as_generator,
     as_matrix,
     as_positive,
     as_target,
@@ -27,10 +30,22 @@ from bayessel._check import (
 )
 from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
+from bayessel._types import Seed
 from bayessel.basis import LazyDesign
 
 #: rows whose joint density is taken by one factorisation
 BLOCK = 64
+
+
+class PrecisionsOfColumns(Protocol):
+    """A fit by what its predictions need: the columns in use, their precisions (or one for all), and the noise's."""
+
+    @property
+    def basis(self) -> Sequence[int] | IntArray: ...
+    @property
+    def alpha(self) -> ArrayLike: ...
+    @property
+    def beta(self) -> float: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,17 +73,17 @@ class Prequential:
     std_error: float
     per_order: FloatArray
     rows: FloatArray = field(repr=False)
-    orders: Any = field(repr=False)
+    orders: IntArray = field(repr=False)
     refits: tuple[dict[str, float], ...] = field(repr=False)
 
 
 def prequential(
-    Phi: Any,
-    t: Any,
-    fit: Callable[[FloatArray, FloatArray], Any] | Any,
+    Phi: ArrayLike | LazyDesign,
+    t: ArrayLike,
+    fit: Callable[..., PrecisionsOfColumns] | PrecisionsOfColumns,
     *,
-    orders: Any = None,
-    random_state: Any = None,
+    orders: ArrayLike | None = None,
+    random_state: Seed = None,
     first: int | None = None,
     reference: tuple[float, float] | None = None,
     mix: float | None = None,
@@ -241,7 +256,7 @@ def _columns(design: Any, rows: Any, basis: Any) -> FloatArray:
     return design.rows(rows, basis) if isinstance(design, LazyDesign) else design[np.ix_(rows, basis)]
 
 
-def _coded_by(result: Any, columns: FloatArray, y: FloatArray, start: int, spread: float) -> FloatArray:
+def _coded_by(result: PrecisionsOfColumns, columns: FloatArray, y: FloatArray, start: int, spread: float) -> FloatArray:
     """Log densities of the rows from `start` on, at the precisions of a result."""
     alpha = np.asarray(result.alpha, dtype=np.float64)
     if alpha.ndim == 0:
@@ -262,11 +277,11 @@ def _normal(reference: Any) -> tuple[float, float]:
     return float(pair[0]), as_positive(pair[1], "the standard deviation of the reference")
 
 
-def _orders(orders: Any, n: int, random_state: Any) -> Any:
+def _orders(orders: ArrayLike | None, n: int, random_state: Seed) -> IntArray:
     if orders is None:
         return np.arange(n)[None]
     if np.ndim(orders) == 0:
-        generator = np.random.default_rng(random_state)
+        generator = as_generator(random_state)
         return np.array([generator.permutation(n) for _ in range(as_count(orders, "orders"))])
     given = np.atleast_2d(np.asarray(orders))
     if given.dtype.kind not in "iu" or given.shape[1:] != (n,) or not (np.sort(given, axis=1) == np.arange(n)).all():

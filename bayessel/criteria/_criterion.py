@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from bayessel._check import FloatArray
 from bayessel.fit import Fit
@@ -78,7 +77,7 @@ class Criterion:
     charges_functions: bool = False
     column_rank: int = 99
     noise_share: float = 0.0
-    of_sums: Callable[[int, Any, Any], Any] | None = None
+    of_sums: Callable[[int, float | FloatArray, float | FloatArray], FloatArray] | None = None
 
     @property
     def of_one_fit(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from bayessel._check import FloatArray
 from bayessel._formulas import (
     bayesian_information,
     final_prediction_error,
@@ -19,7 +20,7 @@ from bayessel.policy import NOISE_SHARE_OF_EXPANSIONS, NOISE_SHARE_OF_RATIOS
 _SQUARES = "squared units of the target"
 
 
-def _of(formula: Callable[[int, Any, Any], Any]) -> dict[str, Any]:
+def _of(formula: Callable[[int, float | FloatArray, float | FloatArray], FloatArray]) -> dict[str, Any]:
     def value(fit: Fit) -> float:
         assert isinstance(fit, Smoother)
         return float(formula(fit.n_rows, fit.sum_squares, fit.n_rows - fit.effective_parameters))

@@ -25,7 +25,10 @@ from bayessel._check import (
     one_of,
 )
 from bayessel._numerics import local_minima
-from bayessel.criteria import BIC, CRITERIA, FPE, GCV, LOO, OF_RIDGE, OF_SUMS, UEV, from_sums
+from bayessel.criteria import CRITERIA
+from bayessel.criteria.error_estimates import BIC, FPE, GCV, UEV
+from bayessel.criteria.leave_one_out import LOO
+from bayessel.criteria.registry import OF_RIDGE, OF_SUMS, from_sums
 from bayessel.fit import Evidence, Status, worst
 from bayessel.linear.design_fit import DesignFit
 from bayessel.linear.reported_sums import Sums, left_out, sums

@@ -28,6 +28,8 @@ from bayessel._check import FloatArray, as_count, as_flag, as_generator, as_posi
 from bayessel._types import Seed, SupportsSubmit
 from bayessel.errors import SamplingWarning
 from bayessel.fit import Evidence, Status, worst
+from bayessel.work.executors import check_executor
+from bayessel.work.jobs import check_jobs
 
 #: a step of the pilot run keeps so much of the effective number of particles; fewer than this share are drawn anew
 KEEP, RESAMPLE = 0.95, 0.5
@@ -176,7 +178,7 @@ def anneal(
     n_pilots = as_count(n_pilots, "n_pilots")
     as_flag(bracket, "bracket")
     limit = np.inf if time_budget is None else as_positive(time_budget, "time_budget")
-    jobs, executor = work.check_jobs(n_jobs), work.check_executor(executor)
+    jobs, executor = check_jobs(n_jobs), check_executor(executor)
     pilot_rng, *seeds = as_generator(random_state).spawn(1 + n_runs)
     begin = perf_counter()
     done = 0
@@ -187,14 +189,14 @@ def anneal(
         if progress is not None:
             progress(done, n_pilots + n_runs)
 
-    units = [
+    pilot_units = [
         work.WorkUnit(f"pilot {k}", _pilot_unit, (path, k, n_particles, rng))
         for k, rng in enumerate(pilot_rng.spawn(n_pilots))
     ]
-    report = work.run(units, executor, jobs, None, False, tell)
-    if report.interrupted or not report.values:
-        raise KeyboardInterrupt if report.interrupted else RuntimeError(f"no pilot run ended: {report.lost}")
-    pilots = [report.values[unit.key] for unit in units if unit.key in report.values]
+    tried = work.run(pilot_units, executor, jobs, None, False, tell)
+    if tried.interrupted or not tried.values:
+        raise KeyboardInterrupt if tried.interrupted else RuntimeError(f"no pilot run ended: {tried.lost}")
+    pilots = [tried.values[unit.key] for unit in pilot_units if unit.key in tried.values]
     _, schedule, path = max(pilots, key=lambda one: one[0])
     units = [
         work.WorkUnit(f"run {k}", _run_unit, (path, schedule, n_particles, bracket, rng)) for k, rng in enumerate(seeds)

@@ -9,30 +9,36 @@ from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayessel import work
 from bayessel._check import as_count, as_flag, as_generator, as_positive
 from bayessel._text import number
+from bayessel._types import Seed, SupportsSubmit
 from bayessel.errors import SamplingWarning
 from bayessel.fit import fingerprint
 from bayessel.widths import arguments
 from bayessel.widths._comparison import WidthComparison
 from bayessel.widths._finished_widths import FinishedWidths
-from bayessel.widths._problem import Candidate, WidthModel, WidthProblem
+from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem
 from bayessel.widths._search import FIRST_SCAN, finer, unsettled
 from bayessel.widths._sweep_store import sweep_store, unit_key
 from bayessel.widths.grids import check_widths, coarse_to_fine
+from bayessel.work.executors import check_executor
 from bayessel.work.interrupts import InterruptGuard
+from bayessel.work.jobs import check_jobs
+from bayessel.work.progress import Progress
+from bayessel.work.result_store import ResultStore
 
 
 def compare_widths(
-    X: Any,
-    y: Any,
+    X: ArrayLike,
+    y: ArrayLike,
     widths: Iterable[float],
     model: str = "evidence",
     criteria: Sequence[str] | None = None,
     kind: str | Sequence[str] = "gaussian",
-    centers: Any = None,
+    centers: ArrayLike | None = None,
     bias: bool = True,
     progressbar: bool = True,
     names: Sequence[str] | None = None,
@@ -41,11 +47,11 @@ def compare_widths(
     search: bool | str | Sequence[str] | None = None,
     budget: int = 60,
     tol: float = 0.02,
-    holdout: Any = None,
+    holdout: float | tuple[ArrayLike, ArrayLike] | None = None,
     n_jobs: int | None = None,
-    executor: Any = None,
+    executor: SupportsSubmit | None = None,
     store: str | os.PathLike[str] | None = None,
-    random_state: Any = 0,
+    random_state: Seed = 0,
 ) -> WidthComparison:
     r"""Judge every width by every criterion and keep what a person needs to decide.
 
@@ -133,7 +139,7 @@ def compare_widths(
     searched = arguments.check_search(search, chosen)
     grid = check_widths(widths)
     budget, tol = as_count(budget, "budget"), as_positive(tol, "tol")
-    jobs, executor = work.check_jobs(n_jobs), work.check_executor(executor)
+    jobs, executor = check_jobs(n_jobs), check_executor(executor)
     rng = as_generator(random_state)
     inputs, t, names, target = arguments.check_data(X, y, names, target)
     inputs, t, held = arguments.check_holdout(holdout, inputs, t, rng)
@@ -149,7 +155,7 @@ def compare_widths(
         if store is not None:
             sweep.store = sweep_store(store, problem, model)
             stack.callback(sweep.store.close)
-        sweep.progress = stack.enter_context(work.Progress(as_flag(progressbar, "progressbar"), "comparing widths"))
+        sweep.progress = stack.enter_context(Progress(as_flag(progressbar, "progressbar"), "comparing widths"))
         sweep.run(grid, searched, budget, tol)
     table = sweep.ledger.table()
     return WidthComparison(
@@ -176,11 +182,16 @@ def compare_widths(
 class _Sweep:
     """A run: which places are next, and what has been finished of them."""
 
-    store: work.ResultStore | None = None
-    progress: work.Progress
+    store: ResultStore[WidthOutcome | None] | None = None
+    progress: Progress
 
     def __init__(
-        self, problem: WidthProblem, model: WidthModel, kinds: Sequence[str], jobs: int | None, executor: Any
+        self,
+        problem: WidthProblem,
+        model: WidthModel,
+        kinds: Sequence[str],
+        jobs: int | None,
+        executor: SupportsSubmit | None,
     ) -> None:
         self.problem, self.model, self.kinds = problem, model, tuple(kinds)
         self.jobs, self.executor = jobs, executor
@@ -235,7 +246,7 @@ class _Sweep:
         places = {unit.key: place for unit, (place, *_) in zip(units, calls, strict=True)}
         entered = set()
 
-        def enter(unit: work.WorkUnit, outcome: Any) -> None:
+        def enter(unit: work.WorkUnit[WidthOutcome | None], outcome: WidthOutcome | None) -> None:
             if outcome is not None:
                 self.ledger.enter(places[unit.key], outcome)
                 entered.add(places[unit.key])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -16,8 +16,8 @@ import pandas as pd
 from bayessel._check import FloatArray, as_positive, one_of
 from bayessel._files import netcdf, sealed, write_whole
 from bayessel._text import listing, number
-from bayessel.criteria import EVIDENCE, MDL_W
-from bayessel.criteria.description_length import DELTAS
+from bayessel.criteria.description_length import DELTAS, MDL_W
+from bayessel.criteria.evidence import EVIDENCE
 from bayessel.widths._verdict import verdict_sentences
 from bayessel.widths.curves import (
     CurveOptimum,
@@ -28,6 +28,7 @@ from bayessel.widths.curves import (
     say,
     scales,
     turning_points,
+    value_at,
     width_of,
 )
 
@@ -106,7 +107,7 @@ class WidthComparison:
         """Number of functions on offer, the bias not counted."""
         return len(self.centers)
 
-    def best(self, criterion: str | None = None) -> Any:
+    def best(self, criterion: str | None = None) -> Label:
         """Return the width r this criterion prefers among those compared; of several kinds the pair (kind, width).
 
         Default: the evidence if it was asked for, else the first criterion.
@@ -141,7 +142,7 @@ class WidthComparison:
             best = found[0].label if found else None
             kind = {"kind": best[0]} if isinstance(best, tuple) else {}
             r = np.nan if best is None else width_of(best)
-            size = 0 if best is None else int(table.loc[[best], "n_basis"].iloc[0])
+            size = 0 if best is None else int(value_at(table, "n_basis", best))
             rows.append({"delta": float(delta), **kind, "width": r, "n_basis": size})
         return pd.DataFrame(rows).set_index("delta")
 

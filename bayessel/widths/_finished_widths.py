@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 
 from bayessel._check import FloatArray
-from bayessel.criteria import CRITERIA, EVIDENCE, MDL_ALPHA, MDL_W
+from bayessel.criteria import CRITERIA
+from bayessel.criteria.description_length import MDL_ALPHA, MDL_W
+from bayessel.criteria.evidence import EVIDENCE
 from bayessel.widths._problem import Candidate, WidthOutcome, WidthProblem
-from bayessel.widths.curves import DrawnFit, Label, preferences, scales, turning_points
+from bayessel.widths.curves import DrawnFit, Label, preferences, row_of, scales, turning_points
 
 #: Numbers kept beside the table at most (40 MB of them): beyond, only the leaders' fits, and no further terms.
 KEPT = 5_000_000
@@ -95,7 +97,7 @@ class FinishedWidths:
         return {label: by_label[label] for label in table.index if label in wanted and label in by_label}
 
     def _label(self, place: Candidate) -> Label:
-        return tuple(place) if len(self.kinds) > 1 else place.width
+        return (place.kind, place.width) if len(self.kinds) > 1 else place.width
 
     def _leading(self) -> set[Candidate]:
         """Places that are the best so far by some criterion; of equals the narrowest."""
@@ -118,16 +120,12 @@ class FinishedWidths:
             if all(one is None for one in terms):
                 continue
             best = turning_points(table, name)
-            reference = terms[_position(table, best[0].label)] if best else None
+            reference = terms[row_of(table, best[0].label)] if best else None
             gaps = [None if one is None or reference is None else one - reference for one in terms]
             after = int(table.columns.get_loc(name)) + 1  # type: ignore[arg-type]
             table.insert(after, f"{name}_se", [_standard_error(name, one) for one in terms])
             table.insert(after + 1, f"{name}_diff_se", [_standard_error(name, gap) for gap in gaps])
         return table
-
-
-def _position(table: pd.DataFrame, label: Label) -> int:
-    return int(table.index.get_loc(label))  # type: ignore[arg-type]
 
 
 def _standard_error(name: str, terms: FloatArray | None) -> float:

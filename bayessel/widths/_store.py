@@ -141,8 +141,9 @@ def _predictions(fits: dict[Label, DrawnFit], columns: int) -> xr.Dataset:
                 row[fit.basis] = getattr(fit, name)
             variables[name] = (("fitted", "column"), values)
     coordinates: dict[str, Any] = {"fitted_width": ("fitted", np.array([width_of(label) for label in fits]))}
-    if any(isinstance(label, tuple) for label in fits):
-        coordinates["fitted_kind"] = ("fitted", np.array([label[0] for label in fits], dtype=str))
+    kinds = [label[0] for label in fits if isinstance(label, tuple)]
+    if kinds:
+        coordinates["fitted_kind"] = ("fitted", np.array(kinds, dtype=str))
     return xr.Dataset(variables, coords=coordinates)
 
 

@@ -8,7 +8,13 @@ import numpy as np
 import pandas as pd
 
 from bayessel._text import capitalised, listing, number
-from bayessel.criteria import BIC, CHARGING, CRITERIA, ELPD_LOO, EVIDENCE, GCV, LOO, MDL_W, MODEL_EVIDENCE, PREQUENTIAL
+from bayessel.criteria import CRITERIA
+from bayessel.criteria.description_length import MDL_W
+from bayessel.criteria.error_estimates import BIC, GCV
+from bayessel.criteria.evidence import EVIDENCE, MODEL_EVIDENCE
+from bayessel.criteria.leave_one_out import ELPD_LOO, LOO
+from bayessel.criteria.prequential import PREQUENTIAL
+from bayessel.criteria.registry import CHARGING
 from bayessel.fit import Status
 from bayessel.policy import CLOSE_WIDTHS
 from bayessel.widths._notes import NO_SIGNAL, notes_of
@@ -23,6 +29,7 @@ from bayessel.widths.curves import (
     say,
     scales,
     turning_points,
+    value_at,
     width_of,
 )
 
@@ -158,8 +165,7 @@ def _near(table: pd.DataFrame, labels: Sequence[Label]) -> str:
 def _allowed(table: pd.DataFrame, name: str, label: Label) -> float:
     """The largest loss against its best that is no reason to worry: the reader's, or one standard error of it."""
     criterion = CRITERIA[name]
-    column = f"{name}_diff_se"
-    error = float(table[column].to_numpy(dtype=float)[table.index.get_loc(label)]) if column in table else np.nan
+    error = value_at(table, f"{name}_diff_se", label)
     if not criterion.in_nats:
         best = turning_points(table, name)[0].value
         error = error / best if best > 0 else np.nan
@@ -174,7 +180,7 @@ def loss(table: pd.DataFrame, name: str, label: Label) -> float:
     """What a criterion loses at a row against its own best: nats, or a fraction of the best error."""
     criterion = CRITERIA[name]
     best = turning_points(table, name)[0].value
-    here = float(table[name].to_numpy(dtype=float)[table.index.get_loc(label)])
+    here = value_at(table, name, label)
     if not np.isfinite(here):
         return float("inf")
     if criterion.in_nats:
@@ -238,7 +244,7 @@ def _kinds(table: pd.DataFrame, chosen: Mapping[Label, tuple[str, ...]]) -> list
     behind = []
     for kind in curves(table):
         found = [one for one in turning_points(table, speaker) if one.kind == kind]
-        if kind == reference[0]:
+        if isinstance(reference, tuple) and kind == reference[0]:
             continue
         if not found:
             behind.append(f"{kind.replace('_', ' ')} functions have no finite value")
@@ -278,7 +284,7 @@ def _size(table: pd.DataFrame, label: Label) -> str:
 
 
 def _functions(table: pd.DataFrame, label: Label) -> int:
-    return int(table["n_basis"].to_numpy()[table.index.get_loc(label)])
+    return int(value_at(table, "n_basis", label))
 
 
 def _deltas(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_target, check_magnitude, one_of
 from bayessel.basis import KINDS
-from bayessel.criteria import CRITERIA, HOLDOUT
+from bayessel.criteria import CRITERIA
+from bayessel.criteria.holdout import HOLDOUT
 from bayessel.widths import _evidence, _gp, _rvm, _selection
 from bayessel.widths._problem import WidthModel
 from bayessel.widths.grids import spread_rows
@@ -53,7 +54,7 @@ def check_criteria(model: str, criteria: Sequence[str] | None, held: bool) -> tu
     return tuple(name for name in CRITERIA if name in wanted or (held and name == HOLDOUT.name))
 
 
-def check_kinds(kind: Any) -> tuple[str, ...]:
+def check_kinds(kind: str | Sequence[str]) -> tuple[str, ...]:
     """Return the kinds of function to compare, each once, in the order given."""
     if not isinstance(kind, str) and isinstance(kind, Iterable):
         kinds = tuple(dict.fromkeys(one_of(each, "kind", KINDS) for each in kind))
@@ -63,7 +64,7 @@ def check_kinds(kind: Any) -> tuple[str, ...]:
     return (one_of(kind, "kind", KINDS),)
 
 
-def check_process(kinds: tuple[str, ...], centers: Any) -> None:
+def check_process(kinds: tuple[str, ...], centers: ArrayLike | None) -> None:
     """Refuse what a Gaussian process does not have: other kinds of function, and centres."""
     if kinds != ("gaussian",):
         raise ValueError(f"model='gp' compares widths of kind='gaussian' only, got {', '.join(map(repr, kinds))}")
@@ -72,7 +73,7 @@ def check_process(kinds: tuple[str, ...], centers: Any) -> None:
 
 
 def check_data(
-    X: Any, y: Any, names: Sequence[str] | None, target: str | None
+    X: ArrayLike, y: ArrayLike, names: Sequence[str] | None, target: str | None
 ) -> tuple[FloatArray, FloatArray, tuple[str, ...], str]:
     """Return inputs, target and what to call them."""
     inputs = as_matrix(X, "X", allow_1d=True)
@@ -95,7 +96,7 @@ def check_data(
 
 
 def check_holdout(
-    holdout: Any, X: FloatArray, t: FloatArray, rng: np.random.Generator
+    holdout: float | tuple[ArrayLike, ArrayLike] | None, X: FloatArray, t: FloatArray, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, tuple[FloatArray, FloatArray] | None]:
     """Return the rows to fit, and those to hold out: given ones, or a random share."""
     if holdout is None:
@@ -110,7 +111,7 @@ def check_holdout(
     needed = f"holdout must be a share of the rows between 0 and 1, or a pair (X_new, y_new); got {holdout!r}"
     if isinstance(holdout, tuple | list | np.ndarray | str):
         raise TypeError(needed)
-    share = as_positive(holdout, "holdout")
+    share = as_positive(holdout, "holdout's share")
     if share >= 1.0:
         raise ValueError(needed)
     count = max(1, round(share * len(t)))
@@ -121,7 +122,7 @@ def check_holdout(
     return X[kept], t[kept], (X[out], t[out])
 
 
-def check_centers(centers: Any, X: FloatArray) -> FloatArray:
+def check_centers(centers: ArrayLike | None, X: FloatArray) -> FloatArray:
     """Return the centres (M, D): every row, a spread of M rows, or those given."""
     if centers is None:
         return X
@@ -133,7 +134,7 @@ def check_centers(centers: Any, X: FloatArray) -> FloatArray:
     return centres
 
 
-def check_search(search: Any, criteria: tuple[str, ...]) -> tuple[str, ...]:
+def check_search(search: bool | str | Sequence[str] | None, criteria: tuple[str, ...]) -> tuple[str, ...]:
     """Return the criteria whose optima are to be refined; none where only the grid is wanted."""
     if search is None or search is False:
         return ()

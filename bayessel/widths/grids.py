@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, as_count, as_matrix, as_positive
 
@@ -42,7 +42,7 @@ def spread_rows(X: FloatArray, m: int) -> FloatArray:
     return X[np.sort(taken)]
 
 
-def suggest_widths(X: Any, count: int = 25) -> FloatArray:
+def suggest_widths(X: ArrayLike, count: int = 25) -> FloatArray:
     """Suggest widths from half a typical distance of neighbours to twice the largest distance, evenly on the logarithm.
 
     Narrower functions see one row each and wider ones are all but straight lines, so the answer nearly always lies

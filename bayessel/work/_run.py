@@ -6,8 +6,8 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
+from bayessel._types import SupportsSubmit
 from bayessel.errors import SamplingWarning
 from bayessel.work.clock import BudgetClock
 from bayessel.work.executors import (
@@ -30,7 +30,7 @@ _LOOK = 0.25
 
 
 @dataclass
-class WorkReport:
+class WorkReport[T]:
     """What became of units.
 
     Attributes
@@ -50,7 +50,7 @@ class WorkReport:
         It took.
     """
 
-    values: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, T] = field(default_factory=dict)
     lost: dict[str, str] = field(default_factory=dict)
     interrupted: bool = False
     out_of_time: bool = False
@@ -58,18 +58,18 @@ class WorkReport:
     seconds: float = 0.0
 
 
-def run(
-    units: Iterable[WorkUnit],
-    executor: Any = None,
+def run[T](
+    units: Iterable[WorkUnit[T]],
+    executor: SupportsSubmit | None = None,
     n_jobs: int | None = None,
     budget: float | None = None,
     progress: bool | Progress = True,
-    on_result: Callable[[WorkUnit, Any], Any] | None = None,
+    on_result: Callable[[WorkUnit[T], T], object] | None = None,
     *,
-    on_lost: Callable[[WorkUnit, str], Any] | None = None,
-    store: ResultStore | None = None,
+    on_lost: Callable[[WorkUnit[T], str], object] | None = None,
+    store: ResultStore[T] | None = None,
     what: str = "working",
-) -> WorkReport:
+) -> WorkReport[T]:
     """Do units of work; what is done when Ctrl-C or the budget ends it is kept.
 
     Parameters
@@ -117,7 +117,7 @@ def run(
         return _Run(n_jobs, budget, bar, on_result, on_lost, store).do(pending, executor)
 
 
-class _Run:
+class _Run[T]:
     """Units that wait, units that are given out, and what became of the others."""
 
     def __init__(
@@ -125,17 +125,17 @@ class _Run:
         n_jobs: int | None,
         budget: float | None,
         progress: Progress,
-        on_result: Callable[[WorkUnit, Any], Any] | None,
-        on_lost: Callable[[WorkUnit, str], Any] | None,
-        store: ResultStore | None,
+        on_result: Callable[[WorkUnit[T], T], object] | None,
+        on_lost: Callable[[WorkUnit[T], str], object] | None,
+        store: ResultStore[T] | None,
     ) -> None:
         self.jobs, self.clock, self.progress = n_jobs, BudgetClock(budget), progress
         self.on_result, self.on_lost, self.store = on_result, on_lost, store
-        self.report = WorkReport()
-        self._flying: dict[int, WorkUnit] = {}
+        self.report = WorkReport[T]()
+        self._flying: dict[int, WorkUnit[T]] = {}
         self._begun = 0
 
-    def do(self, pending: deque[WorkUnit], executor: Any) -> WorkReport:
+    def do(self, pending: deque[WorkUnit[T]], executor: SupportsSubmit | None) -> WorkReport[T]:
         """Do the units; Ctrl-C ends it with what is done."""
         with InterruptCounter() as interrupts:
             # undecided: this process, until the work is known to be long
@@ -170,7 +170,7 @@ class _Run:
         self.report.seconds = self.clock.spent()
         return self.report
 
-    def _give_out(self, doer: UnitExecutor, pending: deque[WorkUnit]) -> None:
+    def _give_out(self, doer: UnitExecutor, pending: deque[WorkUnit[T]]) -> None:
         """Give out as many units as can be taken; those that are stored are entered at once."""
         while pending and self.clock.left() > 0.0:
             stored = None if self.store is None else self.store.get(pending[0].key)
@@ -183,7 +183,7 @@ class _Run:
             self._flying[self._begun] = unit
             doer.submit(self._begun, unit)
 
-    def _enter(self, unit: WorkUnit, answer: Answer) -> None:
+    def _enter(self, unit: WorkUnit[T], answer: Answer) -> None:
         if answer.kind == "error":
             raise raised(answer, f"the unit {unit.label or unit.key!r}")
         if answer.kind == "value":
@@ -196,7 +196,7 @@ class _Run:
                 self.on_lost(unit, answer.text)
             self.progress.advance(unit.label or None)
 
-    def _note(self, unit: WorkUnit, value: Any) -> None:
+    def _note(self, unit: WorkUnit[T], value: T) -> None:
         self.report.values[unit.key] = value
         if self.on_result is not None:
             self.on_result(unit, value)

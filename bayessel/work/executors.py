@@ -12,6 +12,7 @@ from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import suppress
 from typing import Any, Protocol
 
+from bayessel._types import SupportsSubmit
 from bayessel.work.interrupts import InterruptCounter, InterruptGuard
 from bayessel.work.jobs import core_count
 from bayessel.work.processes import LIVES, WorkerProcesses
@@ -33,7 +34,7 @@ class UnitExecutor(Protocol):
     def room(self) -> int:
         """How many units it could take now."""
 
-    def submit(self, number: int, unit: WorkUnit) -> None:
+    def submit(self, number: int, unit: WorkUnit[Any]) -> None:
         """Take a unit."""
 
     def collect(self, timeout: float) -> list[tuple[int, Answer]]:
@@ -48,13 +49,13 @@ class InProcess:
 
     def __init__(self, interrupts: InterruptCounter) -> None:
         self._interrupts = interrupts
-        self._mine: list[tuple[int, WorkUnit]] = []
+        self._mine: list[tuple[int, WorkUnit[Any]]] = []
 
     def room(self) -> int:
         """One, or none."""
         return 1 - len(self._mine)
 
-    def submit(self, number: int, unit: WorkUnit) -> None:
+    def submit(self, number: int, unit: WorkUnit[Any]) -> None:
         """Take a unit."""
         self._mine.append((number, unit))
 
@@ -83,7 +84,7 @@ class LocalProcesses:
         """Idle processes."""
         return len(self._pool.idle)
 
-    def submit(self, number: int, unit: WorkUnit) -> None:
+    def submit(self, number: int, unit: WorkUnit[Any]) -> None:
         """Send a unit to an idle process, which is started if need be."""
         slot = self._pool.idle[0]
         try:
@@ -118,7 +119,7 @@ class FutureExecutor:
         workers = getattr(executor, "_max_workers", None) or core_count()
         self.executor, self._limit = executor, 2 * int(workers) if limit is None else limit
         self._flying: dict[int, Any] = {}
-        self._units: dict[int, WorkUnit] = {}
+        self._units: dict[int, WorkUnit[Any]] = {}
         self._deaths: dict[int, int] = {}
         self._done: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
 
@@ -126,7 +127,7 @@ class FutureExecutor:
         """How many more units may be given out."""
         return max(0, self._limit - len(self._flying))
 
-    def submit(self, number: int, unit: WorkUnit) -> None:
+    def submit(self, number: int, unit: WorkUnit[Any]) -> None:
         """Give a unit out."""
         self._units[number] = unit
         try:
@@ -162,7 +163,7 @@ class FutureExecutor:
             with suppress(Exception):  # the executor may be gone
                 future.cancel()
 
-    def _send(self, number: int, unit: WorkUnit) -> Any:
+    def _send(self, number: int, unit: WorkUnit[Any]) -> Any:
         return self.executor.submit(perform, *unit.call())
 
     def _answer(self, future: Any) -> Answer:
@@ -217,7 +218,7 @@ class DaskExecutor(FutureExecutor):
         self._limit = 2 * self._threads if self._most is None else self._most
         return super().room()
 
-    def _send(self, number: int, unit: WorkUnit) -> Any:
+    def _send(self, number: int, unit: WorkUnit[Any]) -> Any:
         return self.executor.submit(perform, *unit.call(), pure=False)
 
     def _answer(self, future: Any) -> Answer:
@@ -234,7 +235,7 @@ def unsent(error: BaseException) -> Answer:
     return Answer("unsent", None, f"the unit could not be sent or brought back: {error!r}")
 
 
-def check_executor(executor: Any) -> Any:
+def check_executor(executor: SupportsSubmit | None) -> SupportsSubmit | None:
     """Return an executor, if it is one: anything with ``submit``."""
     if executor is not None and (isinstance(executor, type) or not callable(getattr(executor, "submit", None))):
         raise TypeError(
@@ -244,7 +245,7 @@ def check_executor(executor: Any) -> Any:
     return executor
 
 
-def adapted(executor: Any, limit: int | None) -> UnitExecutor:
+def adapted(executor: SupportsSubmit, limit: int | None) -> UnitExecutor:
     """The adapter of a user's executor; `limit` units at a time, if given."""
     if all(hasattr(executor, name) for name in ("nthreads", "cancel", "scheduler")):
         return DaskExecutor(executor, limit)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,7 @@ def core_count() -> int:
     return int(cpu_count())
 
 
-def check_jobs(n_jobs: Any, name: str = "n_jobs") -> int | None:
+def check_jobs(n_jobs: int | None, name: str = "n_jobs") -> int | None:
     """Return a number of processes: None stays None, -1 is every core, -2 all but one."""
     if n_jobs is None:
         return None

@@ -22,7 +22,7 @@ _FILE = "results.log"
 _PACKAGES = ("bayessel", "numpy", "scipy", "scikit-learn")
 
 
-class ResultStore:
+class ResultStore[T]:
     """A folder that keeps results, locked against a second writer while open; the last result of a key holds.
 
     Parameters
@@ -45,10 +45,10 @@ class ResultStore:
         self,
         folder: str | os.PathLike[str],
         what: str,
-        settings: Mapping[str, Any],
+        settings: Mapping[str, object],
         data: str = "",
-        pack: Callable[[Any], Any] = lambda value: value,
-        unpack: Callable[[Any], Any] = lambda value: value,
+        pack: Callable[[T], object] = lambda value: value,
+        unpack: Callable[..., T] = lambda value: value,
         durable: bool = True,
     ) -> None:
         self._pack, self._durable = pack, durable
@@ -60,7 +60,7 @@ class ResultStore:
             self._place.release()
             raise
 
-    def _open(self, here: dict[str, Any], unpack: Callable[[Any], Any]) -> None:
+    def _open(self, here: dict[str, Any], unpack: Callable[..., T]) -> None:
         folder, found = self._place.folder, list[Record]()
         if self._place.begun:
             header = self._place.header()
@@ -75,11 +75,11 @@ class ResultStore:
     def __len__(self) -> int:
         return len(self.values)
 
-    def get(self, key: str) -> tuple[Any] | None:
+    def get(self, key: str) -> tuple[T] | None:
         """Return the result of a unit in a tuple, or None where there is none."""
         return (self.values[key],) if key in self.values else None
 
-    def put(self, key: str, value: Any) -> None:
+    def put(self, key: str, value: T) -> None:
         """Keep a result; it is on the disk when this returns, if the store is durable."""
         payload = dumps([key, to_tree(self._pack(value))]).encode()
         end = self._journal.end
@@ -116,7 +116,7 @@ def _records(journal: Journal, lost: Callable[[Tear], str] | None = None) -> lis
     return journal.load_counted(lambda data: "does not belong to this store", lost)
 
 
-def _values(found: list[Record], unpack: Callable[[Any], Any]) -> dict[str, Any]:
+def _values[T](found: list[Record], unpack: Callable[..., T]) -> dict[str, T]:
     pairs = (loads(bytes(record.payload)) for record in found)
     return {key: unpack(from_tree(tree)) for key, tree in pairs}
 

@@ -12,14 +12,14 @@ from bayessel._numerics import few_threads
 
 
 @dataclass(frozen=True, eq=False)
-class WorkUnit:
+class WorkUnit[T]:
     """A pure call that can be pickled: its value depends on its arguments alone.
 
     Attributes
     ----------
     key : str
         Names the content of the call. Results are stored and found again under it, and a seed among the arguments is
-        derived from it (`bayessel.work.seed_sequence`), so neither order nor company of units matters.
+        derived from it (`bayessel.work.seeds.seed_sequence`), so neither order nor company of units matters.
     function : callable
         Called as ``function(*arguments)``.
     arguments : tuple, or callable
@@ -29,11 +29,11 @@ class WorkUnit:
     """
 
     key: str
-    function: Callable[..., Any]
+    function: Callable[..., T]
     arguments: tuple[Any, ...] | Callable[[], tuple[Any, ...]] = ()
     label: str = ""
 
-    def call(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def call(self) -> tuple[Callable[..., T], tuple[object, ...]]:
         """The function and its arguments."""
         return self.function, self.arguments() if callable(self.arguments) else self.arguments
 

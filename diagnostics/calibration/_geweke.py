@@ -13,17 +13,17 @@ only there does a sampler that ignores the data show.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from bayessel._check import as_count
+from bayessel._check import FloatArray, as_count
+from bayessel._types import Seed, SupportsSubmit
 from bayessel.diagnostics.calibration._replications import replicated
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from bayessel.diagnostics.calibration._joint import CalibrationKernel, JointModel, JointSetup, MakeSteps
 
-FloatArray = npt.NDArray[np.float64]
 #: Fewer effective draws than this, and their own number is not known well enough for a z-score.
 _FEWEST = 100.0
 MOMENTS = ("location", "spread")
@@ -144,11 +143,11 @@ def geweke(
     marginal: int = 10_000,
     level: float = 0.01,
     include: Sequence[str] = (),
-    random_seed: Any = None,
+    random_seed: Seed = None,
     progressbar: bool = True,
     n_jobs: int | None = None,
-    executor: Any = None,
-    compile_kwargs: dict[str, Any] | None = None,
+    executor: SupportsSubmit | None = None,
+    compile_kwargs: Mapping[str, object] | None = None,
 ) -> Geweke:
     """Test that a sampler leaves the posterior invariant, averaged over the data a model makes.
 

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pymc as pm
 import pytensor.tensor as pt
 from pymc.step_methods import CompoundStep
 from pytensor.compile.sharedvalue import SharedVariable
 
+from bayessel._check import FloatArray
 from bayessel._pymc import custom_methods, find_rng_nodes, flatten_steps, register_custom_methods, reseed_rngs
 
-FloatArray = npt.NDArray[np.float64]
 Point = dict[str, Any]
 MakeSteps = Callable[[pm.Model], Any]
 
@@ -51,7 +50,7 @@ class JointModel:
         model: pm.Model,
         rng: np.random.Generator,
         include: Sequence[str] = (),
-        compile_kwargs: dict[str, Any] | None = None,
+        compile_kwargs: Mapping[str, object] | None = None,
     ) -> None:
         if model.potentials:
             names = ", ".join(p.name for p in model.potentials)
@@ -182,7 +181,11 @@ class JointSetup:
     """
 
     def __init__(
-        self, model: pm.Model, make_steps: MakeSteps, include: Sequence[str], compile_kwargs: dict[str, Any] | None
+        self,
+        model: pm.Model,
+        make_steps: MakeSteps,
+        include: Sequence[str],
+        compile_kwargs: Mapping[str, object] | None,
     ) -> None:
         self._token = uuid.uuid4().hex
         self._arguments = model, make_steps, tuple(include), compile_kwargs

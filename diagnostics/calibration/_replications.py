@@ -10,7 +10,11 @@ import numpy as np
 
 from bayessel import work
 from bayessel._check import as_flag, chosen_seed
+from bayessel._types import Seed, SupportsSubmit
 from bayessel.errors import SamplingWarning
+from bayessel.work.executors import check_executor
+from bayessel.work.jobs import check_jobs
+from bayessel.work.seeds import seed_sequence
 
 if TYPE_CHECKING:
     from bayessel.diagnostics.calibration._joint import MakeSteps
@@ -30,11 +34,11 @@ class Replications(NamedTuple):
 
 
 def replicated(
-    described: tuple[Any, MakeSteps, Sequence[str], dict[str, Any] | None],
+    described: tuple[Any, MakeSteps, Sequence[str], Mapping[str, object] | None],
     calls: Mapping[Name, Call],
     enough: Callable[[Mapping[Name, Any]], bool],
     what: str,
-    how: tuple[float, Any, bool, int | None, Any],
+    how: tuple[float, Seed, bool, int | None, SupportsSubmit | None],
 ) -> Replications:
     """Do calls as units of work; the model's data, exchanged on the way, are put back.
 
@@ -47,10 +51,10 @@ def replicated(
     if not 0.0 < level < 1.0:
         raise ValueError(f"level must be between 0 and 1, got {level!r}")
     seed, shown = chosen_seed(random_seed, "random_seed"), as_flag(progressbar, "progressbar")
-    jobs, executor = work.check_jobs(n_jobs), work.check_executor(executor)
+    jobs, executor = check_jobs(n_jobs), check_executor(executor)
     setup = JointSetup(*described)
     units = {
-        name: work.WorkUnit(" ".join(map(str, name)), function, (setup, work.seed_sequence(seed, *name), *arguments))
+        name: work.WorkUnit(" ".join(map(str, name)), function, (setup, seed_sequence(seed, *name), *arguments))
         for name, (function, arguments) in calls.items()
     }
     try:

@@ -9,21 +9,26 @@ from typing import Any
 
 from bayessel import work
 from bayessel._check import as_count, as_flag, as_seconds
+from bayessel._types import SupportsSubmit
 from bayessel.diagnostics.delve._describe import description
 from bayessel.diagnostics.delve._losses import LOSSES, chosen_losses
 from bayessel.diagnostics.delve._store import StudyStore, TaskFacts
 from bayessel.diagnostics.delve._study import Study
 from bayessel.diagnostics.delve._task import Task
-from bayessel.diagnostics.delve._unit import Outcome, StudyUnit, perform
+from bayessel.diagnostics.delve._unit import MakeMethod, Method, Outcome, StudyUnit, perform
 from bayessel.errors import SamplingWarning
+from bayessel.work.executors import check_executor
+from bayessel.work.jobs import check_jobs
+from bayessel.work.progress import Progress
+from bayessel.work.seeds import seed_sequence
 
 
 def run(
-    methods: Mapping[str, Any],
+    methods: Mapping[str, Method | MakeMethod],
     tasks: Task | Iterable[Task],
     losses: Sequence[str] = LOSSES,
     store: str | os.PathLike[str] | None = None,
-    executor: Any = None,
+    executor: SupportsSubmit | None = None,
     n_jobs: int | None = None,
     time_budget: float | str | None = None,
     progressbar: bool = True,
@@ -89,7 +94,7 @@ def run(
     chosen = tuple(loss for loss in LOSSES if loss in wanted)
     given = _check_tasks(tasks)
     said = _check_methods(methods)
-    executor, jobs = work.check_executor(executor), work.check_jobs(n_jobs)
+    executor, jobs = check_executor(executor), check_jobs(n_jobs)
     budget = as_seconds(time_budget)
     seed = as_count(random_state, "random_state", 0)
     retry, shown = as_flag(retry_failures, "retry_failures"), as_flag(progressbar, "progressbar")
@@ -101,7 +106,7 @@ def run(
         pending = [unit for unit in units if not book.has(unit, _wanted(given[unit.task], chosen), retry)]
         done = len(units) - len(pending)
         by_key = {unit.key: unit for unit in pending}
-        with work.Progress(shown, "comparing methods", done, done=done, budget=budget) as bar:
+        with Progress(shown, "comparing methods", done, done=done, budget=budget) as bar:
             report = work.run(
                 [_work_unit(unit, methods[unit.method], given[unit.task], chosen, seed) for unit in pending],
                 executor,
@@ -130,10 +135,12 @@ def run(
 
 def seed_of(seed: int, unit: StudyUnit) -> int:
     """A seed for a unit, from the study's seed and its names: neither order nor company matters."""
-    return int(work.seed_sequence(seed, *unit).generate_state(1)[0] >> 1)
+    return int(seed_sequence(seed, *unit).generate_state(1)[0] >> 1)
 
 
-def _work_unit(unit: StudyUnit, method: Any, task: Task, losses: tuple[str, ...], seed: int) -> work.WorkUnit:
+def _work_unit(
+    unit: StudyUnit, method: Method | MakeMethod, task: Task, losses: tuple[str, ...], seed: int
+) -> work.WorkUnit[Outcome]:
     """A unit as work; its data are made when it is begun."""
 
     def arguments() -> tuple[Any, ...]:
@@ -142,7 +149,7 @@ def _work_unit(unit: StudyUnit, method: Any, task: Task, losses: tuple[str, ...]
     return work.WorkUnit(unit.key, perform, arguments, f"{unit.method} on {unit.task}")
 
 
-def _units(tasks: Mapping[str, Task], methods: Mapping[str, Any]) -> list[StudyUnit]:
+def _units(tasks: Mapping[str, Task], methods: Mapping[str, Method | MakeMethod]) -> list[StudyUnit]:
     most = max(len(task) for task in tasks.values())
     ordered = sorted(tasks.values(), key=lambda task: task.size)
     return [

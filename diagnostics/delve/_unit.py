@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -27,6 +27,20 @@ _WARNINGS, _LENGTH = 5, 300
 _FIXED = {"progressbar": False, "cores": 1}
 #: begins the reason why there is no loss, where that is an error
 FAILED = "failed: "
+
+
+class Method(Protocol):
+    """What a study fits and has predict; a mean of the targets is enough, other predictions are asked for by name."""
+
+    def fit(self, X: FloatArray, y: FloatArray, /) -> object:
+        """Fit to a training set; what is returned, if anything, predicts."""
+
+    def predict(self, X: FloatArray, /) -> object:
+        """Predict the targets of test cases."""
+
+
+#: makes a method, without arguments or from the size of the training set
+MakeMethod = Callable[[], Method] | Callable[[int], Method]
 
 
 class StudyUnit(NamedTuple):

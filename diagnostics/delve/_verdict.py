@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from bayessel.diagnostics._trace import posterior_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from xarray import DataTree
 
 ALL, NEW = "these tasks", "a new task"
 
@@ -72,7 +73,7 @@ class Verdict:
         """Draw the intervals of the differences beside the region of practical equivalence."""
         import matplotlib.pyplot as plt
 
-        from bayessel.diagnostics.delve._plots import plain
+        from bayessel.pages.page import plain
 
         rows = self.table.iloc[::-1]
         figure, axes = plt.subplots(figsize=(7.0, 1.2 + 0.35 * len(rows)), layout="constrained")
@@ -91,7 +92,9 @@ class Verdict:
         return figure
 
 
-def verdict(trace: Any, rope: float, *, methods: tuple[str, str] = ("A", "B"), probability: float = 0.95) -> Verdict:
+def verdict(
+    trace: DataTree, rope: float, *, methods: tuple[str, str] = ("A", "B"), probability: float = 0.95
+) -> Verdict:
     """Say which of two methods is better, or that they are practically the same, or that it is not known.
 
     Parameters
@@ -148,7 +151,7 @@ def verdict(trace: Any, rope: float, *, methods: tuple[str, str] = ("A", "B"), p
     table.columns = pd.Index(["mean", "low", "high", f"{a} better", "equivalent", f"{b} better", "mc_error"])
     likely = table[[f"{a} better", "equivalent", f"{b} better"]]
     table["decision"] = np.where(likely.max(axis=1) >= level, likely.idxmax(axis=1), "undecided")
-    nu = float(np.median((there if "nu" in there else trace["constant_data"])["nu"].values))
+    nu = float(np.median(np.asarray((there if "nu" in there else trace["constant_data"])["nu"].values)))
     looked = ["mu", "omega", *(["mu_all", "tau"] if several else [])]
     return Verdict(table, width, (a, b), level, nu, convergence(trace, looked))
 

@@ -22,7 +22,7 @@ from bayessel._check import (
     one_of,
 )
 from bayessel._types import Seed
-from bayessel.criteria import GCV
+from bayessel.criteria.error_estimates import GCV
 from bayessel.linear.columns.dictionary import STORE_DOUBLE, Columns, ColumnSource, as_columns
 from bayessel.linear.columns.greedy import BestSize, until_stopped
 from bayessel.linear.columns.growing_model import GrowingModel

@@ -15,7 +15,10 @@ import numpy as np
 import scipy.linalg as sl
 
 from bayessel._check import FloatArray, IntArray
-from bayessel.criteria import EVIDENCE, GCV, LOO, OF_SUMS, from_sums
+from bayessel.criteria.error_estimates import GCV
+from bayessel.criteria.evidence import EVIDENCE
+from bayessel.criteria.leave_one_out import LOO
+from bayessel.criteria.registry import OF_SUMS, from_sums
 from bayessel.fit import Status, worst
 from bayessel.linear.columns.dictionary import Columns
 from bayessel.linear.columns.greedy import INTERRUPTED, BestSize, until_stopped

@@ -6,7 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from bayessel.criteria import BIC, CRITERIA, EVIDENCE, FPE, GCV, LOO, OF_SUMS, UEV, from_sums
+from bayessel.criteria import CRITERIA
+from bayessel.criteria.error_estimates import BIC, FPE, GCV, UEV
+from bayessel.criteria.evidence import EVIDENCE
+from bayessel.criteria.leave_one_out import LOO
+from bayessel.criteria.registry import OF_SUMS, from_sums
 from bayessel.fit import Status
 from bayessel.linear.columns.greedy import INTERRUPTED
 from bayessel.linear.forward.methods import LeastSquaresSteps

@@ -13,9 +13,10 @@ import numpy as np
 
 from bayessel._check import FloatArray, one_of
 from bayessel._formulas import FLAGS, flag_code_length, log_normal, precision_code_length, weight_code_length
-from bayessel.criteria import ELPD_LOO, EVIDENCE, LOO, MDL_ALPHA, MDL_W
 from bayessel.criteria.capabilities import matters
-from bayessel.criteria.description_length import PRECISION_DELTA, WEIGHT_DELTA
+from bayessel.criteria.description_length import MDL_ALPHA, MDL_W, PRECISION_DELTA, WEIGHT_DELTA
+from bayessel.criteria.evidence import EVIDENCE
+from bayessel.criteria.leave_one_out import ELPD_LOO, LOO
 from bayessel.linear.reported_sums import left_out
 from bayessel.linear.selection.precisions import PrecisionLevel, SingularModel
 from bayessel.linear.selection.working_model import WorkingModel

@@ -29,7 +29,7 @@ from bayessel.samplers.run.schedule import SamplingEnd, run
 from bayessel.samplers.run.start import InitialValues, checked_initvals, initial_points
 from bayessel.samplers.run.store import ChainStore, Found
 from bayessel.samplers.run.workers import ChainProcesses, ChainWorkers, InlineChains
-from bayessel.work import Progress
+from bayessel.work.progress import Progress
 from bayessel.work.threads import one_blas_thread
 
 if TYPE_CHECKING:

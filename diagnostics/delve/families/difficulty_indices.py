@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from bayessel._check import as_count, as_generator
+from bayessel._types import Seed
 from bayessel.diagnostics.delve.families.source import Source
 
 
@@ -27,7 +27,7 @@ class Difficulty:
     unpredictability: float
 
 
-def difficulty(source: Source, n: int = 8192, repeats: int = 8, random_state: Any = None) -> Difficulty:
+def difficulty(source: Source, n: int = 8192, repeats: int = 8, random_state: Seed = None) -> Difficulty:
     """Both indices from n cases, and so many targets for each of them."""
     n, repeats = as_count(n, "n", 2), as_count(repeats, "repeats", 2)
     rng = as_generator(random_state)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from bayessel._check import FloatArray, as_count, as_generator
+from bayessel._types import Seed
 from bayessel.diagnostics.delve._task import Dataset
 
 #: cases of DELVE's data sets
@@ -43,7 +44,7 @@ class Source:
     respond: Respond
     attributes: dict[str, Any] = field(default_factory=dict)
 
-    def sample(self, n: int, random_state: Any = None, *, noise: bool = True) -> tuple[pd.DataFrame, pd.Series]:
+    def sample(self, n: int, random_state: Seed = None, *, noise: bool = True) -> tuple[pd.DataFrame, pd.Series]:
         """n cases: inputs and targets."""
         n = as_count(n, "n")
         rng = as_generator(random_state)
@@ -51,7 +52,7 @@ class Source:
         y = self.respond(X, rng if noise else None)
         return pd.DataFrame(X, columns=list(self.inputs)), pd.Series(y, name=self.target)
 
-    def dataset(self, n: int = CASES, random_state: Any = 0) -> Dataset:
+    def dataset(self, n: int = CASES, random_state: Seed = 0) -> Dataset:
         """n cases as a data set that tasks can be made of, half of them for training."""
         X, y = self.sample(n, random_state)
         return Dataset(self.name, X.assign(**{self.target: y}), self.attributes)
