@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel._npz import npz_header, npz_pairs, npz_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +72,7 @@ def read_inputs(path: str | Path, names: Sequence[str]) -> FloatArray:
     columns = _Columns(file, form, names[-1], tuple(names[:-1]), tuple(names[:-1]))
     if form == ".npz":
         arrays = list(dict.fromkeys(name.partition("[")[0] if name.endswith("]") else name for name in names))
-        header = _npz_header(file)
+        header = npz_header(file)
         for name in arrays:
             _refuse_unknown(file, name, list(header), "input")
         shapes = {header[name][:1] for name in arrays}
@@ -81,7 +82,7 @@ def read_inputs(path: str | Path, names: Sequence[str]) -> FloatArray:
             raise ValueError(f"{file.name} has arrays but no rows")
         with ExitStack() as stack:
             archive = stack.enter_context(zipfile.ZipFile(file))
-            X = np.column_stack([next(_rows_of(archive, name, None, stack)) for name in arrays])
+            X = np.column_stack([next(npz_rows(archive, name, None, stack)) for name in arrays])
         if X.shape[1] != len(names):
             raise ValueError(f"{file.name} must have the columns {', '.join(names)}, it has {X.shape[1]}")
     else:
@@ -128,7 +129,7 @@ def _choose(path: str | Path, target: str, inputs: Sequence[str] | None) -> _Col
         raise TypeError(f"target must be the name of a column, got {target!r}")
     if isinstance(inputs, str):
         raise TypeError(f"inputs must be a list of column names, got the single string {inputs!r}: write [{inputs!r}]")
-    header = {".csv": _csv_header, ".parquet": _parquet_header, ".npz": _npz_header}[form](file)
+    header = {".csv": _csv_header, ".parquet": _parquet_header, ".npz": npz_header}[form](file)
     _refuse_unknown(file, target, list(header), "target")
     if form == ".npz":
         return _choose_arrays(file, header, target, inputs)
@@ -218,7 +219,11 @@ def _refuse_bad_inputs(file: Path, inputs: tuple[str, ...], header: Sequence[str
 def _blocks(columns: _Columns, rows: int | None) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Blocks of the chosen columns, each checked; ``rows=None`` takes the file in one piece."""
     reader = {".csv": _csv_frames, ".parquet": _parquet_frames}.get(columns.form)
-    pairs = _npz_pairs(columns, rows) if reader is None else _frame_pairs(columns, reader(columns, rows))
+    pairs = (
+        npz_pairs(columns.path, (*columns.inputs, columns.target), rows)
+        if reader is None
+        else _frame_pairs(columns, reader(columns, rows))
+    )
     first = 1
     for X, y in pairs:
         _refuse_missing(columns, X, y, first)
@@ -374,70 +379,3 @@ def _example(column: pd.Series, first: int) -> str:
         except (TypeError, ValueError):
             return f"row {first + k} has {str(value)[:30]!r}"
     return f"stored as {column.dtype}"
-
-
-# .npz, read by rows from the members of the archive
-
-
-def _npz_header(file: Path) -> dict[str, tuple[int, ...]]:
-    shapes: dict[str, tuple[int, ...]] = {}
-    try:
-        with zipfile.ZipFile(file) as archive:
-            for member in archive.namelist():
-                if member.endswith(".npy"):
-                    with archive.open(member) as stream:
-                        shapes[member.removesuffix(".npy")] = _npy_header(stream)[0]
-    except (zipfile.BadZipFile, ValueError) as error:
-        raise ValueError(f"{file.name} cannot be read as .npz: {error}") from error
-    return shapes
-
-
-def _npy_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, column order or not, and type; leaves the stream at the first value."""
-    version = np.lib.format.read_magic(stream)
-    reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = reader(stream)
-    return shape, fortran, dtype
-
-
-def _npz_pairs(columns: _Columns, rows: int | None) -> Iterator[tuple[FloatArray, FloatArray]]:
-    with ExitStack() as stack:
-        archive = stack.enter_context(zipfile.ZipFile(columns.path))
-        sources = [_rows_of(archive, name, rows, stack) for name in (*columns.inputs, columns.target)]
-        try:
-            for parts in zip(*sources, strict=True):
-                yield np.column_stack(parts[:-1]), parts[-1].ravel()
-        except (zipfile.BadZipFile, EOFError, zlib.error) as error:
-            raise ValueError(f"{columns.path.name} cannot be read as .npz: {error}") from error
-
-
-def _rows_of(archive: zipfile.ZipFile, name: str, rows: int | None, stack: ExitStack) -> Iterator[FloatArray]:
-    """Row blocks of one array of the archive."""
-    stream = stack.enter_context(archive.open(f"{name}.npy"))
-    shape, fortran, dtype = _npy_header(stream)
-    if dtype.kind not in "fiub":
-        raise TypeError(f"{Path(str(archive.filename)).name}: array {name!r} is not numeric (its type is {dtype})")
-    width = shape[1] if len(shape) == 2 else 1
-    step = max(shape[0] if rows is None else rows, 1)
-    if fortran and width > 1:
-        # columns one after the other: one reader per column, each at its own place, so that rows can go side by side
-        columns = [stream] + [stack.enter_context(archive.open(f"{name}.npy")) for _ in range(width - 1)]
-        for k, column in enumerate(columns[1:], start=1):
-            _npy_header(column)
-            _skip(column, k * shape[0] * dtype.itemsize)
-    else:
-        columns = [stream]
-    each = width // len(columns)
-    for start in range(0, shape[0], step):
-        n = min(step, shape[0] - start)
-        parts = [np.frombuffer(column.read(n * each * dtype.itemsize), dtype=dtype) for column in columns]
-        yield np.column_stack([part.reshape(n, each) for part in parts]).astype(np.float64)
-
-
-def _skip(stream: Any, size: int) -> None:
-    """Read past ``size`` bytes; seeking in a stored member loses its place in Python 3.13.0."""
-    while size > 0:
-        passed = len(stream.read(min(size, 1 << 16)))
-        if not passed:
-            raise EOFError("the file ends before its last column")
-        size -= passed

@@ -10,20 +10,20 @@ import pandas as pd
 
 from bayessel._check import as_flag, as_positive, one_of
 from bayessel._formulas import FLAGS
-from bayessel.criteria import (
-    BIC,
-    CRITERIA,
-    ELPD_LOO,
-    EVIDENCE,
-    GCV,
-    LOO,
+from bayessel.criteria import CRITERIA
+from bayessel.criteria.capabilities import Sendable
+from bayessel.criteria.description_length import (
+    DELTAS,
     MDL_ALPHA,
     MDL_W,
-    MODEL_EVIDENCE,
+    PRECISION_DELTA,
+    WEIGHT_DELTA,
+    precisions_sent,
+    weights_sent,
 )
-from bayessel.criteria.capabilities import Sendable
-from bayessel.criteria.description_length import DELTAS, PRECISION_DELTA, WEIGHT_DELTA, precisions_sent, weights_sent
-from bayessel.criteria.evidence import integrated
+from bayessel.criteria.error_estimates import BIC, GCV
+from bayessel.criteria.evidence import EVIDENCE, MODEL_EVIDENCE, integrated
+from bayessel.criteria.leave_one_out import ELPD_LOO, LOO
 from bayessel.diagnostics._fit_reader import Reading, read
 from bayessel.errors import DataMismatchError
 from bayessel.fit import Evidence, Fit

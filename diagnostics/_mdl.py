@@ -19,6 +19,7 @@ cost of the noise level and of the width. So only differences between fits of th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from bayessel._check import as_count, as_positive, one_of
@@ -92,11 +93,7 @@ def mdl_w(
     >>> int(np.argmin(lengths))  # the cubic
     1
     """
-    delta = as_positive(delta, "delta")
-    one_of(flags, "flags", FLAGS)
-    at = read(fitted)
-    at.message("fitted")
-    return weights_sent(at.fit, delta, flags) + _whole(at.fit.n_rows, target_precision)
+    return _sent(weights_sent, fitted, delta, flags, target_precision)
 
 
 def mdl_alpha(
@@ -119,12 +116,22 @@ def mdl_alpha(
     flags, target_precision
         As in `mdl_w`.
     """
+    return _sent(precisions_sent, fitted, delta, flags, target_precision)
+
+
+def _sent(
+    length: Callable[[Fit, float, str], float],
+    fitted: Fit | BaseEstimator,
+    delta: float,
+    flags: str,
+    precision: float | None,
+) -> float:
+    """A description length with checked settings; that of the whole message, if the targets have a precision."""
     delta = as_positive(delta, "delta")
     one_of(flags, "flags", FLAGS)
     at = read(fitted)
     at.message("fitted")
-    return precisions_sent(at.fit, delta, flags) + _whole(at.fit.n_rows, target_precision)
-
-
-def _whole(n_rows: int, precision: float | None) -> float:
-    return 0.0 if precision is None else target_code_length(n_rows, as_positive(precision, "target_precision"))
+    value = length(at.fit, delta, flags)
+    if precision is None:
+        return value
+    return value + target_code_length(at.fit.n_rows, as_positive(precision, "target_precision"))

@@ -26,6 +26,8 @@ _NUMBERS = ("r_hat", "ess_bulk", "ess_tail", "mcse_over_sd")
 
 
 def posterior_of(trace: Any, var_names: Sequence[str] | None) -> xr.Dataset:
+    import xarray as xr
+
     try:
         group = trace["posterior"]
     except (KeyError, TypeError, IndexError) as error:
@@ -33,7 +35,7 @@ def posterior_of(trace: Any, var_names: Sequence[str] | None) -> xr.Dataset:
             f"convergence needs a trace with a group 'posterior', as bs.sample and pm.sample return, got "
             f"{type(trace).__name__}"
         ) from error
-    dataset: xr.Dataset = group.to_dataset() if hasattr(group, "to_dataset") else group
+    dataset: xr.Dataset = group if isinstance(group, xr.Dataset) else group.to_dataset()
     if not {"chain", "draw"} <= set(dataset.sizes):
         raise ValueError(f"the posterior must have dimensions chain and draw, got {', '.join(map(str, dataset.sizes))}")
     wanted = list(dataset.data_vars) if var_names is None else [var_names] if isinstance(var_names, str) else var_names
@@ -66,7 +68,7 @@ def labels(array: Any) -> list[str]:
 def attributes(trace: Any) -> dict[str, Any]:
     """Attributes of the run: on the root from `bayessel.sample`, on the posterior from PyMC."""
     found: dict[str, Any] = {}
-    for place in (trace.get("sample_stats") if hasattr(trace, "get") else None, trace["posterior"], trace):
+    for place in (_sample_stats(trace), trace["posterior"], trace):
         found |= dict(getattr(place, "attrs", None) or {})
     return found
 
@@ -85,11 +87,18 @@ def times(trace: Any) -> tuple[float | None, dict[str, float]]:
     return (seconds if seconds > 0.0 else None), {str(k): float(v) for k, v in dict(steps).items()}
 
 
+def _sample_stats(trace: Any) -> Any:
+    """The group of the sampler's statistics; None where the trace has none."""
+    try:
+        return trace["sample_stats"]
+    except KeyError:
+        return None
+
+
 def statistics(trace: Any) -> dict[str, FloatArray]:
     """The sampler's statistics that are numbers, by name."""
-    try:
-        group = trace["sample_stats"]
-    except KeyError:
+    group = _sample_stats(trace)
+    if group is None:
         return {}
     return {str(k): np.asarray(v.values) for k, v in group.data_vars.items() if v.dtype.kind in "biuf"}
 

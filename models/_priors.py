@@ -41,35 +41,32 @@ def _rms(values: FloatArray, centre: bool) -> float:
     return raw * largest
 
 
-def _default(name: str, shape: float, size: float) -> GammaPrior:
-    """Return the prior worth one draw (for shape 1/2) of the given size."""
+def _prior(name: str, shape: float, rate: float | None, size: float) -> GammaPrior:
+    """Return the prior of that shape and rate; by default worth one draw (for shape 1/2) of the given size."""
+    shape = as_positive(shape, f"{name}_shape")
+    if rate is not None:
+        return GammaPrior(shape, as_positive(rate, f"{name}_rate"))
     with np.errstate(over="ignore", under="ignore"):
-        rate = float(shape * np.square(size))
-    if not (np.finfo(float).tiny < rate < np.inf):
+        default = float(shape * np.square(size))
+    if not (np.finfo(float).tiny < default < np.inf):
         raise ValueError(
             f"no default prior for {name}: its scale in the units of the data is {size:.3g}, out of range; "
             f"rescale Phi or t, or pass {name}_rate"
         )
-    return GammaPrior(shape, rate)
+    return GammaPrior(shape, default)
 
 
 def noise_precision_prior(t: FloatArray, *, centre: bool, shape: float, rate: float | None) -> GammaPrior:
     """Prior of β (unit: 1/[t]²); the default rate is shape · (0.01 · spread of t)²."""
-    a = as_positive(shape, "beta_shape")
-    if rate is not None:
-        return GammaPrior(a, as_positive(rate, "beta_rate"))
-    return _default("beta", a, NOISE_FRACTION * _rms(t, centre))
+    return _prior("beta", shape, rate, NOISE_FRACTION * _rms(t, centre))
 
 
 def weight_precision_prior(
     Phi: FloatArray, t: FloatArray, *, centre: bool, shape: float, rate: float | None
 ) -> GammaPrior:
     """Prior of α (unit: [Φ]²/[t]²); the default rate is shape · (0.1 · s)², M ⟨Φ²⟩ s² = (spread of t)²."""
-    a = as_positive(shape, "alpha_shape")
-    if rate is not None:
-        return GammaPrior(a, as_positive(rate, "alpha_rate"))
     full = _rms(t, centre) / _rms(Phi, centre) / np.sqrt(Phi.shape[1])
-    return _default("alpha", a, WEIGHT_FRACTION * full)
+    return _prior("alpha", shape, rate, WEIGHT_FRACTION * full)
 
 
 def separate_precision_rates(Phi: FloatArray, t: FloatArray, *, centre: bool, shape: float) -> FloatArray:
@@ -85,7 +82,7 @@ def separate_precision_rates(Phi: FloatArray, t: FloatArray, *, centre: bool, sh
         # a column of zeros has no scale; any will do
         size = _rms(column, False) * np.sqrt(Phi.shape[1])
         own = full if centre and np.ptp(column) == 0.0 else spread_of_t
-        rates[i] = _default("alpha", shape, own / size).rate
+        rates[i] = _prior("alpha", shape, None, own / size).rate
     return rates
 
 

@@ -15,7 +15,19 @@ FOLDERS = {
 
 # Layer -> the layers it may import, besides itself. The first component after "bayessel." names the layer; where the
 # engines of a package are a layer of their own, the first two do.
-GROUND = {"errors", "_check", "_compiled", "_files", "_formulas", "_memory", "_numerics", "_text", "_types", "work"}
+GROUND = {
+    "errors",
+    "_check",
+    "_compiled",
+    "_files",
+    "_formulas",
+    "_memory",
+    "_npz",
+    "_numerics",
+    "_text",
+    "_types",
+    "work",
+}
 TABLES = GROUND | {"_tables"}
 BASIS = TABLES | {"basis"}
 RESULT = BASIS | {"fit", "prediction", "policy", "criteria"}

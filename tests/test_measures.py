@@ -18,9 +18,12 @@ AT_MOST = {
     "seed checks": 1,
     "journals": 1,
     "handlers of KeyboardInterrupt": 3,
-    "hasattr in readers of fits": 2,
+    "hasattr in readers of fits": 0,
+    "criterion names outside the registry": 1,
+    "files over 400 lines": 2,
+    "public names": 104,
     "most classes in an estimator's ancestry": 3,
-    "Any in public signatures": 263,
+    "Any in public signatures": 0,
 }
 
 

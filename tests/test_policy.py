@@ -9,8 +9,12 @@ import pytest
 
 from bayessel import policy
 from bayessel.basis import RBFDictionary
-from bayessel.criteria import BIC, CRITERIA, ELPD_LOO, EVIDENCE, FPE, GCV, LOO, MDL_W, UEV
-from bayessel.diagnostics import Bridge
+from bayessel.criteria import CRITERIA
+from bayessel.criteria.description_length import MDL_W
+from bayessel.criteria.error_estimates import BIC, FPE, GCV, UEV
+from bayessel.criteria.evidence import EVIDENCE
+from bayessel.criteria.leave_one_out import ELPD_LOO, LOO
+from bayessel.diagnostics._bridge import Bridge
 from bayessel.fit import Status
 from bayessel.gp import fit_map
 from bayessel.linear import fit_evidence, fit_ridge, search

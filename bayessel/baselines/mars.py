@@ -18,7 +18,7 @@ from bayessel.baselines.engines.mars import MARSFit, default_functions, fit_mars
 from bayessel.estimators import normal_predictions
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
-from bayessel.work import check_jobs
+from bayessel.work.jobs import check_jobs
 from bayessel.work.progress import progress_of
 
 #: what the corners of the splines may be

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 
 from bayessel.cli import _delve, _fit, _widths
 
-__all__ = ["main"]
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""

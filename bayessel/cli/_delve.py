@@ -39,14 +39,14 @@ def add(commands: Any) -> list[argparse.ArgumentParser]:
 def _add_run(parts: Any) -> argparse.ArgumentParser:
     from bayessel.cli._methods import NAMES
 
-    run: argparse.ArgumentParser = parts.add_parser(
+    run = words.command(
+        parts,
         "run",
+        _run,
         help="fit methods to training sets and keep their losses",
         description="Fit every method to every training set and keep the losses in a store. The same command goes on "
         "where a killed one stopped; methods and tasks may be added.",
-        allow_abbrev=False,
     )
-    run.set_defaults(run=_run)
     run.add_argument("--store", required=True, metavar="FOLDER", help="folder that keeps the study")
     run.add_argument("--data", metavar="FOLDER", help="folder of tables name.csv or name.csv.gz, the target last")
     run.add_argument("--tasks", metavar="A,B", help="tables of the folder; default: all")
@@ -74,14 +74,14 @@ def _add_run(parts: Any) -> argparse.ArgumentParser:
 
 
 def _add_report(parts: Any) -> argparse.ArgumentParser:
-    report: argparse.ArgumentParser = parts.add_parser(
+    report = words.command(
+        parts,
         "report",
+        _report,
         help="write what a study found",
         description="Write report.html, and tables of losses, winners and units as .csv, from a store; also while a "
         "study is running.",
-        allow_abbrev=False,
     )
-    report.set_defaults(run=_report)
     report.add_argument("store", metavar="STORE", help="folder that keeps the study")
     report.add_argument("--methods", metavar="A,B", help="only these, in this order")
     report.add_argument("--tasks", metavar="A,B", help="only these, by names such as 'kin-8nm 64' or kin-8nm")
@@ -102,7 +102,7 @@ def _run(arguments: argparse.Namespace) -> int:
     chosen = methods(arguments.methods, budget)
     tasks = _tasks(arguments)
     losses = tuple(words.comma_list(arguments.losses) or delve.LOSSES)
-    jobs = None if arguments.jobs is None else words.number_of(arguments.jobs, "--jobs", int)
+    jobs = words.number_of(arguments.jobs, "--jobs", int)
     with words.scheduler(arguments.scheduler) as client:
         study = delve.run(
             chosen,
@@ -132,7 +132,7 @@ def _tasks(arguments: argparse.Namespace) -> list[Any]:
         raise ValueError("--tasks chooses among the tables of --data FOLDER; generated ones are named by --generated")
     text = words.comma_list(arguments.sizes)
     sizes = None if text is None else [words.number_of(word, "--sizes", int) for word in text]
-    instances = None if arguments.instances is None else words.number_of(arguments.instances, "--instances", int)
+    instances = words.number_of(arguments.instances, "--instances", int)
     tasks = []
     if arguments.data is not None:
         tasks += delve.load(arguments.data, words.comma_list(arguments.tasks), sizes, instances)
@@ -185,17 +185,12 @@ def _pictures(study: Study, folder: Path) -> None:
 
 def _show(study: Study, loss: str, console: Console, quiet: bool) -> None:
     """The verdict, and average losses by size."""
-    from rich import box
-    from rich.table import Table
-
     for sentence in study.verdict():
         console.print(sentence)
     average = study.averages("size", loss)
     if quiet or not len(average):
         return
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
-    for name in ("method", *(str(size) for size in average.index)):
-        table.add_column(name, justify="left" if name == "method" else "right", no_wrap=True)
+    table = words.table(("method", *(str(size) for size in average.index)), left=("method",))
     for method in study.methods:
         values = average[method].to_numpy(dtype=float)
         best = average[list(study.methods)].min(axis=1).to_numpy(dtype=float)

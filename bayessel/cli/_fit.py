@@ -26,17 +26,15 @@ _NO_FUNCTION = {"TOO_FEW_ROWS", "CONSTANT_TARGET", "PURE_NOISE"}
 
 def add(commands: Any) -> argparse.ArgumentParser:
     """The command's options."""
-    fit: argparse.ArgumentParser = commands.add_parser(
+    fit = words.command(
+        commands,
         "fit",
+        _fit,
         help="fit one model, report on it, and predict",
         description="Fit one model to a table; write report.html, result.nc, model.joblib and, with --predict, "
         "predictions.csv.",
-        allow_abbrev=False,
     )
-    fit.set_defaults(run=_fit)
-    fit.add_argument("file", metavar="FILE", help="table: .csv, .csv.gz, .parquet or .npz")
-    fit.add_argument("--target", required=True, metavar="NAME", help="column to predict")
-    fit.add_argument("--inputs", metavar="A,B", help="input columns; default: all others")
+    words.add_table(fit)
     fit.add_argument(
         "--model",
         default="gp",
@@ -180,9 +178,7 @@ def _show(console: Console, facts: str, numbers: dict[str, str], relevance: Any)
     if relevance is not None:
         what = "length" if "length" in relevance else "slope"
         columns = [name for name in (what, "lower", "upper", "standardised") if relevance[name].notna().any()]
-        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
-        for name in ("input", *columns):
-            table.add_column(name, justify="left" if name == "input" else "right", no_wrap=True)
+        table = words.table(("input", *columns), left=("input",))
         for name in most_relevant(relevance)[:20]:
             table.add_row(str(name), *(number(float(relevance.loc[name, column])) for column in columns))
         console.print(table)

@@ -26,16 +26,14 @@ _GRID_HELP = "low:high:count (evenly on the logarithm) or a comma list, in r of 
 
 def add(commands: Any) -> argparse.ArgumentParser:
     """The command's options."""
-    widths: argparse.ArgumentParser = commands.add_parser(
+    widths = words.command(
+        commands,
         "widths",
+        _widths,
         help="compare kernel widths and write a report",
         description="Compare kernel widths on a table and write report.html, result.nc and widths.png.",
-        allow_abbrev=False,
     )
-    widths.set_defaults(run=_widths)
-    widths.add_argument("file", metavar="FILE", help="table: .csv, .csv.gz, .parquet or .npz")
-    widths.add_argument("--target", required=True, metavar="NAME", help="column to predict")
-    widths.add_argument("--inputs", metavar="A,B", help="input columns; default: all others")
+    words.add_table(widths)
     widths.add_argument("--widths", metavar="GRID", help=f"{_GRID_HELP}; default: from the distances in the data")
     widths.add_argument(
         "--model",
@@ -122,9 +120,9 @@ def _compare(arguments: argparse.Namespace, grid: FloatArray | None, folder: Pat
             target=arguments.target,
             search=arguments.search,
             budget=words.number_of(arguments.budget, "--budget", int),
-            holdout=None if arguments.holdout is None else words.number_of(arguments.holdout, "--holdout", float),
+            holdout=words.number_of(arguments.holdout, "--holdout", float),
             random_state=words.number_of(arguments.seed, "--seed", int),
-            n_jobs=None if arguments.jobs is None else words.number_of(arguments.jobs, "--jobs", int),
+            n_jobs=words.number_of(arguments.jobs, "--jobs", int),
             executor=client,
             store=arguments.store,
         )
@@ -226,9 +224,6 @@ def _show(comparison: WidthComparison, console: Console) -> None:
 
 def _terminal_table(comparison: WidthComparison, width: int) -> tuple[Table, list[str], bool]:
     """As many columns as the terminal holds, the most telling first; the names of the others; whether + occurs."""
-    from rich import box
-    from rich.table import Table
-
     from bayessel._text import number
     from bayessel.widths.curves import entry, needs_attention, width_of
 
@@ -259,9 +254,7 @@ def _terminal_table(comparison: WidthComparison, width: int) -> tuple[Table, lis
             kept.append(name)
             room -= size[name]
     kept += ["status"] if warned else []
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
-    for name in kept:
-        table.add_column(name, justify="left" if name in ("status", "kind") else "right", no_wrap=True)
+    table = words.table(kept, left=("status", "kind"))
     chosen = {label for (label, _), mark in marks.items() if mark == "*"}
     for i, label in enumerate(frame.index):
         table.add_row(*(columns[name][i] for name in kept), style="bold" if label in chosen else None)

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import argparse
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
+
+
+def command(commands: Any, name: str, run: Callable[[argparse.Namespace], int], **said: str) -> argparse.ArgumentParser:
+    """A command, or a part of one, that `run` does; `said` is its help and description."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, allow_abbrev=False, **said)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_table(parser: argparse.ArgumentParser) -> None:
+    """Options that choose a table and its columns."""
+    parser.add_argument("file", metavar="FILE", help="table: .csv, .csv.gz, .parquet or .npz")
+    parser.add_argument("--target", required=True, metavar="NAME", help="column to predict")
+    parser.add_argument("--inputs", metavar="A,B", help="input columns; default: all others")
 
 
 def comma_list(text: str | None) -> list[str] | None:
@@ -16,8 +32,10 @@ def comma_list(text: str | None) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
 
 
-def number_of(text: str, option: str, of: type) -> Any:
-    """The number an option needs."""
+def number_of(text: str | None, option: str, of: type) -> Any:
+    """The number an option needs; None where it was not given."""
+    if text is None:
+        return None
     try:
         return of(text)
     except ValueError:
@@ -52,6 +70,17 @@ def console() -> Console:
     from rich.console import Console
 
     return Console(highlight=False, markup=False)
+
+
+def table(columns: Iterable[str], left: Container[str]) -> Table:
+    """A table without a frame; columns named in `left` are text, the others numbers."""
+    from rich import box
+    from rich.table import Table
+
+    found = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
+    for name in columns:
+        found.add_column(name, justify="left" if name in left else "right", no_wrap=True)
+    return found
 
 
 @contextmanager

@@ -7,12 +7,12 @@ from typing import Any, Self, override
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, as_flag, one_of
-from bayessel.criteria import EVIDENCE
+from bayessel.criteria.evidence import EVIDENCE
 from bayessel.estimators._selecting_regressor import SelectingRegressor
 from bayessel.linear import search
 from bayessel.linear.selection.objective import SCORES
 from bayessel.linear.selection.strategies import Strategy
-from bayessel.work import Progress
+from bayessel.work.progress import Progress
 
 #: seconds without a bar
 QUIET = 2.0

@@ -9,7 +9,9 @@ from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray
 from bayessel._types import Seed
-from bayessel.criteria import BIC, EVIDENCE, FPE, GCV, LOO, UEV
+from bayessel.criteria.error_estimates import BIC, FPE, GCV, UEV
+from bayessel.criteria.evidence import EVIDENCE
+from bayessel.criteria.leave_one_out import LOO
 from bayessel.estimators._selecting_regressor import SelectingRegressor
 from bayessel.linear import forward_select
 

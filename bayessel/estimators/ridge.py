@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, one_of
-from bayessel.criteria import GCV, LOO, OF_RIDGE
+from bayessel.criteria.error_estimates import GCV
+from bayessel.criteria.leave_one_out import LOO
+from bayessel.criteria.registry import OF_RIDGE
 from bayessel.estimators._radial_dictionary import find_widths
 from bayessel.estimators._rbf_regressor import RBFRegressor
 from bayessel.linear import RidgeFit, Spectrum, fit_ridge

@@ -6,8 +6,12 @@ import numpy as np
 
 from bayessel._check import FloatArray
 
+LOG_2PI = float(np.log(2.0 * np.pi))
 
-def log_density[L: (float, FloatArray)](n_rows: int, quad: L, log_det: L, beta: L, spread2: float | None = None) -> L:
+
+def log_density[L: (float, FloatArray)](
+    n_rows: int, log_beta: L, log_det: L, misfit: L, spread2: float | None = None
+) -> L:
     r"""Return :math:`\log p(t|\alpha,\beta)` in nats.
 
     .. math:: -\tfrac12[N\log 2\pi - n\log\beta + \log|I + \Phi\Phi^T/\lambda| + \beta q]
@@ -20,14 +24,14 @@ def log_density[L: (float, FloatArray)](n_rows: int, quad: L, log_det: L, beta: 
     ----------
     n_rows
         N.
-    quad, log_det
-        :math:`q = t^T(I+\Phi\Phi^T/\lambda)^{-1}t` and :math:`\log|I + \Phi\Phi^T/\lambda|`; with a bias, of the
-        centred arrays.
-    beta
-        Noise precision.
+    log_beta
+        Logarithm of the noise precision.
+    log_det, misfit
+        :math:`\log|I + \Phi\Phi^T/\lambda|` and :math:`\beta q`, :math:`q = t^T(I+\Phi\Phi^T/\lambda)^{-1}t`; with a
+        bias, of the centred arrays.
     spread2
         :math:`\|t_c\|^2` with a bias, None without.
     """
     n_free, flat = (n_rows, 0.0) if spread2 is None else (n_rows - 1, float(np.log(spread2)))
-    value: L = -0.5 * (n_rows * np.log(2.0 * np.pi) - n_free * np.log(beta) + log_det + beta * quad + flat)
+    value: L = -0.5 * (n_rows * LOG_2PI - n_free * log_beta + log_det + misfit + flat)
     return value

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit
 
 from bayessel._check import FloatArray
-from bayessel.linear.logistic_slope import LogisticSlope
+from bayessel.linear.logistic_slope import LogisticSlope, beside_label
 from bayessel.linear.logistic_terms import LogisticTerms
 
 
@@ -43,12 +43,13 @@ class ClassProbability:
     ) -> None:
         self.slope = LogisticSlope(loo_output, labels, weights)
         self.terms = LogisticTerms(design, labels, weights)
-        self.loo_probability = _agreeing(self.slope.probability(loo_output), self.terms.loo_probability, loo_output)
+        mean = 0.5 * (self.slope.probability(loo_output) + self.terms.loo_probability)
+        self.loo_probability = beside_label(mean, loo_output)
 
     def probability(self, outputs: Any, columns: Any) -> FloatArray:
         """Probability of the label 1 where the model has these outputs (n,) and columns (n, M)."""
         f = np.asarray(outputs, dtype=np.float64)
-        return _agreeing(self.slope.probability(f), self.terms.probability(columns), f)
+        return beside_label(0.5 * (self.slope.probability(f) + self.terms.probability(columns)), f)
 
     def log_odds(self, outputs: Any, columns: Any) -> FloatArray:
         """Logarithm of p / (1 - p), with the digits that p itself has lost where it is nearly 1."""
@@ -57,10 +58,3 @@ class ClassProbability:
         for_one, against = self.slope.probability(f) + expit(terms), self.slope.probability(-f) + expit(-terms)
         found = np.log(np.maximum(for_one, 1e-300)) - np.log(np.maximum(against, 1e-300))
         return np.where(f > 0.0, np.maximum(found, 1e-300), np.where(f < 0.0, np.minimum(found, -1e-300), 0.0))
-
-
-def _agreeing(one: FloatArray, other: FloatArray, f: FloatArray) -> FloatArray:
-    """Mean of both on the side of the label, one half where the output is 0."""
-    p = 0.5 * (one + other)
-    above, below = np.clip(p, np.nextafter(0.5, 1.0), 1.0), np.clip(p, 0.0, np.nextafter(0.5, 0.0))
-    return np.where(f > 0.0, above, np.where(f < 0.0, below, 0.5))

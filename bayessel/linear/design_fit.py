@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,10 @@ import numpy.typing as npt
 from bayessel._check import FloatArray, IntArray
 from bayessel.basis import LazyDesign
 from bayessel.criteria.capabilities import Message
-from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint
+from bayessel.fit import Evidence, LeaveOneOut, Status, fingerprint
 from bayessel.linear.coded_weights import message_of, sizes_of
 from bayessel.linear.spectrum import Spectrum
-from bayessel.linear.weight_posterior import Posterior, from_complement
+from bayessel.linear.weight_posterior import Posterior, PosteriorFit, from_complement
 from bayessel.prediction import Prediction
 
 #: entries of a design made at once
@@ -23,7 +23,7 @@ _BLOCK = 2**22
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class DesignFit(Fit):
+class DesignFit(PosteriorFit):
     """Base of the results on all columns of a design, whose noise is normal.
 
     The design itself is `spectrum.given`; a fit to a stream has none, its fingerprints are empty strings, and it
@@ -31,8 +31,6 @@ class DesignFit(Fit):
 
     Attributes
     ----------
-    posterior : Posterior
-        Of the weights.
     gamma : float
         Well-determined parameters.
     """
@@ -44,11 +42,6 @@ class DesignFit(Fit):
     notes: tuple[Status, ...]
     history: tuple[dict[str, float], ...]
     seconds: float
-    posterior: Posterior = field(repr=False)
-    if TYPE_CHECKING:
-
-        @property
-        def alpha(self) -> Any: ...  # noqa: D102
 
     @property
     def spectrum(self) -> Spectrum:
@@ -66,39 +59,9 @@ class DesignFit(Fit):
         return self.posterior.coef
 
     @property
-    def intercept(self) -> float:
-        """The bias of a centred fit, else 0."""
-        return self.posterior.intercept
-
-    @property
     def basis(self) -> IntArray:
         """Columns in use."""
         return np.arange(len(self.coef))
-
-    @property
-    def n_basis(self) -> int:
-        """Number of columns in use."""
-        return len(self.basis)
-
-    @property
-    def beta(self) -> float:
-        """Noise precision."""
-        return self.posterior.beta
-
-    @property
-    def noise_std(self) -> float:
-        """Standard deviation of the noise."""
-        return float(self.beta**-0.5)
-
-    @property
-    def effective_parameters(self) -> float:
-        """Well-determined parameters, the unpenalised directions and the bias included."""
-        return self.posterior.gamma
-
-    @property
-    def sum_squares(self) -> float:
-        """Sum of squared residuals."""
-        return self.posterior.sum_squares
 
     def message(self) -> Message:
         """What a description length sends."""

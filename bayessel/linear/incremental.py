@@ -264,13 +264,13 @@ class RidgeState:
         if (penalties == 0.0).any():
             return np.nan
         log_det = 2.0 * float(np.log(np.abs(np.diag(self.R)[:-1])).sum()) - float(np.log(penalties).sum())
+        log_beta, misfit = float(np.log(beta)), beta * self.cost
         if not self._bias:
-            return float(log_density(n, self.cost, log_det, beta))
+            return float(log_density(n, log_beta, log_det, misfit))
         t = self.target
+        spread2 = max(float(((t - t.mean()) ** 2).sum()), 1e-300)
         # the unpenalised column of ones contributed log N to the determinant
-        return float(
-            log_density(n, self.cost, log_det - np.log(n), beta, max(float(((t - t.mean()) ** 2).sum()), 1e-300))
-        )
+        return float(log_density(n, log_beta, log_det - np.log(n), misfit, spread2))
 
     def criteria(self) -> dict[str, float]:
         """Selection criteria of the present fit: loo, gcv, uev, fpe, bic, and gamma; O(NM^2), from the rows."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_positive_vector
 from bayessel._numerics import few_threads
-from bayessel.criteria import GCV
+from bayessel.criteria.error_estimates import GCV
 from bayessel.fit import Status
 from bayessel.linear import ridge
 from bayessel.linear.spectrum import Spectrum

@@ -58,9 +58,13 @@ class LogisticSlope:
         p = np.zeros(f.shape)
         for b, share in zip(self.b, self.share, strict=True):
             p += share * expit(b * f)
-        # the sum may round to the wrong side of one half, or of one
-        above, below = np.clip(p, np.nextafter(0.5, 1.0), 1.0), np.minimum(p, 0.5)
-        return np.where(f > 0.0, above, np.where(f < 0.0, below, 0.5))
+        return beside_label(p, f)  # the sum may round to the wrong side of one half, or of one
+
+
+def beside_label(p: FloatArray, f: FloatArray) -> FloatArray:
+    """Probabilities on the side of the label, the sign of the output f; one half where that is 0."""
+    above, below = np.clip(p, np.nextafter(0.5, 1.0), 1.0), np.clip(p, 0.0, np.nextafter(0.5, 0.0))
+    return np.where(f > 0.0, above, np.where(f < 0.0, below, 0.5))
 
 
 def _log_posterior(log_b: FloatArray, margin: FloatArray, omega: FloatArray) -> FloatArray:

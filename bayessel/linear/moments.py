@@ -48,10 +48,11 @@ class Moments:
         self._shifted = centre  # whether the columns must be shifted before they are multiplied
 
     @classmethod
-    def of(cls, Phi: FloatArray, t: FloatArray, *, centre: bool = False, exact: bool = False) -> Moments:
-        """Return the statistics of arrays in memory."""
-        self = cls(Phi.shape[1], centre=centre, exact=exact)
-        self.update(Phi, t)
+    def of(cls, *blocks: tuple[FloatArray, FloatArray], centre: bool, exact: bool = False) -> Moments:
+        """Return the statistics of blocks (Phi, t) in memory."""
+        self = cls(blocks[0][0].shape[1], centre=centre, exact=exact)
+        for Phi, t in blocks:
+            self.update(Phi, t)
         return self
 
     @np.errstate(over="ignore", invalid="ignore")  # what is no number spreads to the sums: see `is_finite`

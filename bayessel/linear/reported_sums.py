@@ -52,8 +52,13 @@ class Sums:
     def loo_residuals(self) -> FloatArray:
         """Errors of each row under the model trained on all others, (P t)_i / P_ii."""
         assert self.residuals is not None and self.diag_p is not None
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(self.diag_p > 0.0, self.residuals / self.diag_p, np.inf)
+        return left_out(self.residuals, self.diag_p)
+
+
+def left_out(residuals: FloatArray, complement: FloatArray) -> FloatArray:
+    """Errors of rows under the model of all others, (P t)_i / P_ii; infinite where a row alone decides its fit."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(complement > 0.0, residuals / complement, np.inf)
 
 
 def sums(spectrum: Spectrum, lam: float, *, rows: bool = False) -> Sums:
@@ -72,12 +77,6 @@ def sums(spectrum: Spectrum, lam: float, *, rows: bool = False) -> Sums:
         residuals=spectrum.residuals(at)[0] if rows else None,
         diag_p=spectrum.leverage_complement(at)[0] if rows else None,
     )
-
-
-def log_evidence_at(spectrum: Spectrum, lam: float, beta: float) -> float:
-    """The log evidence that is reported, at one (lambda, beta)."""
-    at = sums(spectrum, lam)
-    return float(spectrum.assemble_evidence(at.quad, at.log_det, beta))
 
 
 def loo_residuals(spectrum: Spectrum, lam: float) -> FloatArray:

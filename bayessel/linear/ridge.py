@@ -25,10 +25,13 @@ from bayessel._check import (
     one_of,
 )
 from bayessel._numerics import local_minima
-from bayessel.criteria import BIC, CRITERIA, FPE, GCV, LOO, OF_RIDGE, OF_SUMS, UEV, from_sums
+from bayessel.criteria import CRITERIA
+from bayessel.criteria.error_estimates import BIC, FPE, GCV, UEV
+from bayessel.criteria.leave_one_out import LOO
+from bayessel.criteria.registry import OF_RIDGE, OF_SUMS, from_sums
 from bayessel.fit import Evidence, Status, worst
 from bayessel.linear.design_fit import DesignFit
-from bayessel.linear.reported_sums import Sums, sums
+from bayessel.linear.reported_sums import Sums, left_out, sums
 from bayessel.linear.spectrum import Spectrum, as_spectrum
 from bayessel.linear.weight_posterior import Posterior, check_ratio
 from bayessel.policy import RIVAL_SHARE
@@ -120,8 +123,10 @@ def criteria(Phi: npt.ArrayLike, t: npt.ArrayLike, lam: npt.ArrayLike, *, centre
     check_ratio(penalty, 1.0, "lam")
     check_magnitude(design, "Phi")
     if np.ndim(lam) == 0 and 0.0 < penalty[0] < np.inf:
-        return evaluate(Spectrum.of(design, target, centre=centre, rows=True), float(penalty[0]))
-    return evaluate(Spectrum.weighed(design, target, penalty, centre=centre, rows=True), 1.0)
+        spectrum, ridge = Spectrum.of(design, target, centre=centre, rows=True), float(penalty[0])
+    else:
+        spectrum, ridge = Spectrum.weighed(design, target, penalty, centre=centre, rows=True), 1.0
+    return evaluate_sums(spectrum, sums(spectrum, ridge, rows=True))
 
 
 def curve(spectrum: Spectrum, name: str, lam: FloatArray) -> FloatArray:
@@ -131,18 +136,12 @@ def curve(spectrum: Spectrum, name: str, lam: FloatArray) -> FloatArray:
         if name != LOO.name:
             return np.asarray(from_sums(name, spectrum.n_rows, spectrum.sum_squares(part), spectrum.trace_p(part)))
         complement = spectrum.leverage_complement(part)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = spectrum.residuals(part) / complement
-        return np.asarray((np.where(complement > 0.0, ratio, np.inf) ** 2).mean(axis=1))
+        errors = left_out(spectrum.residuals(part), complement)
+        return np.asarray((errors**2).mean(axis=1))
 
     width = spectrum.n_rows if name == LOO.name else len(spectrum.s)
     parts = np.array_split(np.atleast_1d(lam), 1 + np.size(lam) * width // 4_000_000)  # working arrays of 32 MB
     return np.concatenate([values(part) for part in parts])
-
-
-def evaluate(spectrum: Spectrum, lam: float) -> dict[str, float]:
-    """Every criterion at one penalty of a factorisation; LOO only where the rows were kept."""
-    return evaluate_sums(spectrum, sums(spectrum, lam, rows=spectrum.U is not None))
 
 
 def evaluate_sums(spectrum: Spectrum, at: Sums) -> dict[str, float]:

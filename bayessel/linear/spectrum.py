@@ -174,9 +174,9 @@ class Spectrum:
         if not rows and flat is None and n_rows >= 2 * n_columns:
             # bad values spread to the sums: looking at those saves three passes over a large design
             some = slice(None, None, max(1, n_rows // (n_columns + n_columns // 4 + 8)))
-            sample = Moments.of(A[some], y[some], centre=centre)  # a few rows tell most ill-conditioned designs apart
+            sample = Moments.of((A[some], y[some]), centre=centre)  # a few rows tell most ill-conditioned designs apart
             hopeless = n_rows >= 3 * n_columns and not suits_gram(sample.condition_bound())
-            moments = sample if hopeless else Moments.of(A, y, centre=centre)
+            moments = sample if hopeless else Moments.of((A, y), centre=centre)
             if not hopeless and moments.is_finite() and moments.is_sizeable() and suits_gram(moments.condition_bound()):
                 factors = moments.spectrum()
                 if suits_gram(moments.condition(factors[0])):
@@ -234,14 +234,12 @@ class Spectrum:
         if Phi is not None and t is not None and rss < 1e-5 * tss and not moments.exact:
             # tss - sum z^2 has cancelled: measure the residual itself, and polish z with it
             inverse = Vt.T / s
-            for _ in range(2):
+            for step in range(3):
                 residual = t - Phi @ (inverse @ z)
                 if moments.centre:
                     residual -= residual.mean()
-                z = z + inverse.T @ (Phi.T @ residual)
-            residual = t - Phi @ (inverse @ z)
-            if moments.centre:
-                residual -= residual.mean()
+                if step < 2:
+                    z = z + inverse.T @ (Phi.T @ residual)
             rss = float(residual @ residual)
         spectrum = cls(
             n_rows=moments.n_rows,
@@ -298,7 +296,8 @@ class Spectrum:
         if self.centred:
             floor = (4.0 * np.finfo(float).eps * (self.t_scale or 1.0)) ** 2 * self.n_rows
             spread2 = max(self.tss, floor)
-        return log_density(self.n_rows, quad, log_det, beta, spread2)
+        log_beta: L = np.log(beta)
+        return log_density(self.n_rows, log_beta, log_det, beta * quad, spread2)
 
     def profile_sums(self, lam: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Gamma, t^T P t and |w|^2 at many positive lambdas at once, from one array of quotients."""

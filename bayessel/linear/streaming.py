@@ -167,18 +167,18 @@ def _pass(designs: Iterator[tuple[FloatArray, FloatArray]], centre: bool, exact:
     """Sum one pass; with ``exact=None`` the first rows decide between sums of squares and QR."""
     waiting: list[tuple[FloatArray, FloatArray]] = []
     moments: Moments | None = None
+    width: int | None = None
     for number, (Phi, t) in enumerate(designs):
+        width = width or Phi.shape[1]
+        if Phi.shape[1] != width:
+            raise ValueError(f"block {number} has {Phi.shape[1]} columns, the first had {width}")
         if moments is None:
-            if waiting and Phi.shape[1] != waiting[0][0].shape[1]:
-                raise ValueError(f"block {number} has {Phi.shape[1]} columns, the first had {waiting[0][0].shape[1]}")
             waiting.append((Phi, t))
             if exact is None and sum(len(y) for _, y in waiting) < 4 * Phi.shape[1]:
                 continue
             moments = _start(waiting, centre, exact)
             waiting = []
         else:
-            if Phi.shape[1] != moments.n_columns:
-                raise ValueError(f"block {number} has {Phi.shape[1]} columns, the first had {moments.n_columns}")
             moments.update(Phi, t)
         if not moments.is_finite():
             raise ValueError(
@@ -201,16 +201,9 @@ def _pass(designs: Iterator[tuple[FloatArray, FloatArray]], centre: bool, exact:
 def _start(waiting: list[tuple[FloatArray, FloatArray]], centre: bool, exact: bool | None) -> Moments:
     if exact is None:
         enough = max(4 * waiting[0][0].shape[1], 4096)
-        probe = _sum([(Phi[:enough], t[:enough]) for Phi, t in waiting], centre, True)
+        probe = Moments.of(*((Phi[:enough], t[:enough]) for Phi, t in waiting), centre=centre, exact=True)
         exact = not suits_gram(probe.condition())
-    return _sum(waiting, centre, exact)
-
-
-def _sum(blocks: list[tuple[FloatArray, FloatArray]], centre: bool, exact: bool) -> Moments:
-    moments = Moments(blocks[0][0].shape[1], centre=centre, exact=exact)
-    for Phi, t in blocks:
-        moments.update(Phi, t)
-    return moments
+    return Moments.of(*waiting, centre=centre, exact=exact)
 
 
 def _rounding(spectrum: Spectrum, fit: LinearFit) -> float:

@@ -8,14 +8,15 @@ precisions drop their column, zero precisions leave it unpenalised.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bayessel._check import FloatArray, as_matrix, as_positive, as_positive_vector, as_target, check_magnitude
-from bayessel.fit import LeaveOneOut
-from bayessel.linear.reported_sums import Sums, log_evidence_at, sums
+from bayessel._check import FloatArray, IntArray, as_matrix, as_positive, as_positive_vector, as_target, check_magnitude
+from bayessel.fit import Fit, LeaveOneOut
+from bayessel.linear.reported_sums import Sums, left_out, sums
 from bayessel.linear.spectrum import ColumnPenalties, Spectrum
 from bayessel.prediction import Prediction
 
@@ -157,15 +158,63 @@ class Posterior:
         return rows
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PosteriorFit(Fit):
+    """Base of the results on columns whose noise is normal.
+
+    Attributes
+    ----------
+    posterior : Posterior
+        Of the weights of the columns in use.
+    """
+
+    posterior: Posterior = field(repr=False)
+
+    if TYPE_CHECKING:
+
+        @property
+        def alpha(self) -> Any: ...  # noqa: D102
+        @property
+        def basis(self) -> IntArray: ...  # noqa: D102
+
+    @property
+    def intercept(self) -> float:
+        """The bias of a centred fit, else 0."""
+        return self.posterior.intercept
+
+    @property
+    def beta(self) -> float:
+        """Noise precision."""
+        return self.posterior.beta
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise."""
+        return float(self.beta**-0.5)
+
+    @property
+    def n_basis(self) -> int:
+        """Number of columns in use, the bias of a centred fit not counted."""
+        return len(self.basis)
+
+    @property
+    def sum_squares(self) -> float:
+        """Sum of squared residuals."""
+        return self.posterior.sum_squares
+
+    @property
+    def effective_parameters(self) -> float:
+        """Well-determined parameters, the unpenalised directions and the bias included."""
+        return self.posterior.gamma
+
+
 def from_complement(residuals: FloatArray, complement: FloatArray, beta: float) -> LeaveOneOut:
     r"""Leave-one-out predictions from residuals Pt and diag P: errors :math:`(Pt)_i/P_{ii}`, variances 1/(βPᵢᵢ).
 
     Rows that nothing but themselves determine have infinite errors and variances.
     """
-    seen = complement > 0.0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        errors = np.where(seen, residuals / complement, np.inf)
-        return LeaveOneOut.normal(errors, np.where(seen, 1.0 / (beta * complement), np.inf))
+    variances = left_out(np.full(len(complement), 1.0 / beta), complement)
+    return LeaveOneOut.normal(left_out(residuals, complement), variances)
 
 
 def check_ratio(alpha: FloatArray, beta: float, what: str = "alpha / beta") -> None:
@@ -192,12 +241,7 @@ def posterior(
     centre
         Give a bias (which is not a column of `Phi`) a flat prior.
     """
-    design = as_matrix(Phi, "Phi")
-    target = as_target(t, design.shape[0])
-    precisions = as_positive_vector(alpha, "alpha", design.shape[1], allow_zero=True, allow_inf=True)
-    noise = as_positive(beta, "beta")
-    check_ratio(precisions, noise)
-    check_magnitude(design, "Phi")
+    design, target, precisions, noise = _checked(Phi, t, alpha, beta, allow_zero=True)
     spectrum = Spectrum.weighed(design, target, precisions, centre=centre, rows=False)
     return Posterior.of(spectrum, 1.0 / noise, noise)
 
@@ -228,14 +272,23 @@ def log_evidence(
     >>> round(log_evidence(np.ones((1, 1)), np.zeros(1), alpha=1.0, beta=1.0), 6)  # log N(0 | 0, 2)
     -1.265512
     """
+    design, target, precisions, noise = _checked(Phi, t, alpha, beta, allow_zero=False)
+    if (precisions == precisions[0]).all() and np.isfinite(precisions[0]):
+        spectrum, ridge = Spectrum.of(design, target, centre=centre), float(precisions[0]) / noise
+    else:
+        spectrum, ridge = Spectrum.weighed(design, target, precisions, centre=centre, rows=False), 1.0 / noise
+    at = sums(spectrum, ridge)
+    return float(spectrum.assemble_evidence(at.quad, at.log_det, noise))
+
+
+def _checked(
+    Phi: npt.ArrayLike, t: npt.ArrayLike, alpha: npt.ArrayLike, beta: float, *, allow_zero: bool
+) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """Design, target, one precision per column, and the noise precision."""
     design = as_matrix(Phi, "Phi")
     target = as_target(t, design.shape[0])
-    precisions = as_positive_vector(alpha, "alpha", design.shape[1], allow_inf=True)
+    precisions = as_positive_vector(alpha, "alpha", design.shape[1], allow_zero=allow_zero, allow_inf=True)
     noise = as_positive(beta, "beta")
     check_ratio(precisions, noise)
     check_magnitude(design, "Phi")
-    if (precisions == precisions[0]).all() and np.isfinite(precisions[0]):
-        spectrum = Spectrum.of(design, target, centre=centre)
-        return log_evidence_at(spectrum, float(precisions[0]) / noise, noise)
-    spectrum = Spectrum.weighed(design, target, precisions, centre=centre, rows=False)
-    return log_evidence_at(spectrum, 1.0 / noise, noise)
+    return design, target, precisions, noise

@@ -28,13 +28,19 @@ OPTIONS: dict[str, Any] = {"fastmath": {"contract", "reassoc", "nsz"}, "error_mo
 
 
 @njit(**OPTIONS)
+def places(D: int, H: int, K: int) -> tuple[int, int, int]:
+    """Where b, v and w begin in packed weights (a, u, b, v, w); u begins at H."""
+    at_b = H + D * H
+    at_v = at_b + K
+    return at_b, at_v, at_v + H * K
+
+
+@njit(**OPTIONS)
 def forward(q: FloatArray, X: FloatArray, Z: FloatArray, f: FloatArray) -> None:
     """Hidden values Z (H, n) and outputs f (K, n) for packed weights q and inputs X (D, n)."""
     D, n = X.shape
     H, K = Z.shape[0], f.shape[0]
-    at_b = H + D * H
-    at_v = at_b + K
-    at_w = at_v + H * K
+    at_b, at_v, at_w = places(D, H, K)
     fours = D // 4 * 4
     for k in range(K):
         out, b = f[k], q[at_b + k]
@@ -71,9 +77,7 @@ def backward(q: FloatArray, X: FloatArray, Z: FloatArray, df: FloatArray, below:
     """Gradient g by the packed weights from that by the outputs, df (K, n); below (n,) is workspace."""
     D, n = X.shape
     H, K = Z.shape[0], df.shape[0]
-    at_b = H + D * H
-    at_v = at_b + K
-    at_w = at_v + H * K
+    at_b, at_v, at_w = places(D, H, K)
     fours = D // 4 * 4
     for k in range(K):
         d = df[k]
@@ -199,9 +203,7 @@ def backward_by_name(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
     """Derivatives by (a, u, b, v, w), given hidden values Z (H, n) and those by the outputs, df (n, K)."""
     D, (H, n), K = X.shape[1], Z.shape, df.shape[1]
-    at_b = H + D * H
-    at_v = at_b + K
-    at_w = at_v + H * K
+    at_b, at_v, at_w = places(D, H, K)
     q, g = np.empty(at_w + D * K), np.empty(at_w + D * K)
     q[at_v:at_w] = np.ascontiguousarray(v).ravel()  # the only weights that the derivatives need
     backward(q, np.ascontiguousarray(X.T), np.ascontiguousarray(Z), np.ascontiguousarray(df.T), np.empty(n), g)

@@ -181,7 +181,7 @@ class _Training:
 
         begin, before = perf_counter(), self.state.evaluations
         if time_budget is None and max_evaluations is None:
-            max_evaluations = default_evaluations(self.architecture, len(self.X))
+            max_evaluations = default_evaluations(self.architecture)
         if max_evaluations is not None and self.state.plan is None:
             self.state.plan = EvaluationBudget(max_evaluations / self.most, max_evaluations / least)
         limit = math.inf if max_evaluations is None else before + max_evaluations
@@ -286,7 +286,7 @@ def split(
     return order[: n // HELD_OUT], order[n // HELD_OUT :], rng
 
 
-def default_evaluations(architecture: Architecture, n: int) -> int:
+def default_evaluations(architecture: Architecture) -> int:
     """How many gradients of two thirds of the rows take the default budget."""
     per_row = SECONDS_PER_WEIGHT * architecture.hidden * (architecture.inputs + architecture.outputs + 1)
     return max(1, int(SECONDS_PER_ROW / (per_row * (1.0 - 1.0 / HELD_OUT))))

@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 from bayessel._check import FloatArray
 from bayessel.fit import Evidence, LeaveOneOut
 from bayessel.mlp.architecture import forward
-from bayessel.mlp.hessian import NetworkProblem, Point, jacobian
+from bayessel.mlp.hessian import jacobian
 from bayessel.mlp.network_fit import NetworkFit, Networks
 from bayessel.mlp.targets import link
 from bayessel.prediction import ClassPrediction, Prediction
@@ -89,7 +89,7 @@ class NetworkEvidenceFit(NetworkFit):
         """
         X = self.networks.checked(rows)
         f, Z = forward(self.networks.architecture.split(self.weights), X)
-        covariances = self._covariances(X, f, Z)
+        covariances = self._covariances(X, Z)
         if self.beta is None:
             return self.networks.classes(moderated(f, covariances, self.networks.kind))
         inside = np.maximum(np.einsum("nkk->nk", covariances), 0.0)
@@ -100,16 +100,15 @@ class NetworkEvidenceFit(NetworkFit):
         """Each row predicted from all others, at the precisions of all rows, outputs linear in the weights."""
         return self.left_out
 
-    def _covariances(self, X: FloatArray, f: FloatArray, Z: FloatArray) -> FloatArray:
+    def _covariances(self, X: FloatArray, Z: FloatArray) -> FloatArray:
         """Of the outputs, (n, K, K), in blocks of rows."""
         architecture = self.networks.architecture
-        covariances = np.empty((*f.shape, f.shape[1]))
+        covariances = np.empty((len(X), architecture.outputs, architecture.outputs))
         size = max(1, 2_000_000 // (architecture.size * architecture.outputs))
-        problem = NetworkProblem(X, f, self.networks.kind, architecture)
         for begin in range(0, len(X), size):
             rows = slice(begin, begin + size)
-            at = Point(self.weights, f[rows], Z[rows], f[rows], f[rows])
-            covariances[rows] = output_covariances(jacobian(problem, at, X[rows]), self.covariance)
+            J = jacobian(architecture, self.weights, X[rows], Z[rows])
+            covariances[rows] = output_covariances(J, self.covariance)
         return covariances
 
 

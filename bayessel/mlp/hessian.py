@@ -56,20 +56,18 @@ def gradient(problem: NetworkProblem, at: Point) -> FloatArray:
     return backward(problem.architecture.split(at.q), problem.X, at.Z, at.df)
 
 
-def jacobian(problem: NetworkProblem, at: Point, X: FloatArray | None = None) -> FloatArray:
-    """∂f_k/∂weights for each row, (K, n, P)."""
-    X = problem.X if X is None else X
-    network = problem.architecture
+def jacobian(network: Architecture, q: FloatArray, X: FloatArray, Z: FloatArray) -> FloatArray:
+    """∂f_k/∂weights for each row, (K, n, P), from inputs X and hidden values Z."""
     n, (D, H, K) = len(X), (network.inputs, network.hidden, network.outputs)
-    place, v = network.slices, network.split(at.q).hidden_output
+    place, v = network.slices, network.split(q).hidden_output
     J = np.zeros((K, n, network.size))
-    slope = 1.0 - at.Z * at.Z
+    slope = 1.0 - Z * Z
     for k in range(K):
         below = slope * v[:, k]
         J[k, :, place["hidden_bias"]] = below
         J[k, :, place["input_hidden"]] = (X[:, :, None] * below[:, None, :]).reshape(n, D * H)
         J[k, :, place["bias"].start + k] = 1.0
-        J[k, :, place["hidden_output"]][:, k::K] = at.Z
+        J[k, :, place["hidden_output"]][:, k::K] = Z
         J[k, :, place["input_output"]][:, k::K] = X
     return J
 
@@ -168,7 +166,7 @@ def newton(
     value, at = look(problem, q, beta)
     value += 0.5 * float(np.sum(alpha * q * q))
     while True:
-        J = jacobian(problem, at)
+        J = jacobian(problem.architecture, at.q, problem.X, at.Z)
         GN = gauss_newton(problem, at, beta, J)
         GN[np.diag_indices_from(GN)] += alpha
         A = GN + bends(problem, at, at.df)

@@ -79,6 +79,11 @@ def svg(figure: Figure, description: str) -> Picture:
     return Picture(f"data:image/svg+xml;base64,{base64.b64encode(buffer.getvalue()).decode()}", description)
 
 
+def plain(text: str) -> str:
+    """Return a user's name for a label, dollar signs as they are: matplotlib would read mathematics between them."""
+    return text.replace("$", r"\$")
+
+
 def png(figure: Figure) -> bytes:
     """Return a figure as a PNG file in memory."""
     buffer = io.BytesIO()

@@ -25,8 +25,11 @@ from scipy.special import logsumexp
 
 from bayessel import work
 from bayessel._check import FloatArray, as_count, as_flag, as_generator, as_positive
+from bayessel._types import Seed, SupportsSubmit
 from bayessel.errors import SamplingWarning
 from bayessel.fit import Evidence, Status, worst
+from bayessel.work.executors import check_executor
+from bayessel.work.jobs import check_jobs
 
 #: a step of the pilot run keeps so much of the effective number of particles; fewer than this share are drawn anew
 KEEP, RESAMPLE = 0.95, 0.5
@@ -159,10 +162,10 @@ def anneal(
     n_pilots: int,
     bracket: bool,
     time_budget: float | None,
-    random_state: Any,
+    random_state: Seed,
     progress: Callable[[int, int], None] | None,
     n_jobs: int | None,
-    executor: Any,
+    executor: SupportsSubmit | None,
     integrated: tuple[str, ...],
     fingerprint: str,
     n_rows: int,
@@ -175,7 +178,7 @@ def anneal(
     n_pilots = as_count(n_pilots, "n_pilots")
     as_flag(bracket, "bracket")
     limit = np.inf if time_budget is None else as_positive(time_budget, "time_budget")
-    jobs, executor = work.check_jobs(n_jobs), work.check_executor(executor)
+    jobs, executor = check_jobs(n_jobs), check_executor(executor)
     pilot_rng, *seeds = as_generator(random_state).spawn(1 + n_runs)
     begin = perf_counter()
     done = 0

@@ -6,17 +6,23 @@
 3. φ ← aφ + √(1 − a²) ξ.
 
 With windows of W > 1 states step 2 compares the two ends of the trajectory (see `window`).
+
+A uniform that persists (Neal 2020, arXiv 2001.11950): the state carries v, uniform on (−1, 1), and a move of
+probability ratio r = π*/π is accepted when |v| < r. Instead of being drawn anew, v moves on by a little before each
+decision and wraps around at 1. An accepted move divides it by r: then (state, v) → (state*, v/r) keeps the volume π dv,
+so the joint distribution stays uniform in v. Between two visits of |v| ≈ 1 few moves are rejected, so the rejections,
+each of which turns a persistent momentum round, come in clusters, with long runs in one direction between them.
 """
 
 from __future__ import annotations
 
-from math import exp, isfinite
+from math import exp, isfinite, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.samplers import acceptance, momentum, window
+from bayessel.samplers import window
 from bayessel.samplers.leapfrog import LogDensity, Phase, energy, leapfrog
 
 #: an energy that rises by more than this is no discretisation error: the trajectory has left the region it can follow
@@ -54,23 +60,15 @@ class HorowitzInfo(NamedTuple):
     n_gradients: int
 
 
-def start(position: FloatArray, log_density: LogDensity, rng: np.random.Generator) -> HorowitzState:
-    """State at a position: density and gradient evaluated, momentum and uniform drawn."""
-    logp, gradient = log_density(position)
-    return HorowitzState(
-        Phase(position, momentum.fresh(rng, position.size), float(logp), gradient), acceptance.draw(rng)
-    )
-
-
 def transition(
     state: HorowitzState, log_density: LogDensity, settings: HorowitzSettings, rng: np.random.Generator
 ) -> tuple[HorowitzState, HorowitzInfo]:
     """One update; leaves exp(−H) dq dφ, times the uniform distribution of v, as it is."""
     step, n_leapfrog, width, persistence, delta, jitter = settings
     if jitter > 0.0:
-        step = step * (1.0 + jitter * acceptance.draw(rng))
+        step = step * (1.0 + jitter * fresh_uniform(rng))
     phase = state.phase
-    v = acceptance.draw(rng) if delta is None else acceptance.advance(state.v, delta, rng)
+    v = fresh_uniform(rng) if delta is None else advance(state.v, delta, rng)
     if width == 1:
         proposal = phase
         n_gradients = 0
@@ -85,14 +83,64 @@ def transition(
         found = window.ends(phase, log_density, step, n_leapfrog, width, int(rng.integers(width)))
         log_ratio, n_gradients = found.log_ratio, found.n_gradients
         diverging = found.cut or not log_ratio >= -DIVERGENCE
-    accepted = not (log_ratio < -DIVERGENCE) and acceptance.accepts(v, log_ratio)
+    accepted = not (log_ratio < -DIVERGENCE) and accepts(v, log_ratio)
     if accepted:
         new = proposal if width == 1 else window.pick(*found.accept, rng)
         phi = new.momentum
-        v = acceptance.rescale(v, log_ratio)
+        v = rescale(v, log_ratio)
     else:
         new = phase if width == 1 else window.pick(*found.reject, rng)
-        phi = momentum.flip(new.momentum)
-    phi = momentum.refresh(phi, persistence, momentum.fresh(rng, phi.size))
+        phi = flip(new.momentum)
+    phi = refresh(phi, persistence, fresh_momentum(rng, phi.size))
     phase = Phase(new.position, phi, new.logp, new.gradient)
     return HorowitzState(phase, v), HorowitzInfo(accepted, exp(min(log_ratio, 0.0)), diverging, n_gradients)
+
+
+# --- the momentum, whitened: φ ~ N(0, I) ------------------------------------------------------------------------
+
+
+def fresh_momentum(rng: np.random.Generator, size: int) -> FloatArray:
+    """A new momentum from N(0, I)."""
+    return rng.standard_normal(size)
+
+
+def refresh(momentum: FloatArray, persistence: float, noise: FloatArray) -> FloatArray:
+    """φ ← aφ + √(1 − a²) ξ with ξ ~ N(0, I): leaves N(0, I) as it is."""
+    return persistence * momentum + sqrt(1.0 - persistence * persistence) * noise
+
+
+def flip(momentum: FloatArray) -> FloatArray:
+    """φ ← −φ, which every rejection needs.
+
+    A trajectory followed by a flip undoes itself, and only such a proposal may be accepted by the ratio of densities
+    alone. The flip that belongs to the proposal and a second one after the decision cancel when it is accepted.
+    """
+    return -momentum
+
+
+# --- the uniform by which moves are accepted --------------------------------------------------------------------
+
+
+def fresh_uniform(rng: np.random.Generator) -> float:
+    """A new v, uniform on [−1, 1): what plain Metropolis does before each decision."""
+    return 2.0 * rng.random() - 1.0
+
+
+def advance(v: float, delta: float, rng: np.random.Generator) -> float:
+    """Move v by `delta` on average, between half and one and a half times that, around the circle [−1, 1).
+
+    The random part is independent of the state, so the uniform distribution stays; without it v could be caught in a
+    cycle.
+    """
+    v = v + delta * (0.5 + rng.random())
+    return v - 2.0 * ((v + 1.0) // 2.0)
+
+
+def accepts(v: float, log_ratio: float) -> bool:
+    """Whether |v| < r."""
+    return abs(v) < exp(min(log_ratio, 0.0))
+
+
+def rescale(v: float, log_ratio: float) -> float:
+    """v/r after an acceptance; within (−1, 1), because |v| < r."""
+    return v * exp(min(-log_ratio, 700.0))

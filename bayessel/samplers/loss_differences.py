@@ -17,6 +17,7 @@ Each step leaves the posterior invariant: what a step has integrated out is draw
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -136,12 +137,10 @@ def _size_of_effects(
     """Draw x, the standard deviation of effects beside the variances; half-Cauchy prior."""
 
     def density(u: float) -> float:
-        if abs(u) > LIMIT:
-            return -math.inf
         x = math.exp(u)
         return u - math.log1p((x / scale) ** 2) + log_marginal(values, variances + x * x, mean, sd * sd)
 
-    return math.exp(slice_sample(density, math.log(x), rng, 1.5).x)
+    return _next(density, x, rng, 1.5)
 
 
 def _spread(
@@ -151,12 +150,10 @@ def _spread(
     n = len(squares)
 
     def density(u: float) -> float:
-        if abs(u) > LIMIT:
-            return -math.inf
         logs = float(np.log1p(squares * (math.exp(-2.0 * u) / nu)).sum())
         return -n * u - 0.5 * (nu + 1.0) * logs - 0.5 * ((u - centre) / width) ** 2
 
-    return math.exp(slice_sample(density, math.log(sigma), rng, min(1.0, 4.0 / math.sqrt(n))).x)
+    return _next(density, sigma, rng, min(1.0, 4.0 / math.sqrt(n)))
 
 
 def _degrees(rng: np.random.Generator, squares: FloatArray, excess: float, prior: tuple[float, float]) -> float:
@@ -165,12 +162,15 @@ def _degrees(rng: np.random.Generator, squares: FloatArray, excess: float, prior
     shape, rate = prior
 
     def density(u: float) -> float:
-        if abs(u) > LIMIT:
-            return -math.inf
         nu = 1.0 + math.exp(u)
         constant = math.lgamma(0.5 * (nu + 1.0)) - math.lgamma(0.5 * nu) - 0.5 * math.log(nu)
         if nu > 1e7:  # the difference of the two has no digits left
             constant = -0.5 * math.log(2.0)
         return shape * u - rate * (nu - 1.0) + n * constant - 0.5 * (nu + 1.0) * float(np.log1p(squares / nu).sum())
 
-    return math.exp(slice_sample(density, math.log(excess), rng, min(1.0, 10.0 / math.sqrt(n))).x)
+    return _next(density, excess, rng, min(1.0, 10.0 / math.sqrt(n)))
+
+
+def _next(density: Callable[[float], float], x: float, rng: np.random.Generator, width: float) -> float:
+    """Move a positive x by a slice of the density of its logarithm."""
+    return math.exp(slice_sample(density, math.log(x), rng, width, lower=-LIMIT, upper=LIMIT).x)

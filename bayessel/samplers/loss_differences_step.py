@@ -1,4 +1,4 @@
-"""All of `bayessel.models.loss_differences` in one step method; the mathematics is in `differences`."""
+"""All of `bayessel.models.loss_differences` in one step method; the mathematics is in `loss_differences`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 import pymc as pm
 
 from bayessel._pymc import PointType, StatsType, StepMethodState
+from bayessel._types import Seed
+from bayessel.samplers.density import Variables
 from bayessel.samplers.loss_differences import Belief, DifferencesState, LossCases, sweep
 from bayessel.samplers.whole_model import WholeModelStep
 
@@ -38,7 +40,7 @@ class DifferencesGibbs(WholeModelStep):
     _state_class = StepMethodState
 
     def __init__(
-        self, vars: Any = None, *, model: pm.Model | None = None, rng: Any = None, blocked: bool = True
+        self, vars: Variables | None = None, *, model: pm.Model | None = None, rng: Seed = None, blocked: bool = True
     ) -> None:
         super().__init__(model, rng)
         self.data_changed()
@@ -50,7 +52,7 @@ class DifferencesGibbs(WholeModelStep):
             del names["nu_minus_one"]
         return names
 
-    def setup_chain(self, rng: Any, tune: int, draws: int) -> None:
+    def setup_chain(self, rng: Seed, tune: int, draws: int) -> None:
         """Start a chain: a generator of its own, and the data as they are now."""
         super().setup_chain(rng, tune, draws)
         self.data_changed()

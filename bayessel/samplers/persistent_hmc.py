@@ -18,7 +18,7 @@ from pytensor.graph.basic import Variable
 from bayessel._check import FloatArray, as_count, as_flag, as_fraction, as_positive, one_of
 from bayessel._pymc import Competence, PointType, StatsType, StepMethodState, dataclass_state, get_random_generator
 from bayessel._types import Seed
-from bayessel.samplers import acceptance, horowitz, jumps, metric, momentum, tuning
+from bayessel.samplers import horowitz, jumps, metric, tuning
 from bayessel.samplers.density import Density, Variables, continuous
 from bayessel.samplers.evaluated_step import EvaluatedStep
 from bayessel.samplers.horowitz import HorowitzSettings, HorowitzState
@@ -334,8 +334,8 @@ class PersistentHMC(EvaluatedStep):
 
     def _begin(self) -> int:
         """Before the first update of a chain: momentum, uniform, a first step size, and the tuning."""
-        self.momentum = momentum.fresh(self.rng, self.size)
-        self.v = acceptance.draw(self.rng)
+        self.momentum = horowitz.fresh_momentum(self.rng, self.size)
+        self.v = horowitz.fresh_uniform(self.rng)
         n_gradients = 0
         if self.step_size is None:
             n_gradients = self._search_step_size(1.0)
@@ -368,7 +368,7 @@ class PersistentHMC(EvaluatedStep):
             self.location = tuning.centre(full, self.scale)
             self.stay = tuning.stay(full, self.stay)
         # the old momentum is along the path of another metric
-        self.momentum = momentum.fresh(self.rng, self.size)
+        self.momentum = horowitz.fresh_momentum(self.rng, self.size)
         if self._step_size is not None:
             return 0
         n_gradients = self._know_gradient() + self._search_step_size(self.step_size)

@@ -24,7 +24,11 @@ from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthP
 from bayessel.widths._search import FIRST_SCAN, finer, unsettled
 from bayessel.widths._sweep_store import sweep_store, unit_key
 from bayessel.widths.grids import check_widths, coarse_to_fine
+from bayessel.work.executors import check_executor
 from bayessel.work.interrupts import InterruptGuard
+from bayessel.work.jobs import check_jobs
+from bayessel.work.progress import Progress
+from bayessel.work.result_store import ResultStore
 
 
 def compare_widths(
@@ -135,7 +139,7 @@ def compare_widths(
     searched = arguments.check_search(search, chosen)
     grid = check_widths(widths)
     budget, tol = as_count(budget, "budget"), as_positive(tol, "tol")
-    jobs, executor = work.check_jobs(n_jobs), work.check_executor(executor)
+    jobs, executor = check_jobs(n_jobs), check_executor(executor)
     rng = as_generator(random_state)
     inputs, t, names, target = arguments.check_data(X, y, names, target)
     inputs, t, held = arguments.check_holdout(holdout, inputs, t, rng)
@@ -151,7 +155,7 @@ def compare_widths(
         if store is not None:
             sweep.store = sweep_store(store, problem, model)
             stack.callback(sweep.store.close)
-        sweep.progress = stack.enter_context(work.Progress(as_flag(progressbar, "progressbar"), "comparing widths"))
+        sweep.progress = stack.enter_context(Progress(as_flag(progressbar, "progressbar"), "comparing widths"))
         sweep.run(grid, searched, budget, tol)
     table = sweep.ledger.table()
     return WidthComparison(
@@ -178,8 +182,8 @@ def compare_widths(
 class _Sweep:
     """A run: which places are next, and what has been finished of them."""
 
-    store: work.ResultStore[WidthOutcome | None] | None = None
-    progress: work.Progress
+    store: ResultStore[WidthOutcome | None] | None = None
+    progress: Progress
 
     def __init__(
         self,

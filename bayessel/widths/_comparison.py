@@ -16,8 +16,8 @@ import pandas as pd
 from bayessel._check import FloatArray, as_positive, one_of
 from bayessel._files import netcdf, sealed, write_whole
 from bayessel._text import listing, number
-from bayessel.criteria import EVIDENCE, MDL_W
-from bayessel.criteria.description_length import DELTAS
+from bayessel.criteria.description_length import DELTAS, MDL_W
+from bayessel.criteria.evidence import EVIDENCE
 from bayessel.widths._verdict import verdict_sentences
 from bayessel.widths.curves import (
     CurveOptimum,
@@ -25,10 +25,10 @@ from bayessel.widths.curves import (
     Label,
     at_delta,
     preferences,
-    row_of,
     say,
     scales,
     turning_points,
+    value_at,
     width_of,
 )
 
@@ -142,7 +142,7 @@ class WidthComparison:
             best = found[0].label if found else None
             kind = {"kind": best[0]} if isinstance(best, tuple) else {}
             r = np.nan if best is None else width_of(best)
-            size = 0 if best is None else int(table["n_basis"].iloc[row_of(table, best)])
+            size = 0 if best is None else int(value_at(table, "n_basis", best))
             rows.append({"delta": float(delta), **kind, "width": r, "n_basis": size})
         return pd.DataFrame(rows).set_index("delta")
 

@@ -5,22 +5,25 @@ The evidence is maximised over alpha and beta; every other criterion is minimise
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.criteria import CRITERIA, EVIDENCE, GCV, HOLDOUT, LOO, MDL_ALPHA, MDL_W, MODEL_EVIDENCE, OF_RIDGE
-from bayessel.errors import NumericalWarning
+from bayessel.criteria import CRITERIA
+from bayessel.criteria.description_length import MDL_ALPHA, MDL_W
+from bayessel.criteria.error_estimates import GCV
+from bayessel.criteria.evidence import EVIDENCE, MODEL_EVIDENCE
+from bayessel.criteria.holdout import HOLDOUT
+from bayessel.criteria.leave_one_out import LOO
+from bayessel.criteria.registry import OF_RIDGE
 from bayessel.fit import Status
 from bayessel.linear import LinearFit, Spectrum, fit_evidence, fit_ridge
 from bayessel.linear.reported_sums import loo_residuals
 from bayessel.linear.third_level import model_evidence_quadrature
 from bayessel.widths._notes import INTERPOLATION, QUADRATURE, UNDETERMINED, join_notes
-from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem, put_error
-from bayessel.widths.curves import DrawnFit
+from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem, drawn, put_error, silent
 
 #: minimised over the ridge parameter without a bound that the fit through every row would set
 _WITHOUT_END = (GCV.name, LOO.name)
@@ -37,9 +40,7 @@ def evaluate(
     lams: dict[str, float] = {}
     losses: dict[str, FloatArray] = {}
     beside: dict[str, list[str]] = {}
-    with warnings.catch_warnings():
-        # one warning per width and criterion would bury the reader: the statuses are in the table and in the verdict
-        warnings.simplefilter("ignore", NumericalWarning)
+    with silent():
         fit = fit_evidence(spectrum)
         for status in set(fit.notes) - {fit.status}:
             beside.setdefault(status.name, []).append(EVIDENCE.name)
@@ -56,22 +57,12 @@ def evaluate(
         if problem.held is not None:
             X, t = problem.held
             put_error(values, losses, HOLDOUT.name, (t - fit.predict(dictionary.design(X)).mean) ** 2)
-        prediction = _predict(problem, place, fit)
+        prediction = drawn(problem, lambda X: fit.predict(dictionary.design(X)))
     values[EVIDENCE.name] = float(fit.log_evidence)
     row: dict[str, Any] = {name: values[name] for name in criteria}
     row |= {"gamma": float(fit.gamma), "noise_std": float(fit.noise_std), "lam": float(fit.lam), **lams}
     row |= {"n_basis": int(fit.n_basis), "status": fit.status.name, "notes": join_notes(beside)}
     return WidthOutcome(row, prediction, losses)
-
-
-def _predict(problem: WidthProblem, place: Candidate, fit: LinearFit) -> DrawnFit:
-    dictionary = problem.dictionary(place, bias=False)
-    at_rows = fit.predict(dictionary.design(problem.X))
-    grid = grid_mean = grid_std = problem.grid()
-    if len(grid):
-        there = fit.predict(dictionary.design(grid))
-        grid_mean, grid_std = there.mean, there.std
-    return DrawnFit(at_rows.mean, at_rows.std, grid, grid_mean, grid_std)
 
 
 def _third_level(spectrum: Spectrum, fit: LinearFit) -> tuple[float, set[str]]:

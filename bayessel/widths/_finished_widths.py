@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 
 from bayessel._check import FloatArray
-from bayessel.criteria import CRITERIA, EVIDENCE, MDL_ALPHA, MDL_W
+from bayessel.criteria import CRITERIA
+from bayessel.criteria.description_length import MDL_ALPHA, MDL_W
+from bayessel.criteria.evidence import EVIDENCE
 from bayessel.widths._problem import Candidate, WidthOutcome, WidthProblem
 from bayessel.widths.curves import DrawnFit, Label, preferences, row_of, scales, turning_points
 

@@ -7,7 +7,6 @@ for targets of mean absolute deviation 1.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -16,26 +15,17 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.covariance import Bias, Covariance, Noise, SquaredExponential
-from bayessel.criteria import (
-    BIC,
-    CRITERIA,
-    EVIDENCE,
-    FPE,
-    HOLDOUT,
-    LOO,
-    MDL_ALPHA,
-    MDL_W,
-    MODEL_EVIDENCE,
-    UEV,
-    Criterion,
-)
-from bayessel.errors import NumericalWarning
+from bayessel.criteria import CRITERIA, Criterion
+from bayessel.criteria.description_length import MDL_ALPHA, MDL_W
+from bayessel.criteria.error_estimates import BIC, FPE, UEV
+from bayessel.criteria.evidence import EVIDENCE, MODEL_EVIDENCE
+from bayessel.criteria.holdout import HOLDOUT
+from bayessel.criteria.leave_one_out import LOO
 from bayessel.gp import fit_map
 from bayessel.gp.map_result import GPFit
 from bayessel.policy import IMPROVEMENT_NATS, TIE_LAPLACE_NATS
 from bayessel.widths._notes import NO_SIGNAL, join_notes
-from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem, put_error
-from bayessel.widths.curves import DrawnFit
+from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem, drawn, put_error, silent
 
 
 def evaluate(
@@ -50,15 +40,14 @@ def evaluate(
     given = [one for one in starts if one is not None]
     if starts and not given:
         return None
-    with warnings.catch_warnings():
-        # one warning per width would bury the reader: the statuses are in the table and in the verdict
-        warnings.simplefilter("ignore", NumericalWarning)
+    with silent():
         how: dict[str, Any] = {"starts": np.array(given)} if given else {}
         fit = fit_map(problem.X, t, covariance, fixed={"log w": log_w}, random_state=problem.seed, **how)
         if not fit.log_posterior > beaten + IMPROVEMENT_NATS:
             return None
         row, losses = _judge(problem, fit, shift, scale)
-    return WidthOutcome(row, _predict(problem, fit, shift, scale), losses, fit.theta, fit.log_posterior)
+    prediction = drawn(problem, lambda X: fit.predict(X).scaled(shift, scale))
+    return WidthOutcome(row, prediction, losses, fit.theta, fit.log_posterior)
 
 
 def _units(problem: WidthProblem) -> tuple[float, float]:
@@ -102,17 +91,6 @@ def _without_function(problem: WidthProblem, shift: float, scale: float) -> floa
     """Model evidence of a constant and noise, or of noise alone without a bias: the same at every width."""
     covariance = Bias() + Noise() if problem.bias else Noise()
     return float(fit_map(problem.X, (problem.t - shift) / scale, covariance, starts=1).model_evidence)
-
-
-def _predict(problem: WidthProblem, fit: GPFit, shift: float, scale: float) -> DrawnFit:
-    def at(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        found = fit.predict(X).scaled(shift, scale)
-        return found.mean, found.std
-
-    grid = grid_mean = grid_std = problem.grid()
-    if len(grid):
-        grid_mean, grid_std = at(grid[:, None])
-    return DrawnFit(*at(problem.X), grid, grid_mean, grid_std)
 
 
 _NONE_TO_COUNT = "a Gaussian process has no functions to count"

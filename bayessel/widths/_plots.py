@@ -10,9 +10,10 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayessel._text import listing, number
-from bayessel.criteria import CRITERIA, EVIDENCE, MDL_W
-from bayessel.criteria.description_length import DELTAS
-from bayessel.pages.page import BEST, INK, LINE, SOFT
+from bayessel.criteria import CRITERIA
+from bayessel.criteria.description_length import DELTAS, MDL_W
+from bayessel.criteria.evidence import EVIDENCE
+from bayessel.pages.page import BEST, INK, LINE, SOFT, plain
 from bayessel.policy import SEPARATE_WIDTHS
 from bayessel.widths.curves import (
     CurveOptimum,
@@ -194,11 +195,6 @@ def plot_fit(
     if legend:
         axes[0].legend(fontsize=7.5, frameon=False, loc="best")
     return figure
-
-
-def plain(text: str) -> str:
-    """Return a user's name for a label, dollar signs as they are: matplotlib would read mathematics between them."""
-    return text.replace("$", r"\$")
 
 
 def draw_fit(

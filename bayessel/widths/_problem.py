@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -12,6 +14,8 @@ import numpy as np
 from bayessel._check import FloatArray
 from bayessel.basis import RBFDictionary, design_of
 from bayessel.criteria import CRITERIA
+from bayessel.errors import NumericalWarning
+from bayessel.prediction import Prediction
 from bayessel.widths.curves import DrawnFit
 
 #: points along a single input at which fits are drawn
@@ -97,6 +101,24 @@ class WidthModel(NamedTuple):
     default: tuple[str, ...]
     warm: bool
     refused: Mapping[str, str] = MappingProxyType({})
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Keep the warnings of a fit: one per width would bury the reader, and table and verdict hold the statuses."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumericalWarning)
+        yield
+
+
+def drawn(problem: WidthProblem, predict: Callable[[FloatArray], Prediction]) -> DrawnFit:
+    """A fit, given as its predictions at inputs (n, D), at the rows and along a single input."""
+    seen = predict(problem.X)
+    grid = grid_mean = grid_std = problem.grid()
+    if len(grid):
+        there = predict(grid[:, None])
+        grid_mean, grid_std = there.mean, there.std
+    return DrawnFit(seen.mean, seen.std, grid, grid_mean, grid_std)
 
 
 def put_error(row: dict[str, Any], losses: dict[str, FloatArray], name: str, terms: FloatArray) -> None:

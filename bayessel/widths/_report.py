@@ -10,8 +10,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayessel._text import listing, number
-from bayessel.criteria import CRITERIA, EVIDENCE, MDL_W
-from bayessel.criteria.description_length import DELTAS
+from bayessel.criteria import CRITERIA
+from bayessel.criteria.description_length import DELTAS, MDL_W
+from bayessel.criteria.evidence import EVIDENCE
 from bayessel.fit import Status
 from bayessel.pages.page import Cell, PageTable, embedded, render
 from bayessel.widths._notes import ADVICE, notes_of
@@ -25,6 +26,7 @@ from bayessel.widths.curves import (
     preferences,
     say,
     turning_points,
+    value_at,
     width_of,
 )
 
@@ -154,8 +156,7 @@ def _loss(table: pd.DataFrame, name: str, label: Label) -> str:
         return "–"
     if value == 0:
         return "★"
-    column = f"{name}_diff_se"
-    error = float(table[column].to_numpy(dtype=float)[table.index.get_loc(label)]) if column in table else np.nan
+    error = value_at(table, f"{name}_diff_se", label)
     if CRITERIA[name].in_nats:
         return f"{value:.1f}{f' ± {error:.1f}' if np.isfinite(error) else ''} nats"
     if value >= 10.0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,23 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from bayessel._check import FloatArray
-from bayessel.basis import RBFDictionary
-from bayessel.criteria import (
-    EVIDENCE,
-    FPE,
-    LOO,
-    MDL_ALPHA,
-    MDL_W,
-    MODEL_EVIDENCE,
-    UEV,
-)
-from bayessel.errors import NumericalWarning
+from bayessel.criteria.description_length import MDL_ALPHA, MDL_W
+from bayessel.criteria.error_estimates import FPE, UEV
+from bayessel.criteria.evidence import EVIDENCE, MODEL_EVIDENCE
+from bayessel.criteria.leave_one_out import LOO
 from bayessel.fit import Status
 from bayessel.linear import fit_rvm
 from bayessel.policy import IMPROVEMENT_NATS
-from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem
-from bayessel.widths._sparse import SPARSE, SparseCase, drawn, finished, judged
+from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem, silent
+from bayessel.widths._sparse import SPARSE, SparseCase, drawn_sparse, finished, judged
 
 #: moves after which a start from a neighbour has shown whether it leads anywhere
 _TRIAL = 20
@@ -37,9 +28,7 @@ def evaluate(
 ) -> WidthOutcome | None:
     """Fit at one width, from the engine's own starts or from those given, and judge the fit."""
     design = problem.design(place)
-    with warnings.catch_warnings():
-        # one warning per width would bury the reader: the statuses are in the table and in the verdict
-        warnings.simplefilter("ignore", NumericalWarning)
+    with silent():
         if starts:
             trials = [
                 finished(fit_rvm, design, problem.t, init=one, max_steps=_TRIAL) for one in starts if one is not None
@@ -53,28 +42,17 @@ def evaluate(
         else:
             fit = finished(fit_rvm, design, problem.t)
         case = _case(problem, place, design, fit)
-        row, losses = judged(problem, case)
+        row, losses = judged(case)
     # a fit to the last digit of the target says nothing about other functions
     start = None if Status.NOISE_AT_FLOOR in fit.notes else (fit.basis, fit.alpha, fit.beta)
-    return WidthOutcome(row, drawn(problem, case), losses, start, float(fit.log_evidence))
+    return WidthOutcome(row, drawn_sparse(case), losses, start, float(fit.log_evidence))
 
 
 def _case(problem: WidthProblem, place: Candidate, design: Any, fit: Any) -> SparseCase:
     column = np.full((len(problem.t), 1), float(problem.bias))
     without = replace(fit_rvm(column, problem.t, init="greedy"), n_candidates=fit.n_candidates)
-    columns = partial(_columns, problem, place, fit)
-    return SparseCase(
-        fit, without, design, columns, partial(finished, fit_rvm), (MDL_W.name, MDL_ALPHA.name, MODEL_EVIDENCE.name)
-    )
-
-
-def _columns(problem: WidthProblem, place: Candidate, fit: Any, X: FloatArray) -> FloatArray:
-    """Columns in use at inputs X, (n, k)."""
-    kernels = fit.basis[fit.basis < len(problem.centres)]
-    bias = len(fit.basis) > len(kernels)
-    if not len(kernels):
-        return np.ones((len(X), int(bias)))
-    return RBFDictionary(problem.centres[kernels], place.width, kind=place.kind, bias=bias).design(X)
+    charging = (MDL_W.name, MDL_ALPHA.name, MODEL_EVIDENCE.name)
+    return SparseCase(problem, place, fit, without, design, partial(finished, fit_rvm), charging)
 
 
 MODEL = WidthModel(

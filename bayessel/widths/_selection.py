@@ -7,7 +7,6 @@ and where it is, the criteria that count functions would jump from width to widt
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,24 +15,18 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.basis import LazyDesign, RBFDictionary
-from bayessel.criteria import (
-    EVIDENCE,
-    FPE,
-    LOO,
-    MDL_ALPHA,
-    MDL_W,
-    MODEL_EVIDENCE,
-    UEV,
-)
-from bayessel.errors import NumericalWarning
+from bayessel.basis import LazyDesign
+from bayessel.criteria.description_length import MDL_ALPHA, MDL_W
+from bayessel.criteria.error_estimates import FPE, UEV
+from bayessel.criteria.evidence import EVIDENCE, MODEL_EVIDENCE
+from bayessel.criteria.leave_one_out import LOO
 from bayessel.fit import Status, worst
 from bayessel.linear import search
 from bayessel.linear.columns.fit import ColumnChoice
 from bayessel.linear.selection.result import SearchFit, evidence_fields
 from bayessel.policy import FLAT_NATS
-from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem
-from bayessel.widths._sparse import SPARSE, SparseCase, drawn, finished, judged
+from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem, silent
+from bayessel.widths._sparse import SPARSE, SparseCase, drawn_sparse, finished, judged
 
 STRATEGIES = ("pta(2,1)", "sffs")
 
@@ -43,13 +36,11 @@ def evaluate(
 ) -> WidthOutcome | None:
     """Search at one width and judge what was found. There is nothing to start from."""
     design = problem.design(place, bias=False)
-    with warnings.catch_warnings():
-        # one warning per width would bury the reader: the statuses are in the table and in the verdict
-        warnings.simplefilter("ignore", NumericalWarning)
+    with silent():
         fit = _best(design, problem.t, problem.bias)
         case = _case(problem, place, design, fit)
-        row, losses = judged(problem, case)
-    return WidthOutcome(row, drawn(problem, case), losses)
+        row, losses = judged(case)
+    return WidthOutcome(row, drawn_sparse(case), losses)
 
 
 def _best(design: Any, t: FloatArray, centre: bool) -> SearchFit:
@@ -77,15 +68,7 @@ def _case(problem: WidthProblem, place: Candidate, design: Any, fit: SearchFit) 
     nothing = np.zeros((len(problem.t), 1))
     without = replace(search(nothing, problem.t, centre=problem.bias), n_candidates=fit.n_candidates)
     engine = partial(finished, search, strategy=STRATEGIES[0], centre=problem.bias)
-    columns = partial(_columns, problem, place, fit)
-    return SparseCase(fit, without, design, columns, engine, (MDL_W.name, MDL_ALPHA.name))
-
-
-def _columns(problem: WidthProblem, place: Candidate, fit: SearchFit, X: FloatArray) -> FloatArray:
-    """Functions in use at inputs X, (n, k)."""
-    if not len(fit.basis):
-        return np.zeros((len(X), 0))
-    return RBFDictionary(problem.centres[fit.basis], place.width, kind=place.kind, bias=False).design(X)
+    return SparseCase(problem, place, fit, without, design, engine, (MDL_W.name, MDL_ALPHA.name))
 
 
 MODEL = WidthModel(

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.criteria import CRITERIA, FPE, HOLDOUT, PREQUENTIAL, UEV
+from bayessel.basis import RBFDictionary
+from bayessel.criteria import CRITERIA
+from bayessel.criteria.error_estimates import FPE, UEV
+from bayessel.criteria.holdout import HOLDOUT
+from bayessel.criteria.prequential import PREQUENTIAL
 from bayessel.diagnostics import prequential
 from bayessel.fit import Status
 from bayessel.policy import TIE_NATS
 from bayessel.widths._notes import INTERPOLATION, NO_SIGNAL, join_notes
-from bayessel.widths._problem import WidthProblem, put_error
+from bayessel.widths._problem import Candidate, WidthProblem, drawn, put_error
 from bayessel.widths.curves import DrawnFit
 
 #: criteria of sparse models
@@ -29,24 +33,33 @@ class SparseCase:
 
     Attributes
     ----------
+    problem, place : WidthProblem, Candidate
+        The data, and the kind and width of the functions.
     fit, without : Fit
         The fit, and that of the constant alone (of nothing without a bias), chosen among as many candidates.
     design
         All candidate columns at the rows.
-    columns : callable
-        Inputs (n, D) -> columns in use there, (n, k).
     engine : callable
         (design, target) -> fit.
     charging : names
         Criteria that charge the fit for its functions and know a model without any.
     """
 
+    problem: WidthProblem
+    place: Candidate
     fit: Any
     without: Any
     design: Any
-    columns: Callable[[FloatArray], FloatArray]
     engine: Callable[[Any, FloatArray], Any]
     charging: Sequence[str]
+
+    def columns(self, X: FloatArray) -> FloatArray:
+        """Columns in use at inputs X, (n, k); a search has no bias among its candidates."""
+        kernels = self.fit.basis[self.fit.basis < len(self.problem.centres)]
+        bias = len(self.fit.basis) > len(kernels)
+        if not len(kernels):
+            return np.ones((len(X), int(bias)))
+        return RBFDictionary(self.problem.centres[kernels], self.place.width, kind=self.place.kind, bias=bias).design(X)
 
 
 def finished(engine: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -57,9 +70,9 @@ def finished(engine: Callable[..., Any], *arguments: Any, **options: Any) -> Any
     return fit
 
 
-def judged(problem: WidthProblem, case: SparseCase) -> tuple[dict[str, Any], dict[str, FloatArray]]:
+def judged(case: SparseCase) -> tuple[dict[str, Any], dict[str, FloatArray]]:
     """Every criterion asked for, and what describes the fit; the terms of those that are means or sums over rows."""
-    fit, gamma = case.fit, case.fit.effective_parameters
+    problem, fit, gamma = case.problem, case.fit, case.fit.effective_parameters
     silent = {name for name in SPARSE if not CRITERIA[name].has_meaning(fit.n_rows, gamma)}
     values: dict[str, float] = {}
     losses: dict[str, FloatArray] = {}
@@ -93,13 +106,8 @@ def judged(problem: WidthProblem, case: SparseCase) -> tuple[dict[str, Any], dic
     return row | {"status": fit.status.name, "notes": join_notes(beside)}, losses
 
 
-def drawn(problem: WidthProblem, case: SparseCase) -> DrawnFit:
-    """The fit at the rows, and along a single input."""
-    fit = case.fit
-    seen = fit.predict(fit.design)
-    grid = grid_mean = grid_std = problem.grid()
-    if len(grid):
-        there = fit.predict(case.columns(grid[:, None]))
-        grid_mean, grid_std = there.mean, there.std
-    alpha = np.broadcast_to(fit.alpha, fit.coef.shape)
-    return DrawnFit(seen.mean, seen.std, grid, grid_mean, grid_std, np.asarray(fit.basis), fit.coef, alpha)
+def drawn_sparse(case: SparseCase) -> DrawnFit:
+    """The fit at the rows and along a single input, with the columns it uses."""
+    fit, rows = case.fit, case.problem.X
+    found = drawn(case.problem, lambda X: fit.predict(fit.design if X is rows else case.columns(X)))
+    return replace(found, basis=np.asarray(fit.basis), coef=fit.coef, alpha=np.broadcast_to(fit.alpha, fit.coef.shape))

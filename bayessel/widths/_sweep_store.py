@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
+from bayessel.criteria.holdout import HOLDOUT
 from bayessel.fit import fingerprint
 from bayessel.widths._problem import Candidate, WidthOutcome, WidthProblem
 from bayessel.widths.curves import DrawnFit
-from bayessel.work import ResultStore
 from bayessel.work.json_values import dumps, to_tree
+from bayessel.work.result_store import ResultStore
 
 
 def sweep_store(folder: str | os.PathLike[str], problem: WidthProblem, model: str) -> ResultStore[WidthOutcome | None]:
@@ -22,7 +23,7 @@ def sweep_store(folder: str | os.PathLike[str], problem: WidthProblem, model: st
         "criteria": list(problem.criteria),
         "centers": fingerprint(problem.centres),
         "bias": problem.bias,
-        "holdout": None if problem.held is None else fingerprint(*problem.held),
+        HOLDOUT.name: None if problem.held is None else fingerprint(*problem.held),
         "random_state": problem.seed,
     }
     return ResultStore(folder, "comparison of widths", settings, fingerprint(problem.X, problem.t), _packed, _unpacked)

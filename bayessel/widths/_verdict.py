@@ -8,7 +8,13 @@ import numpy as np
 import pandas as pd
 
 from bayessel._text import capitalised, listing, number
-from bayessel.criteria import BIC, CHARGING, CRITERIA, ELPD_LOO, EVIDENCE, GCV, LOO, MDL_W, MODEL_EVIDENCE, PREQUENTIAL
+from bayessel.criteria import CRITERIA
+from bayessel.criteria.description_length import MDL_W
+from bayessel.criteria.error_estimates import BIC, GCV
+from bayessel.criteria.evidence import EVIDENCE, MODEL_EVIDENCE
+from bayessel.criteria.leave_one_out import ELPD_LOO, LOO
+from bayessel.criteria.prequential import PREQUENTIAL
+from bayessel.criteria.registry import CHARGING
 from bayessel.fit import Status
 from bayessel.policy import CLOSE_WIDTHS
 from bayessel.widths._notes import NO_SIGNAL, notes_of
@@ -20,10 +26,10 @@ from bayessel.widths.curves import (
     cut_off,
     needs_attention,
     preferences,
-    row_of,
     say,
     scales,
     turning_points,
+    value_at,
     width_of,
 )
 
@@ -159,8 +165,7 @@ def _near(table: pd.DataFrame, labels: Sequence[Label]) -> str:
 def _allowed(table: pd.DataFrame, name: str, label: Label) -> float:
     """The largest loss against its best that is no reason to worry: the reader's, or one standard error of it."""
     criterion = CRITERIA[name]
-    column = f"{name}_diff_se"
-    error = float(table[column].to_numpy(dtype=float)[row_of(table, label)]) if column in table else np.nan
+    error = value_at(table, f"{name}_diff_se", label)
     if not criterion.in_nats:
         best = turning_points(table, name)[0].value
         error = error / best if best > 0 else np.nan
@@ -175,7 +180,7 @@ def loss(table: pd.DataFrame, name: str, label: Label) -> float:
     """What a criterion loses at a row against its own best: nats, or a fraction of the best error."""
     criterion = CRITERIA[name]
     best = turning_points(table, name)[0].value
-    here = float(table[name].to_numpy(dtype=float)[row_of(table, label)])
+    here = value_at(table, name, label)
     if not np.isfinite(here):
         return float("inf")
     if criterion.in_nats:
@@ -279,7 +284,7 @@ def _size(table: pd.DataFrame, label: Label) -> str:
 
 
 def _functions(table: pd.DataFrame, label: Label) -> int:
-    return int(table["n_basis"].to_numpy()[row_of(table, label)])
+    return int(value_at(table, "n_basis", label))
 
 
 def _deltas(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_target, check_magnitude, one_of
 from bayessel.basis import KINDS
-from bayessel.criteria import CRITERIA, HOLDOUT
+from bayessel.criteria import CRITERIA
+from bayessel.criteria.holdout import HOLDOUT
 from bayessel.widths import _evidence, _gp, _rvm, _selection
 from bayessel.widths._problem import WidthModel
 from bayessel.widths.grids import spread_rows
@@ -110,7 +111,7 @@ def check_holdout(
     needed = f"holdout must be a share of the rows between 0 and 1, or a pair (X_new, y_new); got {holdout!r}"
     if isinstance(holdout, tuple | list | np.ndarray | str):
         raise TypeError(needed)
-    share = as_positive(holdout, "holdout")
+    share = as_positive(holdout, "holdout's share")
     if share >= 1.0:
         raise ValueError(needed)
     count = max(1, round(share * len(t)))

@@ -15,8 +15,9 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from bayessel._text import number
-from bayessel.criteria import CRITERIA, EVIDENCE
+from bayessel.criteria import CRITERIA
 from bayessel.criteria.description_length import DELTAS
+from bayessel.criteria.evidence import EVIDENCE
 from bayessel.policy import HARMLESS, SEPARATE_WIDTHS, STRONG_NATS
 from bayessel.widths._notes import INTERPOLATION, notes_of
 
@@ -188,6 +189,11 @@ def width_of(label: Label) -> float:
 def row_of(table: pd.DataFrame, label: Label) -> int:
     """Return the number of the row with that label."""
     return int(table.index.get_loc(label))  # type: ignore[arg-type]
+
+
+def value_at(table: pd.DataFrame, column: str, label: Label) -> float:
+    """Return the number in a column at the row with that label; NaN where there is no such column."""
+    return float(table[column].to_numpy(dtype=float)[row_of(table, label)]) if column in table else np.nan
 
 
 def say(label: Label) -> str:

@@ -19,7 +19,7 @@ class WorkUnit[T]:
     ----------
     key : str
         Names the content of the call. Results are stored and found again under it, and a seed among the arguments is
-        derived from it (`bayessel.work.seed_sequence`), so neither order nor company of units matters.
+        derived from it (`bayessel.work.seeds.seed_sequence`), so neither order nor company of units matters.
     function : callable
         Called as ``function(*arguments)``.
     arguments : tuple, or callable

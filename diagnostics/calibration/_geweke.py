@@ -19,11 +19,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from bayessel._check import as_count
+from bayessel._check import FloatArray, as_count
 from bayessel._types import Seed, SupportsSubmit
 from bayessel.diagnostics.calibration._replications import replicated
 
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
     from bayessel.diagnostics.calibration._joint import CalibrationKernel, JointModel, JointSetup, MakeSteps
 
-FloatArray = npt.NDArray[np.float64]
 #: Fewer effective draws than this, and their own number is not known well enough for a z-score.
 _FEWEST = 100.0
 MOMENTS = ("location", "spread")

@@ -12,15 +12,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pymc as pm
 import pytensor.tensor as pt
 from pymc.step_methods import CompoundStep
 from pytensor.compile.sharedvalue import SharedVariable
 
+from bayessel._check import FloatArray
 from bayessel._pymc import custom_methods, find_rng_nodes, flatten_steps, register_custom_methods, reseed_rngs
 
-FloatArray = npt.NDArray[np.float64]
 Point = dict[str, Any]
 MakeSteps = Callable[[pm.Model], Any]
 

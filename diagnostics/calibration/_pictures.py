@@ -9,6 +9,7 @@ import numpy as np
 from scipy import stats
 
 from bayessel.diagnostics.calibration._uniformity import band, bin_edges
+from bayessel.pages.page import BEST, INK, LINE, SOFT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,15 +18,13 @@ if TYPE_CHECKING:
     from bayessel.diagnostics.calibration._geweke import Geweke
     from bayessel.diagnostics.calibration._sbc import SBC
 
-INK, LINE, BAD, SOFT = "#222222", "#2f6690", "#c8553d", "#9fb8c9"
-
 
 def plot_ranks(result: SBC, names: Sequence[str]) -> Figure:
     """One row per quantity: the histogram of its ranks, and their ECDF minus the uniform one."""
     figure, axes = _grid(len(names), 2)
     for row, name in zip(axes, names, strict=True):
         ranks = result.ranks[:, _column(result.names, name)]
-        color = BAD if name in result.failed else LINE
+        color = BEST if name in result.failed else LINE
         draw_histogram(row[0], ranks, result.draws + 1, result.threshold, color)
         draw_ecdf(row[1], ranks, result.draws + 1, result.threshold, color)
         p = result.table.loc[name]
@@ -80,7 +79,7 @@ def plot_joint(result: Geweke, names: Sequence[str]) -> Figure:
         width = 2.0 * np.sqrt(grid * (1 - grid) * (1.0 / max(rows["ess"].min(), 1.0) + 1.0 / len(marginal)))
         ax.fill_between(grid, -width, width, color=SOFT, alpha=0.45, lw=0)
         ax.axhline(0.0, color=INK, lw=0.8)
-        color = BAD if names[k] in failed else LINE
+        color = BEST if names[k] in failed else LINE
         pooled = np.sort(result.successive[:, :, j].ravel())
         for chain in result.successive[:, :, j]:
             ax.plot(

@@ -12,6 +12,9 @@ from bayessel import work
 from bayessel._check import as_flag, chosen_seed
 from bayessel._types import Seed, SupportsSubmit
 from bayessel.errors import SamplingWarning
+from bayessel.work.executors import check_executor
+from bayessel.work.jobs import check_jobs
+from bayessel.work.seeds import seed_sequence
 
 if TYPE_CHECKING:
     from bayessel.diagnostics.calibration._joint import MakeSteps
@@ -48,10 +51,10 @@ def replicated(
     if not 0.0 < level < 1.0:
         raise ValueError(f"level must be between 0 and 1, got {level!r}")
     seed, shown = chosen_seed(random_seed, "random_seed"), as_flag(progressbar, "progressbar")
-    jobs, executor = work.check_jobs(n_jobs), work.check_executor(executor)
+    jobs, executor = check_jobs(n_jobs), check_executor(executor)
     setup = JointSetup(*described)
     units = {
-        name: work.WorkUnit(" ".join(map(str, name)), function, (setup, work.seed_sequence(seed, *name), *arguments))
+        name: work.WorkUnit(" ".join(map(str, name)), function, (setup, seed_sequence(seed, *name), *arguments))
         for name, (function, arguments) in calls.items()
     }
     try:

@@ -13,10 +13,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from bayessel._check import as_count
+from bayessel._check import FloatArray, as_count
 from bayessel._types import Seed, SupportsSubmit
 from bayessel.diagnostics.calibration._replications import replicated
 from bayessel.diagnostics.calibration._uniformity import IntArray, chi_square, ecdf, rank
@@ -55,7 +54,7 @@ class SBC:
     names: tuple[str, ...]
     draws: int
     level: float
-    similarity: npt.NDArray[np.float64]
+    similarity: FloatArray
     seconds: float
 
     @cached_property
@@ -214,7 +213,7 @@ def sbc(
 
 def _replicate(
     setup: JointSetup, sequence: np.random.SeedSequence, warm: int, kept: int, apart: int
-) -> tuple[IntArray, npt.NDArray[np.float64]]:
+) -> tuple[IntArray, FloatArray]:
     """Ranks of the truth among the draws given one data set, and the similarity of neighbouring draws."""
     rng = np.random.default_rng(sequence)
     with setup.made(rng) as (joint, kernel):
@@ -234,7 +233,7 @@ def _replicate(
         return rank(found, joint.look(truth)[0], rng), lag_one(found)
 
 
-def lag_one(draws: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def lag_one(draws: FloatArray) -> FloatArray:
     """Autocorrelation of neighbouring draws, per column, its small-sample bias of −1/n removed; 1 where none moved."""
     away = draws - draws.mean(axis=0)
     total = (away**2).sum(axis=0)

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special, stats
 
-FloatArray = npt.NDArray[np.float64]
+from bayessel._check import FloatArray
+
 IntArray = npt.NDArray[np.int64]
 
 #: Simulated sets of ranks: p-values below 1/20 000 are not told apart.

@@ -2,7 +2,7 @@
 
 from bayessel.diagnostics.delve._designs import hierarchical, two_way
 from bayessel.diagnostics.delve._folder import datasets, divided, load
-from bayessel.diagnostics.delve._losses import LOSSES, standardised_losses
+from bayessel.diagnostics.delve._losses import LOSSES
 from bayessel.diagnostics.delve._run import run
 from bayessel.diagnostics.delve._study import Study
 from bayessel.diagnostics.delve._task import Dataset, Task
@@ -18,7 +18,6 @@ __all__ = [
     "hierarchical",
     "load",
     "run",
-    "standardised_losses",
     "two_way",
     "verdict",
 ]

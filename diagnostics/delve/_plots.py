@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayessel.diagnostics.delve._designs import FEW_SETS, TwoWay
-from bayessel.pages.page import INK, LINE, SOFT
+from bayessel.pages.page import INK, LINE, SOFT, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,11 +26,6 @@ _COLOURS = (LINE, "#c8553d", "#3a7d44", "#8e6bb0", "#8a6d3b", "#2a9d8f", "#b5838
 def colour(k: int) -> str:
     """Of the method of that number."""
     return _COLOURS[k % len(_COLOURS)]
-
-
-def plain(name: str) -> str:
-    """A name as it is: for matplotlib, dollar signs enclose formulas."""
-    return name.replace("$", r"\$")
 
 
 def percent(found: Any) -> int | None:
@@ -138,8 +133,8 @@ def _matrix(axes: Axes, study: Study, task: str, loss: str, methods: Sequence[st
     count, empty = len(methods), []
     for i, row in enumerate(methods):
         for j, column in enumerate(methods):
-            found = None if i == j else study._compared(row, column, loss, task)
-            said = percent(found) if found is not None and found.mean > 0.0 else None
+            found = study._beaten(row, column, loss, task)
+            said = None if found is None else percent(found)
             if said is None:
                 empty.append((j, i))
             else:

@@ -17,6 +17,10 @@ from bayessel.diagnostics.delve._study import Study
 from bayessel.diagnostics.delve._task import Task
 from bayessel.diagnostics.delve._unit import MakeMethod, Method, Outcome, StudyUnit, perform
 from bayessel.errors import SamplingWarning
+from bayessel.work.executors import check_executor
+from bayessel.work.jobs import check_jobs
+from bayessel.work.progress import Progress
+from bayessel.work.seeds import seed_sequence
 
 
 def run(
@@ -90,7 +94,7 @@ def run(
     chosen = tuple(loss for loss in LOSSES if loss in wanted)
     given = _check_tasks(tasks)
     said = _check_methods(methods)
-    executor, jobs = work.check_executor(executor), work.check_jobs(n_jobs)
+    executor, jobs = check_executor(executor), check_jobs(n_jobs)
     budget = as_seconds(time_budget)
     seed = as_count(random_state, "random_state", 0)
     retry, shown = as_flag(retry_failures, "retry_failures"), as_flag(progressbar, "progressbar")
@@ -102,7 +106,7 @@ def run(
         pending = [unit for unit in units if not book.has(unit, _wanted(given[unit.task], chosen), retry)]
         done = len(units) - len(pending)
         by_key = {unit.key: unit for unit in pending}
-        with work.Progress(shown, "comparing methods", done, done=done, budget=budget) as bar:
+        with Progress(shown, "comparing methods", done, done=done, budget=budget) as bar:
             report = work.run(
                 [_work_unit(unit, methods[unit.method], given[unit.task], chosen, seed) for unit in pending],
                 executor,
@@ -131,7 +135,7 @@ def run(
 
 def seed_of(seed: int, unit: StudyUnit) -> int:
     """A seed for a unit, from the study's seed and its names: neither order nor company matters."""
-    return int(work.seed_sequence(seed, *unit).generate_state(1)[0] >> 1)
+    return int(seed_sequence(seed, *unit).generate_state(1)[0] >> 1)
 
 
 def _work_unit(

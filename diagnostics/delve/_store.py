@@ -1,4 +1,4 @@
-"""What is known of a study, in a folder (`bayessel.work.ResultStore`) or only here."""
+"""What is known of a study, in a folder (`bayessel.work.result_store.ResultStore`) or only here."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from bayessel.diagnostics.delve._losses import LOSSES
 from bayessel.diagnostics.delve._task import Attribute, Task
 from bayessel.diagnostics.delve._unit import Outcome, StudyUnit
 from bayessel.errors import DataMismatchError
-from bayessel.work import ResultStore
-from bayessel.work.result_store import read_results
+from bayessel.work.result_store import ResultStore, read_results
 
 _WHAT = "study"
 

@@ -177,6 +177,11 @@ class Study:
             self._pairs[b, a, loss, task] = None if found is None else _turned(found)
         return self._pairs[a, b, loss, task]
 
+    def _beaten(self, worse: str, better: str, loss: str, task: str) -> Design | None:
+        """The comparison of two methods where the second has the smaller loss; else None."""
+        found = None if worse == better else self._compared(worse, better, loss, task)
+        return found if found is not None and found.mean > 0.0 else None
+
     @cached_property
     def _pairs(self) -> dict[tuple[str, str, str, str], Design | None]:
         return {}
@@ -221,8 +226,7 @@ class Study:
         values = np.full((len(names), len(names)), np.nan)
         for i, row in enumerate(names):
             for j, column in enumerate(names):
-                found = None if i == j else self._compared(row, column, loss, task)
-                if found is not None and found.mean > 0.0:
+                if (found := self._beaten(row, column, loss, task)) is not None:
                     values[i, j] = found.p_value
         return pd.DataFrame(values, index=pd.Index(names, name="worse"), columns=pd.Index(names, name="better"))
 
@@ -241,8 +245,8 @@ class Study:
         wins = {(row, column): 0 for row in self.methods for column in self.methods}
         for task in tasks:
             for row, column in wins:
-                found = None if row == column else self._compared(row, column, loss, task)
-                wins[row, column] += found is not None and found.mean > 0.0 and found.p_value < alpha
+                found = self._beaten(row, column, loss, task)
+                wins[row, column] += found is not None and found.p_value < alpha
         return wins
 
     def averages(self, by: str | None = None, loss: str = "squared") -> pd.DataFrame:

@@ -73,7 +73,7 @@ class Verdict:
         """Draw the intervals of the differences beside the region of practical equivalence."""
         import matplotlib.pyplot as plt
 
-        from bayessel.diagnostics.delve._plots import plain
+        from bayessel.pages.page import plain
 
         rows = self.table.iloc[::-1]
         figure, axes = plt.subplots(figsize=(7.0, 1.2 + 0.35 * len(rows)), layout="constrained")

@@ -12,17 +12,12 @@ import pytest
 from scipy import stats
 
 import bayessel as bs
-from bayessel.criteria import (
-    CHARGING,
-    CRITERIA,
-    HOLDOUT,
-    LOO,
-    OF_RIDGE,
-    OF_SUMS,
-    PREQUENTIAL,
-    from_sums,
-)
+from bayessel.criteria import CRITERIA
 from bayessel.criteria.description_length import DELTAS
+from bayessel.criteria.holdout import HOLDOUT
+from bayessel.criteria.leave_one_out import LOO
+from bayessel.criteria.prequential import PREQUENTIAL
+from bayessel.criteria.registry import CHARGING, OF_RIDGE, OF_SUMS, from_sums
 from bayessel.fit import Evidence, LeaveOneOut
 from bayessel.gp import fit_map
 from bayessel.linear import fit_evidence, fit_evidence_stream, fit_ridge, fit_rvm, forward_select, search

@@ -13,9 +13,8 @@ ALLOWED = {
     "bayessel.estimators._network": (2, "a way of inference for networks"),
     "bayessel.estimators.rvm": (3, "where the precision of what is added comes from"),
     "bayessel.linear.selection.result": (1, "a field of a fit"),
-    "bayessel.widths.arguments": (2, "the model of one weight precision; an argument of `compare_widths`"),
+    "bayessel.widths.arguments": (1, "the model of one weight precision"),
     "bayessel.widths._compare": (1, "the model of one weight precision"),
-    "bayessel.widths._sweep_store": (1, "an argument of `compare_widths`"),
     "bayessel.diagnostics": (1, "a function in `__all__`"),
 }
 

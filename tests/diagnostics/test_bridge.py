@@ -9,8 +9,8 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import multivariate_normal, norm
 
 from bayessel.covariance import Noise, SquaredExponential
-from bayessel.diagnostics import Bridge, bridge_sampling
-from bayessel.diagnostics._bridge import _effective
+from bayessel.diagnostics import bridge_sampling
+from bayessel.diagnostics._bridge import Bridge, _effective
 from bayessel.gp import Marginal, fit_map
 
 SHAPES = np.array([0.7, 2.0, 5.0])

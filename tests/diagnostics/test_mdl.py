@@ -13,7 +13,8 @@ from scipy import integrate, special, stats
 
 import bayessel as bs
 from bayessel._formulas import flag_code_length, weight_code_length
-from bayessel.diagnostics import flag_length, mdl_alpha, mdl_w, nml, nml_code_length, prequential
+from bayessel.diagnostics import flag_length, mdl_alpha, mdl_w, nml, prequential
+from bayessel.diagnostics._nml import nml_code_length
 from bayessel.diagnostics._prequential import predictive_log_densities
 from bayessel.linear import fit_evidence, fit_ridge, fit_rvm
 from tests.oracles import linear as oracles

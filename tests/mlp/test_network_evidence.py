@@ -50,7 +50,7 @@ def test_hessian_is_the_derivative_of_the_gradient_and_that_of_the_loss(rng, kin
         (gradient(at_hand, look(at_hand, q + e, beta)[1]) - gradient(at_hand, look(at_hand, q - e, beta)[1])) / 2e-5
         for e in h
     ]
-    J = jacobian(at_hand, at)
+    J = jacobian(at_hand.architecture, at.q, at_hand.X, at.Z)
     A = gauss_newton(at_hand, at, beta, J) + bends(at_hand, at, at.df)
     assert_allclose(A, differences, rtol=1e-6, atol=1e-6 * np.abs(A).max())
     outputs = np.array([(look(at_hand, q + e, beta)[1].f - look(at_hand, q - e, beta)[1].f) / 2e-5 for e in h])
@@ -347,7 +347,7 @@ def test_rows_left_out_are_those_of_a_linear_network_without_them(rng, kind):
     beta = np.array([0.2, 0.4]) if kind == "gaussian" else np.ones(K)
     at_hand = NetworkProblem(X, T, kind, network)
     at = look(at_hand, q, beta)[1]
-    J = jacobian(at_hand, at)
+    J = jacobian(at_hand.architecture, at.q, at_hand.X, at.Z)
     V = output_covariances(J, covariance)
     found = leave_out(Networks(network, q[None], kind), T, at.f, at.p, V, beta)
     A = np.linalg.inv(covariance)

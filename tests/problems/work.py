@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bayessel.work import WorkUnit, seed_sequence
+from bayessel.work import WorkUnit
+from bayessel.work.seeds import seed_sequence
 
 
 def noted(diary, name):

@@ -1,7 +1,6 @@
 """One update leaves its distribution as it is: position, momentum and persistent uniform; and planted bugs are seen.
 
-Guards `bayessel.samplers.horowitz`, `bayessel.samplers.acceptance`, `bayessel.samplers.window`,
-`bayessel.samplers.momentum`.
+Guards `bayessel.samplers.horowitz`, `bayessel.samplers.window`.
 """
 
 import numpy as np
@@ -9,13 +8,19 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from bayessel.samplers import acceptance, horowitz, momentum, window
+from bayessel.samplers import horowitz, window
 from bayessel.samplers.horowitz import HorowitzSettings, HorowitzState
 from bayessel.samplers.leapfrog import Phase, energy, trajectory
 from tests.oracles.monte_carlo import assert_means, z_scores
 from tests.problems import targets
 
 CHAINS, UPDATES = 160, 50
+
+
+def start(position, log_density, rng):
+    """State at a position: density and gradient evaluated, momentum and uniform drawn."""
+    phase = Phase(position, horowitz.fresh_momentum(rng, position.size), *log_density(position))
+    return HorowitzState(phase, horowitz.fresh_uniform(rng))
 
 
 def run(target, settings, rng, chains=CHAINS, updates=UPDATES):
@@ -26,7 +31,7 @@ def run(target, settings, rng, chains=CHAINS, updates=UPDATES):
     """
     positions, momenta, uniforms = [], [], []
     for _ in range(chains):
-        state = horowitz.start(target.draw(rng), target.log_density, rng)
+        state = start(target.draw(rng), target.log_density, rng)
         for _ in range(updates):
             state, _ = horowitz.transition(state, target.log_density, settings, rng)
             positions.append(state.phase.position)
@@ -132,7 +137,7 @@ def planted(target, settings, rng, **kw):
 
 @pytest.mark.parametrize("way", ["metropolis", "nonreversible", "windows"])
 def test_planted_no_flip_on_rejection(way, rng, monkeypatch):
-    monkeypatch.setattr(momentum, "flip", lambda phi: phi)
+    monkeypatch.setattr(horowitz, "flip", lambda phi: phi)
     target = targets.skewed(2)
     assert planted(target, settings_for(target, 1.3, **WAYS[way]), rng) > 4.0
 
@@ -142,18 +147,18 @@ def test_planted_uniform_not_rescaled(n_leapfrog, width, rng, monkeypatch):
     target = targets.skewed(1)
     # slow enough that |v| still knows where the chain has been
     settings = settings_for(target, 1.8, n_leapfrog=n_leapfrog, width=width, delta=0.003)
-    monkeypatch.setattr(acceptance, "rescale", lambda v, log_ratio: v)
+    monkeypatch.setattr(horowitz, "rescale", lambda v, log_ratio: v)
     assert planted(target, settings, rng, chains=60, updates=250) > 4.0
 
 
 def test_planted_uniform_rescaled_the_wrong_way(rng, monkeypatch):
-    monkeypatch.setattr(acceptance, "rescale", lambda v, log_ratio: v * np.exp(min(log_ratio, 0.0)))
+    monkeypatch.setattr(horowitz, "rescale", lambda v, log_ratio: v * np.exp(min(log_ratio, 0.0)))
     target = targets.skewed(2)
     assert planted(target, settings_for(target, 1.3), rng) > 4.0
 
 
 def test_planted_refresh_of_the_wrong_size(rng, monkeypatch):
-    monkeypatch.setattr(momentum, "refresh", lambda phi, a, noise: a * phi + (1.0 - a) * noise)
+    monkeypatch.setattr(horowitz, "refresh", lambda phi, a, noise: a * phi + (1.0 - a) * noise)
     target = targets.skewed(2)
     assert planted(target, settings_for(target, 1.3), rng) > 4.0
 
@@ -175,34 +180,34 @@ def test_planted_window_always_starts_at_its_edge(rng, monkeypatch):
 
 
 def test_the_uniform_goes_round_and_stays_uniform(rng):
-    v = np.array([acceptance.advance(acceptance.draw(rng), 0.3, rng) for _ in range(4000)])
+    v = np.array([horowitz.advance(horowitz.fresh_uniform(rng), 0.3, rng) for _ in range(4000)])
     assert (-1.0 <= v).all() and (v < 1.0).all()
     assert stats.kstest(v, stats.uniform(-1.0, 2.0).cdf).pvalue > 1e-4
-    moved = np.array([acceptance.advance(0.2, 0.1, rng) for _ in range(4000)]) - 0.2
+    moved = np.array([horowitz.advance(0.2, 0.1, rng) for _ in range(4000)]) - 0.2
     assert 0.0499 <= moved.min() and moved.max() <= 0.1501
     assert_means(moved[:, None], 0.1)
-    assert -0.76 <= acceptance.advance(0.9999, 0.5, rng) <= -0.24
+    assert -0.76 <= horowitz.advance(0.9999, 0.5, rng) <= -0.24
 
 
 def test_accepting_by_the_uniform(rng):
-    assert acceptance.accepts(0.3, np.log(0.31)) and not acceptance.accepts(-0.3, np.log(0.29))
-    assert acceptance.accepts(0.999, 2.0) and not acceptance.accepts(0.5, -np.inf)
-    assert not acceptance.accepts(0.5, np.nan)
-    assert_allclose(acceptance.rescale(-0.3, np.log(0.6)), -0.5)
-    assert acceptance.rescale(0.5, np.inf) == 0.0 and acceptance.rescale(0.0, -720.0) == 0.0
+    assert horowitz.accepts(0.3, np.log(0.31)) and not horowitz.accepts(-0.3, np.log(0.29))
+    assert horowitz.accepts(0.999, 2.0) and not horowitz.accepts(0.5, -np.inf)
+    assert not horowitz.accepts(0.5, np.nan)
+    assert_allclose(horowitz.rescale(-0.3, np.log(0.6)), -0.5)
+    assert horowitz.rescale(0.5, np.inf) == 0.0 and horowitz.rescale(0.0, -720.0) == 0.0
 
 
 def test_refreshing_and_flipping_the_momentum(rng):
     phi, noise = rng.standard_normal((2, 5))
-    assert_allclose(momentum.refresh(phi, 0.6, noise), 0.6 * phi + 0.8 * noise)
-    assert_allclose(momentum.refresh(phi, 0.0, noise), noise)
-    assert_allclose(momentum.flip(phi), -phi)
+    assert_allclose(horowitz.refresh(phi, 0.6, noise), 0.6 * phi + 0.8 * noise)
+    assert_allclose(horowitz.refresh(phi, 0.0, noise), noise)
+    assert_allclose(horowitz.flip(phi), -phi)
 
 
 def test_one_update_by_hand(rng):
     target = targets.skewed(3)
     settings = settings_for(target, 0.9, n_leapfrog=3, delta=None)
-    state = horowitz.start(target.draw(rng), target.log_density, rng)
+    state = start(target.draw(rng), target.log_density, rng)
     outcomes = set()
     for seed in range(40):
         new, info = horowitz.transition(state, target.log_density, settings, np.random.default_rng(seed))
@@ -233,7 +238,7 @@ def test_what_comes_in_stays_as_it_is(rng):
     for way in WAYS.values():
         settings = settings_for(target, 1.2, **way)
         settings.step.flags.writeable = False
-        state = horowitz.start(target.draw(rng), frozen, rng)
+        state = start(target.draw(rng), frozen, rng)
         for _ in range(20):
             state.phase.momentum.flags.writeable = False
             before = [np.copy(part) for part in state.phase]
@@ -247,7 +252,7 @@ def test_leaving_the_typical_set_is_a_divergence_and_a_rejection(rng):
     for target, step in ((targets.skewed(1), 60.0), (targets.half_normal(), 500.0)):
         for way in ("nonreversible", "several steps", "windows"):
             settings = settings_for(target, step, **WAYS[way])
-            state = horowitz.start(np.ones(1), target.log_density, rng)
+            state = start(np.ones(1), target.log_density, rng)
             with np.errstate(all="ignore"):
                 infos = []
                 for _ in range(20):
@@ -262,7 +267,7 @@ def test_leaving_the_typical_set_is_a_divergence_and_a_rejection(rng):
 def test_a_new_momentum_at_every_update_is_plain_hamiltonian_monte_carlo(rng):
     target = targets.skewed(2)
     settings = settings_for(target, 0.5, n_leapfrog=2, persistence=0.0)
-    state = horowitz.start(target.draw(rng), target.log_density, rng)
+    state = start(target.draw(rng), target.log_density, rng)
     twin = HorowitzState(state.phase._replace(momentum=state.phase.momentum.copy()), state.v)
     a, _ = horowitz.transition(state, target.log_density, settings, np.random.default_rng(1))
     b, _ = horowitz.transition(twin, target.log_density, settings, np.random.default_rng(1))

@@ -1,6 +1,6 @@
 """The PyMC step: tuning seen from inside, bad settings and starts.
 
-Guards `bayessel.samplers.persistent_hmc`, `bayessel.samplers.momentum`.
+Guards `bayessel.samplers.persistent_hmc`, `bayessel.samplers.horowitz`.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 from pymc.exceptions import SamplingError
 
-from bayessel.samplers import momentum, persistent_hmc
+from bayessel.samplers import horowitz, persistent_hmc
 from bayessel.samplers.persistent_hmc import PersistentHMC
 from tests.problems.hmc_models import PYTHON, skewed
 
@@ -27,20 +27,20 @@ def momentum_is_new_after_a_window(step, point, rng):
     """Run to the end of the first window; whether the momentum is what the generator gives there."""
     step.setup_chain(rng, 100, 10)
     seen = []
-    right = momentum.fresh
+    right = horowitz.fresh_momentum
 
     def noted(generator, size):
         seen.append(right(generator, size))
         return seen[-1]
 
-    persistent_hmc.momentum.fresh, before = noted, momentum.fresh
+    persistent_hmc.horowitz.fresh_momentum, before = noted, horowitz.fresh_momentum
     try:
         scale = step.scale
         while step.scale is scale:
             point, _ = step.step(point)
             assert step._tuning.draw < 30
     finally:
-        persistent_hmc.momentum.fresh = before
+        persistent_hmc.horowitz.fresh_momentum = before
     return step.momentum is seen[-1]
 
 

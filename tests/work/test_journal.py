@@ -12,8 +12,8 @@ import pytest
 import bayessel as bs
 from bayessel.diagnostics import delve
 from bayessel.errors import DamagedFileError, DataMismatchError, StoreWarning
-from bayessel.work import ResultStore
 from bayessel.work.journal import Journal
+from bayessel.work.result_store import ResultStore
 from tests.problems.delve import Noisy, same, task
 
 MARK = b"test0001" + uuid.UUID(int=5).bytes

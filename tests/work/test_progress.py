@@ -8,8 +8,7 @@ import io
 import pytest
 import rich.console
 
-from bayessel.work import Progress
-from bayessel.work.progress import seconds_left, share_done
+from bayessel.work.progress import Progress, seconds_left, share_done
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ import pytest
 import bayessel as bs
 from bayessel.errors import DataMismatchError, SamplingWarning, StoreWarning
 from bayessel.widths import _evidence, arguments
-from bayessel.work import ResultStore
+from bayessel.work.result_store import ResultStore
 from tests.problems.delve import wait_for
 from tests.problems.runs import process
 

@@ -19,8 +19,10 @@ import submitit
 
 from bayessel import work
 from bayessel.errors import SamplingWarning
-from bayessel.work import WorkUnit, seed_sequence
+from bayessel.work import WorkUnit
+from bayessel.work.jobs import check_jobs, core_count
 from bayessel.work.processes import compile_flags
+from bayessel.work.seeds import seed_sequence
 from tests.problems.delve import wait_for
 from tests.problems.work import busy, failing, fatal, fatal_once, lines, spectrum, units
 
@@ -204,9 +206,9 @@ def test_workers_have_one_thread_and_a_folder_of_their_own(monkeypatch):
 )
 def test_numbers_of_processes(jobs, kind, said):
     with pytest.raises(kind, match=said):
-        work.check_jobs(jobs)
-    assert work.check_jobs(None) is None and work.check_jobs(3) == 3
-    assert work.check_jobs(-1) == work.core_count()
+        check_jobs(jobs)
+    assert check_jobs(None) is None and check_jobs(3) == 3
+    assert check_jobs(-1) == core_count()
 
 
 @pytest.mark.slow

@@ -61,15 +61,19 @@ class Columns:
     @cached_property
     def squares(self) -> FloatArray:
         """Squared length of each column as it came, as far as it can be told in double precision."""
-        squares = np.zeros(self.shape[1])
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            for _, part, block in self.blocks():
-                height = max(1, CACHED // block.shape[1])
-                buffer, ones = np.empty((height, block.shape[1])), np.ones(height)
-                for start in range(0, len(block), height):
-                    some = block[start : start + height]
-                    square = np.multiply(some, some, out=buffer[: len(some)])
-                    squares[part] += ones[: len(some)] @ square
+            return self.weighted_squares(np.ones(self.shape[0]))
+
+    def weighted_squares(self, weight: FloatArray) -> FloatArray:
+        """Sum of the squares of each column as it came, rows (N,) weighted."""
+        squares = np.zeros(self.shape[1])
+        for rows, part, block in self.blocks():
+            height = max(1, CACHED // block.shape[1])
+            buffer, counted = np.empty((height, block.shape[1])), weight[rows]
+            for start in range(0, len(block), height):
+                some = block[start : start + height]
+                square = np.multiply(some, some, out=buffer[: len(some)])
+                squares[part] += counted[start : start + height] @ square
         return squares
 
     @cached_property
@@ -186,11 +190,6 @@ class Columns:
             if column[0] != 0.0 and (column == column[0]).all():
                 return int(m)
         return None
-
-    def alike(self) -> bool:
-        """Whether most columns point in nearly the same direction, as those of large offset or very wide kernels do."""
-        some = self.take(np.unique(np.linspace(0, self.shape[1] - 1, 16).astype(np.intp)))
-        return bool(np.median(np.abs(some.T @ some)) > 0.9)
 
     def gram(self, which: IntArray) -> FloatArray:
         """Inner products of unit columns `which` with each other, from blocks of rows."""

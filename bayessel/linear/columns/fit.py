@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray, IntArray, as_matrix
 from bayessel.criteria.capabilities import Message
-from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint
+from bayessel.fit import Evidence, LeaveOneOut, Status, fingerprint
 from bayessel.linear.coded_weights import message_of
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import LinearFit, fit_evidence
-from bayessel.linear.weight_posterior import Posterior
+from bayessel.linear.weight_posterior import PosteriorFit
 from bayessel.prediction import Prediction
 
 
@@ -37,7 +37,7 @@ class ColumnChoice:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ColumnsFit(Fit):
+class ColumnsFit(PosteriorFit):
     """Base of the results of `fit_rvm`, `search` and `forward_select`.
 
     Attributes
@@ -48,8 +48,6 @@ class ColumnsFit(Fit):
         Columns of the dictionary.
     design, target : (N, k), (N,) arrays
         The columns in use and the target.
-    posterior : Posterior
-        Of the weights of the columns in use.
     """
 
     evidence: Evidence
@@ -63,13 +61,7 @@ class ColumnsFit(Fit):
     seconds: float
     design: FloatArray = field(repr=False)
     target: FloatArray = field(repr=False)
-    posterior: Posterior = field(repr=False)
     fingerprint: str = field(repr=False)
-
-    if TYPE_CHECKING:
-
-        @property
-        def alpha(self) -> Any: ...  # noqa: D102
 
     @property
     def n_rows(self) -> int:
@@ -82,26 +74,6 @@ class ColumnsFit(Fit):
         return fingerprint(self.target)
 
     @property
-    def intercept(self) -> float:
-        """The bias of a centred fit, else 0."""
-        return self.posterior.intercept
-
-    @property
-    def beta(self) -> float:
-        """Noise precision."""
-        return self.posterior.beta
-
-    @property
-    def noise_std(self) -> float:
-        """Standard deviation of the noise."""
-        return float(self.beta**-0.5)
-
-    @property
-    def n_basis(self) -> int:
-        """Number of columns in use, the bias of a centred fit not counted."""
-        return len(self.basis)
-
-    @property
     def fitted(self) -> FloatArray:
         """The fit at the training rows."""
         return np.asarray(self.design @ self.coef + self.intercept)
@@ -110,16 +82,6 @@ class ColumnsFit(Fit):
     def residuals(self) -> FloatArray:
         """Target minus fit."""
         return np.asarray(self.target - self.fitted)
-
-    @property
-    def sum_squares(self) -> float:
-        """Sum of squared residuals."""
-        return self.posterior.sum_squares
-
-    @property
-    def effective_parameters(self) -> float:
-        """Well-determined parameters, the bias included."""
-        return self.posterior.gamma
 
     def message(self) -> Message:
         """What a description length sends."""

@@ -72,7 +72,10 @@ class GrowingModel:
         self.residual = self._masked(t).copy()
         self.slack = np.ones(n) if self.weight is None else self.weight.copy()
         self.n_flat = int(centre)
-        squares = columns.lengths_squared if self.weight is None else self._squares()
+        if self.weight is None:
+            squares = columns.lengths_squared
+        else:  # on the rows to fit
+            squares = columns.weighted_squares(self.weight) * columns.inverse_lengths**2
         if centre:
             product = columns.cross(self._enter(np.ones(n))[:, None])[:, 0]
             squares = np.maximum(squares - product**2, 0.0)
@@ -87,17 +90,6 @@ class GrowingModel:
 
     def _masked(self, v: FloatArray) -> FloatArray:
         return v if self.weight is None else (v.T * self.weight).T
-
-    def _squares(self) -> FloatArray:
-        """Squared lengths of the unit columns on the rows to fit."""
-        assert self.weight is not None
-        squares = np.zeros(self.columns.shape[1])
-        for rows, part, block in self.columns.blocks():
-            height = max(1, BLOCK // block.shape[1])
-            for start in range(0, len(block), height):
-                some = block[start : start + height]
-                squares[part] += self.weight[rows][start : start + height] @ some**2
-        return squares * self.columns.inverse_lengths**2
 
     @property
     def size(self) -> int:

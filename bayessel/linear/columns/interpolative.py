@@ -57,6 +57,5 @@ def skeleton(columns: Columns, most: int) -> tuple[FloatArray, FloatArray] | Non
         if misfit.max() <= TOLERANCE:
             return U, W
         worst = np.argsort(-misfit)[: max(32, len(sample) // 2)]
-        grown = np.union1d(sample, np.union1d(worst[misfit[worst] > TOLERANCE], rng.choice(p, len(sample) // 2)))
-        sample = grown
+        sample = np.union1d(sample, np.union1d(worst[misfit[worst] > TOLERANCE], rng.choice(p, len(sample) // 2)))
     return None

@@ -42,7 +42,7 @@ def compress(columns: Columns, most: int) -> tuple[FloatArray, FloatArray] | Non
         if U.shape[1] <= 0.7 * count:
             break
         if count >= p:
-            return None if U.shape[1] > most else (U, columns.cross(U))
+            return U, columns.cross(U)
         # a sample whose columns are all independent tells how fast the spectrum falls: hopeless cases stop here
         if count == SAMPLE and _flat(sample):
             return None

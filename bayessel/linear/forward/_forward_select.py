@@ -22,10 +22,9 @@ from bayessel._check import (
     one_of,
 )
 from bayessel._types import Seed
-from bayessel.criteria import GCV
-from bayessel.fit import Status
+from bayessel.criteria.error_estimates import GCV
 from bayessel.linear.columns.dictionary import STORE_DOUBLE, Columns, ColumnSource, as_columns
-from bayessel.linear.columns.greedy import INTERRUPTED, BestSize, until_stopped
+from bayessel.linear.columns.greedy import BestSize, until_stopped
 from bayessel.linear.columns.growing_model import GrowingModel
 from bayessel.linear.forward import stopping
 from bayessel.linear.forward.assemble import finish
@@ -215,13 +214,6 @@ def _forward(columns: Columns, t: FloatArray, settings: ForwardSettings, known: 
     stopped = until_stopped(step, lambda: path)
     best = watch.best
     reached = len(path) - 1 if known is None else len(known[1]) - 1
-    notes = stopping.notes_of(stopped, best, reached, g.skipped)
-    if settings.stop is None and Status.STEP_LIMIT in notes:
-        notes.remove(Status.STEP_LIMIT)
-    if stopped == INTERRUPTED:
-        if Status.PURE_NOISE in notes:
-            notes.remove(Status.PURE_NOISE)
-        notes.append(Status.INTERRUPTED)
     return finish(
         columns,
         t,
@@ -232,7 +224,7 @@ def _forward(columns: Columns, t: FloatArray, settings: ForwardSettings, known: 
         history=tuple(path),
         models=[tuple(g.chosen[: entry["size"]]) for entry in path],
         stopped=stopped,
-        notes=notes,
+        notes=stopping.notes_of(stopped, settings.stop, best, reached, g.skipped),
         name=name,
         triangle=g.body[:best, :best],
         coordinates=g.coordinates[:best],

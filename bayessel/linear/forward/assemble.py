@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg as sl
 
 from bayessel._check import FloatArray, IntArray
-from bayessel.criteria import EVIDENCE
+from bayessel.criteria.evidence import EVIDENCE
 from bayessel.fit import Status, worst
 from bayessel.linear.columns.dictionary import Columns
 from bayessel.linear.columns.fit import ColumnChoice, evidence_of

@@ -15,7 +15,10 @@ import numpy as np
 import scipy.linalg as sl
 
 from bayessel._check import FloatArray, IntArray
-from bayessel.criteria import EVIDENCE, GCV, LOO, OF_SUMS, from_sums
+from bayessel.criteria.error_estimates import GCV
+from bayessel.criteria.evidence import EVIDENCE
+from bayessel.criteria.leave_one_out import LOO
+from bayessel.criteria.registry import OF_SUMS, from_sums
 from bayessel.fit import Status, worst
 from bayessel.linear.columns.dictionary import Columns
 from bayessel.linear.columns.greedy import INTERRUPTED, BestSize, until_stopped
@@ -23,6 +26,7 @@ from bayessel.linear.forward import stopping
 from bayessel.linear.forward.assemble import finish
 from bayessel.linear.forward.result import ForwardFit
 from bayessel.linear.forward.settings import ForwardSettings
+from bayessel.linear.reported_sums import left_out
 from bayessel.linear.ridge import curve, fit_ridge
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import fit_evidence
@@ -223,7 +227,7 @@ def _record(at: EliminationStep, H: FloatArray, t: FloatArray, stop: str | None,
     body = H[:, at.left]
     if stop == LOO.name:
         leverage = np.einsum("ij,ij->i", body @ at.G, body) + flat / n
-        out[LOO.name] = stopping.leave_one_out(t - body @ at.w, 1.0 - leverage)
+        out[LOO.name] = float(np.mean(left_out(t - body @ at.w, 1.0 - leverage) ** 2))
     if stop != EVIDENCE.name:
         out["value"] = stopping.judged(out, stop, n)
     return out

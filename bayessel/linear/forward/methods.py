@@ -14,13 +14,13 @@ r"""What the methods differ in: the gain of a candidate, the penalty, and the su
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg as sl
 
 from bayessel._check import FloatArray
 from bayessel.criteria import CRITERIA
 from bayessel.linear.columns.growing_model import GrowingModel
 from bayessel.linear.ridge import curve, reestimate_lambda, search_range
 from bayessel.linear.spectrum import Spectrum
+from bayessel.linear.thin_svd import thin_svd
 
 #: the penalty starts at this share of a typical squared length of a column
 START = 0.01
@@ -32,8 +32,6 @@ CLEARLY = 0.25
 
 class LeastSquaresSteps:
     """Least squares without a penalty."""
-
-    penalised = False
 
     def __init__(self, growth: GrowingModel) -> None:
         self.growth = growth
@@ -55,9 +53,8 @@ class LeastSquaresSteps:
         """Singular values of the chosen columns and the target in their coordinates."""
         if self._spectrum is None:
             g = self.growth
-            U, s, Vt = sl.svd(g.body, check_finite=False) if g.n_columns else (np.zeros((0, 0)),) * 3
-            self._U = U
-            self._spectrum = self._of(s if g.n_columns else np.zeros(0), U.T @ g.coordinates, Vt)
+            self._U, s, Vt = thin_svd(g.body)
+            self._spectrum = self._of(s, self._U.T @ g.coordinates, Vt)
         return self._spectrum
 
     def _of(self, s: FloatArray, z: FloatArray, Vt: FloatArray) -> Spectrum:
@@ -99,8 +96,6 @@ class LeastSquaresSteps:
 
 class PenalisedSteps(LeastSquaresSteps):
     """One penalty for all weights, re-estimated by one step of its formula after each addition."""
-
-    penalised = True
 
     def __init__(self, growth: GrowingModel, gain: str, lam: float | None, reestimate: str | None) -> None:
         super().__init__(growth)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.criteria import GCV, OF_SUMS
+from bayessel.criteria.error_estimates import GCV
+from bayessel.criteria.registry import OF_SUMS
 from bayessel.linear.columns.dictionary import Columns
 from bayessel.linear.columns.greedy import BestSize
 from bayessel.linear.columns.growing_model import GrowingModel

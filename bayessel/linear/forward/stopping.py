@@ -6,10 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from bayessel._check import FloatArray
-from bayessel.criteria import BIC, CRITERIA, EVIDENCE, FPE, GCV, LOO, OF_SUMS, UEV, from_sums
+from bayessel.criteria import CRITERIA
+from bayessel.criteria.error_estimates import BIC, FPE, GCV, UEV
+from bayessel.criteria.evidence import EVIDENCE
+from bayessel.criteria.leave_one_out import LOO
+from bayessel.criteria.registry import OF_SUMS, from_sums
 from bayessel.fit import Status
+from bayessel.linear.columns.greedy import INTERRUPTED
 from bayessel.linear.forward.methods import LeastSquaresSteps
+from bayessel.linear.reported_sums import left_out
 from bayessel.linear.type2 import fit_evidence
 
 STOPS = (GCV.name, LOO.name, FPE.name, UEV.name, BIC.name, EVIDENCE.name, "cv")
@@ -23,9 +28,9 @@ def record(method: LeastSquaresSteps, stop: str | None) -> dict[str, Any]:
     out |= {"error": S / g.n_train, "gamma": g.n_train - trace, "lam": method.lam}
     out |= {name: float(from_sums(name, g.n_train, S, trace)) for name in OF_SUMS}
     if stop == LOO.name:
-        out[LOO.name] = leave_one_out(*method.left_out())
+        out[LOO.name] = float(np.mean(left_out(*method.left_out()) ** 2))
     elif stop == EVIDENCE.name:
-        out[EVIDENCE.name] = evidence(method) if g.n_columns else np.nan
+        out[EVIDENCE.name] = fit_evidence(LeastSquaresSteps(g).spectrum).log_evidence if g.n_columns else np.nan
     out["value"] = judged(out, stop, g.n_train)
     return out
 
@@ -39,27 +44,18 @@ def judged(at: dict[str, Any], stop: str | None, n_rows: int) -> float:
     return float(at[stop]) if CRITERIA[stop].has_meaning(n_rows, at["gamma"]) else np.inf
 
 
-def leave_one_out(residual: FloatArray, complement: FloatArray) -> float:
-    """Mean squared error of each row predicted by the model of all others."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.mean(np.where(complement > 0.0, residual / complement, np.inf) ** 2))
-
-
-def evidence(method: LeastSquaresSteps) -> float:
-    """Log evidence of the chosen columns with one alpha and beta at their best."""
-    return fit_evidence(LeastSquaresSteps(method.growth).spectrum).log_evidence
-
-
-def notes_of(stopped: str, best: int, reached: int, skipped: bool) -> list[Status]:
+def notes_of(stopped: str, stop: str | None, best: int, reached: int, skipped: bool) -> list[Status]:
     """What is to be said of how a path ended."""
     notes = []
     if best == reached and reached > 0:  # it was still getting better
         if stopped == "ill-conditioned":
             notes.append(Status.ILL_CONDITIONED)
-        elif stopped == "max_size":
+        elif stopped == "max_size" and stop is not None:  # else so many were asked for
             notes.append(Status.STEP_LIMIT)
     if skipped:
         notes.append(Status.COLLINEAR_SKIPPED)
-    if best == 0:
+    if stopped == INTERRUPTED:
+        notes.append(Status.INTERRUPTED)
+    elif best == 0:
         notes.append(Status.PURE_NOISE)
     return notes

@@ -128,8 +128,11 @@ def _optima(problem: RVMProblem, best: ColumnChoice, reached: Mapping[str, RVMSt
 
 
 def _remarks(problem: RVMProblem, own: RVMState, search: RVMSearch) -> list[Status]:
-    notes = problem.remarks()
-    n = problem.n_rows
+    n, notes = problem.n_rows, list[Status]()
+    if n < 3:
+        notes.append(Status.TOO_FEW_ROWS)
+    elif problem.constant_target:
+        notes.append(Status.CONSTANT_TARGET)
     if search.moves_left <= 0 and not search.finished:
         notes.append(Status.STEP_LIMIT)
     if search.collinear:

@@ -10,8 +10,8 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel._numerics import accurate_residual
+from bayessel.linear._evidence import log_density
 from bayessel.linear.reported_sums import sums
-from bayessel.linear.rvm.state import log_evidence
 from bayessel.linear.weight_posterior import Posterior
 
 
@@ -19,9 +19,9 @@ def evaluate(
     design: FloatArray, t: FloatArray, alpha: FloatArray, beta: float, posterior: Posterior
 ) -> tuple[float, FloatArray]:
     """Log evidence and posterior means of the columns in `design`."""
-    n = len(t)
+    n, log_beta = len(t), float(np.log(beta))
     if not len(alpha):
-        return log_evidence(n, float(np.log(beta)), 0.0, beta * float(t @ t)), np.zeros(0)
+        return float(log_density(n, log_beta, 0.0, beta * float(t @ t))), np.zeros(0)
     w = posterior.coef[: len(alpha)]
     best, kept = np.inf, w
     height = max(1, 2_000_000 // len(w))
@@ -38,7 +38,7 @@ def evaluate(
         best, kept = quad, w
         w = w + covariance_times(posterior, beta * (design.T @ residual) - alpha * w)
     log_det = sums(posterior.spectrum, posterior.lam).log_det
-    return log_evidence(n, float(np.log(beta)), log_det, best), kept
+    return float(log_density(n, log_beta, log_det, best)), kept
 
 
 def covariance_times(posterior: Posterior, right: FloatArray) -> FloatArray:

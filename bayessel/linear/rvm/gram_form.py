@@ -13,9 +13,10 @@ import numpy.typing as npt
 from scipy.linalg.lapack import dpotrf, dtrtri, spotrf, strtri
 
 from bayessel._check import FloatArray, IntArray
+from bayessel.linear._evidence import log_density
 from bayessel.linear.columns.dictionary import Columns
 from bayessel.linear.rvm.reestimation import Reestimation, reestimate
-from bayessel.linear.rvm.state import RVMScores, RVMState, log_evidence
+from bayessel.linear.rvm.state import RVMScores, RVMState
 
 #: S is a difference of numbers of size beta: below this share it is rounding
 LEAST_SHARE = 1e-11
@@ -86,7 +87,7 @@ class GramForm:
         v = np.sqrt(beta) * w
         quad = beta * (self.tt - float(z @ w))
         sum_squares = max(quad - float(v @ v), 0.0) / beta
-        value = log_evidence(self.n_rows, b, log_det, quad)
+        value = float(log_density(self.n_rows, b, log_det, float(quad)))
         return RVMState(active, a, b, value, Ri, Ri @ Ri.T, v, scale, w, sum_squares)
 
     def vector(self, m: int) -> FloatArray:

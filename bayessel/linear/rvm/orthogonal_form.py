@@ -14,9 +14,10 @@ import numpy as np
 from scipy.linalg.lapack import dgeqrf, dpotrf, dtrtri, dtrtrs
 
 from bayessel._check import FloatArray, IntArray
+from bayessel.linear._evidence import log_density
 from bayessel.linear.rvm.duplicate_columns import merged
 from bayessel.linear.rvm.reestimation import Reestimation, reestimate
-from bayessel.linear.rvm.state import RVMScores, RVMState, log_evidence
+from bayessel.linear.rvm.state import RVMScores, RVMState
 
 #: S is the square of a length measured to about 1e-15: below this share it is rounding
 LEAST_SHARE = 1e-26
@@ -77,7 +78,7 @@ class OrthogonalForm:
         sum_squares = float(residual @ residual) + self.outside
         beta = np.exp(b)
         v = np.sqrt(beta) * w
-        value = log_evidence(self.n_rows, b, log_det, float(beta * sum_squares + v @ v))
+        value = float(log_density(self.n_rows, b, log_det, float(beta * sum_squares + v @ v)))
         return RVMState(active, a, b, value, Ri, Ri @ Ri.T, v, scale, w, sum_squares, (Q1, residual))
 
     def vector(self, m: int) -> FloatArray:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayessel._check import FloatArray, IntArray
-from bayessel.fit import Status
 from bayessel.linear.columns.dictionary import Columns
 from bayessel.linear.rvm.form_choice import choose_form
 from bayessel.linear.rvm.state import DictionaryForm, RVMState
@@ -74,12 +73,6 @@ class RVMProblem:
     def level(self, noise: float) -> float:
         """Log noise precision of a variance `noise`, a share of the spread, unless the precision is known."""
         return min(-float(np.log(noise)), self.b_max) if self.b is None else self.b
-
-    def remarks(self) -> list[Status]:
-        """What is to be said before anything is fitted."""
-        if self.n_rows < 3:
-            return [Status.TOO_FEW_ROWS]
-        return [Status.CONSTANT_TARGET] if self.constant_target else []
 
     def state(self, basis: IntArray, alpha: FloatArray, beta: float) -> RVMState:
         """Return a model given in the user's units."""

@@ -16,6 +16,8 @@ from bayessel.linear.rvm.state import DictionaryForm, RVMState
 
 #: candidates a form is told of in advance
 AHEAD = 24
+#: functions of a greedy start at most, and actions of Tipping and Faul
+MOST, ACTIONS = 300, 160
 
 
 def empty(form: DictionaryForm, b: float) -> RVMState:
@@ -36,17 +38,15 @@ def full(form: DictionaryForm, contest: Reestimation, b: float | None = None) ->
     return form.solve(*form.full_start(candidates, contest, b))
 
 
-def greedy(form: DictionaryForm, b: float, *, least_gain: float = 0.1, block: int = 1, most: int = 300) -> RVMState:
+def greedy(form: DictionaryForm, b: float, *, least_gain: float = 0.1, block: int = 1) -> RVMState:
     """Add what gains most at a noise held at log precision `b` until nothing does."""
-    return regrow(form, empty(form, b), b, least_gain=least_gain, block=block, most=most)
+    return regrow(form, empty(form, b), b, least_gain=least_gain, block=block)
 
 
-def regrow(
-    form: DictionaryForm, state: RVMState, b: float, *, least_gain: float = 0.1, block: int = 1, most: int = 300
-) -> RVMState:
+def regrow(form: DictionaryForm, state: RVMState, b: float, *, least_gain: float = 0.1, block: int = 1) -> RVMState:
     """Add to `state` what gains most at a noise held at `b` until nothing does."""
     state = best = form.solve(state.active, state.a, b)
-    while state.size < min(most, form.n_rows):
+    while state.size < min(MOST, form.n_rows):
         scores = form.score(state)
         gains = add_gains(state, scores)
         order = np.argsort(-gains)[: max(block, state.size // 10)]
@@ -62,10 +62,10 @@ def regrow(
     return best
 
 
-def sequential(form: DictionaryForm, b: float, learn_noise: bool, b_max: float = 60.0, actions: int = 160) -> RVMState:
+def sequential(form: DictionaryForm, b: float, learn_noise: bool, b_max: float = 60.0) -> RVMState:
     """Some actions of Tipping and Faul: the best single one, the noise re-estimated after each."""
     state = empty(form, b)
-    for _ in range(actions):
+    for _ in range(ACTIONS):
         scores = form.score(state)
         gains = add_gains(state, scores)
         m = int(np.argmax(gains))

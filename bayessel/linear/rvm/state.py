@@ -19,8 +19,6 @@ from bayessel._check import FloatArray, IntArray
 if TYPE_CHECKING:
     from bayessel.linear.rvm.reestimation import Reestimation
 
-LOG_2PI = float(np.log(2.0 * np.pi))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RVMState:
@@ -108,8 +106,3 @@ class DictionaryForm(Protocol):
     ) -> tuple[IntArray, FloatArray, float]:
         """Columns and precisions after a contest of all these columns."""
         ...
-
-
-def log_evidence(n_rows: int, b: float, log_det: float, quad: float) -> float:
-    """-(N log 2 pi - N log beta + log|I + X^T X| + t^T C^-1 t)/2."""
-    return float(-0.5 * (n_rows * LOG_2PI - n_rows * b + log_det + quad))

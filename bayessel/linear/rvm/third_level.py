@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayessel.linear._evidence import LOG_2PI
 from bayessel.linear.rvm.newton import curvature
-from bayessel.linear.rvm.state import LOG_2PI, RVMState
+from bayessel.linear.rvm.state import RVMState
 from bayessel.policy import NOISE_SHARE_OF_EVIDENCES
 
 #: log of the range of each precision: twelve decades

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FOURTH_POWERS, as_count, as_flag, as_target, check_magnitude
-from bayessel.criteria import EVIDENCE
+from bayessel.criteria.evidence import EVIDENCE
 from bayessel.fit import Status, worst
 from bayessel.linear.columns.dictionary import ColumnSource, as_columns
 from bayessel.linear.columns.fit import ColumnChoice

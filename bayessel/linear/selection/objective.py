@@ -13,9 +13,11 @@ import numpy as np
 
 from bayessel._check import FloatArray, one_of
 from bayessel._formulas import FLAGS, flag_code_length, log_normal, precision_code_length, weight_code_length
-from bayessel.criteria import ELPD_LOO, EVIDENCE, LOO, MDL_ALPHA, MDL_W
 from bayessel.criteria.capabilities import matters
-from bayessel.criteria.description_length import PRECISION_DELTA, WEIGHT_DELTA
+from bayessel.criteria.description_length import MDL_ALPHA, MDL_W, PRECISION_DELTA, WEIGHT_DELTA
+from bayessel.criteria.evidence import EVIDENCE
+from bayessel.criteria.leave_one_out import ELPD_LOO, LOO
+from bayessel.linear.reported_sums import left_out
 from bayessel.linear.selection.precisions import PrecisionLevel, SingularModel
 from bayessel.linear.selection.working_model import WorkingModel
 
@@ -114,6 +116,4 @@ class SelectionObjective:
         W = small.U.T @ Qt
         left = np.maximum(1.0 - np.einsum("ij,ij->j", Qt, Qt) - (1.0 / model.n_rows if model.centre else 0.0), 0.0)
         left = left + g @ W**2
-        with np.errstate(divide="ignore", invalid="ignore"):
-            errors = np.where(left > 0.0, (residual + (g * small.z) @ W) / left, np.inf)
-            return errors, np.where(left > 0.0, 1.0 / (at.beta * left), np.inf)
+        return left_out(residual + (g * small.z) @ W, left), left_out(np.full(len(left), 1.0 / at.beta), left)

@@ -101,7 +101,7 @@ def level_at(small: SingularModel, lam: float, beta: float) -> PrecisionLevel:
     left = small.n_free - len(small.s) + float(shrink.sum())
     quad = small.rss + float(shrink @ small.z2)
     log_det = float(np.log1p(s2 / lam).sum())
-    height = float(log_density(small.n_rows, quad, log_det, beta, small.spread2))
+    height = float(log_density(small.n_rows, float(np.log(beta)), log_det, beta * quad, small.spread2))
     return PrecisionLevel(lam, beta, gamma, left, height, third_level(height, gamma, left))
 
 

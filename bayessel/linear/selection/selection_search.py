@@ -141,7 +141,7 @@ class SelectionSearch:
             return False
         model = self.model
         k = self._least()
-        turned = model.rotation(k)
+        turned = model.basis.without(k)
         trial = None
         if if_best:
             trial = self._without(k, turned)
@@ -278,7 +278,7 @@ class SelectionSearch:
         if few < 2:
             return int(np.argmax(gain))
         values = {
-            int(k): self.objective.of(self.model, self._without(int(k), self.model.rotation(int(k))))
+            int(k): self.objective.of(self.model, self._without(int(k), self.model.basis.without(int(k))))
             for k in np.argsort(-gain, kind="stable")[:few]
         }
         return max(values, key=lambda k: values[k])

@@ -240,13 +240,9 @@ class WorkingModel:
             self.remainders.inner = self.project(self.residual[None])[0]
         return np.asarray(row)
 
-    def rotation(self, position: int) -> tuple[FloatArray, FloatArray]:
-        """Return the triangle without the column at `position`, and the rotation of the rows from there on."""
-        return self.basis.without(position)
-
     def remove(self, position: int, turned: tuple[FloatArray, FloatArray] | None = None) -> None:
         """Let the function at `position` leave: rotate, and give what the last direction held back to the outside."""
-        q, row, along = self.basis.remove(position, self.rotation(position) if turned is None else turned)
+        q, row, along = self.basis.remove(position, self.basis.without(position) if turned is None else turned)
         self.residual += along * q
         self.rss = float(self.residual @ self.residual)
         self.rss_then = max(self.rss_then, self.rss)

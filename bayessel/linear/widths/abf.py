@@ -97,21 +97,16 @@ def fit_abf(
     >>> bool(found.widths[1] > 5 * found.widths[0])  # the second input does not matter
     True
     """
+    began = perf_counter()
     problem = ABFSearch(X, t, centers, kind, as_flag(centre, "centre"), shared)
     as_count(n_starts, "n_starts")
     as_count(max_steps, "max_steps")
-    with few_threads(len(problem.X) * len(problem.centers)):
-        return _search(problem, start, n_starts, max_steps, np.random.default_rng(as_count(seed, "seed", 0)))
-
-
-def _search(
-    problem: ABFSearch, start: npt.ArrayLike | None, n_starts: int, max_steps: int, rng: np.random.Generator
-) -> WidthFit:
-    began = perf_counter()
+    rng = np.random.default_rng(as_count(seed, "seed", 0))
     runs: list[tuple[float, FloatArray]] = []
     history: list[dict[str, float]] = []
     notes: list[Status] = []
-    with InterruptGuard(lambda: problem.best is not None) as guard:
+    entries = len(problem.X) * len(problem.centers)
+    with few_threads(entries), InterruptGuard(lambda: problem.best is not None) as guard:
         if problem.is_degenerate():  # nothing to learn widths from; the fit's own status says why
             runs.append((0.0, problem.guess(np.zeros(problem.n_widths))))
         for k, theta0 in enumerate([] if runs else problem.starts(start, n_starts, rng)):
@@ -142,7 +137,7 @@ class ABFSearch(WidthSearch):
         super().__init__(X, t, centers, kind, False, shared)
         self.centre = centre
         self.best: tuple[float, FloatArray] | None = None
-        y = self.t - self.t.mean() if centre else self.t
+        self.centred_t = y = self.t - self.t.mean() if centre else self.t
         self.unit_t = y / (np.sqrt(np.mean(y**2)) or 1.0)  # the profile of a unit target differs by a constant only
         self.bounds = [(np.log(1e-13 * len(y)), np.log(1e7 * len(y)))]
         self.bounds += [(np.log(WIDTH_RANGE[0]), np.log(WIDTH_RANGE[1]))] * self.n_widths
@@ -165,8 +160,9 @@ class ABFSearch(WidthSearch):
 
     def is_degenerate(self) -> bool:
         """Whether the target does not vary, or no row is left to tell signal from noise."""
-        y = self.t - self.t.mean() if self.centre else self.t
-        return len(y) - int(self.centre) < 2 or bool(np.abs(y).max() <= 8.0 * _EPS * np.abs(self.t).max())
+        return len(self.t) - int(self.centre) < 2 or bool(
+            np.abs(self.centred_t).max() <= 8.0 * _EPS * np.abs(self.t).max()
+        )
 
     def guess(self, offset: FloatArray) -> FloatArray:
         """Widths at which typical distances give z near 1, times exp(offset), and their best lambda."""

@@ -21,6 +21,7 @@ from scipy.optimize import OptimizeResult, minimize
 
 from bayessel._check import FloatArray
 from bayessel.basis import radial_slope
+from bayessel.linear.thin_svd import thin_svd
 
 _EPS = float(np.finfo(float).eps)
 
@@ -88,7 +89,7 @@ def _ridge_operator(X: FloatArray, lam: float) -> tuple[FloatArray, float]:
             inverse, _ = sl.lapack.dpotri(factor, lower=1, overwrite_c=1)
             inverse = np.tril(inverse) + np.tril(inverse, -1).T
             return (inverse @ X if wide else X @ inverse), log_det
-    U, s, Vt = sl.svd(X, full_matrices=False, check_finite=False)
+    U, s, Vt = thin_svd(X)
     return (U * (s / (s**2 + lam))) @ Vt, float(np.log1p(s**2 / lam).sum())
 
 

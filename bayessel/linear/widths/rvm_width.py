@@ -111,19 +111,14 @@ def fit_rvm_width(
     >>> bool(found.widths[1] > 5 * found.widths[0])  # the second input does not matter
     True
     """
+    began = perf_counter()
     problem = RVMWidthSearch(X, t, centers, kind, as_flag(bias, "bias"), shared, init)
     as_count(n_scan, "n_scan", 3)
     as_count(n_starts, "n_starts")
-    with few_threads(len(problem.X) * len(problem.centers)):
-        return _search(problem, n_scan, n_starts)
-
-
-def _search(problem: RVMWidthSearch, n_scan: int, n_starts: int) -> WidthFit:
-    began = perf_counter()
     notes: list[Status] = []
     scan: list[_End] = []
     ends: list[_End] = []
-    with InterruptGuard(lambda: scan) as guard:
+    with few_threads(len(problem.X) * len(problem.centers)), InterruptGuard(lambda: scan) as guard:
         lone = problem.is_degenerate()
         offsets = np.linspace(problem.low, problem.high, n_scan)
         if lone:

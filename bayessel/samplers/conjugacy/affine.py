@@ -174,19 +174,12 @@ def _arguments(node: Apply) -> tuple[list[int], bool]:
     every = list(range(len(node.inputs)))
     if isinstance(op, Elemwise):
         return _elementwise(op.scalar_op, node, every)
-    if isinstance(op, Blockwise):
-        if isinstance(op.core_op, Dot):
-            return every, True
-        return ([1], True) if isinstance(op.core_op, SolveTriangular) else ([], True)
-    if isinstance(op, Dot):
+    core = op.core_op if isinstance(op, Blockwise) else op
+    if isinstance(core, Dot):
         return every, True
-    if isinstance(op, SolveTriangular):
+    if isinstance(core, SolveTriangular):
         return [1], True
-    if isinstance(op, VIEWS):
-        return [0], True
-    if isinstance(op, Sum) or (isinstance(op, CumOp) and op.mode == "add"):
-        return [0], True
-    if isinstance(op, _UNARY):
+    if isinstance(op, (*VIEWS, *_UNARY, Sum)) or (isinstance(op, CumOp) and op.mode == "add"):
         return [0], True
     if isinstance(op, Join | MakeVector):
         return every, False
@@ -198,18 +191,15 @@ def _arguments(node: Apply) -> tuple[list[int], bool]:
 def _elementwise(op: Any, node: Apply, every: list[int]) -> tuple[list[int], bool]:
     if isinstance(op, ps.Add | ps.Sub | ps.Neg):
         return every, False
-    if isinstance(op, ps.Identity):
+    is_float = isinstance(op, ps.Cast) and node.outputs[0].type.dtype == "float64"
+    if is_float or isinstance(op, ps.Identity | ps.TrueDiv):
         return [0], True
     if isinstance(op, ps.Mul):
         return every, True
-    if isinstance(op, ps.TrueDiv):
-        return [0], True
     if isinstance(op, ps.Second):
         return [1], True
     if isinstance(op, ps.Switch):
         return [1, 2], False
-    if isinstance(op, ps.Cast) and node.outputs[0].type.dtype == "float64":
-        return [0], True
     return [], False
 
 

@@ -32,7 +32,6 @@ class ModelGraph:
         self.model = model
         self.variables: list[Variable] = list(model.basic_RVs)
         self._known = set(self.variables)
-        self._below: dict[Variable, frozenset[Variable]] = {}
         self.parents = {rv: self.roots(self._parameters(rv)) for rv in self.variables}
         self._potential_roots = {p: self.roots([p]) for p in model.potentials}
 
@@ -88,7 +87,7 @@ class ModelGraph:
                 raise NotConjugateError(f"stands in the potential {potential.name}")
 
     def normal(self, rv: Variable) -> tuple[Variable, Variable]:
-        """(mean, sd) of a Normal variable of the model; None of anything else."""
+        """(mean, sd) of a Normal variable of the model; anything else is refused."""
         if not isinstance(rv.owner.op, NormalRV):
             raise NotConjugateError(f"{rv.name} is {distribution_name(rv)}, not Normal")
         mean, sd = self.parameters(rv)

@@ -77,14 +77,12 @@ def _elementwise(graph: ModelGraph, node: Any, x: Variable) -> Monomial:
         power = 2.0 * powers[0]
     elif isinstance(op, ps.Reciprocal):
         power = -powers[0]
-    elif isinstance(op, ps.Neg | ps.Abs | ps.Identity):
+    elif isinstance(op, ps.Neg | ps.Abs | ps.Identity) or (isinstance(op, ps.Cast) and out.type.dtype == "float64"):
         power = powers[0]
     elif isinstance(op, ps.Second):
         power = powers[1]
     elif isinstance(op, ps.Sign):
         power = 0.0  # the sign of s·xᵏ is that of s
-    elif isinstance(op, ps.Cast) and node.outputs[0].type.dtype == "float64":
-        power = powers[0]
     else:
         raise NotConjugateError(f"a standard deviation is not a power of {x.name} (through {type(op).__name__})")
     return Monomial(power, index)

@@ -77,14 +77,19 @@ class Child:
             raise NotConjugateError(f"elements of {self.name} depend on several elements of {x.name}")
         return found[0].astype(np.intp).ravel()
 
-    def set_places(
-        self, x: Variable, shape: tuple[int, ...], child_shape: tuple[int, ...], env: dict[Variable, Any]
-    ) -> npt.NDArray[np.intp]:
-        """Find the places, and keep them where they are not simply one to one."""
-        places = self.find_places(x, shape, child_shape, env)
-        same = child_shape == shape and np.array_equal(places, np.arange(places.size))
-        self.places = None if same else places
-        return places
+    def count(self, x: Variable, shape: tuple[int, ...], worth: FloatArray, env: dict[Variable, Any]) -> FloatArray:
+        """n for each element of x, from what each element of the child is worth.
+
+        Places of the elements are kept where they are not simply one to one.
+        """
+        self.places = None
+        self.one = int(np.prod(shape)) == 1
+        if self.one:
+            return np.array([float(worth.sum())])
+        places = self.find_places(x, shape, worth.shape, env)
+        if worth.shape != shape or not np.array_equal(places, np.arange(places.size)):
+            self.places = places
+        return np.bincount(places, weights=worth.ravel(), minlength=int(np.prod(shape)))
 
     def by_element(self, squares: FloatArray, shape: tuple[int, ...]) -> FloatArray:
         """Add up by element of x."""
@@ -120,18 +125,12 @@ class NormalChild(Child):
         # at x = 1 the precision is 1/s²
         self.program.refresh({x: np.ones(shape)})
         value, mean, weight = self.program(env)
-        size = int(np.prod(shape))
         value_static, mean_static, weight_static = self.program.static
         self.mean_is_zero = mean_static and not np.any(mean)
         self.unit = weight_static and bool(np.all(np.asarray(weight) == 1.0))
-        child_shape = np.shape(value)
-        self.places = None
-        self.reduced = _Reduced.of(self, x, shape, env) if size == 1 and value_static and weight_static else None
-        self.one = size == 1
-        if self.one:
-            return np.array([float(np.prod(child_shape))])
-        places = self.set_places(x, shape, child_shape, env)
-        return np.bincount(places, minlength=size).astype(np.float64)
+        n = self.count(x, shape, np.ones(np.shape(value)), env)
+        self.reduced = _Reduced.of(self, x, shape, env) if self.one and value_static and weight_static else None
+        return n
 
     @override
     def sum_of_squares(self, env: dict[Variable, Any], shape: tuple[int, ...]) -> Any:
@@ -173,13 +172,7 @@ class GammaChild(Child):
         self.program.refresh({x: np.ones(shape)})
         self.shapes.refresh()
         value = self.program(env)[0]
-        child_shape = np.shape(value)
-        worth = 2.0 * np.broadcast_to(self.shapes(env)[0], child_shape)
-        self.one = int(np.prod(shape)) == 1
-        if self.one:
-            return np.array([float(worth.sum())])
-        places = self.set_places(x, shape, child_shape, env)
-        return np.bincount(places, weights=worth.ravel(), minlength=int(np.prod(shape)))
+        return self.count(x, shape, 2.0 * np.broadcast_to(self.shapes(env)[0], np.shape(value)), env)
 
     @override
     def sum_of_squares(self, env: dict[Variable, Any], shape: tuple[int, ...]) -> Any:

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import digamma, gammaln, polygamma
 
 from bayessel._check import FloatArray, as_count, as_matrix, check_finite, one_of
+from bayessel._types import Seed, SupportsSubmit
 from bayessel.fit import fingerprint
 from bayessel.mlp import fit_network_evidence
 from bayessel.mlp.architecture import Architecture, hidden_units
@@ -50,14 +51,14 @@ LEAST_SHAPE = 0.02
 
 
 def anneal_network(
-    X: Any,
-    t: Any,
+    X: npt.ArrayLike,
+    t: npt.ArrayLike,
     *,
     hidden: int | str = "auto",
     kind: str = "gaussian",
     prior: NetworkPrior | None = None,
     precisions: Precisions | None = None,
-    draws: Any = None,
+    draws: npt.ArrayLike | None = None,
     n_particles: int = 100,
     n_runs: int = 4,
     n_pilots: int = 4,
@@ -65,10 +66,10 @@ def anneal_network(
     n_leapfrog: int = 20,
     bracket: bool = False,
     time_budget: float | None = None,
-    random_state: Any = None,
+    random_state: Seed = None,
     progress: Callable[[int, int], None] | None = None,
     n_jobs: int | None = None,
-    executor: Any = None,
+    executor: SupportsSubmit | None = None,
 ) -> AnnealedEvidence:
     """Estimate the evidence of a Bayesian network by annealing from its prior.
 
@@ -184,7 +185,7 @@ def _held(precisions: Precisions, prior: NetworkPrior) -> FloatArray:
     return logs_of(precisions)
 
 
-def _draws(draws: Any, prior: NetworkPrior) -> FloatArray:
+def _draws(draws: npt.ArrayLike, prior: NetworkPrior) -> FloatArray:
     S = as_matrix(draws, "draws")
     check_finite(S, "draws")
     wanted = len(logs_of(prior.at_mean()))

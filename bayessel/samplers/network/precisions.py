@@ -18,7 +18,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel._compiled import njit
-from bayessel.mlp.compiled_passes import GAUSSIAN, STUDENT
+from bayessel.mlp.compiled_passes import GAUSSIAN, STUDENT, places
 
 OPTIONS = {"error_model": "numpy"}
 #: logarithms of precisions beyond these are no better than these, and their exponentials are still numbers
@@ -90,9 +90,7 @@ def precisions(
     t: float,
 ) -> None:
     """Draw all precisions of the weights q, and the means of the three-layer ones, into s."""
-    at_b = H + D * H
-    at_v = at_b + K
-    at_w = at_v + H * K
+    _, at_v, at_w = places(D, H, K)
     squares = 0.0
     for h in range(H):
         squares += q[h] * q[h]

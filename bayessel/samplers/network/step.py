@@ -19,6 +19,7 @@ from bayessel._types import Seed
 from bayessel.mlp.architecture import Weights
 from bayessel.mlp.prior import PRECISION_NAMES, NetworkPrior
 from bayessel.samplers import tuning
+from bayessel.samplers.density import Variables
 from bayessel.samplers.tuning import DualAveraging
 from bayessel.samplers.whole_model import WholeModelStep
 from bayessel.samplers.window import as_window
@@ -90,7 +91,7 @@ class NetworkSampler(WholeModelStep):
 
     def __init__(
         self,
-        vars: Any = None,
+        vars: Variables | None = None,
         *,
         n_leapfrog: int = 100,
         step_size: float | None = None,

@@ -22,7 +22,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel._compiled import njit
-from bayessel.mlp.compiled_passes import GAUSSIAN, NUMBERS, STUDENT, backward, forward, likelihood
+from bayessel.mlp.compiled_passes import GAUSSIAN, NUMBERS, STUDENT, backward, forward, likelihood, places
 from bayessel.mlp.prior import NetworkPrior
 from bayessel.samplers.network.precisions import noise, precisions
 
@@ -96,9 +96,7 @@ def hyperpriors(prior: NetworkPrior, student: bool) -> FloatArray:
 @njit(**OPTIONS)
 def spread_out(s: FloatArray, bias_precision: float, D: int, H: int, K: int, tau: FloatArray) -> None:
     """The prior precision of each packed weight, from the logarithms s."""
-    at_b = H + D * H
-    at_v = at_b + K
-    at_w = at_v + H * K
+    at_b, at_v, at_w = places(D, H, K)
     tau[:H] = math.exp(s[K])
     for i in range(D):
         tau[H + i * H : H + (i + 1) * H] = math.exp(s[K + 2 + i])
@@ -117,9 +115,7 @@ def scales(problem: NetworkPosterior, s: FloatArray, work: Workspace) -> None:
     """
     D, n = problem.X.shape
     H, K = work.Z.shape[0], work.f.shape[0]
-    at_b = H + D * H
-    at_v = at_b + K
-    at_w = at_v + H * K
+    at_b, at_v, at_w = places(D, H, K)
     spread_out(s, problem.bias_precision, D, H, K, work.tau)
     size, total = work.size, 0.0
     for k in range(K):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,9 +20,11 @@ from bayessel._pymc import (
     find_observations,
     stored_bytes,
 )
-from bayessel.samplers.run.compiling import compiler
 from bayessel.samplers.run.kernel import Array, Point
 
+#: Held while functions are compiled: PyTensor changes its configuration then, for all threads, and two at a time leave
+#: it changed.
+compiler = threading.RLock()
 #: Pointwise log likelihoods kept at most: draws × rows, 400 MB of them.
 LARGEST_LIKELIHOOD = 5e7
 #: Bytes of intermediate results while draws are finished.
@@ -113,7 +116,10 @@ class Finisher:
     def _one_by_one(self, outputs: Sequence[Any]) -> None:
         """Compute draw by draw from here on."""
         with compiler:
-            self._function, self._ranks, self._chunk = _one_by_one(self.model, outputs), [], 0
+            self._function = self.model.compile_fn(
+                outputs, inputs=self.model.value_vars, point_fn=False, on_unused_input="ignore"
+            )
+        self._ranks, self._chunk = [], 0
 
     def _call(self, columns: list[Array]) -> list[Array]:
         """Return the outputs of some draws, the draw first; what does not depend on the draw is repeated."""
@@ -145,10 +151,6 @@ def _for_many(model: pm.Model, outputs: Sequence[Any], example: Sequence[Array])
             raise ValueError("an output does not follow the number of draws")
         sizes.append(stored_bytes(function))
     return function, ranks, sizes[1] - sizes[0]
-
-
-def _one_by_one(model: pm.Model, outputs: Sequence[Any]) -> Any:
-    return model.compile_fn(outputs, inputs=model.value_vars, point_fn=False, on_unused_input="ignore")
 
 
 def tree(

@@ -21,16 +21,15 @@ from bayessel._types import Seed
 from bayessel.errors import SamplingWarning
 from bayessel.fit import fingerprint
 from bayessel.samplers.run._arguments import as_cores, as_folder, as_model, as_steps
-from bayessel.samplers.run.compiling import compiler
 from bayessel.samplers.run.drawn_blocks import DrawnBlocks
 from bayessel.samplers.run.identity import check_same, identity
 from bayessel.samplers.run.kernel import Block, Kernel, Position
-from bayessel.samplers.run.result import Finisher, tree
+from bayessel.samplers.run.result import Finisher, compiler, tree
 from bayessel.samplers.run.schedule import SamplingEnd, run
 from bayessel.samplers.run.start import InitialValues, checked_initvals, initial_points
 from bayessel.samplers.run.store import ChainStore, Found
 from bayessel.samplers.run.workers import ChainProcesses, ChainWorkers, InlineChains
-from bayessel.work import Progress
+from bayessel.work.progress import Progress
 from bayessel.work.threads import one_blas_thread
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from scipy import integrate, special, stats
 
-from bayessel.diagnostics.delve import hierarchical, standardised_losses, two_way
+from bayessel.diagnostics.delve import hierarchical, two_way
+from bayessel.diagnostics.delve._losses import standardised_losses
 from bayessel.diagnostics.delve._mean_posterior import MeanPosterior
 
 

@@ -18,6 +18,7 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression
 
 from bayessel.diagnostics import delve
+from bayessel.diagnostics.delve._losses import standardised_losses
 from bayessel.errors import StoreWarning
 from tests.problems.delve import Noisy, Silent, child, same, task
 
@@ -97,7 +98,7 @@ def test_a_spread_that_is_none_is_a_failure_and_not_an_infinite_loss(std, said):
     assert set(zip(failures["method"], failures["loss"], strict=True)) == {("odd", "log")}
     assert failures["error"].str.contains(said).all()
     y = task()[0].y_test
-    expected = delve.standardised_losses(y, stats.norm.logpdf(y, 0.0, 2.0), "log")
+    expected = standardised_losses(y, stats.norm.logpdf(y, 0.0, 2.0), "log")
     np.testing.assert_allclose(study.losses("log", "sound", "line 16")[0], expected, rtol=1e-12)
 
 

@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bayessel.diagnostics import delve
+from bayessel.diagnostics.delve._losses import standardised_losses
 from bayessel.errors import DataMismatchError, SamplingWarning, StoreWarning
 from tests.problems.delve import Failing, Fatal, Noisy, Silent, child, diary, same, task, wait_for
 
@@ -67,10 +68,8 @@ def test_a_median_and_a_density_are_used_where_there_are_some():
     one = task()
     study = run({"t": Median()}, one)
     y = one[2].y_test
-    np.testing.assert_allclose(
-        study.losses("absolute", "t", "line 16")[2], delve.standardised_losses(y, 0 * y, "absolute")
-    )
-    expected = delve.standardised_losses(y, stats.t.logpdf(y, 4), "log")
+    np.testing.assert_allclose(study.losses("absolute", "t", "line 16")[2], standardised_losses(y, 0 * y, "absolute"))
+    expected = standardised_losses(y, stats.t.logpdf(y, 4), "log")
     np.testing.assert_allclose(study.losses("log", "t", "line 16")[2], expected)
 
 
@@ -95,7 +94,7 @@ def test_what_is_wrapped_is_found():
     X, y, X_test, y_test = one[0]
     scaler = StandardScaler().fit(X)
     mean, std = BayesianRidge().fit(scaler.transform(X), y).predict(scaler.transform(X_test), return_std=True)
-    expected = delve.standardised_losses(y_test, stats.norm.logpdf(y_test, mean, std), "log")
+    expected = standardised_losses(y_test, stats.norm.logpdf(y_test, mean, std), "log")
     np.testing.assert_allclose(log["scaled"][0], expected, rtol=1e-9, atol=1e-12)
 
 

@@ -2,7 +2,7 @@
 
 Guards `bayessel.samplers.run.sampling`, `bayessel.samplers.run.kernel`, `bayessel.samplers.run.workers`,
 `bayessel.samplers.run.schedule`, `bayessel.samplers.run.start`, `bayessel.samplers.run.drawn_blocks`,
-`bayessel.samplers.run.compiling`, `bayessel.work.threads`.
+`bayessel.samplers.run.result`, `bayessel.work.threads`.
 """
 
 import json
