@@ -129,3 +129,19 @@ def test_a_fit_with_few_well_determined_parameters_is_integrated(rng):
     exact = linear.model_evidence_quadrature(few.spectrum).value
     approximate = few.log_evidence + 0.5 * np.log(2.0 / few.gamma) + 0.5 * np.log(2.0 / (30 - few.gamma))
     assert few.model_evidence == exact and abs(exact - approximate) > 1e-3
+
+
+@pytest.mark.parametrize("factor", [1.5, 2.0, 5.0, 20.0])
+def test_a_range_that_cuts_the_evidence_off_is_said(factor):
+    """Twentieths of the range at both ends, against a sum of the dense profile over it; said beyond 5 %."""
+    Phi, t = problems.regression_problem(np.random.default_rng(4), 40, 6)
+    lam = linear.fit_evidence(Phi, t).lam
+    places = np.linspace(-1.0, 1.0, 4001)
+    mu, U = np.linalg.eigh(Phi @ Phi.T)
+    K = 1.0 + np.maximum(mu, 0.0) / (lam * factor**places)[:, None]
+    logs = -0.5 * len(t) * np.log(((U.T @ t) ** 2 / K).sum(axis=1)) - 0.5 * np.log(K).sum(axis=1)
+    weights = np.exp(logs - logs.max())
+    share = float(weights[np.abs(places) > 0.9].sum() / weights.sum())
+    found = linear.model_evidence_quadrature(linear.Spectrum.of(Phi, t), lam / factor, lam * factor)
+    np.testing.assert_allclose(found.edge_mass, share, rtol=0.02)
+    assert found.status is (bs.Status.AT_BOUND if share > 0.05 else bs.Status.CONVERGED)
