@@ -171,3 +171,17 @@ def test_a_record_that_stopped_half_way_leaves_its_place_to_the_next(tmp_path, e
     one.append(1, 1, b"again")
     one.close()
     assert payloads(tmp_path / "a.log") == [b"first", b"again"]
+
+
+def test_a_result_that_was_not_written_does_not_count(tmp_path, monkeypatch):
+    store = ResultStore(tmp_path / "s", "test", {})
+    store.put("a", 1.0)
+    with monkeypatch.context() as full:
+        full.setattr(os, "fsync", lambda file: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device")))
+        with pytest.raises(OSError, match="No space left"):
+            store.put("b", 2.0)
+    store.put("c", 3.0)
+    store.close()
+    again = ResultStore(tmp_path / "s", "test", {})
+    assert again.values == {"a": 1.0, "c": 3.0}
+    again.close()
