@@ -1,8 +1,9 @@
 """The registry: what each criterion says of a fit, against dense twins written from the definitions.
 
-Guards `bayessel.criteria.registry`, `bayessel.criteria._criterion`, `bayessel.criteria.capabilities`, `bayessel.criteria.description_length`,
+Guards `bayessel.criteria._criterion`, `bayessel.criteria.capabilities`, `bayessel.criteria.description_length`,
 `bayessel.criteria.error_estimates`, `bayessel.criteria.evidence`, `bayessel.criteria.holdout`,
-`bayessel.criteria.leave_one_out`, `bayessel.criteria.prequential`, `bayessel.linear.coded_weights`.
+`bayessel.criteria.leave_one_out`, `bayessel.criteria.prequential`, `bayessel.criteria.registry`,
+`bayessel.linear.coded_weights`.
 """
 
 from dataclasses import replace
