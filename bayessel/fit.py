@@ -157,7 +157,8 @@ class Evidence:
     kind : str
         "type2": at hyperparameters that maximise it; "plug-in": at those that another criterion chose; "bound": a lower
         bound; "laplace": integrated by Laplace's method ("laplace-bound": of a bound); "third-level": hyperparameters
-        integrated too; "sampled": integrated by Monte Carlo; "exact": integrated in closed form.
+        integrated too; "grid": they are summed over a grid, under proper priors; "sampled": integrated by Monte Carlo;
+        "exact": integrated in closed form.
     error : float or None
         Monte Carlo standard error in nats; None where there is no sampling.
     maximised, integrated : tuple of str

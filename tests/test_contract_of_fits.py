@@ -27,7 +27,7 @@ from bayessel.prediction import ClassPrediction, Prediction
 from tests.problems.engines import ENGINES, Engine
 from tests.test_layers import PURE
 
-KINDS = {"type2", "plug-in", "bound", "laplace", "laplace-bound", "third-level", "sampled", "exact"}
+KINDS = {"type2", "plug-in", "bound", "laplace", "laplace-bound", "third-level", "grid", "sampled", "exact"}
 #: new rows at which every fit predicts
 NEW = np.random.default_rng(8).uniform(-2.0, 2.0, size=(4, 2))
 

@@ -117,23 +117,21 @@ class EvidenceRegressor(RBFRegressor):
         one_of(self.inference, "inference", INFERENCES)
         one_of(self.method, "method", METHODS)
         self.optima_: tuple[Any, ...] = ()
-        alone = self.width is None and self.inference == "auto" and y.ndim == 1
-        if not alone or not self._fit_integrated(X, y, centers):
+        if self.width is None and self.inference == "auto" and y.ndim == 1:
+            self._fit_integrated(X, y, centers)
+        else:
             super()._fit_data(X, y, centers)
 
-    def _fit_integrated(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> bool:
-        """Integrate the hyperparameters out; False where no column or target varies."""
+    def _fit_integrated(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> None:
+        """Integrate the hyperparameters out."""
         model = RadialModel(None if self.centers is None else centers, self.kind, bool(self.bias))
         fit, found = fit_stacked(X, y, model)
-        if fit is None:
-            return False
         self.found_width_, self._width_notes = found, found.notes
         d = fit.mode.dictionary
         self.dictionary_ = RBFDictionary(d.centers, d.width, kind=d.kind, bias=bool(self.bias), linear=d.linear)
         self.width_ = np.asarray(d.width)
         self._engine, self._rows, self._fingerprint = fit, TrainingRows(X, y), fingerprint(X, y)
         self._show([fit], False)
-        return True
 
     @override
     def _mixture(self, X: FloatArray) -> Prediction | None:

@@ -40,6 +40,8 @@ LEAST_RELEVANT = 1e3
 MOST_STEPS = 60
 #: metrics with less weight than this are left out
 LEAST_WEIGHT = 0.02
+#: remarks on rows that no fold can be made of
+DEGENERATE = frozenset({Status.TOO_FEW_ROWS, Status.CONSTANT_TARGET, Status.PURE_NOISE})
 #: steps of the iteration for the weights, and the rows that their prior counts
 _STEPS, _PRIOR = 200, 1.0
 
@@ -52,7 +54,7 @@ class RadialModel:
     kind: str
     centre: bool
 
-    def fit(self, X: FloatArray, t: FloatArray, spread: FloatArray, fine: bool = True) -> IntegratedFit | None:
+    def fit(self, X: FloatArray, t: FloatArray, spread: FloatArray, fine: bool = True) -> IntegratedFit:
         """All hyperparameters but the metric integrated out."""
         return fit_integrated(X, t, spread=spread, centers=self.centers, kind=self.kind, centre=self.centre, fine=fine)
 
@@ -74,8 +76,8 @@ class RadialModel:
         return [spread * np.exp(power * (log - log.mean())) for power in powers]
 
 
-def fit_stacked(X: FloatArray, t: FloatArray, model: RadialModel) -> tuple[IntegratedFit | None, FoundWidth]:
-    """The stacked fit (None where there is nothing to fit) and what rows held out say of it."""
+def fit_stacked(X: FloatArray, t: FloatArray, model: RadialModel) -> tuple[IntegratedFit, FoundWidth]:
+    """The stacked fit and what rows held out say of it."""
     spread = robust_spread(X)
     powers = POWERS if X.shape[1] > 1 else POWERS[:1]
     rows, rank = some_rows(X, t[:, None])
@@ -84,26 +86,23 @@ def fit_stacked(X: FloatArray, t: FloatArray, model: RadialModel) -> tuple[Integ
     gains, weights = np.full((1, 1), np.nan), np.ones(1)
     parts: list[IntegratedFit] = []
     with few_threads(len(X) ** 2), InterruptGuard(lambda: parts) as guard:
-        first = model.fit(X, t, spread)
-        if first is not None:
-            parts = [first]
-            if fold.max() + 1 >= 2 * N_FOLDS:
-                gains = _gains(X[rows], t[rows], fold % N_FOLDS, spread, powers, model)
-                weights = stacking_weights(gains)
-                weights = np.where(weights < LEAST_WEIGHT, 0.0, weights)
-                parts = _parts(first, X, t, spread, powers, weights, model)
+        parts.append(model.fit(X, t, spread))
+        if fold.max() + 1 >= 2 * N_FOLDS and not DEGENERATE & set(parts[0].notes):
+            gains = _gains(X[rows], t[rows], fold % N_FOLDS, spread, powers, model)
+            weights = stacking_weights(gains)
+            weights = np.where(weights < LEAST_WEIGHT, 0.0, weights)
+            parts = _parts(parts[0], X, t, spread, powers, weights, model)
     notes = [Status.INTERRUPTED] if guard.interrupted else []
     if guard.interrupted:
-        parts, weights = parts[:1], np.ones(1)
+        parts, weights, gains = parts[:1], np.ones(1), np.full((1, 1), np.nan)
     weights = weights[weights > 0.0] / weights.sum()
     stacked = logsumexp(gains + np.log(stacking_weights(gains))[:, None], axis=0)
     if np.isfinite(stacked).all() and unsure(stacked):
         notes.append(Status.NO_BETTER_THAN_CONSTANT)
-    fit = joined(parts, weights) if parts else None
-    radial = fit is not None and np.isfinite(fit.mode.width)
+    fit = joined(parts, weights)
     path = tuple({"power": power, "gain": mean_gain(line)} for power, line in zip(powers, gains, strict=False))
     found = FoundWidth(
-        widths=np.asarray(fit.mode.dictionary.width) if fit is not None and radial else spread,
+        widths=np.asarray(fit.mode.dictionary.width),
         spread=spread,
         gain=float(stacked.mean()),
         error=float(stacked.std() / np.sqrt(len(stacked))),
@@ -126,9 +125,8 @@ def _parts(
     if not weights[1:].any():
         return [first]
     metrics = model.metrics(X, t, spread, powers)
-    every = [first, *(model.fit(X, t, metric) if w > 0.0 else None for metric, w in zip(metrics, weights, strict=True))]
-    del every[1]
-    return [fit for fit, w in zip(every, weights, strict=True) if w > 0.0 and fit is not None]
+    others = zip(metrics[1:], weights[1:], strict=True)
+    return [*([first] if weights[0] > 0.0 else []), *(model.fit(X, t, metric) for metric, w in others if w > 0.0)]
 
 
 def _gains(
@@ -140,19 +138,14 @@ def _gains(
     model: RadialModel,
 ) -> FloatArray:
     """Nats over a constant of each row in each metric, predicted by the fits to the other folds, (powers, N)."""
-    fits: dict[int, list[IntegratedFit | None]] = {}
+    fits: dict[int, list[IntegratedFit]] = {}
 
     def predicted(power: int) -> Refit:
         def prediction(k: int, train: npt.NDArray[np.bool_], seen: FloatArray) -> Prediction:
             if k not in fits:
                 metrics = model.metrics(X[train], seen, spread, powers)
                 fits[k] = [model.fit(X[train], seen, metric, fine=False) for metric in metrics]
-            fit = fits[k][power]
-            if fit is None:
-                return Prediction.normal(
-                    np.full((~train).sum(), seen.mean()), seen.var(ddof=1) * (1.0 + 1.0 / len(seen))
-                )
-            return fit.predict(X[~train])
+            return fits[k][power].predict(X[~train])
 
         return prediction
 

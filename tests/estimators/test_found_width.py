@@ -186,7 +186,7 @@ def test_ctrl_c_keeps_the_best_width_so_far(rng, monkeypatch):
         return fit_evidence(Phi, t, **options)
 
     monkeypatch.setattr("bayessel.estimators.evidence.fit_evidence", interrupted)
-    model = bs.EvidenceRegressor().fit(X, y)
+    model = bs.EvidenceRegressor(inference="type2").fit(X, y)
     assert model.status_ is bs.Status.INTERRUPTED
     assert len(model.found_width_.path) == 3
 

@@ -24,6 +24,7 @@ from bayessel.gp.map_result import GPFit
 from bayessel.linear import LinearFit, RidgeFit, RVMFit
 from bayessel.linear.forward.result import ForwardFit
 from bayessel.linear.incremental import IncrementalFit
+from bayessel.linear.integrated import IntegratedFit
 from bayessel.linear.loomi.result import LOOMIFit
 from bayessel.linear.projection import Projection
 from bayessel.linear.selection.result import SearchFit
@@ -284,6 +285,15 @@ ENGINES = (
         units=None,
         order=None,
         columns=None,
+    ),
+    Engine(
+        "EvidenceRegressor",
+        _estimated(bs.EvidenceRegressor),
+        (IntegratedFit,),
+        rows=inputs,
+        units=1e-3,
+        order=1e-3,
+        columns=1e-3,
     ),
     Engine("GPRegressor", _estimated(_gp), (ProcessInDataUnits,), rows=inputs, units=1e-3, order=1e-3, columns=1e-3),
     Engine(

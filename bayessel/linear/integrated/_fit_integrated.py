@@ -27,6 +27,7 @@ from bayessel.linear.integrated.hyperparameter_grid import (
 )
 from bayessel.linear.integrated.mixture import Cells, IntegratedFit, noise_precisions
 from bayessel.linear.spectrum import Spectrum
+from bayessel.linear.type2 import _largest_precision
 from bayessel.linear.weight_posterior import Posterior
 
 #: rows of the first looks; each has four times the rows of the one before
@@ -63,7 +64,7 @@ def fit_integrated(
     kind: str = "gaussian",
     centre: bool = True,
     fine: bool = True,
-) -> IntegratedFit | None:
+) -> IntegratedFit:
     """Integrate width, share of a linear trend, signal to noise and noise level out.
 
     Parameters
@@ -81,9 +82,8 @@ def fit_integrated(
     fine
         Refine the grid of widths where the posterior is; False is quicker and nearly as good for comparing.
 
-    Returns
-    -------
-    IntegratedFit, or None where no column varies, no target does, or a single row is left: nothing to integrate.
+    Where no column varies, the target does not, or less than two rows are left beside the bias, the fit is the constant
+    alone (of zero without a bias), and its status says so.
     """
     began = perf_counter()
     X = as_matrix(X, "X", allow_1d=True)
@@ -92,10 +92,10 @@ def fit_integrated(
     as_flag(centre, "centre")
     scale = as_positive_vector(spread, "spread", X.shape[1])
     middles = None if centers is None else as_matrix(centers, "centers", allow_1d=X.shape[1] == 1)
-    if len(X) - int(centre) < 2 or not np.ptp(t) > 0.0:
-        return None
-    order = np.lexsort((*X.T, t))
     whole = HyperparameterGrid(X, X if middles is None else middles, kind, scale, centre)
+    if len(X) - int(centre) < 2 or not np.ptp(t) > 0.0:
+        return replace(_constant(whole, t), seconds=perf_counter() - began)
+    order = np.lexsort((*X.T, t))
     typical = whole.typical() if len(X) <= 4 * FIRST_ROWS else None
     keys: list[Key] | None = None
     size = FIRST_ROWS
@@ -106,19 +106,19 @@ def fit_integrated(
         typical = grid.typical()
         looked = _look(grid, t[some], keys or _all(grid, fine), typical[1], rows=False)
         if not looked:
-            return None
+            break
         keys = _close(looked)
         size *= GROWTH
     _, middle = typical or whole.typical()
     looked = _look(whole, t, keys or _all(whole, fine), middle, rows=len(X) <= MOST_ROWS_KEPT)
     if not looked:
-        return None
+        return replace(_constant(whole, t), seconds=perf_counter() - began)
     for _ in range(FINE_ROUNDS if fine else 0):
         between = _between(looked)
         if not between:
             break
         looked |= _look(whole, t, between, middle, rows=len(X) <= MOST_ROWS_KEPT)
-    return replace(_mixture(looked, X, t, centre), seconds=perf_counter() - began)
+    return replace(_mixture(looked, X, t), seconds=perf_counter() - began)
 
 
 def _all(grid: HyperparameterGrid, fine: bool) -> list[Key]:
@@ -193,7 +193,7 @@ def _between(looked: dict[Key, _Looked]) -> list[Key]:
     return found
 
 
-def _mixture(looked: dict[Key, _Looked], X: FloatArray, t: FloatArray, centre: bool) -> IntegratedFit:
+def _mixture(looked: dict[Key, _Looked], X: FloatArray, t: FloatArray) -> IntegratedFit:
     volumes = _volumes(looked)
     everywhere = [
         (key, k, float(one.logs[k]) + volumes[key]) for key, one in looked.items() for k in range(len(one.lam))
@@ -221,30 +221,52 @@ def _mixture(looked: dict[Key, _Looked], X: FloatArray, t: FloatArray, centre: b
         betas.ravel(),
         weights - logsumexp(weights),
     )
-    notes = _notes(looked, logs, everywhere, total)
-    integrated = ("weights", *(("bias",) if centre else ()), "alpha", "beta", "width", "trend")
+    last = {key: float(np.exp(logsumexp(one.logs[-2:]) + volumes[key] - total)) for key, one in looked.items()}
+    notes = (Status.NOISE_AT_FLOOR,) if sum(last.values()) > 0.5 else ()
     ways = sorted(_weights(looked).items(), key=lambda one: -one[1])
+    history = tuple({"width": r, "trend": q, "log_weight": value - total} for (r, q), value in ways)
+    return _result(tuple(part.design for part in parts), tuple(posteriors), cells, total, notes, history)
+
+
+def _constant(grid: HyperparameterGrid, t: FloatArray) -> IntegratedFit:
+    """The fit without functions, of which only the noise is integrated out."""
+    design = grid.nothing()
+    spectrum = design.spectrum(grid.X, t, grid.centre, rows=True)
+    lam = np.ones(1)
+    if spectrum.n_free < 2:
+        notes, betas = (Status.TOO_FEW_ROWS,), np.array([[(spectrum.t_scale or 1.0) ** -2.0]])
+    elif not np.ptp(t) > 0.0 and grid.centre:
+        notes, betas = (Status.CONSTANT_TARGET,), np.array([[_largest_precision(spectrum)]])
+    else:
+        notes, betas = (Status.PURE_NOISE,), noise_precisions(spectrum.n_free, np.asarray(spectrum.quad(lam)))
+    each = betas.shape[1]
+    cells = Cells(np.zeros(each, dtype=np.intp), np.ones(each), betas[0], np.full(each, -np.log(each)))
+    beta = float(np.median(betas))
+    quad = float(spectrum.quad(1.0))
+    value = float(spectrum.assemble_evidence(quad, float(spectrum.log_det(1.0)), beta))
+    spectrum = replace(spectrum, given=(LazyDesign(design.dictionary, grid.X), t))
+    return _result((design,), (Posterior.of(spectrum, 1.0, beta),), cells, value, notes, ())
+
+
+def _result(
+    designs: tuple[WhitenedDictionary, ...],
+    posteriors: tuple[Posterior, ...],
+    cells: Cells,
+    value: float,
+    notes: tuple[Status, ...],
+    history: tuple[dict[str, float], ...],
+) -> IntegratedFit:
+    integrated = (*posteriors[0].integrated, "alpha", "beta", "width", "trend")
     return IntegratedFit(
-        evidence=Evidence(total, "grid", integrated=integrated),
+        evidence=Evidence(value, "grid", integrated=integrated),
         gamma=float(posteriors[0].spectrum.gamma(posteriors[0].lam)),
-        optima=(parts[0].design,),
+        optima=(designs[0],),
         status=worst(notes),
         notes=notes,
-        history=tuple({"width": r, "trend": q, "log_weight": value - total} for (r, q), value in ways),
+        history=history,
         seconds=np.nan,
         posterior=posteriors[0],
-        designs=tuple(part.design for part in parts),
-        posteriors=tuple(posteriors),
+        designs=designs,
+        posteriors=posteriors,
         cells=cells,
     )
-
-
-def _notes(
-    looked: dict[Key, _Looked], logs: FloatArray, everywhere: list[tuple[Key, int, float]], total: float
-) -> tuple[Status, ...]:
-    """Where the posterior lies at an end of the grid."""
-    weights = np.exp(logs - total)
-    last = len(SIGNALS) - 2
-    if sum(weight for weight, (_, k, _) in zip(weights, everywhere, strict=True) if k >= last) > 0.5:
-        return (Status.NOISE_AT_FLOOR,)
-    return ()

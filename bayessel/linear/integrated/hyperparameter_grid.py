@@ -161,6 +161,13 @@ class HyperparameterGrid:
             dictionary, whitening, precisions, everywhere, width if radial else np.nan, share, float(log_prior)
         )
 
+    def nothing(self) -> WhitenedDictionary:
+        """The design of which every column has an infinite precision: the bias alone."""
+        D = self.X.shape[1]
+        dictionary = RBFDictionary(self.centers, self.spread, kind=self.kind, bias=False, linear=True)
+        none = np.zeros((len(self.centers), 0))
+        return WhitenedDictionary(dictionary, none, np.full(D, np.inf), 0.0, np.nan, 1.0, 0.0)
+
     def _radial(self, width: float, dictionary: RBFDictionary) -> tuple[FloatArray, FloatArray]:
         """The whitening of a width, and its columns at the rows; computed once for all shares.
 

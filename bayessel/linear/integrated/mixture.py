@@ -132,6 +132,8 @@ class IntegratedFit(DesignFit):
         logs = log_normal(errors, variances)
         without = self.cells.log_weights[:, None] - logs
         densities = -logsumexp(without, axis=0)
+        if not np.isfinite(densities).all():  # one row alone: nothing predicts it
+            return LeaveOneOut(errors[0], np.full(self.n_rows, np.inf), densities)
         weights = np.exp(without + densities)
         mean = (weights * errors).sum(axis=0)
         variance = (weights * (variances + (errors - mean) ** 2)).sum(axis=0)

@@ -1,0 +1,152 @@
+"""Defaults of EvidenceRegressor: beside ridge and a constant, rows that come and go, interruptions, weights.
+
+Guards `bayessel.estimators.stacked_widths`.
+"""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+from scipy.stats import norm
+from sklearn.linear_model import BayesianRidge
+
+import bayessel as bs
+from bayessel.errors import NumericalWarning
+from bayessel.estimators import stacked_widths
+from bayessel.estimators.stacked_widths import stacking_weights
+from bayessel.linear.integrated import fit_integrated
+
+
+def smooth(X):
+    """A wave in the first input, a product of two others, a slope."""
+    D = X.shape[1]
+    return np.sin(2.0 * X[:, 0]) + 0.7 * X[:, 1 % D] * X[:, 2 % D] + 0.5 * X[:, 3 % D]
+
+
+def hard(rng):
+    """(name, inputs, target, rows to fit): tables on which maximised evidences have collapsed, the rest is held out."""
+    more = 300
+    X = rng.normal(size=(64 + more, 8))
+    yield "eight inputs", X, smooth(X) + 0.3 * rng.normal(size=len(X)), 64
+    X = rng.normal(size=(64 + more, 32))
+    yield "inputs without effect", X, smooth(X) + 0.3 * rng.normal(size=len(X)), 64
+    X = rng.normal(size=(30 + more, 60))
+    yield "fewer rows than inputs", X, 2.0 * X[:, :4].sum(axis=1) + rng.normal(size=len(X)), 30
+    X = np.vstack([np.repeat(rng.normal(size=(30, 4)), 3, axis=0), rng.normal(size=(more, 4))])
+    yield "copies of rows", X, smooth(X) + 0.5 * rng.normal(size=len(X)), 90
+    X = rng.integers(0, 4, size=(100 + more, 4)).astype(float)
+    yield "integer targets", X, np.round(X[:, 0] + (X[:, 1] > 1) + 0.8 * rng.normal(size=len(X))), 100
+    X = rng.normal(size=(100 + more, 5))
+    yield "a skewed target", X, np.exp(0.7 * smooth(X) + 0.5 * rng.normal(size=len(X))), 100
+    X = rng.normal(size=(100 + more, 4))
+    yield "heavy tails", X, smooth(X) + 0.3 * rng.standard_t(1.5, size=len(X)), 100
+    X = rng.normal(size=(100 + more, 4)) * np.array([1e4, 1.0, 1e-3, 1.0])
+    yield "units", X, np.sin(2e-4 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=len(X)), 100
+    X = rng.normal(size=(60 + more, 3))
+    yield "noise alone", X, rng.normal(size=len(X)), 60
+
+
+def judged(X, y, n):
+    """Nats a row over a constant, error over that of ridge regression, and coverage of 90 % intervals."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumericalWarning)
+        model = bs.EvidenceRegressor().fit(X[:n], y[:n])
+    new, t = X[n:], y[n:]
+    constant = norm.logpdf(t, y[:n].mean(), y[:n].std()).mean()
+    there = model.fit_.predict(new)
+    low, high = there.quantile([0.05, 0.95])
+    error = np.mean((model.predict(new) - t) ** 2)
+    ridge = np.mean((BayesianRidge().fit(X[:n], y[:n]).predict(new) - t) ** 2)
+    gain = model.log_predictive_density(new, t).mean() - constant
+    return gain, error / ridge, np.mean((t > low) & (t < high))
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))])
+def test_no_hard_table_is_predicted_worse_than_by_a_constant(seed):
+    for name, X, y, n in hard(np.random.default_rng(seed)):
+        gain, error, coverage = judged(X, y, n)
+        assert gain > -0.1, (name, gain)
+        assert error < 1.3, (name, error)
+        assert 0.75 < coverage, (name, coverage)
+
+
+def test_relevant_inputs_are_found_among_many(rng):
+    X = rng.normal(size=(420, 40))
+    y = np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=420)
+    gain, error, _ = judged(X, y, 120)
+    assert gain > 0.5 and error < 0.6
+    model = bs.EvidenceRegressor().fit(X[:120], y[:120])
+    assert model.found_width_.path[-1]["power"] == 1.0 and model.found_width_.gain > 0.5
+
+
+def test_weights_are_those_of_the_best_mixture(rng):
+    densities = rng.normal(size=(3, 200)) - np.array([0.0, 0.4, 1.0])[:, None]
+
+    def objective(free):
+        logs = free - logsumexp(free)
+        return -logsumexp(densities + logs[:, None], axis=0).sum() - logs.sum()
+
+    best = minimize(objective, np.zeros(3)).x
+    np.testing.assert_allclose(stacking_weights(densities), np.exp(best - logsumexp(best)), atol=1e-4)
+
+
+def test_type_two_takes_the_road_of_the_papers(rng):
+    X = rng.uniform(-3.0, 3.0, size=(50, 1))
+    y = np.sin(2.0 * X[:, 0]) + 0.2 * rng.normal(size=50)
+    model = bs.EvidenceRegressor(inference="type2").fit(X, y)
+    assert (
+        model.fit_.evidence.kind == "type2" and bs.EvidenceRegressor(width=1.0).fit(X, y).fit_.evidence.kind == "type2"
+    )
+    expected = bs.linear.log_evidence(model.dictionary_.columns(X), y, model.alpha_, model.beta_, centre=True)
+    np.testing.assert_allclose(model.log_evidence_, expected)
+    with pytest.raises(ValueError, match="inference"):
+        bs.EvidenceRegressor(inference="map").fit(X, y)
+
+
+def test_rows_come_and_go(rng):
+    X = rng.uniform(-3.0, 3.0, size=(50, 1))
+    y = np.sin(2.0 * X[:, 0]) + 0.2 * rng.normal(size=50)
+    whole, grown = bs.EvidenceRegressor().fit(X, y), bs.EvidenceRegressor().fit(X[:40], y[:40])
+    grown.partial_fit(X[40:], y[40:])
+    np.testing.assert_allclose(grown.predict(X), whole.predict(X), rtol=1e-8)
+    assert grown.n_rows_ == 50 and grown.fingerprint_ == whole.fingerprint_
+    grown.forget(X[40:], y[40:])
+    np.testing.assert_allclose(grown.predict(X), bs.EvidenceRegressor().fit(X[:40], y[:40]).predict(X), rtol=1e-8)
+    with pytest.raises(ValueError, match="not among the rows"):
+        grown.forget(X[45:46], y[45:46])
+
+
+def test_several_targets_have_one_dictionary(rng):
+    X = rng.uniform(-3.0, 3.0, size=(50, 1))
+    Y = np.column_stack([np.sin(2.0 * X[:, 0]), np.cos(X[:, 0])]) + 0.2 * rng.normal(size=(50, 2))
+    model = bs.EvidenceRegressor().fit(X, Y)
+    assert model.predict(X).shape == (50, 2) and model.coef_.shape == (2, model.dictionary_.n_columns)
+
+
+@pytest.mark.parametrize("when", [1, 5, 11])
+def test_ctrl_c_leaves_a_fit_that_predicts(rng, monkeypatch, when):
+    X = rng.normal(size=(60, 2))
+    y = np.sin(2.0 * X[:, 0]) + 0.1 * rng.normal(size=60)
+    calls = []
+
+    def interrupted(*data, **options):
+        calls.append(1)
+        if len(calls) == when + 1:
+            raise KeyboardInterrupt
+        return fit_integrated(*data, **options)
+
+    monkeypatch.setattr(stacked_widths, "fit_integrated", interrupted)
+    model = bs.EvidenceRegressor().fit(X, y)
+    assert model.status_ is bs.Status.INTERRUPTED
+    assert np.mean((model.predict(X) - y) ** 2) < 0.5 * y.var()
+
+
+def test_ctrl_c_in_the_first_fit_is_raised(rng, monkeypatch):
+    def interrupted(*data, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stacked_widths, "fit_integrated", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        bs.EvidenceRegressor().fit(rng.normal(size=(20, 2)), rng.normal(size=20))

@@ -1,0 +1,208 @@
+"""Hyperparameters integrated out: against dense Gaussian processes, quadrature, and fits without a row.
+
+Guards `bayessel.linear.integrated._fit_integrated`, `bayessel.linear.integrated.hyperparameter_grid`,
+`bayessel.linear.integrated.mixture`.
+"""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import logsumexp
+from scipy.stats import multivariate_normal, norm
+from scipy.stats import t as student
+
+from bayessel.linear.integrated import fit_integrated, joined
+from bayessel.linear.integrated._fit_integrated import _look
+from bayessel.linear.integrated.hyperparameter_grid import HyperparameterGrid
+from bayessel.linear.integrated.mixture import noise_precisions
+from bayessel.linear.weight_posterior import Posterior
+
+SPREAD = np.array([1.0, 2.0])
+
+
+@pytest.fixture
+def rows(rng):
+    X = rng.normal(size=(14, 2)) * SPREAD
+    return X, np.sin(X[:, 0]) + 0.3 * X[:, 1] + 0.2 * rng.normal(size=14)
+
+
+def covariance(A, B, X, width, share):
+    """Prior covariance of the function between rows, of variance one in the mean over the rows X, written out."""
+    A, B, X = A / SPREAD, B / SPREAD, X / SPREAD
+
+    def gaussian(U, V):
+        return np.exp(-((U[:, None] - V[None]) ** 2).sum(axis=2) / width**2)
+
+    radial = gaussian(A, B) / np.diag(gaussian(X, X)).mean()
+    return (1.0 - share) * radial + share * (A @ B.T) / (X**2).sum(axis=1).mean()
+
+
+def of_place(X, t, width, share):
+    """What the grid holds at one place, without a bias."""
+    grid = HyperparameterGrid(X, X, "gaussian", SPREAD, False)
+    return _look(grid, t, [(width, share)], 1.0, rows=True)[width, share]
+
+
+@pytest.mark.parametrize(("width", "share"), [(1.3, 0.0), (1.3, 0.5), (np.inf, 1.0)])
+def test_evidence_of_a_place_is_the_integral_over_the_noise(rows, width, share):
+    X, t = rows
+    found = of_place(X, t, width, share)
+    for k in (20, 40):
+        lam = found.lam[k]
+        C = np.eye(len(t)) + covariance(X, X, X, width, share) / lam
+
+        def density(log_beta, C=C):
+            return multivariate_normal(np.zeros(len(t)), C * np.exp(-log_beta)).pdf(t)
+
+        integral = np.log(quad(density, -8.0, 12.0, epsabs=0.0, epsrel=1e-10, limit=400)[0])
+        prior = norm(np.log(5.0), 2.5).logpdf(-np.log(lam)) + np.log(0.3) - np.log(5.0)
+        if share < 1.0:
+            prior += norm(0.0, 1.0).logpdf(np.log(width))
+        np.testing.assert_allclose(found.logs[k], integral + prior, rtol=1e-7)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_predictions_at_a_place_are_those_of_a_gaussian_process(rows, rng, share):
+    X, t = rows
+    new = rng.normal(size=(5, 2)) * SPREAD * 3.0  # some of them far away
+    found = of_place(X, t, 1.3, share)
+    lam, beta = float(found.lam[30]), 4.0
+    posterior = Posterior.of(found.spectrum, lam, beta)
+    columns = found.design.columns(new)
+    there = posterior.coordinates(columns)
+    mean = there.means(found.spectrum, np.array([lam]))[0]
+    variance = there.variances(found.spectrum, np.array([lam]))[0] + found.design.missing_variance(columns) / lam
+    K, k = covariance(X, X, X, 1.3, share) / lam, covariance(new, X, X, 1.3, share) / lam
+    solved = np.linalg.solve(K + np.eye(len(t)), np.column_stack([t, k.T]))
+    np.testing.assert_allclose(mean, k @ solved[:, 0], atol=1e-7)
+    dense = np.diag(covariance(new, new, X, 1.3, share)) / lam - (k * solved[:, 1:].T).sum(axis=1)
+    np.testing.assert_allclose(variance, dense, rtol=1e-6)
+    np.testing.assert_allclose(posterior.predict(columns).mean, mean, atol=1e-9)
+
+
+def test_weights_of_the_dictionary_give_the_mean_of_the_most_probable_place(rows):
+    X, t = rows
+    fit = fit_integrated(X, t, spread=SPREAD)
+    by_weights = fit.mode.dictionary.columns(X) @ fit.coef + fit.intercept
+    np.testing.assert_allclose(by_weights, fit.posterior.predict(fit.mode.columns(X)).mean, atol=1e-6)
+
+
+def test_a_row_left_out_changes_the_weights_of_the_cells(rows):
+    X, t = rows
+    fit = fit_integrated(X, t, spread=SPREAD, centre=False)
+    found = fit.leave_one_out()
+    cells = fit.cells
+    for n in (0, 5, 13):
+        rest = np.delete(np.arange(len(t)), n)
+        means, variances = np.empty(len(cells.lam)), np.empty(len(cells.lam))
+        for s, (number, lam, beta) in enumerate(zip(cells.design, cells.lam, cells.beta, strict=True)):
+            design = fit.designs[number]
+            width = design.width if np.isfinite(design.width) else 1.0
+            K = covariance(X, X, X, width, design.share) / lam + np.eye(len(t))
+            k = K[n, rest]
+            solved = np.linalg.solve(K[np.ix_(rest, rest)], np.column_stack([t[rest], k]))
+            means[s], variances[s] = k @ solved[:, 0], (K[n, n] - k @ solved[:, 1]) / beta
+        logs = norm.logpdf(t[n], means, np.sqrt(variances))
+        weights = np.exp(cells.log_weights - logs - logsumexp(cells.log_weights - logs))
+        np.testing.assert_allclose(found.log_densities[n], -logsumexp(cells.log_weights - logs), rtol=1e-5)
+        np.testing.assert_allclose(t[n] - found.errors[n], weights @ means, rtol=1e-4, atol=1e-5)
+
+
+def test_quantiles_of_the_noise_stand_for_a_student_distribution():
+    n = 12
+    betas = noise_precisions(n, np.array([3.0]))[0]
+    values = np.linspace(-1.5, 1.5, 7)
+    mixture = logsumexp(norm.logpdf(values[:, None], 0.0, betas**-0.5), axis=1) - np.log(len(betas))
+    np.testing.assert_allclose(mixture, student(n, scale=np.sqrt(3.0 / n)).logpdf(values), atol=0.1)
+
+
+def test_units_change_nothing(rows):
+    X, t = rows
+    fit = fit_integrated(X, t, spread=SPREAD)
+    scales = np.array([1e4, 1e-3])
+    other = fit_integrated(X * scales + 7.0, 50.0 * t - 3.0, spread=SPREAD * scales)
+    np.testing.assert_allclose(other.evidence.value, fit.evidence.value - len(t) * np.log(50.0), atol=1e-5)
+    near, far = fit.predict(X + 0.5), other.predict((X + 0.5) * scales + 7.0)
+    np.testing.assert_allclose((far.mean + 3.0) / 50.0, near.mean, atol=1e-5)
+    np.testing.assert_allclose(far.std / 50.0, near.std, rtol=1e-5)
+
+
+def test_the_order_of_rows_changes_nothing(rows, rng):
+    X, t = rows
+    order = rng.permutation(len(t))
+    one, other = (fit_integrated(X[i], t[i], spread=SPREAD) for i in (np.arange(len(t)), order))
+    np.testing.assert_allclose(other.predict(X).mean, one.predict(X).mean, atol=1e-6)
+
+
+def test_far_from_the_data_the_prior_returns(rows):
+    X, t = rows
+    fit = fit_integrated(X, t, spread=SPREAD)
+    far = fit.predict(np.array([[1e3, 1e3]]))
+    assert far.std[0] > 3.0 * fit.predict(X).std.max()
+
+
+def test_more_rows_than_the_first_look(rng):
+    X = rng.uniform(-3.0, 3.0, size=(500, 1))
+    t = np.sin(2.0 * X[:, 0]) + 0.3 * rng.normal(size=500)
+    fit = fit_integrated(X, t, spread=np.ones(1))
+    new = np.linspace(-2.8, 2.8, 50)[:, None]
+    found = fit.predict(new)
+    assert np.abs(found.mean - np.sin(2.0 * new[:, 0])).max() < 0.15
+    assert 0.27 < fit.noise_std < 0.33
+
+
+@pytest.mark.parametrize(
+    ("what", "status", "mean", "std"),
+    [
+        ("one row", "TOO_FEW_ROWS", 3.0, None),
+        ("constant target", "CONSTANT_TARGET", 1.0, 0.0),
+        ("constant inputs", "PURE_NOISE", 55.0 / 6.0, np.std([0, 1, 4, 9, 16, 25], ddof=1)),
+    ],
+)
+def test_where_nothing_varies_the_constant_is_left(what, status, mean, std):
+    X, t = np.arange(6.0)[:, None], np.arange(6.0) ** 2
+    if what == "one row":
+        X, t = X[:1], np.array([3.0])
+    elif what == "constant target":
+        t = np.ones(6)
+    else:
+        X = np.ones((6, 1))
+    fit = fit_integrated(X, t, spread=np.ones(1))
+    assert fit.status.name == status
+    there = fit.predict(np.array([[2.0]]))
+    np.testing.assert_allclose(there.mean, mean)
+    if std is not None:
+        np.testing.assert_allclose(there.std, std, rtol=0.35, atol=1e-10)
+
+
+def test_a_noise_free_target_is_interpolated():
+    X = np.linspace(0.0, 6.0, 25)[:, None]
+    fit = fit_integrated(X, np.sin(X[:, 0]), spread=np.ones(1))
+    new = np.linspace(0.5, 5.5, 40)[:, None]
+    assert np.abs(fit.predict(new).mean - np.sin(new[:, 0])).max() < 1e-3
+
+
+def test_mixtures_are_joined_by_their_weights(rows):
+    X, t = rows
+    parts = [fit_integrated(X, t, spread=SPREAD * scale) for scale in (np.array([1.0, 1.0]), np.array([0.5, 2.0]))]
+    both = joined(parts, np.array([0.3, 0.7]))
+    values = [part.predict(X).log_density(t) for part in parts]
+    expected = np.logaddexp(values[0] + np.log(0.3), values[1] + np.log(0.7))
+    np.testing.assert_allclose(both.predict(X).log_density(t), expected, atol=1e-9)
+    assert both.evidence == parts[1].evidence
+
+
+def test_intervals_cover_what_the_prior_draws(rng):
+    """Functions and noise drawn from the model, hyperparameters too: central intervals must hold their share."""
+    inside, draws = [], 40
+    for _ in range(draws):
+        X = rng.normal(size=(45, 2))
+        width, share, signal = np.exp(rng.normal(0.5, 0.5)), rng.uniform(), np.exp(rng.normal(np.log(5.0), 1.0))
+        K = (1.0 - share) * np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / width**2) + share * (X @ X.T) / 2.0
+        f = np.linalg.cholesky(signal * K + 1e-9 * np.eye(45)) @ rng.normal(size=45)
+        t = f + rng.normal(size=45)
+        there = fit_integrated(X[:30], t[:30], spread=np.ones(2)).predict(X[30:])
+        low, high = there.quantile([0.05, 0.95])
+        inside.append(np.mean((t[30:] > low) & (t[30:] < high)))
+    error = np.std(inside, ddof=1) / np.sqrt(draws)
+    assert abs(np.mean(inside) - 0.9) < 4.0 * error, (np.mean(inside), error)
