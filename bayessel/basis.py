@@ -169,7 +169,7 @@ class RBFDictionary(Dictionary):
     bias
         Add a column of ones, last.
     linear
-        Add the D inputs themselves as columns, after the kernels.
+        Add the D inputs themselves as columns, after the kernels; an array (D,) divides them.
 
     Examples
     --------
@@ -185,7 +185,7 @@ class RBFDictionary(Dictionary):
         width: npt.ArrayLike,
         kind: str = "gaussian",
         bias: bool = True,
-        linear: bool = False,
+        linear: bool | npt.ArrayLike = False,
     ) -> None:
         self.centers = as_matrix(centers, "centers", allow_1d=True)
         self.kind = one_of(kind, "kind", KINDS)
@@ -196,7 +196,13 @@ class RBFDictionary(Dictionary):
         self.width: float | FloatArray = float(np.asarray(width)) if np.ndim(width) == 0 else r
         self._r = r
         self.bias = as_flag(bias, "bias")
-        self.linear = as_flag(linear, "linear")
+        #: whether the inputs are columns, or what they are divided by as such
+        self.slopes: bool | FloatArray = (
+            as_positive_vector(linear, "linear", self.centers.shape[1])
+            if np.ndim(linear)
+            else as_flag(linear, "linear")
+        )
+        self.linear = not isinstance(self.slopes, bool) or self.slopes
 
     def columns(self, X: npt.ArrayLike) -> FloatArray:
         """Kernels in the order of the centres, then the inputs if `linear`."""
@@ -228,10 +234,14 @@ class RBFDictionary(Dictionary):
             some = cdist(inside, centres, "sqeuclidean", out=z[: len(block)])
             radial(self.kind, some, work=some, out=block)
         if self.linear:
-            out[:, m : m + X.shape[1]] = X
+            out[:, m : m + X.shape[1]] = X / self._divisors
         if bias:
             out[:, -1] = 1.0
         return out
+
+    @property
+    def _divisors(self) -> FloatArray | float:
+        return 1.0 if isinstance(self.slopes, bool) else self.slopes
 
     def column_names(self) -> list[str]:
         """Return names such as 'gaussian[3]' and 'x[0]'."""
@@ -284,6 +294,7 @@ class LazyDesign:
             d._r,
             np.array([ord(letter) for letter in d.kind], float),
             np.array([d.bias, d.linear], float),
+            *([] if isinstance(d.slopes, bool) else [d.slopes]),
         )
 
     def columns(self, indices: Any) -> FloatArray:
@@ -303,7 +314,7 @@ class LazyDesign:
             centres = d.centers[index[kernel]]
             result[:, kernel] = radial(d.kind, scaled_distances(X, centres, d._r, d.centers.mean(axis=0)))
         inputs = ~kernel & (index < self.shape[1] - int(d.bias))
-        result[:, inputs] = X[:, index[inputs] - m]
+        result[:, inputs] = (X / d._divisors)[:, index[inputs] - m]
         return result
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,13 +12,16 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, one_of
-from bayessel.basis import RBFDictionary, design_of
+from bayessel.basis import LazyDesign, RBFDictionary, design_of
 from bayessel.estimators import normal_predictions
 from bayessel.estimators._radial_dictionary import centres_of, find_widths, set_dictionary
 from bayessel.estimators._sparse_attributes import predicted, remember
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
+from bayessel.estimators.evidence import INFERENCES
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
+from bayessel.estimators.offered_columns import OfferedColumns, choose_columns
+from bayessel.estimators.stacked_widths import RadialModel, fit_stacked
 from bayessel.fit import Status
 from bayessel.linear import fit_abf, fit_evidence
 
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
 STORED = 100_000_000
 #: widths are fitted with all functions on at most this many rows: each step costs their cube
 ABF_ROWS = 500
+#: inputs as columns are divided by so many of their spreads
+SLOPE_SPREADS = 2.0
 
 
 class SelectingRegressor(RegressorMixin, Versioned):
@@ -39,6 +45,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
     centers: ArrayLike | None
     kind: str
     bias: bool
+    inference: str
     fit_: Any
     dictionary_: RBFDictionary
     history_: list[dict[str, Any]]
@@ -59,11 +66,18 @@ class SelectingRegressor(RegressorMixin, Versioned):
         """Fit to inputs (N, D) and a target (N,)."""
         X, y = validated_regression(self, X, y, reset=True)
         centers = centres_of(self, X)
-        set_dictionary(self, self._widths(X, y, centers), centers)
-        d = self.dictionary_
-        offered = RBFDictionary(centers, d.width, kind=d.kind, bias=False)  # the engine adds the bias, its prior flat
-        fit = self._select(design_of(offered, X, STORED), y)
+        self._width_notes: tuple[Status, ...] = ()
+        self.found_width_: FoundWidth | None = None
+        self.offered_: OfferedColumns | None = None
+        self.variance_factor_ = 1.0
+        one_of(self.inference, "inference", INFERENCES)
+        if self.width is None and self.inference == "auto":
+            fit = self._fit_offered(X, y, centers)
+        else:
+            set_dictionary(self, self._widths(X, y, centers), centers)
+            fit = self._select(design_of(self._without_bias(), X, STORED), y)
         remember(self, fit, X, y)
+        d = self.dictionary_
         if self.bias:
             self.basis_ = np.append(fit.basis, d.n_columns - 1)
             self.coef_ = np.append(fit.coef, fit.intercept)
@@ -72,10 +86,33 @@ class SelectingRegressor(RegressorMixin, Versioned):
         self._warn()
         return self
 
+    def _without_bias(self) -> RBFDictionary:
+        """The dictionary that the engine is offered: it adds the bias itself, its prior flat."""
+        d = self.dictionary_
+        return RBFDictionary(d.centers, d.width, kind=d.kind, bias=False, linear=d.slopes)
+
+    def _fit_offered(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
+        """Widths of the model that integrates over them, and of its columns those that refitted folds prefer."""
+        own = self.centers is None
+        _, found = fit_stacked(X, y, RadialModel(None if own else centers, self.kind, bool(self.bias)))
+        self.found_width_, self.width_ = found, found.widths
+        # one precision serves for all weights: the slopes' columns vary about as much as radial functions do
+        self.dictionary_ = RBFDictionary(
+            centers, found.widths, kind=self.kind, bias=bool(self.bias), linear=SLOPE_SPREADS * found.spread
+        )
+        d = self._without_bias()
+        self.offered_ = choose_columns(X, y, d, own, self._select)
+        self.variance_factor_ = self.offered_.variance_factor
+        stopped = [note for note in found.notes if note is Status.INTERRUPTED]
+        self._width_notes = (*stopped, *self.offered_.notes)
+        columns = self.offered_.columns
+        if len(columns) == d.n_columns:
+            return self._select(design_of(d, X, STORED), y)
+        fit = self._select(LazyDesign(d, X).columns(columns) if len(columns) else np.zeros((len(X), 1)), y)
+        return replace(fit, basis=columns[fit.basis] if len(columns) else fit.basis, n_candidates=d.n_columns)
+
     def _widths(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         """Widths as given, or those that all functions together prefer, on some of the rows where there are many."""
-        self._width_notes: tuple[Status, ...] = ()
-        self.found_width_: FoundWidth | None = None
         if self.width is None:
             return find_widths(
                 self,
@@ -103,7 +140,8 @@ class SelectingRegressor(RegressorMixin, Versioned):
     def predict(self, X: ArrayLike, return_std: bool = False) -> MeanAndStd:
         """Mean at new inputs; with `return_std` also the standard deviation of a new observation there."""
         X = new_rows(self, X)
-        return predicted(self, X, return_std)
+        found = predicted(self, X, return_std)
+        return (found[0], found[1] * np.sqrt(self.variance_factor_)) if isinstance(found, tuple) else found
 
     log_predictive_density = normal_predictions.log_predictive_density
 

@@ -99,6 +99,7 @@ class BasisSearchRegressor(SelectingRegressor):
         max_size: int | None = None,
         within: float = 1.0,
         progressbar: bool = True,
+        inference: str = "auto",
     ) -> None:
         self.width = width
         self.centers = centers
@@ -110,6 +111,7 @@ class BasisSearchRegressor(SelectingRegressor):
         self.max_size = max_size
         self.within = within
         self.progressbar = progressbar
+        self.inference = inference
 
     @override
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:

@@ -102,6 +102,7 @@ class ForwardSelectionRegressor(SelectingRegressor):
         max_size: int | None = None,
         folds: int = 5,
         random_state: Seed = 0,
+        inference: str = "auto",
     ) -> None:
         self.width = width
         self.centers = centers
@@ -113,6 +114,7 @@ class ForwardSelectionRegressor(SelectingRegressor):
         self.max_size = max_size
         self.folds = folds
         self.random_state = random_state
+        self.inference = inference
 
     @override
     def _select(self, design: Any, y: FloatArray) -> Any:

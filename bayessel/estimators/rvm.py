@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,13 +11,16 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_positive, one_of
-from bayessel.basis import design_of, radial, scaled_distances
+from bayessel.basis import LazyDesign, RBFDictionary, design_of, radial, scaled_distances
 from bayessel.estimators import normal_predictions
 from bayessel.estimators._radial_dictionary import centres_of, find_widths, set_dictionary
 from bayessel.estimators._sparse_attributes import functions_in_use, predicted, remember
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
+from bayessel.estimators.evidence import INFERENCES
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
+from bayessel.estimators.offered_columns import OfferedColumns, choose_columns
+from bayessel.estimators.stacked_widths import RadialModel, fit_stacked
 from bayessel.fit import Status
 from bayessel.linear import fit_evidence, fit_rvm
 from bayessel.linear.healing import Healing, KernelFeatures
@@ -45,9 +49,8 @@ class RVMRegressor(RegressorMixin, Versioned):
     Parameters
     ----------
     width : None, float, (D,) array, 'fit' or 'ard'
-        r of exp(-d^2/r^2). None finds it: one width in units of each input's robust spread, at which all functions
-        together predict rows held out of refitted folds best. 'fit' chooses one width under the evidence, 'ard' one
-        per input.
+        r of exp(-d^2/r^2). None leaves it to the estimator, see `inference`. 'fit' chooses one width under the
+        evidence, 'ard' one per input.
     centers : None or (M, D) array
         Centres of the functions; None puts one at each training input.
     kind : str
@@ -62,6 +65,12 @@ class RVMRegressor(RegressorMixin, Versioned):
         'process', or 'function' for the multiquadric kind, which is no covariance. Among the data the error bars stay
         within 5 % of the plain ones on average where the width suits the data or is wide; narrow functions and single
         rows may differ by a fifth. `docs/healing.md` has the numbers.
+    inference : str
+        Where the width is left to the estimator: 'auto' takes the widths of the model that integrates over them
+        (`EvidenceRegressor`), offers a linear trend beside the functions, and lets refitted folds choose between
+        functions and trend, the trend alone and the constant alone, and how wide the errors are; 'type2' finds one
+        width in units of each input's robust spread, at which all functions together predict rows held out best, and
+        is otherwise the machine of the papers.
     augment_precision : None, float or str
         Prior precision of what is added: a number, 'evidence' (1 / the variance of the Gaussian process that explains
         the training data best, at least that of y without the noise), 'var' (1 / variance of y), 'mean' (1 / the mean
@@ -73,6 +82,8 @@ class RVMRegressor(RegressorMixin, Versioned):
         Width in use, in the units of X; one per input where it was found.
     found_width_ : FoundWidth or None
         With None: the widths compared, and the nats per held-out row that the fit is worth over a constant.
+    offered_, variance_factor_ : OfferedColumns or None, float
+        With None and 'auto': the offers compared, and the factor of the predictive variances; else None and 1.
     log_evidence_, model_evidence_ : float
         log p(y | alpha_, beta_) in nats and in the units of y; the same with the precisions integrated out.
     basis_, coef_, alpha_, n_basis_
@@ -114,6 +125,7 @@ class RVMRegressor(RegressorMixin, Versioned):
         init: str = "auto",
         augment: bool | str = False,
         augment_precision: float | str | None = None,
+        inference: str = "auto",
     ) -> None:
         self.width = width
         self.centers = centers
@@ -122,6 +134,7 @@ class RVMRegressor(RegressorMixin, Versioned):
         self.init = init
         self.augment = augment
         self.augment_precision = augment_precision
+        self.inference = inference
 
     # ---- fitting
 
@@ -134,6 +147,9 @@ class RVMRegressor(RegressorMixin, Versioned):
         self.optima_: tuple[Any, ...] = ()
         self._width_notes: tuple[Status, ...] = ()
         self.found_width_: FoundWidth | None = None
+        self.offered_: OfferedColumns | None = None
+        self.variance_factor_ = 1.0
+        one_of(self.inference, "inference", INFERENCES)
         if isinstance(self.width, str):
             one_of(self.width, "width", ("fit", "ard"))
             found = fit_rvm_width(
@@ -141,6 +157,8 @@ class RVMRegressor(RegressorMixin, Versioned):
             )
             self.optima_, self._width_notes, fit = found.optima, found.notes, found.fit
             set_dictionary(self, float(found.widths[0]) if self.width == "fit" else found.widths, centers)
+        elif self.width is None and self.inference == "auto":
+            fit = self._fit_offered(X, y, centers)
         else:
             chosen = self.width
             if chosen is None:
@@ -154,6 +172,26 @@ class RVMRegressor(RegressorMixin, Versioned):
         self._healing = None if kind is None else (kind, self._healed(kind))
         self._warn()
         return self
+
+    def _fit_offered(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> RVMFit:
+        """Widths of the model that integrates over them, and of its columns those that refitted folds prefer."""
+        own = self.centers is None
+        _, self.found_width_ = fit_stacked(X, y, RadialModel(None if own else centers, self.kind, bool(self.bias)))
+        self.width_ = self.found_width_.widths
+        d = RBFDictionary(centers, self.width_, kind=self.kind, bias=bool(self.bias), linear=True)
+        init = "full" if self.init == "auto" else self.init
+        self.dictionary_ = d
+        self.offered_ = choose_columns(X, y, d, own, lambda Phi, t: fit_rvm(Phi, t, init=init))
+        self.variance_factor_ = self.offered_.variance_factor
+        stopped = [note for note in self.found_width_.notes if note is Status.INTERRUPTED]
+        self._width_notes = (*stopped, *self.offered_.notes)
+        columns = self.offered_.columns
+        if len(columns) == d.n_columns:
+            return fit_rvm(design_of(d, X, STORED), y, init=self.init)
+        offered = LazyDesign(d, X).columns(columns) if len(columns) else np.zeros((len(X), 1))
+        fit = fit_rvm(offered, y, init=self.init)
+        basis = columns[fit.basis] if len(columns) else fit.basis
+        return replace(fit, basis=basis, n_candidates=d.n_columns)
 
     def _fit_fold(self, Phi: FloatArray, t: FloatArray) -> Any:
         """A fit to some of the rows, from one start."""
@@ -172,7 +210,8 @@ class RVMRegressor(RegressorMixin, Versioned):
         X = new_rows(self, X)
         kind = self._augment(self.augment if augment is None else augment)
         if kind is None:
-            return predicted(self, X, return_std)
+            found = predicted(self, X, return_std)
+            return (found[0], found[1] * np.sqrt(self.variance_factor_)) if isinstance(found, tuple) else found
         ready = self._healing if self._healing is not None and self._healing[0] == kind else (kind, self._healed(kind))
         mean, variance = ready[1].predict(X, functions_in_use(self, X))
         return (mean, np.sqrt(variance + 1.0 / self.beta_)) if return_std else mean

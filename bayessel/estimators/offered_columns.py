@@ -1,0 +1,143 @@
+r"""Which columns a sparse model is offered by default, and how wide its errors are: judged by folds fitted anew.
+
+A model that selects functions, or one precision for each, is sure of itself: its evidence is maximised over the choice.
+So three offers are compared by what refitted folds predict of rows held out: the radial functions with a linear trend
+beside them, the trend alone, and the constant alone. For each, one factor multiplies the predictive variances,
+
+.. math:: \max_s \sum_n \log N(t_n|m_n, s v_n) - \tfrac12(\log s/0.5)^2,
+
+with the means and variances :math:`m_n, v_n` of the rows held out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bayessel._check import FloatArray, IntArray
+from bayessel._formulas import log_normal
+from bayessel._numerics import few_threads
+from bayessel.basis import RBFDictionary
+from bayessel.estimators.held_out import N_FOLDS, gains_over_constant, mean_gain, some_rows, unsure
+from bayessel.fit import Fit, Status
+from bayessel.prediction import Prediction
+from bayessel.work.interrupts import InterruptGuard
+
+#: rows of which the folds are made
+MOST_ROWS = 150
+#: factors of the variance, and the standard deviation of the logarithm of one beforehand
+FACTORS = np.exp(np.linspace(-0.5, 3.0, 36))
+FACTOR_SPREAD = 0.5
+
+#: (columns, target) -> a fit
+Select = Callable[[FloatArray, FloatArray], Fit]
+
+
+@dataclass(frozen=True, eq=False)
+class OfferedColumns:
+    """What was chosen.
+
+    Attributes
+    ----------
+    columns : (k,) array
+        Columns of the dictionary that are offered.
+    variance_factor : float
+        By which the predictive variances are multiplied.
+    gain, error : float
+        Nats per held-out row over a constant, and its standard error; nan with too few rows for folds.
+    path : tuple of dict
+        Every offer: its ``name``, ``gain`` and ``variance_factor``.
+    notes : tuple of Status
+        NO_BETTER_THAN_CONSTANT where `gain` is less than its error, INTERRUPTED after Ctrl-C.
+    """
+
+    columns: IntArray
+    variance_factor: float
+    gain: float
+    error: float
+    path: tuple[dict[str, float | str], ...]
+    notes: tuple[Status, ...]
+
+
+def choose_columns(
+    X: FloatArray, t: FloatArray, dictionary: RBFDictionary, own: bool, select: Select
+) -> OfferedColumns:
+    """Compare the offers.
+
+    Parameters
+    ----------
+    X, t
+        Inputs (N, D) and target (N,).
+    dictionary
+        Radial functions, the inputs, and a bias where the engine does not add it itself.
+    own
+        Whether the centres are the rows: each fold then has its own.
+    select
+        The engine.
+    """
+    every = np.arange(dictionary.n_columns)
+    rows, rank = some_rows(X, t[:, None])
+    step = -(-len(rows) // MOST_ROWS)
+    rows, fold = rows[::step], np.unique(rank[::step], return_inverse=True)[1]
+    if fold.max() + 1 < 2 * N_FOLDS or not np.ptp(t[rows]) > 0.0:
+        return OfferedColumns(every, 1.0, np.nan, np.nan, (), ())
+    judged: list[tuple[str, float, FloatArray]] = []
+    with few_threads(len(rows) ** 2), np.errstate(all="ignore"), InterruptGuard(lambda: judged) as guard:
+        for name in ("functions and trend", "trend", "constant"):
+            judged.append((name, *_judged(X[rows], t[rows], fold % N_FOLDS, dictionary, own, select, name)))
+    name, factor, gains = max(judged, key=lambda one: mean_gain(one[2]))
+    notes = [Status.INTERRUPTED] if guard.interrupted else []
+    if unsure(gains):
+        notes.append(Status.NO_BETTER_THAN_CONSTANT)
+    path: tuple[dict[str, float | str], ...] = tuple(
+        {"name": each, "gain": mean_gain(g), "variance_factor": s} for each, s, g in judged
+    )
+    error = float(gains.std() / np.sqrt(len(gains)))
+    return OfferedColumns(_offered(dictionary, name), factor, mean_gain(gains), error, path, tuple(notes))
+
+
+def _offered(dictionary: RBFDictionary, name: str) -> IntArray:
+    """Columns of an offer."""
+    m, end = len(dictionary.centers), dictionary.n_columns - int(dictionary.bias)
+    start = {"functions and trend": 0, "trend": m, "constant": end}[name]
+    return np.arange(start, dictionary.n_columns)
+
+
+def _judged(
+    X: FloatArray,
+    t: FloatArray,
+    fold: npt.NDArray[np.intp],
+    whole: RBFDictionary,
+    own: bool,
+    select: Select,
+    name: str,
+) -> tuple[float, FloatArray]:
+    """Factor of the variance of an offer, and the nats over a constant of each row with it."""
+    there: dict[int, Prediction] = {}
+
+    def predicted(k: int, train: npt.NDArray[np.bool_], seen: FloatArray) -> Prediction:
+        if k not in there:
+            centers = X[train] if own else whole.centers
+            d = RBFDictionary(centers, whole.width, kind=whole.kind, bias=whole.bias, linear=whole.slopes)
+            columns = _offered(d, name)
+            # a column of zeros stands for an empty design
+            design, fresh = (
+                d.design(rows)[:, columns] if len(columns) else np.zeros((len(rows), 1))
+                for rows in (X[train], X[~train])
+            )
+            found = select(design, seen).predict(fresh)
+            assert isinstance(found, Prediction)
+            there[k] = found
+        return there[k]
+
+    gains_over_constant(t[:, None], fold, predicted)
+    mean, variance = np.empty(len(t)), np.empty(len(t))
+    for k, found in there.items():
+        mean[fold == k], variance[fold == k] = found.mean, found.variance
+    worth = [log_normal(t - mean, variance * s).sum() - 0.5 * (np.log(s) / FACTOR_SPREAD) ** 2 for s in FACTORS]
+    factor = float(FACTORS[int(np.argmax(np.where(np.isfinite(worth), worth, -np.inf)))])
+    there = {k: Prediction.normal(found.mean, found.variance * factor) for k, found in there.items()}
+    return factor, gains_over_constant(t[:, None], fold, predicted)
