@@ -17,6 +17,7 @@ from bayessel._formulas import log_normal
 from bayessel.errors import NumericalWarning
 from bayessel.estimators import _importance_loo
 from bayessel.estimators._data_units import FitInDataUnits
+from bayessel.estimators._laplace_process import LaplaceProcess
 from bayessel.estimators._relevance import of_draws
 from bayessel.estimators.base import HERE
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
@@ -180,7 +181,7 @@ class SampledProcess(Fit):
 class ProcessInDataUnits(FitInDataUnits):
     """A fit of a Gaussian process, at a mode or of draws, in the units of the data."""
 
-    engine: GPFit | SampledProcess
+    engine: GPFit | LaplaceProcess | SampledProcess
 
     @property
     def mode(self) -> GPFit:

@@ -21,20 +21,20 @@ from bayessel.work.interrupts import InterruptGuard
 CLEAR_GAIN = 0.5
 
 
-def witnessed(mode: GPFit, covariance: Covariance | None, seed: int) -> GPFit:
-    """The mode, with a remark where folds fitted anew predict no better than a constant.
+def witnessed(mode: GPFit, covariance: Covariance | None, seed: int) -> tuple[GPFit, float]:
+    """The mode, with a remark where folds fitted anew predict no better than a constant, and its weight beside one.
 
     Leave-one-out at hyperparameters fitted to all rows flatters, so it only tells which fits need no such look.
     """
     X, t = mode.X, mode.t
     if Status.INTERRUPTED in mode.notes or not np.ptp(t) > 0.0:
-        return mode
+        return mode, 1.0
     left_out = mode.leave_one_out().log_densities - log_normal(t - t.mean(), t.var(ddof=1))
     if held_out.mean_gain(left_out) > CLEAR_GAIN:
-        return mode
+        return mode, 1.0
     some, rank = held_out.some_rows(X, t[:, None])
     if rank.max() + 1 < 2 * held_out.N_FOLDS:
-        return mode
+        return mode, 1.0
     X, fold = X[some], rank % held_out.N_FOLDS
 
     def predicted(k: int, train: npt.NDArray[np.bool_], seen: FloatArray) -> Prediction:
@@ -44,10 +44,12 @@ def witnessed(mode: GPFit, covariance: Covariance | None, seed: int) -> GPFit:
         return fit.predict(X[~train])
 
     notes: tuple[Status, ...] = ()
+    share = 1.0
     with InterruptGuard() as guard:
         gains = held_out.gains_over_constant(t[some, None], fold, predicted)
         if held_out.unsure(gains):
             notes = (Status.NO_BETTER_THAN_CONSTANT,)
+            share = float(held_out.stacking_weights(np.array([gains, np.zeros(len(gains))]))[0])
     if guard.interrupted:
         notes = (Status.INTERRUPTED,)
-    return replace(mode, status=worst([mode.status, *notes]), notes=(*mode.notes, *notes))
+    return replace(mode, status=worst([mode.status, *notes]), notes=(*mode.notes, *notes)), share

@@ -18,6 +18,7 @@ from bayessel._types import Seed
 from bayessel.covariance import Covariance
 from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains, _importance_loo, _mixture_predictions
+from bayessel.estimators._laplace_process import LaplaceProcess, states_around
 from bayessel.estimators._relevance import in_units
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
 from bayessel.estimators._witnessed_mode import witnessed
@@ -141,7 +142,7 @@ class GPRegressor(RegressorMixin, Versioned):
 
     def __init__(
         self,
-        inference: str = "map",
+        inference: str = "auto",
         covariance: Covariance | None = None,
         time_budget: float | str | None = None,
         random_state: Seed = None,
@@ -187,8 +188,9 @@ class GPRegressor(RegressorMixin, Versioned):
                 self._mode = fit_inducing(
                     *self._rows, self.covariance, n_inducing=self.inducing, random_state=self._seed
                 )
-            if self.inference == "map":
-                self._mode = witnessed(self._mode, self.covariance, self._seed)
+            self._share = 1.0
+            if self.inference != "mc":
+                self._mode, self._share = witnessed(self._mode, self.covariance, self._seed)
         self._run = _chains.Chains(self._settings()) if self.inference == "mc" else None
         # who interrupts the search for the mode does not want the chains after it
         if self._run is not None and self._mode.status is not Status.INTERRUPTED:
@@ -200,7 +202,7 @@ class GPRegressor(RegressorMixin, Versioned):
         return self
 
     def _check_parameters(self, n: int) -> None:
-        _chains.check_settings(self.get_params(deep=False), ("map", "mc"), ("cores",))
+        _chains.check_settings(self.get_params(deep=False), ("auto", "map", "mc"), ("cores",))
         if self.covariance is not None and not isinstance(self.covariance, Covariance):
             raise TypeError(
                 "covariance must be a bayessel.covariance.Covariance, such as bayessel.covariance.Standard(), or None, "
@@ -210,7 +212,9 @@ class GPRegressor(RegressorMixin, Versioned):
         if self.inducing is not None:
             as_count(self.inducing, "inducing")
             if self.inference == "mc":
-                raise ValueError("inducing is for inference='map': the bound of a sparse process is not sampled")
+                raise ValueError(
+                    "inducing is for the mode (inference='auto' or 'map'): the bound of a sparse process is not sampled"
+                )
         elif n > MOST_ROWS:
             raise ValueError(
                 f"an exact Gaussian process on {n} rows needs {24e-9 * n**2:.0f} GB; pass inducing=500, or take a "
@@ -266,8 +270,10 @@ class GPRegressor(RegressorMixin, Versioned):
     def _finish(self) -> None:
         """Choose the states that predict, and say how it went."""
         self.trace_ = None if self._run is None else self._run.trace
-        engine: GPFit | SampledProcess = self._mode
+        engine: GPFit | LaplaceProcess | SampledProcess = self._mode
         self.theta_ = self._mode.theta
+        if self.inference == "auto" and self.inducing is None and self._mode.status is not Status.CONSTANT_TARGET:
+            engine = LaplaceProcess(self._mode, states_around(self._mode, self._seed), self._share)
         if self._run is not None and self.trace_ is not None:
             notes = [*self._mode.notes, *self._run.notes()]
             draws = self._run.n_draws

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import logsumexp
 
 from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
@@ -23,6 +24,8 @@ from bayessel.prediction import Prediction
 N_FOLDS = 3
 #: rows that are looked at: the cost of a fold is the cube of their number
 MAX_ROWS = 300
+#: steps of the iteration for stacking weights, and the rows that their prior counts
+_STEPS, _PRIOR = 200, 1.0
 _EPS = float(np.finfo(float).eps)
 
 #: (fold, which rows are fitted, one target of these rows) -> predictions of the other rows
@@ -70,3 +73,19 @@ def some_rows(X: FloatArray, Y: FloatArray) -> tuple[npt.NDArray[np.intp], npt.N
     order = np.lexsort((*X.T, Y[:, 0], rank))
     some = order[:: -(-len(X) // MAX_ROWS)]
     return some, ranks_of_rows(X[some], Y[some, 0])
+
+
+def stacking_weights(densities: FloatArray) -> FloatArray:
+    """Weights of K models under which their mixture predicts best, from log densities of rows held out, (K, N).
+
+    Expectation and maximisation; a prior worth a row for each model keeps weights off zero.
+    """
+    count = len(densities)
+    weights = np.full(count, 1.0 / count)
+    for _ in range(_STEPS):
+        logs = densities + np.log(weights)[:, None]
+        with np.errstate(invalid="ignore"):
+            shares = np.exp(logs - logsumexp(logs, axis=0))
+        shares = np.where(np.isfinite(shares), shares, 1.0 / count)
+        weights = (shares.sum(axis=1) + _PRIOR) / (densities.shape[1] + count * _PRIOR)
+    return weights

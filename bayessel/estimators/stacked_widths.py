@@ -21,7 +21,15 @@ from scipy.special import logsumexp
 from bayessel._check import FloatArray
 from bayessel._numerics import few_threads
 from bayessel.estimators.found_width import FoundWidth, robust_spread
-from bayessel.estimators.held_out import N_FOLDS, Refit, gains_over_constant, mean_gain, some_rows, unsure
+from bayessel.estimators.held_out import (
+    N_FOLDS,
+    Refit,
+    gains_over_constant,
+    mean_gain,
+    some_rows,
+    stacking_weights,
+    unsure,
+)
 from bayessel.fit import Status
 from bayessel.linear import fit_abf
 from bayessel.linear.integrated import IntegratedFit, fit_integrated, joined
@@ -42,8 +50,6 @@ MOST_STEPS = 60
 LEAST_WEIGHT = 0.02
 #: remarks on rows that no fold can be made of
 DEGENERATE = frozenset({Status.TOO_FEW_ROWS, Status.CONSTANT_TARGET, Status.PURE_NOISE})
-#: steps of the iteration for the weights, and the rows that their prior counts
-_STEPS, _PRIOR = 200, 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,19 +156,3 @@ def _gains(
         return prediction
 
     return np.array([gains_over_constant(t[:, None], fold, predicted(power)) for power in range(len(powers))])
-
-
-def stacking_weights(densities: FloatArray) -> FloatArray:
-    """Weights of K models under which their mixture predicts best, from log densities of rows held out, (K, N).
-
-    Expectation and maximisation; a prior worth a row for each model keeps weights off zero.
-    """
-    count = len(densities)
-    weights = np.full(count, 1.0 / count)
-    for _ in range(_STEPS):
-        logs = densities + np.log(weights)[:, None]
-        with np.errstate(invalid="ignore"):
-            shares = np.exp(logs - logsumexp(logs, axis=0))
-        shares = np.where(np.isfinite(shares), shares, 1.0 / count)
-        weights = (shares.sum(axis=1) + _PRIOR) / (densities.shape[1] + count * _PRIOR)
-    return weights

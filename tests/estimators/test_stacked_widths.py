@@ -15,7 +15,7 @@ from sklearn.linear_model import BayesianRidge
 import bayessel as bs
 from bayessel.errors import NumericalWarning
 from bayessel.estimators import stacked_widths
-from bayessel.estimators.stacked_widths import stacking_weights
+from bayessel.estimators.held_out import stacking_weights
 from bayessel.linear.integrated import fit_integrated
 
 
