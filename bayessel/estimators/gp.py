@@ -266,7 +266,7 @@ class GPRegressor(RegressorMixin, Versioned):
     def _finish(self) -> None:
         """Choose the states that predict, and say how it went."""
         self.trace_ = None if self._run is None else self._run.trace
-        engine: GPFit | SampledProcess = self._mode
+        inner: GPFit | SampledProcess = self._mode
         self.theta_ = self._mode.theta
         if self._run is not None and self.trace_ is not None:
             notes = [*self._mode.notes, *self._run.notes()]
@@ -278,18 +278,18 @@ class GPRegressor(RegressorMixin, Versioned):
                 self.theta_ = theta[:, kept].reshape(-1, theta.shape[2])
                 how = worst(_chains.without_what_is_no_news(notes)), tuple(notes)
                 seconds = self._mode.seconds + self.trace_.attrs["sampling_time"]
-                engine = SampledProcess(self._mode, theta, self.theta_, *how, seconds)
+                inner = SampledProcess(self._mode, theta, self.theta_, *how, seconds)
             else:
                 self.theta_ = self._mode.theta[None]
-                engine = replace(self._mode, status=worst(notes), notes=tuple(notes))
+                inner = replace(self._mode, status=worst(notes), notes=tuple(notes))
                 said = f"{self.trace_.attrs['advice']}; until then predictions are those of the mode"
                 warnings.warn(said, SamplingWarning, skip_file_prefixes=HERE)
-        self.fit_ = ProcessInDataUnits(engine, self._units, self.fingerprint_, self.target_fingerprint_)
+        self.fit_ = ProcessInDataUnits(inner, self._units, self.fingerprint_, self.target_fingerprint_)
         self.covariance_ = self._mode.covariance
         self.history_ = [dict(step) for step in self.fit_.history]
         self.status_, self.notes_ = self.fit_.status, self.fit_.notes
         self.noise_std_ = self.fit_.noise_std
-        weights = self.covariance_.relevance(engine.theta, self._rows[0].shape[1])
+        weights = self.covariance_.relevance(inner.theta, self._rows[0].shape[1])
         with np.errstate(divide="ignore"):
             self.width_ = None if weights is None else np.sqrt(2.0 / weights) * self._units.input_scale
         self._warn()
@@ -328,12 +328,12 @@ class GPRegressor(RegressorMixin, Versioned):
         the same.
         """
         check_is_fitted(self)
-        engine, n = self.fit_.engine, len(self._rows[1])
-        states = engine.every.shape[0] if isinstance(engine, SampledProcess) else 1
+        inner, n = self.fit_.inner, len(self._rows[1])
+        states = inner.every.shape[0] if isinstance(inner, SampledProcess) else 1
         with few_threads(n**2), progress_of(self.progressbar, states, float(states) * n**3, "leaving out") as tell:
             found = self.fit_.leave_one_out(tell)
-        if isinstance(engine, SampledProcess) and states >= _importance_loo.FEW_DRAWS:
-            _importance_loo.tell_arviz(self.trace_, engine.log_likelihood() - self._units.log_scale)
+        if isinstance(inner, SampledProcess) and states >= _importance_loo.FEW_DRAWS:
+            _importance_loo.tell_arviz(self.trace_, inner.log_likelihood() - self._units.log_scale)
         return found
 
     # ---- looking at it
@@ -360,9 +360,9 @@ class GPRegressor(RegressorMixin, Versioned):
     def pareto_k_(self) -> FloatArray:
         """Shapes of the tails of the rows' importance weights, (N,)."""
         check_is_fitted(self)
-        if not isinstance(self.fit_.engine, SampledProcess):
+        if not isinstance(self.fit_.inner, SampledProcess):
             raise AttributeError("pareto_k_ is of draws, and this fit has none")
-        return self.fit_.engine.pareto_k
+        return self.fit_.inner.pareto_k
 
     @property
     def relevance_(self) -> pd.DataFrame | None:
@@ -370,7 +370,7 @@ class GPRegressor(RegressorMixin, Versioned):
         check_is_fitted(self)
         if self.width_ is None:
             return None
-        return in_units(self.fit_.engine.relevance, self._units.input_scale, getattr(self, "feature_names_in_", None))
+        return in_units(self.fit_.inner.relevance, self._units.input_scale, getattr(self, "feature_names_in_", None))
 
     def to_pymc(self) -> pm.Model:
         """The model in standardised units as a `pymc.Model`, RV ``theta``, for samplers of your own."""
