@@ -2,7 +2,8 @@
 
 Guards `bayessel.criteria._criterion`, `bayessel.criteria.capabilities`, `bayessel.criteria.description_length`,
 `bayessel.criteria.error_estimates`, `bayessel.criteria.evidence`, `bayessel.criteria.holdout`,
-`bayessel.criteria.leave_one_out`, `bayessel.criteria.prequential`, `bayessel.criteria.registry`, `bayessel.linear.coded_weights`.
+`bayessel.criteria.leave_one_out`, `bayessel.criteria.prequential`, `bayessel.criteria.registry`,
+`bayessel.linear.coded_weights`.
 """
 
 from dataclasses import replace
