@@ -111,7 +111,7 @@ def check_holdout(
     needed = f"holdout must be a share of the rows between 0 and 1, or a pair (X_new, y_new); got {holdout!r}"
     if isinstance(holdout, tuple | list | np.ndarray | str):
         raise TypeError(needed)
-    share = as_positive(holdout, "holdout")
+    share = as_positive(holdout, "the share of rows in holdout")
     if share >= 1.0:
         raise ValueError(needed)
     count = max(1, round(share * len(t)))
