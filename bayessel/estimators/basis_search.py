@@ -79,7 +79,6 @@ class BasisSearchRegressor(SelectingRegressor):
     Examples
     --------
     >>> import numpy as np
-    from numpy.typing import ArrayLike
         >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-3, 3, size=(80, 1))
     >>> y = np.sinc(X[:, 0]) + 0.1 * rng.normal(size=80)

@@ -65,7 +65,6 @@ class EvidenceRegressor(RBFRegressor):
     Examples
     --------
     >>> import numpy as np
-    from numpy.typing import ArrayLike
         >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(0, 1, size=(50, 1))
     >>> y = np.sin(6 * X[:, 0]) + 0.1 * rng.normal(size=50)

@@ -64,7 +64,8 @@ class _Sweeper:
         A = np.vstack([self.Phi[:, self.active], np.diag(np.sqrt(self.penalty[self.active]))])
         Q, R = np.linalg.qr(A)
         diagonal = np.abs(np.diag(R))
-        ratio = diagonal.min() / diagonal.max() if len(diagonal) else 1.0
+        largest = diagonal.max(initial=0.0)
+        ratio = diagonal.min() / largest if largest > 0.0 else float(not len(diagonal))
         # K squares the condition number: below this its columns are no longer good enough to choose penalties by
         self.fragile = bool(ratio < FRAGILE)
         inverse = np.linalg.inv(R) if ratio > 1e-14 else np.linalg.pinv(R)

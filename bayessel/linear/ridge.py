@@ -284,7 +284,7 @@ def assemble(
         criteria=values,
         gamma=values["gamma"],
         status=worst(notes),
-        notes=tuple(notes),
+        notes=tuple(dict.fromkeys(notes)),
         history=history,
         seconds=np.nan,
         posterior=posterior,

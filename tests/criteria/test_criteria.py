@@ -191,3 +191,10 @@ def test_entries_are_complete_and_told_apart():
     for attribute in ("label", "phrase", "question"):
         assert len({getattr(one, attribute) for one in CRITERIA.values()}) == len(CRITERIA)
     assert set(DELTAS) == {"mdl-w", "mdl-alpha"} and set(DELTAS) < set(CHARGING)
+
+
+@pytest.mark.parametrize(("name", "share"), [("gcv", 0.1), ("loo", 0.1), ("uev", 0.25), ("fpe", 0.25), ("bic", 0.25)])
+def test_a_share_of_the_rows_must_be_left_to_the_noise(name, share):
+    """A tenth for a ratio of what is left, a quarter for expansions in gamma over N: the advice on interpolation."""
+    assert CRITERIA[name].has_meaning(1000, 1000 * (1.0 - share) - 1.0)
+    assert not CRITERIA[name].has_meaning(1000, 1000 * (1.0 - share) + 1.0)

@@ -273,3 +273,12 @@ def test_the_settings_of_the_thesis(sampled):
     np.testing.assert_allclose(stats["step_size"], 0.5 * len(y) ** -0.5)
     np.testing.assert_allclose(stats["persistence"], 0.95)
     assert (stats["n_steps"] >= 10).all() and model.theta_.shape == (4, 6)
+
+
+@pytest.mark.parametrize(("draws", "limit"), [(100, 0.5), (1000, 2 / 3), (100_000, 0.7)])
+def test_few_draws_are_told_off_at_smaller_shapes_of_a_tail(draws, limit):
+    """Beyond min(1 − 1/log10 S, 0.7) importance weights are not to be trusted (Vehtari et al. 2024, eq. 13)."""
+    below, above = limit - 1e-6, limit + 1e-6
+    assert not _importance_loo.doubts(np.array([below, -0.2]), draws)
+    said = _importance_loo.doubts(np.array([below, above, 0.9, np.inf]), draws)
+    assert said.startswith("3 of 4 rows") and f"above {limit:.2f}" in said

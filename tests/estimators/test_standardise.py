@@ -5,8 +5,10 @@ Guards `bayessel.estimators.standardise`.
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from bayessel.estimators.standardise import Standardisation
+from bayessel.fit import LeaveOneOut
 from tests.problems.gp import robust
 
 
@@ -39,3 +41,14 @@ def test_outliers_move_the_units_little(rng):
     found = Standardisation.of(X, y)
     assert abs(found.target_shift - plain.target_shift) < 0.1 and found.target_scale < 2 * plain.target_scale
     assert found.input_scale[0] < 2 * plain.input_scale[0] < 0.4 * X.std() * 2
+
+
+def test_the_density_of_several_targets_is_divided_by_all_their_scales(rng):
+    X, Y = rng.normal(size=(30, 2)), rng.normal(size=(30, 3)) * [0.1, 5.0, 70.0] + [1.0, -4.0, 9.0]
+    units = Standardisation.of(X, Y)
+    mean, spread = units.targets(Y).mean(axis=0), units.targets(Y).std(axis=0)
+    here = norm.logpdf(units.targets(Y), mean, spread).sum(axis=1)
+    there = norm.logpdf(Y, Y.mean(axis=0), Y.std(axis=0)).sum(axis=1)
+    np.testing.assert_allclose(here - units.log_scale, there, rtol=1e-10)
+    moved = units.left_out(LeaveOneOut(units.targets(Y), np.ones((30, 3)), here))
+    np.testing.assert_allclose(moved.log_densities, there, rtol=1e-10)

@@ -416,3 +416,12 @@ def test_a_damped_step_has_its_length_however_steep_the_slope():
     assert np.linalg.norm(along / (values + mu)) == pytest.approx(1.0, rel=0.03)
     steep = optimise._damping(1e-160 * along, 1e-160 * values, 1.0)
     assert mu == pytest.approx(1e160 * steep, rel=1e-9)
+
+
+def test_noise_at_its_floor_is_no_other_parameter_at_a_bound():
+    """A prior that holds the noise below all that numbers can tell: that is said once, and as what it is."""
+    x = np.linspace(-2.0, 2.0, 9)[:, None]
+    prior = Prior.join(Prior.normal(0.0, 1.0, 2), Prior.normal(-60.0, 1.0, 1))
+    fit = fit_map(x, np.sin(2.0 * x[:, 0]), SquaredExponential() + Noise(), prior=prior, starts=1)
+    assert fit.notes == (Status.NOISE_AT_FLOOR,)
+    assert np.abs(fit.theta[:2]).max() < 2.0  # far from their bounds

@@ -327,3 +327,16 @@ def test_an_operation_is_twenty_times_cheaper_than_retraining(rng, operation):
     retraining = seconds(lambda: RidgeState(Phi, t, 0.1).coef)
     state = RidgeState(Phi, t, 0.1)
     assert seconds(step) < retraining / 20
+
+
+@pytest.mark.parametrize("centre", [False, True])
+@pytest.mark.parametrize("lam", [1e-3, 1e-5])
+def test_a_column_that_explains_nearly_all_leaves_its_penalty_in_the_cost(rng, centre, lam):
+    """What is left is the length of the weights, far below the fall of the cost that it is the difference of."""
+    Phi, t = rng.normal(size=(12, 3)), rng.normal(size=12)
+    column = t + 1e-5 * rng.normal(size=12)
+    state, twin = RidgeState(Phi, t, lam, centre=centre), Retrained(Phi, t, lam)
+    state.add_column(column, lam)
+    twin.add_column(column, lam)
+    assert state.cost < 0.01 * (t @ t)
+    np.testing.assert_allclose(state.cost, twin.values(centre)["cost"], rtol=1e-7)

@@ -217,3 +217,45 @@ def test_a_penalty_of_zero_leaves_no_evidence(rng):
     assert full.evidence is not None and SeveralOutputs((full, full)).log_evidence == 2.0 * full.log_evidence
     improper = replace(full, evidence=None)
     assert all(SeveralOutputs(parts).evidence is None for parts in ((full, improper), (improper, full)))
+
+
+@pytest.mark.parametrize("n", [2, 5])
+def test_the_noise_is_as_large_as_the_target_where_the_weights_take_every_row(n):
+    """S/(N - gamma) is rounding over rounding there: the mean square of the target stands for it."""
+    t = np.arange(1.0, n + 1.0)
+    fit = linear.fit_ridge(np.eye(n), t, penalty="local", start=1e-9)
+    assert fit.gamma > n - 1e-6 and Status.TOO_FEW_ROWS in fit.notes
+    np.testing.assert_allclose(fit.noise_std, np.sqrt(np.mean(t**2)), rtol=1e-12)
+
+
+def test_several_outputs_are_as_sound_as_the_worst_of_them(rng):
+    Phi, t = problems.regression_problem(rng, 30, 3)
+    good, flat = (linear.fit_evidence(Phi, target, centre=True) for target in (t, np.full(30, 2.0)))
+    assert good.status is not flat.status is Status.CONSTANT_TARGET
+    for parts in ((good, flat), (flat, good)):
+        both = SeveralOutputs(parts)
+        assert both.status is Status.CONSTANT_TARGET and set(both.notes) == {*good.notes, *flat.notes}
+
+
+@pytest.mark.parametrize("seed", [28, 159, 319, 363])
+def test_the_penalties_reported_are_those_of_the_lowest_value_seen(seed):
+    """Sweeps over nearly equal columns rise now and then, by rounding: what they rose to is not what is reported."""
+    rng = np.random.default_rng(seed)
+    x, centres = np.sort(rng.uniform(-1, 1, 13)), rng.uniform(-1, 1, 5)
+    Phi = np.exp(-(((x[:, None] - centres) / 3.0) ** 2))
+    Phi = np.column_stack([Phi, Phi[:, :2] + 1e-6 * rng.normal(size=(13, 2))])
+    t = np.sin(4 * x) + 0.3 * rng.normal(size=13)
+    fit = linear.fit_ridge(Phi, t, penalty="local", start=1e-9)
+    np.testing.assert_allclose(fit.value, min(entry["value"] for entry in fit.history), rtol=1e-5)
+
+
+def test_a_column_of_zeros_without_a_penalty_is_left_out():
+    """Its triangle is zero: no ratio to take, and no warning of one."""
+    fit = linear.fit_ridge(np.ones((5, 1)), np.arange(5.0), penalty="local", centre=True, start=0.0)
+    assert not len(fit.basis)
+    np.testing.assert_allclose(fit.intercept, 2.0)
+
+
+def test_a_remark_stands_once():
+    notes = linear.fit_ridge(np.ones((1, 1)), np.ones(1), centre=True).notes
+    assert len(notes) == len(set(notes))

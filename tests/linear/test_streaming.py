@@ -253,3 +253,13 @@ def test_a_callable_that_hands_out_a_spent_iterator_is_told(rng):
     once = blocks(Phi, Phi.sum(axis=1), [1000])
     with pytest.raises(ValueError, match="must return a fresh iterator"):
         fit_evidence_stream(lambda: once)
+
+
+@pytest.mark.parametrize("arithmetic", ["gram", "qr"])
+@pytest.mark.parametrize("first", [False, True])
+def test_the_floor_of_the_noise_is_that_of_the_largest_target_of_all_blocks(rng, arithmetic, first):
+    Phi = rng.normal(size=(60, 2))
+    t = Phi @ [1.0, 2.0] + rng.normal(size=60)
+    t[3 if first else 57] = 1e3
+    fit = fit_evidence_stream(list(blocks(Phi, t, [20, 20])), arithmetic=arithmetic)
+    assert fit.spectrum.t_scale == 1e3 == linear.fit_evidence(Phi, t).spectrum.t_scale

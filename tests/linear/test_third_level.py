@@ -9,6 +9,7 @@ from scipy.integrate import dblquad, quad
 
 import bayessel as bs
 from bayessel import linear
+from bayessel.linear.third_level import model_evidence_quadrature
 from tests.oracles import linear as oracles
 from tests.problems import linear as problems
 
@@ -63,7 +64,7 @@ def test_the_exact_third_level_integral_is_the_double_integral(n, m):
     total, _ = dblquad(
         density, np.log(lower), np.log(upper), lambda u: span(u)[0], lambda u: span(u)[1], epsabs=0, epsrel=1e-7
     )
-    got = linear.third_level.model_evidence_quadrature(fit.spectrum, lower, upper)
+    got = model_evidence_quadrature(fit.spectrum, lower, upper)
     np.testing.assert_allclose(got.value, top + np.log(total) - np.log(2 * np.pi), atol=2e-5)
 
 
@@ -72,7 +73,7 @@ def test_the_gaussian_approximation_is_good_where_it_should_be():
     rng = np.random.default_rng(5)
     Phi, t = problems.regression_problem(rng, 200, 60)
     fit = linear.fit_evidence(Phi, t)
-    exact = linear.third_level.model_evidence_quadrature(fit.spectrum).value
+    exact = model_evidence_quadrature(fit.spectrum).value
     assert abs(fit.model_evidence - exact) < 0.1
     assert fit.status is bs.Status.CONVERGED
 
@@ -99,20 +100,18 @@ def test_few_well_determined_parameters_are_announced():
 def test_bad_ranges_of_the_integral_are_refused(rng, change, error, message):
     spectrum = linear.Spectrum.of(*problems.regression_problem(rng, 20, 3))
     with pytest.raises(error, match=message):
-        linear.third_level.model_evidence_quadrature(spectrum, **change)
+        model_evidence_quadrature(spectrum, **change)
 
 
 def test_the_integral_wants_a_factorisation(rng):
     fit = linear.fit_evidence(*problems.regression_problem(rng, 20, 3))
     for other in (fit, None, np.ones((3, 3))):
         with pytest.raises(TypeError, match=r"needs a Spectrum \(fit.spectrum"):
-            linear.third_level.model_evidence_quadrature(other)
+            model_evidence_quadrature(other)
 
 
 def test_no_row_beside_the_bias_is_said(rng):
-    found = linear.third_level.model_evidence_quadrature(
-        linear.Spectrum.of(rng.normal(size=(1, 2)), [3.0], centre=True)
-    )
+    found = model_evidence_quadrature(linear.Spectrum.of(rng.normal(size=(1, 2)), [3.0], centre=True))
     assert np.isnan(found.value) and found.status is bs.Status.TOO_FEW_ROWS
 
 
@@ -120,7 +119,7 @@ def test_no_row_beside_the_bias_is_said(rng):
 def test_a_range_beyond_all_reason_is_refused(rng, ends):
     spectrum = linear.Spectrum.of(1e30 * rng.normal(size=(9, 2)), rng.normal(size=9))
     with pytest.raises(ValueError, match="must lie within 1e-200 and 1e200"):
-        linear.third_level.model_evidence_quadrature(spectrum, **ends)
+        model_evidence_quadrature(spectrum, **ends)
 
 
 def test_a_fit_with_few_well_determined_parameters_is_integrated(rng):
@@ -128,6 +127,22 @@ def test_a_fit_with_few_well_determined_parameters_is_integrated(rng):
     Phi = rng.normal(size=(30, 2))
     few = linear.fit_evidence(Phi, Phi @ [2.0, -1.0] + 0.1 * rng.normal(size=30))
     assert 1.0 < few.gamma < 3.0
-    exact = linear.third_level.model_evidence_quadrature(few.spectrum).value
+    exact = model_evidence_quadrature(few.spectrum).value
     approximate = few.log_evidence + 0.5 * np.log(2.0 / few.gamma) + 0.5 * np.log(2.0 / (30 - few.gamma))
     assert few.model_evidence == exact and abs(exact - approximate) > 1e-3
+
+
+@pytest.mark.parametrize("factor", [1.5, 2.0, 5.0, 20.0])
+def test_a_range_that_cuts_the_evidence_off_is_said(factor):
+    """Twentieths of the range at both ends, against a sum of the dense profile over it; said beyond 5 %."""
+    Phi, t = problems.regression_problem(np.random.default_rng(4), 40, 6)
+    lam = linear.fit_evidence(Phi, t).lam
+    places = np.linspace(-1.0, 1.0, 4001)
+    mu, U = np.linalg.eigh(Phi @ Phi.T)
+    K = 1.0 + np.maximum(mu, 0.0) / (lam * factor**places)[:, None]
+    logs = -0.5 * len(t) * np.log(((U.T @ t) ** 2 / K).sum(axis=1)) - 0.5 * np.log(K).sum(axis=1)
+    weights = np.exp(logs - logs.max())
+    share = float(weights[np.abs(places) > 0.9].sum() / weights.sum())
+    found = model_evidence_quadrature(linear.Spectrum.of(Phi, t), lam / factor, lam * factor)
+    np.testing.assert_allclose(found.edge_mass, share, rtol=0.02)
+    assert found.status is (bs.Status.AT_BOUND if share > 0.05 else bs.Status.CONVERGED)

@@ -435,3 +435,11 @@ def test_weights_and_residuals_next_to_nil_end_at_the_bounds(rng):
     free = np.arange(len(alpha)) != groups.fixed
     assert_allclose(new_alpha[free], 10.0 * alpha[free])
     assert_allclose(new_beta, 10.0 * beta)
+
+
+def test_one_output_without_noise_is_said_beside_one_that_has_noise(rng):
+    X = rng.standard_normal((40, 2))
+    T = np.column_stack([np.tanh(X[:, 0]) + 0.3 * rng.standard_normal(40), 0.5 * X[:, 0]])
+    fit = fit_network_evidence(X, T, hidden=2, n_starts=1, random_state=0)
+    assert fit.noise_std[0] > 0.1 and fit.noise_std[1] < 1e-4
+    assert Status.NOISE_AT_FLOOR in fit.notes

@@ -49,6 +49,10 @@ def linear(theta, X, Z):
     return np.exp(theta[0]) * X @ Z.T
 
 
+def linear_in_one(theta, X, Z):
+    return np.exp(theta[0]) * np.outer(X[:, 2], Z[:, 2])
+
+
 def bias(theta, X, Z):
     return np.exp(theta[0]) * np.ones((len(X), len(Z)))
 
@@ -111,6 +115,7 @@ TWINS: dict[str, tuple[cov.Covariance, Callable]] = {
     "periodic": (cov.Periodic(), periodic),
     "arcsin": (cov.Arcsin(), arcsin),
     "linear": (cov.Linear(), linear),
+    "linear in one": (cov.Linear(columns=(2,)), linear_in_one),
     "bias": (cov.Bias(), bias),
     "additive": (cov.SquaredExponential().on([0, 2]) + cov.Matern32().on([1]) + cov.Linear(), additive),
     "product": (_PRODUCT, product),

@@ -325,6 +325,19 @@ def test_a_sum_of_squares_follows_weights_that_change(rng):
         assert_allclose(difference, difference[0], rtol=1e-9)
 
 
+def test_a_sum_of_squares_in_few_coordinates_is_about_the_whole_mean(rng):
+    """Of many rows and few weights the coordinates of a QR are kept: the constant part of the mean is one with y."""
+    X = rng.normal(size=(30, 2))
+    with pm.Model() as model:
+        beta = pm.Gamma("beta", 2.0, 1.0)
+        w = pm.Normal("w", 0.0, 1.0, shape=2)
+        pm.Normal("y", 3.0 + np.arange(30) / 10 + X @ w, tau=beta, observed=X[:, 0] + rng.normal(size=30))
+    step = prepared(bs.GammaPrecisionGibbs, "beta", model)
+    step.step(somewhere(model, rng))
+    assert step.conditionals[0].children[0].reduced is not None
+    check_scale(model, model.compile_logp(mode=ONCE), "beta", rng)
+
+
 # --- planted bugs -------------------------------------------------------------------------------------------------
 
 

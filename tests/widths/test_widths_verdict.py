@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import bayessel as bs
-from bayessel.widths.curves import credible_widths, optima
+from bayessel.widths.curves import credible_widths, cut_off, optima
 from tests.problems.widths import verdict
 
 
@@ -197,3 +197,11 @@ def test_optima_of_lists_that_do_not_match_are_refused():
         optima([0.1, 0.2, 0.3], [1.0, 2.0], True)
     with pytest.raises(ValueError, match="sorted"):
         optima([0.3, 0.2], [1.0, 2.0], True)
+
+
+@pytest.mark.parametrize("noted", range(5))
+def test_a_best_width_beside_a_refused_one_on_either_side_is_no_choice(noted):
+    widths = pd.Index([0.1, 0.2, 0.4, 0.8, 1.6], name="width")
+    notes = ["INTERPOLATION(gcv)" if i == noted else "" for i in range(5)]
+    table = pd.DataFrame({"gcv": [5.0, 3.0, 1.0, 2.0, 4.0], "bic": [1.0, 2.0, 3.0, 4.0, 5.0], "notes": notes}, widths)
+    assert cut_off(table, ("gcv", "bic")) == (("gcv",) if noted in (1, 2, 3) else ())

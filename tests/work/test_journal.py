@@ -141,3 +141,47 @@ def test_results_are_found_again(tmp_path):
         ResultStore(tmp_path, "test", {"a": 1}, "more data")
     with pytest.raises(ValueError, match="holds a test, not a sweep"):
         ResultStore(tmp_path, "sweep", {"a": 1}, "data")
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_a_record_that_stopped_half_way_leaves_its_place_to_the_next(tmp_path, error):
+    one = journal(tmp_path / "a.log")
+    one.create()
+    one.open()
+    one.append(0, 1, b"first")
+    whole = one._file
+
+    class Stopping:
+        written = 0
+
+        def __getattr__(self, name):
+            return getattr(whole, name)
+
+        def write(self, data):
+            if self.written:
+                raise error
+            self.written = whole.write(data[:9])
+            return self.written
+
+    one._file = Stopping()
+    with pytest.raises(type(error)):
+        one.append(1, 1, b"second")
+    assert (tmp_path / "a.log").stat().st_size == one.end
+    one._file = whole
+    one.append(1, 1, b"again")
+    one.close()
+    assert payloads(tmp_path / "a.log") == [b"first", b"again"]
+
+
+def test_a_result_that_was_not_written_does_not_count(tmp_path, monkeypatch):
+    store = ResultStore(tmp_path / "s", "test", {})
+    store.put("a", 1.0)
+    with monkeypatch.context() as full:
+        full.setattr(os, "fsync", lambda file: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device")))
+        with pytest.raises(OSError, match="No space left"):
+            store.put("b", 2.0)
+    store.put("c", 3.0)
+    store.close()
+    again = ResultStore(tmp_path / "s", "test", {})
+    assert again.values == {"a": 1.0, "c": 3.0}
+    again.close()

@@ -353,3 +353,17 @@ def test_compare_reads_it(rng):
     assert set(table.index) == set(METHODS)
     assert np.isfinite(table[["evidence", "mdl-w", "loo", "gcv", "bic"]].to_numpy(dtype=float)).all()
     assert table.loc["ols", "gcv"] == pytest.approx(oracles.criteria(F[:, fits["ols"].basis], t, 0.0)["gcv"])
+
+
+@pytest.mark.parametrize("method", ["ols", "rfs", "backward"])
+@pytest.mark.parametrize("centre", [False, True])
+def test_leave_one_out_at_every_size_is_training_without_each_row(rng, method, centre):
+    """At the columns and the penalty of that size; the bias is found anew as well."""
+    F, t = rng.normal(size=(14, 5)), 3.0 * centre + rng.normal(size=14)
+    fit = forward_select(F, t, method, "loo", centre=centre, **({} if method == "ols" else {"lam": 0.3}))
+    assert len(fit.history) > 2
+    for at in fit.history:
+        if at["size"]:
+            H = F[:, list(fit.path[at["size"]].basis)]
+            expected = oracles.loo_by_retraining(H, t, at["lam"], centre)
+            assert at["loo"] == pytest.approx(expected, rel=1e-8), at["size"]

@@ -341,3 +341,15 @@ def test_an_interrupt_leaves_the_best_that_was_found(rng, monkeypatch):
     monkeypatch.setattr(starts, "full", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):  # nothing had been found
         bs.linear.fit_rvm(F, t)
+
+
+def test_a_candidate_in_the_span_of_the_model_is_said_where_others_are_outside_it(rng):
+    """At a noise so low that nothing but rounding of the sum of two columns is left; of the columns in use nothing."""
+    F = unit(rng.normal(size=(25, 4)))
+    F = np.column_stack([F, unit(F[:, 0] + F[:, 1])])
+    t = 2.0 * F[:, 0] - F[:, 1]
+    for last, said in ((4, False), (5, True)):
+        form, search = GramForm(Columns(F[:, :last]), t), RVMSearch(False, 60.0, 5)
+        state = form.solve(np.array([0, 1]), np.zeros(2), 2.0 * np.log(1e7))
+        assert set(climb(form, state, search, tol=1e-3).active) >= {0, 1}
+        assert search.collinear is said

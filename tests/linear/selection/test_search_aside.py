@@ -119,3 +119,21 @@ def test_a_function_that_comes_back_is_as_exact_as_one_that_is_new(width, plenty
             search(F, t, "sffs", callback=compare)
         typical.append(np.median(found))
     assert typical[1] < 1.2 * typical[0]
+
+
+def test_another_model_leaves_orthonormal_directions_outside_it(plenty, rng):
+    """What the old model and those beside it span at more than 45 degrees from the new model, and nothing else."""
+    F, rows = rng.normal(size=(40, 25)), orthonormal(rng, 40, 9)
+    old, beside = rows[:6], rows[6:]
+    new = np.linalg.qr(np.vstack([old[:3], rng.normal(size=(3, 40)) + 4.0 * old[3:]]).T)[0].T
+    kept = RemovedDirections(40, 25)
+    for row in beside:
+        kept.keep(row, row @ F)
+    kept.renew(old, old @ F, new, new @ F)
+    sines2 = np.linalg.eigvalsh(np.eye(9) - rows @ new.T @ new @ rows.T)
+    assert len(kept) == np.sum(sines2 > 0.5) > 0 and sines2[-len(kept)] < 0.999
+    np.testing.assert_allclose(kept.rows @ kept.rows.T, np.eye(len(kept)), atol=1e-13)
+    np.testing.assert_allclose(kept.rows @ new.T, 0.0, atol=1e-13)
+    np.testing.assert_allclose(kept.products, kept.rows @ F, atol=1e-13)
+    both = np.linalg.qr(np.vstack([rows, new]).T)[0]
+    np.testing.assert_allclose(kept.rows @ both @ both.T, kept.rows, atol=1e-13)

@@ -313,3 +313,22 @@ def test_the_relevance_vector_machine_agrees_with_nuts(bumps):
         warnings.simplefilter("ignore")
         there = pm.sample(20, tune=20, chains=1, cores=1, step=bs.steps(rvm), model=rvm, progressbar=False, quiet=True)
     assert set(there.posterior) == set(ours.posterior)
+
+
+def test_starting_points_and_draws_of_every_chain_have_streams_of_their_own(made, monkeypatch):
+    """A stream used twice would tie the first draws of a chain to the jitter of its starting point."""
+    seen, points, begin = [], sampling.initial_points, Kernel.begin
+
+    def initial_points(model, initvals, rngs):
+        seen.extend(rngs)
+        return points(model, initvals, rngs)
+
+    def first(self, chain, point, rng):
+        seen.append(rng)
+        return begin(self, chain, point, rng)
+
+    monkeypatch.setattr(sampling, "initial_points", initial_points)
+    monkeypatch.setattr(Kernel, "begin", first)
+    sample(made, walk(made), draws=2, tune=2)
+    streams = {(rng.bit_generator.seed_seq.entropy, rng.bit_generator.seed_seq.spawn_key) for rng in seen}
+    assert len(streams) == len(seen) >= 6
