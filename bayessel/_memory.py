@@ -6,6 +6,9 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+#: written to `/proc/self/clear_refs`, it sets VmHWM (the high-water mark of the resident memory) to what is held now
+_RESET_VMHWM = "5"
+
 
 def _status(key: str) -> float:
     for line in Path("/proc/self/status").read_text().splitlines():
@@ -15,30 +18,31 @@ def _status(key: str) -> float:
 
 
 def resident() -> float:
-    """Megabytes (1e6 bytes) of memory that this process holds; off Linux the mark of its whole life."""
+    """Megabytes (1e6 bytes) of memory that this process holds; off Linux the most it ever held."""
     try:
         return _status("VmRSS")
     except OSError:
-        return _life()
+        return _most_ever()
 
 
 def high_water() -> float:
-    """Most megabytes that this process held since `start_again`; off Linux since its birth."""
+    """Most megabytes that this process held since `reset_high_water`; off Linux since it was started."""
     try:
         return _status("VmHWM")
     except OSError:
-        return _life()
+        return _most_ever()
 
 
-def start_again() -> None:
-    """Reset the kernel's high-water mark, where it has one."""
+def reset_high_water() -> None:
+    """Set the high-water mark to what is held now; does nothing where the kernel cannot (off Linux)."""
     with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
+        Path("/proc/self/clear_refs").write_text(_RESET_VMHWM)
 
 
-def _life() -> float:
+def _most_ever() -> float:
+    """Most megabytes that this process held since it was started; 0 where the system does not say (Windows)."""
     try:
         import resource
-    except ImportError:  # Windows
+    except ImportError:
         return 0.0
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e6 / 1024)

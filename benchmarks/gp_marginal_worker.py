@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.memory import high_water, resident, start_again
+from benchmarks.memory import high_water, reset_high_water, resident
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 NOT_INSTALLED = 3
@@ -229,7 +229,7 @@ def main(argv: list[str]) -> int:
         return NOT_INSTALLED
     data = problem(args.case)
     gc.collect()
-    start_again()
+    reset_high_water()
     before = resident()
     evaluate = entrant(data)
     value = evaluate()

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.gp_map_worker import Array, friedman, start
-from benchmarks.memory import high_water, resident, start_again
+from benchmarks.memory import high_water, reset_high_water, resident
 
 NOT_INSTALLED = 3
 #: steps of a peer's search
@@ -218,7 +218,7 @@ def main(argv: list[str]) -> int:
         return NOT_INSTALLED
     run = (entrant.evaluate if args.what == "evaluate" else entrant.fit)(problem(args.case))
     gc.collect()
-    start_again()
+    reset_high_water()
     ready = resident()
     seconds: list[float] = []
     cpu: list[float] = []

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from typing import Any, NamedTuple
 
-from bayessel._memory import high_water, resident, start_again
+from bayessel._memory import high_water, reset_high_water, resident
 from tests.paths import ROOT
 
 
@@ -28,7 +28,7 @@ def measure(case: Any, name: str) -> Peak:
     runner = next(c for c in case.contestants if c.name == name)
     data = case.data()
     state = data if runner.prepare is None else runner.prepare(data)
-    start_again()
+    reset_high_water()
     before = resident()
     runner.run(state)
     peak = high_water()

@@ -1,4 +1,7 @@
-"""Reading results: may draws be used, what is the evidence, which of several fits is best. No model is fitted here."""
+"""Reading results: may draws be used, what is the evidence, which of several fits is best.
+
+Studies (`delve`), `prequential` lengths and `calibration` fit what they are given; nothing else here fits a model.
+"""
 
 from bayessel.diagnostics import calibration, delve
 from bayessel.diagnostics._bridge import bridge_sampling

@@ -11,7 +11,7 @@ import pandas as pd
 from scipy import stats
 
 from bayessel._check import FloatArray
-from bayessel.diagnostics._trace import MAX_RHAT, MIN_ESS_PER_CHAIN, attributes, statistics
+from bayessel.diagnostics._trace import MAX_RHAT, MIN_ESS_PER_CHAIN, run_attributes, statistics
 
 #: Betancourt (2016).
 MIN_BFMI = 0.3
@@ -216,12 +216,12 @@ def sampler(trace: Any, total: int) -> list[Finding]:
 
 
 def status_advice(trace: Any) -> str:
-    return str(attributes(trace).get("advice", "") or "")
+    return str(run_attributes(trace).get("advice", "") or "")
 
 
 def unfinished(trace: Any) -> list[Finding]:
     """A run that ended before its plan."""
-    status = str(attributes(trace).get("status", "complete"))
+    status = str(run_attributes(trace).get("status", "complete"))
     if status == "complete":
         return []
     return [Finding("status", f"The run ended early: {status}.", status_advice(trace), problem=False)]

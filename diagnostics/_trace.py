@@ -65,7 +65,7 @@ def labels(array: Any) -> list[str]:
     ]
 
 
-def attributes(trace: Any) -> dict[str, Any]:
+def run_attributes(trace: Any) -> dict[str, Any]:
     """Attributes of the run: on the root from `bayessel.sample`, on the posterior from PyMC."""
     found: dict[str, Any] = {}
     for place in (_sample_stats(trace), trace["posterior"], trace):
@@ -74,7 +74,7 @@ def attributes(trace: Any) -> dict[str, Any]:
 
 
 def times(trace: Any) -> tuple[float | None, dict[str, float]]:
-    found = attributes(trace)
+    found = run_attributes(trace)
     try:
         seconds = float(found["sampling_time"])
     except (KeyError, TypeError, ValueError):

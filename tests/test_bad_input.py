@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 import bayessel as bs
 from bayessel.basis import UserColumns
 from bayessel.cli import main
+from bayessel.criteria.registry import OF_RIDGE
 
 L = bs.linear
 _rng = np.random.default_rng(0)
@@ -36,7 +37,7 @@ MISSING = r"must be finite, got 1 bad value\(s\), the first \(NaN\) at \[2, 1\];
 INFINITE = r"must be finite, got 1 bad value\(s\), the first \(infinity\) at \[3, 0\]; drop or impute"
 RANGE = "has values of size .*, whose squares leave double precision; rescale it"
 KIND = "kind must be one of 'gaussian', 'multiquadric', 'inverse_multiquadric', 'cauchy', got"
-CRITERION = "criterion must be one of 'loo', 'gcv', 'uev', 'fpe', 'bic', got"
+CRITERION = f"criterion must be one of {', '.join(map(repr, OF_RIDGE))}, got"
 METHOD = "method must be one of 'profile', 'mackay', 'em', got"
 FLAG = "must be True or False, got"
 

@@ -11,7 +11,7 @@ MEGABYTES = 64
 
 
 def test_an_array_shows_in_what_is_held_and_its_peak_stays():
-    memory.start_again()
+    memory.reset_high_water()
     before = memory.resident()
     array = np.ones(MEGABYTES * 1_000_000 // 8)
     held = memory.resident() - before

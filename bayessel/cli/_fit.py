@@ -22,6 +22,17 @@ if TYPE_CHECKING:
 
 #: remarks about fits that found no function, of which nothing can be said
 _NO_FUNCTION = {"TOO_FEW_ROWS", "CONSTANT_TARGET", "PURE_NOISE"}
+#: kind of an evidence (`bayessel.fit.Evidence`) -> what the report calls it
+EVIDENCES = {
+    "type2": "log evidence at the mode (type II)",
+    "plug-in": "log evidence at the precisions of another criterion",
+    "bound": "log evidence at the mode (lower bound)",
+    "laplace": "log evidence (Laplace's approximation)",
+    "laplace-bound": "log evidence (Laplace's approximation of a lower bound)",
+    "third-level": "log evidence, precisions integrated out",
+    "sampled": "log evidence (sampled)",
+    "exact": "log evidence",
+}
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -85,15 +96,15 @@ def _run(arguments: argparse.Namespace, estimator: Any, folder: Path, console: C
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         estimator.fit(pd.DataFrame(X, columns=list(names)), y)
-        out = _left_out(estimator)
-        numbers = _numbers(estimator, y, out)
+        left_out = _left_out(estimator)
+        numbers = _numbers(estimator, y, left_out)
     facts = models.facts(arguments, estimator, X, names)
     sentences = _sentences(estimator, caught)
     if not arguments.quiet:
         _show(console, facts, numbers, _relevance(estimator))
     for sentence in sentences:
         console.print(sentence, style="bold" if sentence is sentences[0] else None)
-    _write(folder, arguments, estimator, facts, sentences, numbers, y, out)
+    _write(folder, arguments, estimator, facts, sentences, numbers, y, left_out)
     if new is not None:
         write_whole(folder / "predictions.csv", _predict(estimator, new, names).to_csv(index=False).encode())
         console.print(f"\nPredictions: {folder / 'predictions.csv'}", soft_wrap=True)
@@ -134,25 +145,21 @@ def _sentences(estimator: Any, caught: list[warnings.WarningMessage]) -> list[st
     return said + [f"Note: {text}." for text in texts if not text.startswith(f"{status.name}:")]
 
 
-def _numbers(estimator: Any, y: FloatArray, out: LeaveOneOut) -> dict[str, str]:
+def _numbers(estimator: Any, y: FloatArray, left_out: LeaveOneOut) -> dict[str, str]:
     """What is said of every fit; losses of rows that were left out, one at a time."""
     from bayessel._text import number
 
     found = {}
     if kind := getattr(estimator, "kind_", "type2"):
-        what = {
-            "bound": "log evidence at the mode (lower bound)",
-            "laplace": "log evidence (Laplace's approximation)",
-        }.get(kind, "log evidence at the mode (type II)")
-        found[what] = number(float(estimator.log_evidence_))
+        found[EVIDENCES[kind]] = number(float(estimator.log_evidence_))
     found["noise, standard deviation"] = number(float(estimator.noise_std_))
     if hasattr(estimator, "hidden_"):
         found["hidden units"] = str(estimator.hidden_)
     if hasattr(estimator, "n_basis_"):
         found["functions in use"] = str(estimator.n_basis_)
     spread = float(((y - y.mean()) ** 2).mean())
-    seen = np.isfinite(out.errors)  # of few networks none may have held a row out
-    errors, variances, density = out.errors[seen], out.variances[seen], out.log_densities[seen]
+    seen = np.isfinite(left_out.errors)  # of few networks none may have held a row out
+    errors, variances, density = left_out.errors[seen], left_out.variances[seen], left_out.log_densities[seen]
     if not seen.all():
         found["left out: rows"] = f"{seen.sum()} of {len(seen)}"
     if spread > 0.0:
@@ -198,7 +205,7 @@ def _write(
     sentences: list[str],
     numbers: dict[str, str],
     y: FloatArray,
-    out: LeaveOneOut,
+    left_out: LeaveOneOut,
 ) -> None:
     import joblib
     import xarray as xr
@@ -206,9 +213,8 @@ def _write(
     from bayessel.pages.fit_page import fit_report, plot_left_out, plot_relevance
 
     relevance = _relevance(estimator)
-    figures = [
-        (plot_left_out(y, out.errors, out.variances, arguments.target), "rows over their predictions from the others")
-    ]
+    over_predictions = plot_left_out(y, left_out.errors, left_out.variances, arguments.target)
+    figures = [(over_predictions, "rows over their predictions from the others")]
     if relevance is not None:
         figures.append((plot_relevance(relevance), "relevance of the inputs"))
     foot = {"Data": estimator.fingerprint_, "bayessel": estimator.version_, "Table": Path(arguments.file).name}
@@ -217,10 +223,10 @@ def _write(
     pickled = io.BytesIO()
     joblib.dump(estimator, pickled)
     write_whole(folder / "model.joblib", pickled.getvalue())
-    left_out = xr.Dataset({"error": ("row", out.errors), "variance": ("row", out.variances)})
+    predicted = xr.Dataset({"error": ("row", left_out.errors), "variance": ("row", left_out.variances)})
     trace = getattr(estimator, "trace_", None)
     tree = xr.DataTree() if trace is None else trace.copy()
-    tree["leave_one_out"] = xr.DataTree(left_out)
+    tree["leave_one_out"] = xr.DataTree(predicted)
     if relevance is not None:
         tree["relevance"] = xr.DataTree(xr.Dataset.from_dataframe(relevance))
     if hasattr(estimator, "theta_") and trace is None:

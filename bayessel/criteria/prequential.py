@@ -1,4 +1,8 @@
-"""The length of the data coded row by row, each by its prediction from those before it."""
+"""The length of the data coded row by row, each by its prediction from those before it.
+
+One fit has no value of it, for it takes fits to the first few rows, to more of them, and so on:
+`bayessel.diagnostics.prequential` makes them and computes the length.
+"""
 
 from __future__ import annotations
 

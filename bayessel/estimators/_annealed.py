@@ -32,12 +32,12 @@ def annealed(
     """What `MLPRegressor.evidence` returns, and the fit with its evidence; options as of `anneal_network`."""
     from bayessel.samplers.network.annealing import anneal_network
 
-    if not isinstance(fit.engine, SampledNetworks):
+    if not isinstance(fit.inner, SampledNetworks):
         raise ValueError(
             "evidence() integrates over the priors of sampled networks; this fit has others, or none: use "
             "inference='mc' (with 'evidence' see log_evidence_)"
         )
-    draws = log_hyperparameters(fit.engine)
+    draws = log_hyperparameters(fit.inner)
     seed = np.random.SeedSequence([run.seed, 1]) if random_state is None else chosen_seed(random_state)
     with few_threads(0), progress_of(run.settings["progressbar"], 100, LONG, "annealing") as tell:
         found = anneal_network(
@@ -50,7 +50,7 @@ def annealed(
             progress=None if tell is None else lambda done, runs: tell(100 * done // runs, 100),
             **options,
         )
-    fit = replace(fit, engine=replace(fit.engine, evidence=found.evidence))
+    fit = replace(fit, inner=replace(fit.inner, evidence=found.evidence))
     found = found.in_units(fit.log_units, fit.fingerprint)
     if Status.UNSURE_EVIDENCE in found.notes:
         warnings.warn(f"UNSURE_EVIDENCE: {Status.UNSURE_EVIDENCE.value}", SamplingWarning, skip_file_prefixes=HERE)
@@ -73,17 +73,17 @@ def sampled_evidence(fit: FitInDataUnits) -> tuple[float, float]:
     return found.value, np.nan if found.error is None else found.error
 
 
-def log_hyperparameters(engine: SampledNetworks) -> FloatArray | None:
+def log_hyperparameters(sampled: SampledNetworks) -> FloatArray | None:
     """Logarithms of the hyperparameters drawn, (draws, ·) as in `Precisions`; None where there are few."""
-    posterior, parts = engine.posterior, []
+    posterior, parts = sampled.posterior, []
     if posterior is None:
         return None
     for name in PRECISION_NAMES:
         if name in posterior:
-            values = np.asarray(posterior[name].values)[:, engine.discarded :]
+            values = np.asarray(posterior[name].values)[:, sampled.discarded :]
             logs = np.log(np.maximum(values, np.finfo(np.float64).tiny))
             parts.append(logs.reshape(values.shape[0] * values.shape[1], -1))
     draws = len(parts[0])
     if PRECISION_NAMES[0] not in posterior:  # classes have no noise: places without a meaning
-        parts.insert(0, np.zeros((draws, engine.networks.architecture.outputs)))
+        parts.insert(0, np.zeros((draws, sampled.networks.architecture.outputs)))
     return np.concatenate(parts, axis=1) if draws >= FEWEST_DRAWS else None

@@ -19,19 +19,21 @@ class FitInDataUnits(Fit):
     """What an engine fitted to standardised inputs and targets, in the units of the user.
 
     A density of y is one of t = (y − shift)/scale over the scale, so the evidence of N rows falls by N log scale.
+    Evidence and predictions are those of y; `optima` and `history` stay in standardised units.
 
     Attributes
     ----------
-    engine : Fit
-        The fit in standardised units, with all that is its own.
+    inner : Fit
+        The fit in standardised units, with the attributes of its kind.
     units : Standardisation
+        How inputs and targets in the units of the user become standardised ones.
     fingerprint, target_fingerprint : str
         Names of the user's data.
     classes : array or None
         Labels, where the engine predicts their numbers.
     """
 
-    engine: Any
+    inner: Any
     units: Standardisation
     fingerprint: str
     target_fingerprint: str
@@ -39,33 +41,33 @@ class FitInDataUnits(Fit):
 
     @property
     def status(self) -> Status:
-        """That of the engine."""
-        return self.engine.status
+        """That of the fit in standardised units."""
+        return self.inner.status
 
     @property
     def notes(self) -> tuple[Status, ...]:
-        """Those of the engine."""
-        return self.engine.notes
+        """Those of the fit in standardised units."""
+        return self.inner.notes
 
     @property
     def n_rows(self) -> int:
         """Rows fitted to."""
-        return int(self.engine.n_rows)
+        return int(self.inner.n_rows)
 
     @property
     def optima(self) -> tuple[Any, ...]:
-        """Those of the engine, in standardised units."""
-        return tuple(self.engine.optima)
+        """Those of the fit in standardised units, in these units."""
+        return tuple(self.inner.optima)
 
     @property
     def history(self) -> tuple[Mapping[str, Any], ...]:
-        """That of the engine."""
-        return tuple(self.engine.history)
+        """That of the fit in standardised units, in these units."""
+        return tuple(self.inner.history)
 
     @property
     def seconds(self) -> float:
         """Time by the clock."""
-        return float(self.engine.seconds)
+        return float(self.inner.seconds)
 
     @property
     def log_units(self) -> float:
@@ -79,23 +81,23 @@ class FitInDataUnits(Fit):
 
     @property
     def effective_parameters(self) -> float:
-        """Well-determined parameters of the engine; NaN where it does not count them."""
-        return float(getattr(self.engine, "effective_parameters", np.nan))
+        """Well-determined parameters; NaN where the fit does not count them."""
+        return float(getattr(self.inner, "effective_parameters", np.nan))
 
     @property
     def evidence(self) -> Evidence | None:
-        """That of the engine, of the targets in units of the data."""
-        found = self.engine.evidence
+        """That of the targets in units of the data."""
+        found = self.inner.evidence
         return None if found is None else replace(found, value=float(found.value) + self.log_units)
 
     def predict(self, rows: ArrayLike) -> Prediction | ClassPrediction:
         """Predictive distributions at inputs (N, D) in the units of the data."""
-        found = self.engine.predict(self.units.inputs(rows))
+        found = self.inner.predict(self.units.inputs(rows))
         if isinstance(found, ClassPrediction):
             return replace(found, classes=self.classes)
         return found.scaled(self.units.target_shift, self.units.target_scale)
 
     def leave_one_out(self) -> LeaveOneOut:
         """Each row predicted from all others, in units of the data."""
-        found: LeaveOneOut = self.engine.leave_one_out()
+        found: LeaveOneOut = self.inner.leave_one_out()
         return found if self.classes is not None else self.units.left_out(found)

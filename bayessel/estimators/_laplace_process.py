@@ -1,7 +1,7 @@
 r"""A Gaussian process at its mode, with the uncertainty of its hyperparameters by Laplace's approximation.
 
-States :math:`\theta_s = \hat\theta + H^{-1/2}z_s`, with the curvature H of the log posterior at the mode and normal z_s in
-pairs of opposite sign, predict as a mixture. Where refitted folds doubt that the process predicts better than a
+States :math:`\theta_s = \hat\theta + H^{-1/2}z_s`, with the curvature H of the log posterior at the mode and normal z_s
+in pairs of opposite sign, predict as a mixture. Where refitted folds doubt that the process predicts better than a
 constant, the constant is one more part of the mixture, with the weight that predicts the rows held out best.
 """
 

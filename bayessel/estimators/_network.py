@@ -145,19 +145,19 @@ class NetworkRun:
             time_budget = settings["time_budget"]
         seconds = as_seconds(time_budget)
         if self.chains is None:
-            if isinstance(fit.engine, NetworkEvidenceFit):
+            if isinstance(fit.inner, NetworkEvidenceFit):
                 raise ValueError("continue_fit goes on with chains; this fit has none: use inference='mc'")
             if draws is not None:
                 raise ValueError("draws are of chains, and this fit has networks: pass time_budget alone")
             self.settings = settings
-            return self._train(seconds, fit.engine.state)
+            return self._train(seconds, fit.inner.state)
         if draws is None:
             draws = max(self.plan.draws, self.chains.n_draws) if settings["draws"] is None else settings["draws"]
         draws = as_count(draws, "draws")
         self.chains.refuse_other(settings, draws)
         self.settings = settings
         # the evidence is of the data and the model, which are the same
-        return self._sample(self.chains, draws, seconds, fit.engine.evidence)
+        return self._sample(self.chains, draws, seconds, fit.inner.evidence)
 
     def model(self) -> Any:
         """The model in standardised units."""
@@ -168,9 +168,9 @@ class NetworkRun:
 
     # ---- the three ways
 
-    def _hold(self, engine: Any) -> FitInDataUnits:
-        self.hidden = engine.networks.architecture.hidden
-        return FitInDataUnits(engine, self.units, *self.names, self.classes)
+    def _hold(self, inner: Any) -> FitInDataUnits:
+        self.hidden = inner.networks.architecture.hidden
+        return FitInDataUnits(inner, self.units, *self.names, self.classes)
 
     def _search(self, fit: Callable[..., Any], said: str, seconds: float | None, **options: Any) -> FitInDataUnits:
         """What an engine without chains finds, with a bar that says what it does."""
@@ -302,8 +302,8 @@ class NetworkRun:
         """
         import pandas as pd
 
-        engine = fit.engine
-        slopes = engine.networks.rms_slopes(self.rows[0])
+        inner = fit.inner
+        slopes = inner.networks.rms_slopes(self.rows[0])
         low, middle, high = np.quantile(slopes, [0.025, 0.5, 0.975], axis=0)
         if len(slopes) == 1:
             low, high = np.full((2, slopes.shape[1]), np.nan)
@@ -313,9 +313,9 @@ class NetworkRun:
         table.index = pd.Index(range(len(table)) if names is None else names, name="input")
         for column, tau in (("hidden", "tau_input_hidden"), ("direct", "tau_input_output")):
             table[column] = np.nan
-            if isinstance(engine, SampledNetworks) and engine.posterior is not None:
-                draws = engine.posterior[tau].values[:, engine.discarded :]
+            if isinstance(inner, SampledNetworks) and inner.posterior is not None:
+                draws = inner.posterior[tau].values[:, inner.discarded :]
                 table[column] = np.median(draws, axis=(0, 1)) ** -0.5
-            elif isinstance(engine, NetworkEvidenceFit):
-                table[column] = [engine.alpha[f"{tau[4:]}[{i}]"] ** -0.5 for i in range(len(table))]
+            elif isinstance(inner, NetworkEvidenceFit):
+                table[column] = [inner.alpha[f"{tau[4:]}[{i}]"] ** -0.5 for i in range(len(table))]
         return table

@@ -84,7 +84,7 @@ class NetworkEstimator(Versioned):
         self._run, self._rows, self.fit_ = run, run.rows, fit
         self.hidden_, self.trace_ = run.hidden, None if run.chains is None else run.chains.trace
         if run.chains is not None:
-            self.discarded_ = run.plan.tune + fit.engine.discarded
+            self.discarded_ = run.plan.tune + fit.inner.discarded
         self.notes_, self.status_ = fit.notes, fit.status
         self.history_ = [dict(one) for one in fit.history]
         self._warn()
@@ -182,7 +182,7 @@ class NetworkEstimator(Versioned):
     def weights_(self) -> Weights:
         """Weights of the networks in use by name, in standardised units; the networks are the first axis."""
         check_is_fitted(self)
-        weights: Weights = self.fit_.engine.networks.weights
+        weights: Weights = self.fit_.inner.networks.weights
         return weights
 
     @property

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def of_draws(weights: FloatArray) -> pd.DataFrame:
+def lengths_of_draws(weights: FloatArray) -> pd.DataFrame:
     r"""Medians and central 95 % intervals of the lengths :math:`w^{-1/2}`, from draws of w, (S, m)."""
     import pandas as pd
 

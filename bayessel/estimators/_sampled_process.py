@@ -18,7 +18,7 @@ from bayessel.errors import NumericalWarning
 from bayessel.estimators import _importance_loo
 from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._laplace_process import LaplaceProcess
-from bayessel.estimators._relevance import of_draws
+from bayessel.estimators._relevance import lengths_of_draws
 from bayessel.estimators.base import HERE
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
 from bayessel.gp import Predictor
@@ -107,7 +107,7 @@ class SampledProcess(Fit):
     def relevance(self) -> pd.DataFrame:
         """Lengths of the inputs, as of `GPFit`: medians and central 95 % intervals of the draws."""
         inputs = self.mode.X.shape[1]
-        return of_draws(np.array([self.mode.covariance.relevance(theta, inputs) for theta in self.every]))
+        return lengths_of_draws(np.array([self.mode.covariance.relevance(theta, inputs) for theta in self.every]))
 
     @cached_property
     def model_evidence(self) -> Evidence:
@@ -181,41 +181,41 @@ class SampledProcess(Fit):
 class ProcessInDataUnits(FitInDataUnits):
     """A fit of a Gaussian process, at a mode or of draws, in the units of the data."""
 
-    engine: GPFit | LaplaceProcess | SampledProcess
+    inner: GPFit | LaplaceProcess | SampledProcess
 
     @property
     def mode(self) -> GPFit:
         """The fit of the hyperparameters, in standardised units."""
-        return self.engine if isinstance(self.engine, GPFit) else self.engine.mode
+        return self.inner if isinstance(self.inner, GPFit) else self.inner.mode
 
     @property
     def n_states(self) -> int:
         """States of the hyperparameters that predict."""
-        return self.engine.n_states
+        return self.inner.n_states
 
     @property
     def noise_std(self) -> float:
         """Standard deviation of the noise."""
-        return self.engine.noise_std * float(self.units.target_scale)
+        return self.inner.noise_std * float(self.units.target_scale)
 
     @property
     def model_evidence(self) -> Evidence:
         """log p(y), the hyperparameters integrated out."""
-        found = self.engine.model_evidence
+        found = self.inner.model_evidence
         return replace(found, value=found.value + self.log_units)
 
     @property
     def sum_squares(self) -> float:
         """Squared residuals of the mean, at the mode."""
-        return self.engine.sum_squares * float(self.units.target_scale) ** 2
+        return self.inner.sum_squares * float(self.units.target_scale) ** 2
 
     @override
     def predict(
         self, rows: ArrayLike, variance: bool = True, progress: Callable[[int, int], None] | None = None
     ) -> Prediction:
-        found = self.engine.predict(self.units.inputs(rows), variance, progress)
+        found = self.inner.predict(self.units.inputs(rows), variance, progress)
         return found.scaled(self.units.target_shift, self.units.target_scale)
 
     @override
     def leave_one_out(self, progress: Callable[[int, int], None] | None = None) -> LeaveOneOut:
-        return self.units.left_out(self.engine.leave_one_out(progress))
+        return self.units.left_out(self.inner.leave_one_out(progress))

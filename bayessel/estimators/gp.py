@@ -48,14 +48,16 @@ class GPRegressor(RegressorMixin, Versioned):
     r"""Gaussian-process regression: gp-map and gp-mc of Rasmussen (1996).
 
     The function has the covariance :math:`C(x,x') = a_0 + a_1 x\cdot x' + v_0 \exp(-\frac12 \sum_i w_i (x_i-x_i')^2)`,
-    the noise the variance r². With ``inference="map"`` these hyperparameters are at the maximum of their posterior
-    density; with ``"mc"`` they are sampled, and predictions are mixtures over them. Distrust it where the noise varies
-    with the input or has heavy tails.
+    the noise the variance r². These hyperparameters are found at the maximum of their posterior density. By default
+    predictions are mixtures over states around it, drawn by Laplace's approximation, so that error bars hold the
+    uncertainty of the hyperparameters; where refitted folds doubt that the process predicts better than a constant, the
+    constant is a part of the mixture. With ``"mc"`` they are sampled. Distrust it where the noise varies with the input
+    or has heavy tails.
 
     Parameters
     ----------
-    inference : {"map", "mc"}
-        Mode, or Hamiltonian Monte Carlo. On few rows (about 20 per input or fewer) "mc" predicts better.
+    inference : {"auto", "map", "mc"}
+        Mixture around the mode, the mode alone, or Hamiltonian Monte Carlo.
     covariance : bayessel.covariance.Covariance or None
         None: `bayessel.covariance.Standard`, the one above. To one without a noise term `Noise()` is added.
     time_budget : seconds or text such as "2m", or None
@@ -74,7 +76,7 @@ class GPRegressor(RegressorMixin, Versioned):
         "mc": `bayessel.PersistentHMC` with everything tuned, or with the settings of the thesis (one leapfrog step of
         0.5 n^-1/2, persistence 0.95).
     inducing : int or None
-        "map": number of inducing inputs of a variational approximation (Titsias 2009), for thousands of rows and more;
+        "auto", "map": number of inducing inputs of a variational approximation (Titsias 2009), for thousands of rows and more;
         `log_evidence_` is then a lower bound. None: exact.
     cores : int or None
         "mc": processes; None: one per chain, as many as the machine has.
@@ -105,7 +107,7 @@ class GPRegressor(RegressorMixin, Versioned):
         What ``log_evidence_`` is: "type2" (exact), or "bound" with inducing inputs (then ``fit_.mode.upper`` minus
         ``fit_.mode.log_evidence`` says how loose it can be).
     trace_ : xarray.DataTree
-        "mc": all draws, as ArviZ reads them. None for "map".
+        "mc": all draws, as ArviZ reads them; else None.
     pareto_k_ : (N,) array
         "mc", once rows were left out: shapes of the tails of their importance weights; above 0.7 they are unsure.
     status_, notes_ : Status, tuple of Status
@@ -270,10 +272,10 @@ class GPRegressor(RegressorMixin, Versioned):
     def _finish(self) -> None:
         """Choose the states that predict, and say how it went."""
         self.trace_ = None if self._run is None else self._run.trace
-        engine: GPFit | LaplaceProcess | SampledProcess = self._mode
+        inner: GPFit | LaplaceProcess | SampledProcess = self._mode
         self.theta_ = self._mode.theta
         if self.inference == "auto" and self.inducing is None and self._mode.status is not Status.CONSTANT_TARGET:
-            engine = LaplaceProcess(self._mode, states_around(self._mode, self._seed), self._share)
+            inner = LaplaceProcess(self._mode, states_around(self._mode, self._seed), self._share)
         if self._run is not None and self.trace_ is not None:
             notes = [*self._mode.notes, *self._run.notes()]
             draws = self._run.n_draws
@@ -284,18 +286,18 @@ class GPRegressor(RegressorMixin, Versioned):
                 self.theta_ = theta[:, kept].reshape(-1, theta.shape[2])
                 how = worst(_chains.without_what_is_no_news(notes)), tuple(notes)
                 seconds = self._mode.seconds + self.trace_.attrs["sampling_time"]
-                engine = SampledProcess(self._mode, theta, self.theta_, *how, seconds)
+                inner = SampledProcess(self._mode, theta, self.theta_, *how, seconds)
             else:
                 self.theta_ = self._mode.theta[None]
-                engine = replace(self._mode, status=worst(notes), notes=tuple(notes))
+                inner = replace(self._mode, status=worst(notes), notes=tuple(notes))
                 said = f"{self.trace_.attrs['advice']}; until then predictions are those of the mode"
                 warnings.warn(said, SamplingWarning, skip_file_prefixes=HERE)
-        self.fit_ = ProcessInDataUnits(engine, self._units, self.fingerprint_, self.target_fingerprint_)
+        self.fit_ = ProcessInDataUnits(inner, self._units, self.fingerprint_, self.target_fingerprint_)
         self.covariance_ = self._mode.covariance
         self.history_ = [dict(step) for step in self.fit_.history]
         self.status_, self.notes_ = self.fit_.status, self.fit_.notes
         self.noise_std_ = self.fit_.noise_std
-        weights = self.covariance_.relevance(engine.theta, self._rows[0].shape[1])
+        weights = self.covariance_.relevance(inner.theta, self._rows[0].shape[1])
         with np.errstate(divide="ignore"):
             self.width_ = None if weights is None else np.sqrt(2.0 / weights) * self._units.input_scale
         self._warn()
@@ -334,12 +336,12 @@ class GPRegressor(RegressorMixin, Versioned):
         the same.
         """
         check_is_fitted(self)
-        engine, n = self.fit_.engine, len(self._rows[1])
-        states = engine.every.shape[0] if isinstance(engine, SampledProcess) else 1
+        inner, n = self.fit_.inner, len(self._rows[1])
+        states = inner.every.shape[0] if isinstance(inner, SampledProcess) else 1
         with few_threads(n**2), progress_of(self.progressbar, states, float(states) * n**3, "leaving out") as tell:
             found = self.fit_.leave_one_out(tell)
-        if isinstance(engine, SampledProcess) and states >= _importance_loo.FEW_DRAWS:
-            _importance_loo.tell_arviz(self.trace_, engine.log_likelihood() - self._units.log_scale)
+        if isinstance(inner, SampledProcess) and states >= _importance_loo.FEW_DRAWS:
+            _importance_loo.tell_arviz(self.trace_, inner.log_likelihood() - self._units.log_scale)
         return found
 
     # ---- looking at it
@@ -366,9 +368,9 @@ class GPRegressor(RegressorMixin, Versioned):
     def pareto_k_(self) -> FloatArray:
         """Shapes of the tails of the rows' importance weights, (N,)."""
         check_is_fitted(self)
-        if not isinstance(self.fit_.engine, SampledProcess):
+        if not isinstance(self.fit_.inner, SampledProcess):
             raise AttributeError("pareto_k_ is of draws, and this fit has none")
-        return self.fit_.engine.pareto_k
+        return self.fit_.inner.pareto_k
 
     @property
     def relevance_(self) -> pd.DataFrame | None:
@@ -376,7 +378,7 @@ class GPRegressor(RegressorMixin, Versioned):
         check_is_fitted(self)
         if self.width_ is None:
             return None
-        return in_units(self.fit_.engine.relevance, self._units.input_scale, getattr(self, "feature_names_in_", None))
+        return in_units(self.fit_.inner.relevance, self._units.input_scale, getattr(self, "feature_names_in_", None))
 
     def to_pymc(self) -> pm.Model:
         """The model in standardised units as a `pymc.Model`, RV ``theta``, for samplers of your own."""

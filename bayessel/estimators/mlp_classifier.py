@@ -76,13 +76,13 @@ class MLPClassifier(ClassifierMixin, NetworkEstimator):
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
         """Logarithms of `predict_proba`."""
         X = new_rows(self, X)
-        piece = max(16, CHUNK // (len(self.fit_.engine.networks) * max(self.hidden_, len(self.classes_))))
+        piece = max(16, CHUNK // (len(self.fit_.inner.networks) * max(self.hidden_, len(self.classes_))))
         with few_threads(min(piece, len(X)) * self.hidden_):
             return np.concatenate([self._log_p(X[begin : begin + piece]) for begin in range(0, len(X), piece)])
 
     def _log_p(self, X: FloatArray) -> FloatArray:
-        if isinstance(self.fit_.engine, SampledNetworks):  # also where a probability is rounded to one
-            return self.fit_.engine.log_probabilities(self.fit_.units.inputs(X))
+        if isinstance(self.fit_.inner, SampledNetworks):  # also where a probability is rounded to one
+            return self.fit_.inner.log_probabilities(self.fit_.units.inputs(X))
         found = self.fit_.predict(X)
         assert isinstance(found, ClassPrediction)
         return np.log(np.maximum(found.probabilities, np.finfo(float).tiny))

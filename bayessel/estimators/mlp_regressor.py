@@ -65,7 +65,7 @@ class MLPRegressor(RegressorMixin, NetworkEstimator):
     Attributes
     ----------
     fit_ : Fit
-        The fit in units of the data; ``fit_.engine`` is what was found in standardised units:
+        The fit in units of the data; ``fit_.inner`` is what was found in standardised units:
         `bayessel.mlp.early_stopping_result.EarlyStoppingEnsemble`, `bayessel.mlp.evidence_result.NetworkEvidenceFit`,
         or of "mc" `SampledNetworks`.
     hidden_ : int
@@ -138,7 +138,7 @@ class MLPRegressor(RegressorMixin, NetworkEstimator):
     _several_outputs = True
 
     def _networks(self) -> Networks:
-        networks: Networks = self.fit_.engine.networks
+        networks: Networks = self.fit_.inner.networks
         return networks
 
     def _components(self) -> int:
@@ -177,13 +177,13 @@ class MLPRegressor(RegressorMixin, NetworkEstimator):
     def noise_std_(self) -> float | FloatArray:
         """Standard deviation of the noise in units of y, one number or (K,): of draws the root mean square."""
         check_is_fitted(self)
-        noise = self.fit_.engine.noise_std * self.fit_.units.target_scale
+        noise = self.fit_.inner.noise_std * self.fit_.units.target_scale
         return float(noise[0]) if self._run.single else noise
 
     @property
     def pareto_k_(self) -> FloatArray:
         """Shapes of the tails of the rows' importance weights, (N,)."""
         check_is_fitted(self)
-        if not isinstance(self.fit_.engine, SampledNetworks):
+        if not isinstance(self.fit_.inner, SampledNetworks):
             raise AttributeError("pareto_k_ is of draws; this fit has none: use inference='mc'")
-        return self.fit_.engine.pareto_k
+        return self.fit_.inner.pareto_k

@@ -1,6 +1,7 @@
 r"""The sums a result reports, with the digits kept where :math:`\beta/\alpha` approaches 1e16.
 
-A singular value decomposition is exact for a design that differs from the given one by about eps times its norm. At
+The design is :math:`\Phi` (N, M), the target `t` (N,), the penalty :math:`\lambda = \alpha/\beta`. A singular value
+decomposition is exact for a design that differs from :math:`\Phi` by about eps times its norm. At
 :math:`\beta/\alpha = 10^{16}` such a difference moves the evidence in the 8th digit and the leverage of a nearly
 interpolated row in the 7th. Where that error would pass 1e-11, :math:`P = (I+\Phi\Phi^T/\lambda)^{-1}` is polished by
 iterative refinement: the residuals of its defining equations are measured with twice the digits and solved with the
@@ -97,9 +98,8 @@ def loo_residuals(spectrum: Spectrum, lam: float) -> FloatArray:
 def _needs_refinement(spectrum: Spectrum, lam: float) -> bool:
     if spectrum.design is None or not 1 <= spectrum.n_rows <= MAX_REFINED_ROWS or lam <= 0.0 or not len(spectrum.s):
         return False
-    if spectrum.n_flat > int(
-        spectrum.centred
-    ):  # columns without penalty beside the bias: rare, left to the plain formulas
+    # columns without penalty beside the bias are rare, and left to the plain formulas
+    if spectrum.n_flat > int(spectrum.centred):
         return False
     return bool(np.finfo(float).eps * spectrum.s[0] / np.sqrt(lam) > REFINE_ABOVE)
 
@@ -108,7 +108,8 @@ def _refined(spectrum: Spectrum, lam: float) -> Sums:
     r"""Refine P e_i for all i, and P t.
 
     r = P e solves the ridge problem :math:`\min\|e - \Phi w - b1\|^2 + \lambda\|w\|^2`, that is
-    :math:`r + \Phi w + b1 = e`, :math:`\Phi^Tr = \lambda w`, :math:`1^Tr = 0` (the last two terms only with a bias).
+    :math:`r + \Phi w + b1 = e`, :math:`\Phi^Tr = \lambda w`, :math:`1^Tr = 0` (b and the last equation only with a
+    bias).
     """
     assert spectrum.design is not None and spectrum.target is not None and spectrum.U is not None
     Phi, n, U, Vt = spectrum.design, spectrum.n_rows, spectrum.U, spectrum.Vt
@@ -131,6 +132,8 @@ def _refined(spectrum: Spectrum, lam: float) -> Sums:
     r, w = apply_p(project(right)), ridge(project(right))
     wide = np.hstack([Phi, np.ones((n, 1))]) if spectrum.centred else Phi
     ones, mean = np.ones((1, n)), Phi.mean(axis=0)[:, None]
+    # each round multiplies the relative error by about eps s_max/sqrt(lambda): from 1e-6, where beta/alpha approaches
+    # 1e16, the first comes to 1e-13 and the second to rounding
     for _ in range(2):
         unknown = w
         if spectrum.centred:
@@ -158,7 +161,10 @@ def _refined(spectrum: Spectrum, lam: float) -> Sums:
 
 
 def _log_det(spectrum: Spectrum, lam: float) -> float:
-    r"""log|I + Phi Phi^T/lambda| = log|L^T B L| - 2 log|L|, with L = U sqrt(g) (or V sqrt(g), the smaller side)."""
+    r"""log|B| = log|L^T B L| - 2 log|L| with B = I + Phi^T Phi/lambda and L = V sqrt(g), g = lambda/(s^2 + lambda).
+
+    With more columns than rows B = I + Phi Phi^T/lambda, which has the same determinant, and L = U sqrt(g).
+    """
     assert spectrum.design is not None and spectrum.U is not None
     Phi, k = spectrum.design, len(spectrum.s)
     root = np.sqrt(lam / (spectrum.s**2 + lam))

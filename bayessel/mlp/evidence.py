@@ -27,7 +27,7 @@ from bayessel._types import Seed
 from bayessel.fit import Evidence, Status, fingerprint, worst
 from bayessel.mlp.architecture import MOST_HIDDEN, Architecture, hidden_units
 from bayessel.mlp.evidence_result import NetworkEvidenceFit, NetworkOptimum, leave_out, output_covariances
-from bayessel.mlp.hessian import NetworkProblem, NewtonEnd, bends, newton, peak
+from bayessel.mlp.hessian import NetworkProblem, NewtonEnd, bends, gaussian_peak, newton
 from bayessel.mlp.network_fit import Networks, slopes
 from bayessel.mlp.targets import as_data
 from bayessel.policy import NOISE_ROWS_OF_NETWORKS, NOISE_SHARE_OF_EVIDENCES
@@ -257,7 +257,7 @@ def value(
     Where the exact Hessian is no peak, the Gauss-Newton one takes its place.
     """
     exact = exact and found.peak is not None
-    summit = found.peak if exact else peak(found.gauss_newton, 1.0 / np.sqrt(np.diag(found.gauss_newton)))
+    summit = found.peak if exact else gaussian_peak(found.gauss_newton, 1.0 / np.sqrt(np.diag(found.gauss_newton)))
     if summit is None:  # α is not less than 1e-2: the inputs are large
         raise ValueError(
             "the Hessian of the network has lost the digits of its prior; give every column of X mean 0 and standard "

@@ -18,7 +18,7 @@ from scipy.linalg import lapack
 
 from bayessel._check import FloatArray
 from bayessel.mlp.architecture import Architecture, backward, forward
-from bayessel.mlp.targets import link
+from bayessel.mlp.targets import KINDS, link
 
 
 class NetworkProblem(NamedTuple):
@@ -40,7 +40,7 @@ class Point(NamedTuple):
     df: FloatArray
 
 
-def look(problem: NetworkProblem, q: FloatArray, beta: FloatArray) -> tuple[float, Point]:
+def loss_at(problem: NetworkProblem, q: FloatArray, beta: FloatArray) -> tuple[float, Point]:
     """Minus log likelihood at weights q with noise precisions β (K,), constants left out; what derivatives need."""
     from bayessel.mlp.compiled_passes import NUMBERS, likelihood
 
@@ -78,8 +78,10 @@ def gauss_newton(problem: NetworkProblem, at: Point, beta: FloatArray, J: FloatA
         return np.asarray(sum(b * (j.T @ j) for b, j in zip(beta, J, strict=True)))
     if problem.kind == "logistic":
         return np.asarray(sum((j.T * (p * (1.0 - p))) @ j for p, j in zip(at.p.T, J, strict=True)))
-    mean = np.einsum("nk,knp->np", at.p, J)
-    return np.asarray(sum((j.T * p) @ j for p, j in zip(at.p.T, J, strict=True)) - mean.T @ mean)
+    if problem.kind == "softmax":
+        mean = np.einsum("nk,knp->np", at.p, J)
+        return np.asarray(sum((j.T * p) @ j for p, j in zip(at.p.T, J, strict=True)) - mean.T @ mean)
+    raise ValueError(f"there is no Gauss-Newton Hessian for kind {problem.kind!r}; kinds are {', '.join(KINDS)}")
 
 
 def bends(problem: NetworkProblem, at: Point, df: FloatArray) -> FloatArray:
@@ -124,7 +126,7 @@ class Peak(NamedTuple):
         return np.asarray((inverse + np.tril(inverse, -1).T) * np.outer(self.scale, self.scale))
 
 
-def peak(A: FloatArray, scale: FloatArray, damping: float = 0.0) -> Peak | None:
+def gaussian_peak(A: FloatArray, scale: FloatArray, damping: float = 0.0) -> Peak | None:
     """The peak of precision A, or None where A is not positive definite."""
     scaled = A * np.outer(scale, scale)
     scaled[np.diag_indices_from(scaled)] += damping
@@ -163,7 +165,7 @@ def newton(
 
     It is found when another full step would gain less than `tol`.
     """
-    value, at = look(problem, q, beta)
+    value, at = loss_at(problem, q, beta)
     value += 0.5 * float(np.sum(alpha * q * q))
     while True:
         J = jacobian(problem.architecture, at.q, problem.X, at.Z)
@@ -171,7 +173,7 @@ def newton(
         GN[np.diag_indices_from(GN)] += alpha
         A = GN + bends(problem, at, at.df)
         scale = 1.0 / np.sqrt(np.diag(GN))
-        full = peak(A, scale)
+        full = gaussian_peak(A, scale)
         g = gradient(problem, at) + alpha * at.q
         if full is not None and 0.5 * float(g @ full.solve(g)) <= tol:
             return NewtonEnd(at, value, J, GN, A, full, damping, True)
@@ -180,7 +182,7 @@ def newton(
         steps -= 1
         length = 0.3
         while True:
-            damped = full if damping == 0.0 else peak(A, scale, damping)
+            damped = full if damping == 0.0 else gaussian_peak(A, scale, damping)
             if damped is not None:
                 step = -damped.solve(g)
                 promised = -float(g @ step + 0.5 * step @ A @ step)
@@ -189,7 +191,7 @@ def newton(
                     length *= 0.2
                     if gain > promised:
                         step, promised = away, gain
-                new_value, new = look(problem, at.q + step, beta)
+                new_value, new = loss_at(problem, at.q + step, beta)
                 new_value += 0.5 * float(np.sum(alpha * new.q * new.q))
                 if promised > 0.0 and np.isfinite(new_value) and value - new_value > 1e-3 * promised:
                     if value - new_value > 0.75 * promised:

@@ -59,4 +59,8 @@ def link(f: FloatArray, kind: str) -> FloatArray:
     """Predictions from outputs (…, K): the outputs themselves, or probabilities."""
     if kind == "gaussian":
         return f
-    return np.asarray(special.expit(f) if kind == "logistic" else special.softmax(f, axis=-1))
+    if kind == "logistic":
+        return np.asarray(special.expit(f))
+    if kind == "softmax":
+        return np.asarray(special.softmax(f, axis=-1))
+    raise ValueError(f"there is no link for kind {kind!r}; kinds are {', '.join(KINDS)}")

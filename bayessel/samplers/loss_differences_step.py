@@ -1,4 +1,7 @@
-"""All of `bayessel.models.loss_differences` in one step method; the mathematics is in `loss_differences`."""
+"""All of `bayessel.models.loss_differences` in one step method.
+
+The mathematics is in `bayessel.samplers.loss_differences`.
+"""
 
 from __future__ import annotations
 

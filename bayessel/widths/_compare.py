@@ -131,7 +131,7 @@ def compare_widths(
     >>> comparison.best("evidence")
     0.3
     """
-    engine = arguments.check_model(model)
+    width_model = arguments.check_model(model)
     chosen = arguments.check_criteria(model, criteria, held=holdout is not None)
     kinds = arguments.check_kinds(kind)
     if model == "gp":
@@ -150,7 +150,7 @@ def compare_widths(
             raise ValueError("a search needs two widths to search between, such as widths=(0.05, 5)")
         if len(grid) == 2:
             grid = tuple(float(r) for r in np.geomspace(*grid, min(FIRST_SCAN, budget)))
-    sweep = _Sweep(problem, engine, kinds, jobs, executor)
+    sweep = _Sweep(problem, width_model, kinds, jobs, executor)
     with ExitStack() as stack:
         if store is not None:
             sweep.store = sweep_store(store, problem, model)

@@ -23,13 +23,13 @@ from bayessel.widths.curves import (
     CurveOptimum,
     DrawnFit,
     Label,
-    at_delta,
     preferences,
     say,
     scales,
     turning_points,
     value_at,
     width_of,
+    with_delta,
 )
 
 if TYPE_CHECKING:
@@ -131,13 +131,12 @@ class WidthComparison:
     def deltas(self, criterion: str = MDL_W.name, deltas: Sequence[float] = (0.01, 0.1, 1.0)) -> pd.DataFrame:
         """Return what a description length prefers when weights (or precisions) are sent to other precisions delta.
 
-        One row per delta: the preferred width (and kind), the number of functions there, and by how much the length
-        at the width preferred with the first delta in use exceeds it.
+        One row per delta: the preferred width (and kind), and the number of functions there.
         """
         one_of(criterion, "criterion", tuple(name for name in self.criteria if name in DELTAS))
         rows = []
         for delta in deltas:
-            table = at_delta(self.table, criterion, as_positive(delta, "every delta"))
+            table = with_delta(self.table, criterion, as_positive(delta, "every delta"))
             found = turning_points(table, criterion)
             best = found[0].label if found else None
             kind = {"kind": best[0]} if isinstance(best, tuple) else {}

@@ -19,12 +19,12 @@ from bayessel.widths.curves import (
     CurveOptimum,
     DrawnFit,
     Label,
-    at_delta,
     credible_widths,
     curves,
     say,
     turning_points,
     width_of,
+    with_delta,
 )
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def plot_deltas(table: pd.DataFrame, name: str = MDL_W.name, deltas: Sequence[fl
     ax.set_xscale("log")
     tops = []
     for delta, (color, dashes) in zip(deltas, (("#8a6d3b", ":"), (LINE, "-"), ("#3a7d44", "--")), strict=False):
-        shifted = at_delta(table, name, delta)
+        shifted = with_delta(table, name, delta)
         found = turning_points(shifted, name)
         if not found:
             continue

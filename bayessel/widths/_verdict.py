@@ -20,7 +20,6 @@ from bayessel.policy import CLOSE_WIDTHS
 from bayessel.widths._notes import NO_SIGNAL, notes_of
 from bayessel.widths.curves import (
     Label,
-    at_delta,
     credible_widths,
     curves,
     cut_off,
@@ -31,6 +30,7 @@ from bayessel.widths.curves import (
     turning_points,
     value_at,
     width_of,
+    with_delta,
 )
 
 # Why families of criteria may prefer different widths, and who belongs to them.
@@ -291,7 +291,7 @@ def _deltas(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
     """Say whether the choice of MDL-w hangs on the precision its weights are sent with."""
     if MDL_W.name not in criteria:
         return []
-    found = {delta: turning_points(at_delta(table, MDL_W.name, delta), MDL_W.name) for delta in (0.01, 0.1, 1.0)}
+    found = {delta: turning_points(with_delta(table, MDL_W.name, delta), MDL_W.name) for delta in (0.01, 0.1, 1.0)}
     best = {delta: each[0].label for delta, each in found.items() if each}
     if len(set(best.values())) <= 1 or _near(table, list(dict.fromkeys(best.values()))):
         return ["MDL-w hardly depends on the precision delta of its weights: 0.01 and 1 lead to the same width."]

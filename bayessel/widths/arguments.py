@@ -30,10 +30,10 @@ def check_model(model: str) -> WidthModel:
 
 def check_criteria(model: str, criteria: Sequence[str] | None, held: bool) -> tuple[str, ...]:
     """Return the criteria to compute, in their usual order; the held-out error comes with the held-out rows."""
-    engine = check_model(model)
-    known = (*engine.criteria, HOLDOUT.name)
+    width_model = check_model(model)
+    known = (*width_model.criteria, HOLDOUT.name)
     if criteria is None:
-        wanted: tuple[str, ...] = engine.default
+        wanted: tuple[str, ...] = width_model.default
     elif not isinstance(criteria, Iterable):
         raise TypeError(f"criteria must be a name or a list of names from {', '.join(known)}, got {criteria!r}")
     else:
@@ -42,7 +42,7 @@ def check_criteria(model: str, criteria: Sequence[str] | None, held: bool) -> tu
             raise ValueError(f"criteria is empty: choose from {', '.join(known)}, or leave it out for the usual ones")
     for name in wanted:
         if one_of(name, "criterion", tuple(CRITERIA)) not in known:
-            reason = engine.refused.get(name)
+            reason = width_model.refused.get(name)
             why = f": {reason}" if reason else ""
             others = [other for other in MODELS if name in MODELS[other].criteria]
             raise ValueError(
@@ -111,7 +111,7 @@ def check_holdout(
     needed = f"holdout must be a share of the rows between 0 and 1, or a pair (X_new, y_new); got {holdout!r}"
     if isinstance(holdout, tuple | list | np.ndarray | str):
         raise TypeError(needed)
-    share = as_positive(holdout, "holdout's share")
+    share = as_positive(holdout, "the share of rows in holdout")
     if share >= 1.0:
         raise ValueError(needed)
     count = max(1, round(share * len(t)))

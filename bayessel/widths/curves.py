@@ -167,7 +167,7 @@ def credible_widths(
     return tuple(label for label, kept in zip(table.index, near, strict=True) if kept)
 
 
-def at_delta(table: pd.DataFrame, name: str, delta: float) -> pd.DataFrame:
+def with_delta(table: pd.DataFrame, name: str, delta: float) -> pd.DataFrame:
     """Return the table with a description length as it would be with weights (or precisions) sent to another ``delta``.
 
     Both lengths contain -k log delta and nothing else of it, so no fit is needed.

@@ -109,7 +109,7 @@ class Outcome:
 def perform(method: Any, instance: Instance, losses: tuple[str, ...], seed: int) -> Outcome:
     """Fit and judge; whatever the method raises is an outcome, `sys.exit` included, and only Ctrl-C is not."""
     outcome = Outcome(seed)
-    memory.start_again()
+    memory.reset_high_water()
     before, began = memory.resident(), time.process_time()
     caught: list[warnings.WarningMessage] = []
     try:

@@ -12,9 +12,10 @@ import xarray as xr
 import bayessel as bs
 from bayessel import covariance
 from bayessel._tables import read_inputs, read_table
-from bayessel.cli import _fit_models, _parser, main
+from bayessel.cli import _fit, _fit_models, _parser, main
 from bayessel.fit import Status
 from bayessel.pages.fit_page import plot_left_out, plot_relevance
+from tests.test_contract_of_fits import KINDS
 
 
 @pytest.fixture
@@ -58,6 +59,10 @@ def test_it_writes_what_python_computes(table, tmp_path, capsys):
     assert "The fit converged. The function changes fastest along x." in said and "deep/r/report.html" in said
     page = (folder / "report.html").read_text()
     assert page.startswith("<!doctype html>") and page.count("data:image/svg+xml") == 2 and "fastest along x" in page
+
+
+def test_every_kind_of_evidence_has_words_of_its_own():
+    assert set(_fit.EVIDENCES) == KINDS and len(set(_fit.EVIDENCES.values())) == len(KINDS)
 
 
 def test_a_sampled_fit_keeps_its_draws_and_can_be_gone_on_with(table, tmp_path, capsys):

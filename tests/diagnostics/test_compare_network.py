@@ -40,7 +40,7 @@ def test_networks_of_several_sizes_by_evidence(fits):
     assert list(table.index) == sorted(values, key=values.get, reverse=True)
     for name, fit in sizes.items():
         assert table.loc[name, "evidence"] == fit.log_evidence_ and table.loc[name, "kind"] == "laplace"
-        assert table.loc[name, "gamma"] == pytest.approx(sum(fit.fit_.engine.gamma.values()))
+        assert table.loc[name, "gamma"] == pytest.approx(sum(fit.fit_.inner.gamma.values()))
         assert table.loc[name, "noise_std"] == pytest.approx(fit.noise_std_)
         assert table.loc[name, "loo"] == pytest.approx(np.mean(fit.leave_one_out().errors ** 2))
         assert table.loc[name, "elpd-loo"] == pytest.approx(fit.leave_one_out().log_density)
@@ -92,7 +92,7 @@ def test_labels_left_out(rng):
         assert out.shape == (30,) and np.isfinite(out).mean() > 0.7
         assert how == "early-stopping" or np.isfinite(out).all()
         if how == "mc":
-            networks = model.fit_.engine.every[0]
+            networks = model.fit_.inner.every[0]
             densities = networks.log_probabilities(model._rows[0])[:, np.arange(30), model._rows[1]]
             # every draw weighs one over its probability of the label
             plain = -np.log(np.mean(np.exp(-densities), axis=0))

@@ -66,7 +66,7 @@ def test_leave_one_out_of_a_run_weights_the_draws_and_is_what_arviz_finds(sample
     np.testing.assert_allclose(total, az.loo(model.trace_, pointwise=True).elpd_i.values, atol=1e-10)
     assert errors.shape == variances.shape == (24,) and (variances > 0).all()
     # the mean of a weighted mixture: between the extremes of its components
-    low, high = (np.sort(model.fit_.engine._predictor_of_all.leave_one_out().means, axis=0)[k] for k in (0, -1))
+    low, high = (np.sort(model.fit_.inner._predictor_of_all.leave_one_out().means, axis=0)[k] for k in (0, -1))
     means = model._units.targets(y - errors)
     assert (low <= means).all() and (means <= high).all()
 

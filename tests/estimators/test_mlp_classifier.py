@@ -82,7 +82,7 @@ def test_labels_of_any_sort_and_pieces(rng, monkeypatch):
 
 def test_relevance_is_the_slope_of_the_log_odds():
     model, X, _ = short_classes(2)
-    networks = model.fit_.engine.networks
+    networks = model.fit_.inner.networks
     one = networks.weights
     units = model.fit_.units
     z = (X - units.input_shift) / units.input_scale
@@ -96,7 +96,7 @@ def test_relevance_is_the_slope_of_the_log_odds():
     np.testing.assert_allclose(model.relevance_["slope"], expected, rtol=1e-10)
     # of several classes only differences of outputs matter
     model, X, _ = short_classes(3)
-    networks = model.fit_.engine.networks
+    networks = model.fit_.inner.networks
     shifted = networks.packed + 0.0
     shifted[:, networks.architecture.slices["input_output"]] += 5.0
     moved = replace(networks, packed=shifted)
@@ -105,7 +105,7 @@ def test_relevance_is_the_slope_of_the_log_odds():
 
 def test_slopes_of_several_classes_are_those_of_their_centred_log_probabilities():
     model, X, _ = short_classes(3)
-    networks, units, h = model.fit_.engine.networks, model.fit_.units, 1e-6
+    networks, units, h = model.fit_.inner.networks, model.fit_.units, 1e-6
     z = (X - units.input_shift) / units.input_scale
 
     def centred(at):

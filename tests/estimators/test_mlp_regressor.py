@@ -124,7 +124,7 @@ def test_leave_one_out_weights_the_draws_as_arviz_does():
     model, _, y = short_run()
     out = model.leave_one_out()
     total, errors, variances = out.log_densities, out.errors, out.variances
-    states, noise = model.fit_.engine.every
+    states, noise = model.fit_.inner.every
     assert len(states) == 2 * (40 - 4)
     Z, t = model._rows
     densities = scipy.stats.norm.logpdf(t[None, :, 0], states.outputs(Z)[..., 0], np.sqrt(noise))

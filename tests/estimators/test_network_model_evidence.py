@@ -44,7 +44,7 @@ def test_it_is_that_of_the_model_in_units_of_the_data(rng):
     inside = anneal_network(
         *model._rows,
         hidden=3,
-        draws=log_hyperparameters(model.fit_.engine),
+        draws=log_hyperparameters(model.fit_.inner),
         random_state=np.random.default_rng(np.random.SeedSequence([0, 1])),
         **QUICK,
     )
@@ -149,7 +149,7 @@ def test_several_outputs(rng):
 def test_few_draws_and_other_fits(rng):
     X, y = wave(rng, 20)
     few = M(**SHORT).fit(X, y)
-    assert log_hyperparameters(few.fit_.engine) is None and np.isfinite(few.evidence(**QUICK).log_evidence)
+    assert log_hyperparameters(few.fit_.inner) is None and np.isfinite(few.evidence(**QUICK).log_evidence)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for how in ("early-stopping", "evidence"):

@@ -18,7 +18,7 @@ from bayessel.mlp import Architecture, fit_network_evidence
 from bayessel.mlp import evidence as ev
 from bayessel.mlp.architecture import pack
 from bayessel.mlp.evidence_result import leave_out, moderated, output_covariances
-from bayessel.mlp.hessian import NetworkProblem, bends, gauss_newton, gradient, jacobian, look, newton, peak
+from bayessel.mlp.hessian import NetworkProblem, bends, gauss_newton, gaussian_peak, gradient, jacobian, loss_at, newton
 from bayessel.mlp.network_fit import Networks
 from bayessel.mlp.targets import as_data, link
 from tests.oracles.network_quadrature import log_evidence_of_one_unit
@@ -42,30 +42,43 @@ def test_hessian_is_the_derivative_of_the_gradient_and_that_of_the_loss(rng, kin
     at_hand = problem(rng, kind)
     network, beta = at_hand.architecture, np.array([2.0, 5.0, 1.0])[: at_hand.architecture.outputs]
     q = rng.standard_normal(network.size)
-    _, at = look(at_hand, q, beta)
+    _, at = loss_at(at_hand, q, beta)
     h = 1e-5 * np.eye(network.size)
-    slopes = [(look(at_hand, q + e, beta)[0] - look(at_hand, q - e, beta)[0]) / 2e-5 for e in h]
+    slopes = [(loss_at(at_hand, q + e, beta)[0] - loss_at(at_hand, q - e, beta)[0]) / 2e-5 for e in h]
     assert_allclose(gradient(at_hand, at), slopes, rtol=1e-6, atol=1e-6)
     differences = [
-        (gradient(at_hand, look(at_hand, q + e, beta)[1]) - gradient(at_hand, look(at_hand, q - e, beta)[1])) / 2e-5
+        (gradient(at_hand, loss_at(at_hand, q + e, beta)[1]) - gradient(at_hand, loss_at(at_hand, q - e, beta)[1]))
+        / 2e-5
         for e in h
     ]
     J = jacobian(at_hand.architecture, at.q, at_hand.X, at.Z)
     A = gauss_newton(at_hand, at, beta, J) + bends(at_hand, at, at.df)
     assert_allclose(A, differences, rtol=1e-6, atol=1e-6 * np.abs(A).max())
-    outputs = np.array([(look(at_hand, q + e, beta)[1].f - look(at_hand, q - e, beta)[1].f) / 2e-5 for e in h])
+    outputs = np.array([(loss_at(at_hand, q + e, beta)[1].f - loss_at(at_hand, q - e, beta)[1].f) / 2e-5 for e in h])
     assert_allclose(J, outputs.transpose(2, 1, 0), rtol=1e-6, atol=1e-8)
+
+
+def test_an_unknown_kind_is_refused(rng):
+    """And not taken for softmax."""
+    known = problem(rng)
+    beta = np.ones(2)
+    _, at = loss_at(known, rng.standard_normal(known.architecture.size), beta)
+    with pytest.raises(ValueError, match="no link for kind 'poisson'"):
+        link(at.f, "poisson")
+    J = jacobian(known.architecture, at.q, known.X, at.Z)
+    with pytest.raises(ValueError, match="no Gauss-Newton Hessian for kind 'poisson'"):
+        gauss_newton(known._replace(kind="poisson"), at, beta, J)
 
 
 def test_peaks_against_numpy(rng):
     B = rng.standard_normal((6, 6))
     A = B @ B.T + np.diag(10.0 ** np.arange(-3, 3))
-    found = peak(A, 1.0 / np.sqrt(np.diag(A)))
+    found = gaussian_peak(A, 1.0 / np.sqrt(np.diag(A)))
     assert_allclose(found.log_determinant, np.linalg.slogdet(A)[1], rtol=1e-12)
     assert_allclose(found.covariance(), np.linalg.inv(A), rtol=1e-8)
     assert_allclose(found.solve(B), np.linalg.solve(A, B), rtol=1e-8)
     assert_allclose(found.solve(B[0]), np.linalg.solve(A, B[0]), rtol=1e-8)
-    assert peak(A - 2 * np.linalg.eigvalsh(A)[-1] * np.eye(6), np.ones(6)) is None
+    assert gaussian_peak(A - 2 * np.linalg.eigvalsh(A)[-1] * np.eye(6), np.ones(6)) is None
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -77,7 +90,7 @@ def test_newton_ends_where_scipy_finds_nothing_better(rng, kind):
     assert found.converged and found.peak is not None
 
     def whole(q):
-        loss, at = look(at_hand, q, beta)
+        loss, at = loss_at(at_hand, q, beta)
         return loss + 0.5 * np.sum(alpha * q * q), gradient(at_hand, at) + alpha * q
 
     assert_allclose(found.value, whole(found.at.q)[0], rtol=1e-12)
@@ -213,7 +226,7 @@ def test_error_bars(rng):
     h = 1e-5 * np.eye(len(fit.weights))
 
     def outputs(q):
-        return look(NetworkProblem(X[:9], mean[:, None], "gaussian", fit.networks.architecture), q, np.ones(1))[1].f[
+        return loss_at(NetworkProblem(X[:9], mean[:, None], "gaussian", fit.networks.architecture), q, np.ones(1))[1].f[
             :, 0
         ]
 
@@ -346,7 +359,7 @@ def test_rows_left_out_are_those_of_a_linear_network_without_them(rng, kind):
     covariance = 0.3 * root @ root.T / network.size
     beta = np.array([0.2, 0.4]) if kind == "gaussian" else np.ones(K)
     at_hand = NetworkProblem(X, T, kind, network)
-    at = look(at_hand, q, beta)[1]
+    at = loss_at(at_hand, q, beta)[1]
     J = jacobian(at_hand.architecture, at.q, at_hand.X, at.Z)
     V = output_covariances(J, covariance)
     found = leave_out(Networks(network, q[None], kind), T, at.f, at.p, V, beta)

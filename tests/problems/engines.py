@@ -136,11 +136,11 @@ def _labels(y: np.ndarray) -> np.ndarray:
 
 
 def _estimated(make: Callable[[], Any], inside: bool = False) -> Callable[[Any, Any], Fit]:
-    """The fit of an estimator, or the engine's own inside it."""
+    """The fit of an estimator, or the one in standardised units inside it."""
 
     def fit(X: np.ndarray, t: np.ndarray) -> Fit:
         found = make().fit(X, t).fit_
-        return found.engine if inside else found
+        return found.inner if inside else found
 
     return fit
 

@@ -133,10 +133,10 @@ def test_other_delta_needs_no_fit(data, comparison):
     rows = comparison.deltas("mdl-w", [0.01, 0.1, 1.0])
     r = comparison.best("evidence")
     fit = fit_rvm(np.column_stack([oracles.radial("gaussian", x[:, None], x[:, None], r), np.ones(40)]), y)
-    from bayessel.widths.curves import at_delta
+    from bayessel.widths.curves import with_delta
 
     assert_allclose(
-        at_delta(comparison.table, "mdl-w", 0.01).loc[r, "mdl-w"], bs.diagnostics.mdl_w(fit, delta=0.01), rtol=1e-6
+        with_delta(comparison.table, "mdl-w", 0.01).loc[r, "mdl-w"], bs.diagnostics.mdl_w(fit, delta=0.01), rtol=1e-6
     )
     assert rows.loc[0.1, "width"] == comparison.best("mdl-w")
     assert list(rows.index) == [0.01, 0.1, 1.0]

@@ -10,11 +10,11 @@ from bayessel._check import FloatArray, IntArray
 from bayessel.fit import Evidence, Status, worst
 from bayessel.linear.columns.fit import ColumnChoice
 from bayessel.linear.rvm.duplicate_columns import merged
-from bayessel.linear.rvm.exact_evidence import evaluate
 from bayessel.linear.rvm.form_choice import thin
 from bayessel.linear.rvm.local_search import RVMSearch
 from bayessel.linear.rvm.newton import ascend
 from bayessel.linear.rvm.problem import RVMProblem
+from bayessel.linear.rvm.reported_evidence import evaluate
 from bayessel.linear.rvm.result import RVMFit
 from bayessel.linear.rvm.state import RVMState
 from bayessel.linear.rvm.third_level import interpolates, model_evidence

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.linear.columns.fit import ColumnsFit
-from bayessel.linear.rvm.exact_evidence import covariance_times
+from bayessel.linear.rvm.reported_evidence import covariance_times
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -17,10 +17,10 @@ from bayessel.linear import fit_evidence, forward_select, log_evidence
 from bayessel.linear.columns.dictionary import as_columns
 from bayessel.linear.columns.growing_model import GrowingModel
 from bayessel.linear.forward.methods import LeastSquaresSteps, OrthogonalRidgeSteps, RidgeSteps
+from bayessel.linear.forward.stopping import STOPS
 from tests.oracles import linear as oracles
 
 METHODS = ("ols", "rfs", "rols", "backward")
-STOPS = ("gcv", "loo", "fpe", "uev", "bic", "evidence", "cv")
 
 
 def problem(seed):

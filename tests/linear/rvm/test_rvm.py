@@ -1,7 +1,7 @@
 """The engine of the relevance vector machine against sixty digits, dense twins, closed forms and its own promises.
 
 Guards `bayessel.linear.rvm._fit_rvm`, `bayessel.linear.rvm.result`, `bayessel.linear.rvm.assemble`,
-`bayessel.linear.rvm.exact_evidence`.
+`bayessel.linear.rvm.reported_evidence`.
 """
 
 from itertools import combinations

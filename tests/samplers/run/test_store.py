@@ -1,7 +1,7 @@
 """What a run keeps on disk: damage is repaired where a crash explains it, and refused elsewhere, with the reason.
 
 Guards `bayessel.samplers.run.store`, `bayessel.samplers.run.fingerprint`, `bayessel.samplers.run.identity`,
-`bayessel.samplers.run.step_states`, `bayessel.work.json_values`, `bayessel.errors`.
+`bayessel.samplers.run.step_states`, `bayessel.work.json_values`.
 """
 
 import json
