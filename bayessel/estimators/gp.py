@@ -76,8 +76,8 @@ class GPRegressor(RegressorMixin, Versioned):
         "mc": `bayessel.PersistentHMC` with everything tuned, or with the settings of the thesis (one leapfrog step of
         0.5 n^-1/2, persistence 0.95).
     inducing : int or None
-        "auto", "map": number of inducing inputs of a variational approximation (Titsias 2009), for thousands of rows and more;
-        `log_evidence_` is then a lower bound. None: exact.
+        "auto", "map": number of inducing inputs of a variational approximation (Titsias 2009), for thousands of rows
+        and more; predictions are those of the mode, and `log_evidence_` is a lower bound. None: exact.
     cores : int or None
         "mc": processes; None: one per chain, as many as the machine has.
     progressbar : bool
