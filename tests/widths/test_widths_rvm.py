@@ -407,16 +407,19 @@ def test_an_interrupt_reaches_the_workers():
 
 @pytest.mark.slow
 def test_a_stretch_of_road_traffic():
-    """720 consecutive counts: 25 widths by the usual criteria in 3 s of processor time, and two separate optima."""
+    """720 consecutive counts, 25 widths: two optima, in not much more than factorising all designs takes."""
     path = SHARED_DATA / "small" / "traffic_pems_5min_train.csv.gz"
     if not path.exists():
         pytest.skip("the traffic series is not beside this checkout: it may not be passed on")
     flow = pd.read_csv(path)["flow"].to_numpy(float)[:720]
     compare(np.arange(30.0), flow[:30], [3.0])  # imports
-    spent = []
+    widths, spent = np.geomspace(2, 2000, 25), {"rvm": [], "evidence": []}
     for _ in range(3):
-        begin = time.process_time()
-        found = compare(np.arange(720.0), flow, np.geomspace(2, 2000, 25), n_jobs=1)
-        spent.append(time.process_time() - begin)
-    assert len(found.scales("mdl-w")) >= 2
-    assert min(spent) < 4.0  # a third more than meant: company on the machine makes processor time longer too
+        for model, times in spent.items():
+            begin = time.process_time()
+            found = bs.compare_widths(np.arange(720.0), flow, widths, model=model, n_jobs=1, progressbar=False)
+            times.append(time.process_time() - begin)
+            if model == "rvm":
+                assert len(found.scales("mdl-w")) >= 2
+    # 0.7 here: dense fits take a singular value decomposition each
+    assert min(spent["rvm"]) < 1.2 * min(spent["evidence"]), spent

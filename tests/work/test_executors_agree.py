@@ -36,7 +36,8 @@ def cluster_losing_a_worker(after):
         killed.start()
         yield client
         killed.join()
-        assert set(client.run(os.getpid).values()) != set(pids)
+        # a worker that dies while it is asked is no worker any more
+        assert set(client.run(os.getpid, on_error="ignore").values()) != set(pids)
 
 
 def three(call, after):

@@ -144,8 +144,9 @@ def test_ctrl_c_at_any_moment_gives_what_is_done_and_leaves_no_process(tmp_path,
         interrupted, count = json.loads(out)
         assert "Traceback" not in err, err
         assert count == 60 or interrupted
-        # a signal that meets an interpreter on its way out, all done and printed, ends it as the system does
-        assert child.returncode == 0 or (child.returncode == -signal.SIGINT and not interrupted)
+        # a signal that meets an interpreter on its way out, all done and printed, ends it as the system does; so does
+        # one that met text being executed (dataclasses, while modules are imported), though it was handled then
+        assert child.returncode == 0 or (child.returncode == -signal.SIGINT and (count == 0 or not interrupted))
         wait_for(lambda pid=child.pid: not group(pid), 20.0)
         if size(folder):
             settings = json.loads((folder / "header.json").read_text())

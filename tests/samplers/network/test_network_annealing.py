@@ -187,9 +187,11 @@ def test_several_searches_find_what_one_may_miss(rng):
     """Two steep steps and two units: where both lie on one step half the data are noise, 40 nats away."""
     X = rng.uniform(-1.7, 1.7, (60, 1))
     t = np.tanh(7.0 * (X[:, 0] - 0.8)) + np.tanh(7.0 * (X[:, 0] + 0.8)) + 0.1 * rng.standard_normal(60)
-    found = [anneal_network(X, t, hidden=2, random_state=seed) for seed in range(3)]
-    assert np.ptp([one.log_evidence for one in found]) < 4.0 * max(one.standard_error for one in found)
-    assert found[0].log_evidence > anneal_network(X, t, hidden=1, random_state=0, n_pilots=1).log_evidence + 20.0
+    found = [anneal_network(X, t, hidden=2, random_state=seed) for seed in range(4)]
+    sure = [one for one in found if one.reliable]  # where every pilot run misses it (one time in eight), it is said
+    assert len(sure) >= 2
+    assert np.ptp([one.log_evidence for one in sure]) < 4.0 * max(one.standard_error for one in sure)
+    assert sure[0].log_evidence > anneal_network(X, t, hidden=1, random_state=0, n_pilots=1).log_evidence + 20.0
 
 
 # --- mistakes that these tests must see
