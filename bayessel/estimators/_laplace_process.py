@@ -34,6 +34,8 @@ def states_around(mode: GPFit, seed: int) -> FloatArray:
     curvature, axes = np.linalg.eigh(mode.hessian)
     if not count or not np.isfinite(curvature).all():
         return mode.theta[None]
+    # signs of eigenvectors are arbitrary: fixed by what does not depend on the order of the parameters
+    axes = axes * np.where((axes**3).sum(axis=0) < 0.0, -1.0, 1.0)
     z = np.random.default_rng(seed).normal(size=(count // 2, len(mode.theta)))
     steps = np.vstack([z, -z]) / np.sqrt(np.maximum(curvature, LEAST_CURVATURE)) @ axes.T
     return np.asarray(mode.theta + np.clip(steps, -FARTHEST, FARTHEST))

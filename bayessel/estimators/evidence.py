@@ -15,7 +15,7 @@ from bayessel.estimators._rbf_regressor import RBFRegressor
 from bayessel.estimators.stacked_widths import RadialModel, fit_stacked
 from bayessel.fit import fingerprint
 from bayessel.linear import LinearFit, Spectrum, fit_abf, fit_evidence
-from bayessel.linear.integrated import IntegratedFit
+from bayessel.linear.integrated.mixture import IntegratedFit
 from bayessel.linear.type2 import METHODS
 from bayessel.prediction import Prediction
 

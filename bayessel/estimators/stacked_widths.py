@@ -32,7 +32,8 @@ from bayessel.estimators.held_out import (
 )
 from bayessel.fit import Status
 from bayessel.linear import fit_abf
-from bayessel.linear.integrated import IntegratedFit, fit_integrated, joined
+from bayessel.linear.integrated import fit_integrated
+from bayessel.linear.integrated.mixture import IntegratedFit, joined
 from bayessel.prediction import Prediction
 from bayessel.work.interrupts import InterruptGuard
 

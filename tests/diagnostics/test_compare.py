@@ -294,7 +294,7 @@ def test_fits_on_data_frames_are_compared_without_a_word(data):
         "ridge": bs.RidgeRBFRegressor(width=0.5),
         "rvm": bs.RVMRegressor(width=0.5),
         "few": bs.ForwardSelectionRegressor(width=0.5),
-        "gp": bs.GPRegressor(),
+        "gp": bs.GPRegressor(random_state=0),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("error")

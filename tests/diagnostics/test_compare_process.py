@@ -36,7 +36,7 @@ def fit(data):
 
 @pytest.fixture(scope="module")
 def regressor(data):
-    return bs.GPRegressor(random_state=0).fit(*data)
+    return bs.GPRegressor("map", random_state=0).fit(*data)
 
 
 def test_every_number_of_a_process(data, fit):

@@ -138,7 +138,7 @@ def test_a_pickle_is_of_the_size_of_the_data(rng):
 @pytest.mark.parametrize(
     ("arguments", "error", "text"),
     [
-        ({"inference": "mcmc"}, ValueError, "inference must be one of 'map', 'mc', got 'mcmc'"),
+        ({"inference": "mcmc"}, ValueError, "inference must be one of 'auto', 'map', 'mc', got 'mcmc'"),
         ({"inference": None}, ValueError, "inference must be one of"),
         ({"covariance": "rbf"}, TypeError, r"covariance must be a bayessel.covariance.Covariance, such as .*got 'rbf'"),
         ({"covariance": Standard}, TypeError, "covariance must be a bayessel.covariance.Covariance"),
@@ -155,7 +155,7 @@ def test_a_pickle_is_of_the_size_of_the_data(rng):
         ({"cores": 0}, ValueError, "cores must be at least 1"),
         ({"sampler": "nuts"}, ValueError, "sampler must be one of 'tuned', '1996'"),
         ({"inducing": 0}, ValueError, "inducing must be at least 1"),
-        ({"inducing": 5, "inference": "mc"}, ValueError, "inducing is for inference='map'"),
+        ({"inducing": 5, "inference": "mc"}, ValueError, "inducing is for inference='auto' or 'map'"),
     ],
 )
 def test_bad_parameters_are_refused_at_the_door(rng, arguments, error, text):

@@ -35,7 +35,7 @@ def sampled():
 
 def test_leave_one_out_at_the_mode_leaves_a_row_out(rng):
     X, y = wave(rng, 15)
-    model = G(random_state=0).fit(X, y)
+    model = G("map", random_state=0).fit(X, y)
     out = model.leave_one_out()
     errors, variances = out.errors, out.variances
     Z, t = model._rows
@@ -172,7 +172,7 @@ def test_before_the_first_draw_the_mode_predicts(sampled):
         model = G(**whole.get_params() | {"tune": 100_000, "time_budget": 0.1}).fit(X, y)
     assert model.status_ is bs.Status.TIME_BUDGET and model.theta_.shape == (1, 6)
     assert model.trace_.attrs["advice"].startswith("the time budget was over after")  # not what the mode left of it
-    mode = G(random_state=3).fit(X, y)
+    mode = G("map", random_state=3).fit(X, y)
     np.testing.assert_allclose(model.predict(NEW, return_std=True), mode.predict(NEW, return_std=True), rtol=1e-12)
     for name in ("errors", "variances", "log_densities"):
         found, expected = (getattr(fit.leave_one_out(), name) for fit in (model, mode))

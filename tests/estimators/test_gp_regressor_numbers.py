@@ -32,7 +32,7 @@ def sampled():
 
 def test_attributes_are_those_of_the_model_they_describe(rng):
     X, y = wave(rng)
-    model = G(random_state=0).fit(X, y)
+    model = G("map", random_state=0).fit(X, y)
     evidence, predict = dense(model, X, y, model.theta_)
     assert model.log_evidence_ == pytest.approx(evidence, rel=1e-9)
     scale, spread = np.array([robust(c)[1] for c in X.T]), robust(y)[1]

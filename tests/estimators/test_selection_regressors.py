@@ -137,7 +137,7 @@ def test_error_bars_are_those_of_dense_algebra(rng, model):
 def test_widths_come_from_all_functions_together(rng):
     X, y = wave(rng, 80, d=2)
     found = fit_abf(X, y)
-    for model in (S().fit(X, y), F().fit(X, y)):
+    for model in (S(inference="type2").fit(X, y), F(inference="type2").fit(X, y)):
         assert_allclose(model.width_, found.widths, rtol=1e-6)
         assert model.width_[1] > 5 * model.width_[0]
     one = F(width="abf").fit(X[:, :1], y)

@@ -15,6 +15,7 @@ import numpy as np
 import bayessel as bs
 from bayessel.errors import NumericalWarning
 from bayessel.estimators._data_units import FitInDataUnits
+from bayessel.estimators._laplace_process import LaplaceProcess
 from bayessel.estimators._sampled_networks import SampledNetworks
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
 from bayessel.fit import Fit
@@ -24,7 +25,7 @@ from bayessel.gp.map_result import GPFit
 from bayessel.linear import LinearFit, RidgeFit, RVMFit
 from bayessel.linear.forward.result import ForwardFit
 from bayessel.linear.incremental import IncrementalFit
-from bayessel.linear.integrated import IntegratedFit
+from bayessel.linear.integrated.mixture import IntegratedFit
 from bayessel.linear.loomi.result import LOOMIFit
 from bayessel.linear.projection import Projection
 from bayessel.linear.selection.result import SearchFit
@@ -292,6 +293,15 @@ ENGINES = (
         (IntegratedFit,),
         rows=inputs,
         units=1e-3,
+        order=1e-3,
+        columns=1e-3,
+    ),
+    Engine(
+        "Laplace process",
+        _estimated(lambda: _gp(standardise=False), inside=True),
+        (LaplaceProcess, GPFit),
+        rows=inputs,
+        units=None,
         order=1e-3,
         columns=1e-3,
     ),

@@ -1,6 +1,5 @@
 """Linear models whose hyperparameters are integrated out on a grid: widths, share of the trend, penalty and noise."""
 
 from bayessel.linear.integrated._fit_integrated import fit_integrated
-from bayessel.linear.integrated.mixture import IntegratedFit, joined
 
-__all__ = ["IntegratedFit", "fit_integrated", "joined"]
+__all__ = ["fit_integrated"]

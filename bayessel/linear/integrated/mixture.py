@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import gammaincinv, logsumexp
 
 from bayessel._check import FloatArray, IntArray, as_matrix
@@ -96,7 +96,7 @@ class IntegratedFit(DesignFit):
         """Standard deviation of the noise, the root of its mean variance."""
         return float(np.sqrt(np.exp(self.cells.log_weights) @ (1.0 / self.cells.beta)))
 
-    def predict(self, rows: Any) -> Prediction:
+    def predict(self, rows: npt.ArrayLike) -> Prediction:
         """Predictive distributions at inputs (N, D)."""
         X = as_matrix(rows, "X")
         means, variances, inside = (np.empty((len(self.cells.lam), len(X))) for _ in range(3))

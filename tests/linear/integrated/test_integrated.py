@@ -11,10 +11,10 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 from scipy.stats import t as student
 
-from bayessel.linear.integrated import fit_integrated, joined
+from bayessel.linear.integrated import fit_integrated
 from bayessel.linear.integrated._fit_integrated import _look
 from bayessel.linear.integrated.hyperparameter_grid import HyperparameterGrid
-from bayessel.linear.integrated.mixture import noise_precisions
+from bayessel.linear.integrated.mixture import joined, noise_precisions
 from bayessel.linear.weight_posterior import Posterior
 
 SPREAD = np.array([1.0, 2.0])
