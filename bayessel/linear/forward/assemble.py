@@ -52,7 +52,7 @@ def finish(
             turn = np.empty((k, k))
             turn[np.argsort(by_number)] = sl.solve_triangular(U, np.eye(k), check_finite=False)
             spectrum = Spectrum.of(design @ turn, t, centre=settings.centre, rows=True)
-    if lam == 0.0 and turn is None and k:  # without a penalty lengths do not matter but for digits
+    if lam == 0.0 and turn is None and k and _differ(columns.lengths[basis]):
         spectrum = Spectrum.weighed(design, t, columns.lengths[basis] ** 2, centre=settings.centre, rows=True)
     posterior = Posterior.of(spectrum, lam, evidence_fit.beta)
     coef = posterior.coef if turn is None else turn @ posterior.coef
@@ -90,5 +90,12 @@ def finish(
     )
 
 
+def _differ(lengths: FloatArray) -> bool:
+    """Whether columns differ so much in length that weights without a penalty lose digits unless they are scaled."""
+    return bool(lengths.max() > UNEQUAL * lengths.min())
+
+
+#: ratio of the lengths of columns that costs three digits
+UNEQUAL = 1e3
 #: remarks of the evidence fit that concern the data, or the digits of the evidence, and not its own search
 _PASSED_ON = (Status.TOO_FEW_ROWS, Status.CONSTANT_TARGET, Status.NOISE_AT_FLOOR, Status.ILL_CONDITIONED)
