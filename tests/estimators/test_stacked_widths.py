@@ -4,50 +4,17 @@ Guards `bayessel.estimators._laplace_process`, `bayessel.estimators.offered_colu
 `bayessel.estimators.stacked_widths`.
 """
 
-import warnings
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
-from scipy.stats import norm
-from sklearn.linear_model import BayesianRidge
 
 import bayessel as bs
 from bayessel.errors import NumericalWarning
 from bayessel.estimators import stacked_widths
 from bayessel.estimators.held_out import stacking_weights
 from bayessel.linear.integrated import fit_integrated
-
-
-def smooth(X):
-    """A wave in the first input, a product of two others, a slope."""
-    D = X.shape[1]
-    return np.sin(2.0 * X[:, 0]) + 0.7 * X[:, 1 % D] * X[:, 2 % D] + 0.5 * X[:, 3 % D]
-
-
-def hard(rng):
-    """(name, inputs, target, rows to fit): tables on which maximised evidences have collapsed, the rest is held out."""
-    more = 300
-    X = rng.normal(size=(64 + more, 8))
-    yield "eight inputs", X, smooth(X) + 0.3 * rng.normal(size=len(X)), 64
-    X = rng.normal(size=(64 + more, 32))
-    yield "inputs without effect", X, smooth(X) + 0.3 * rng.normal(size=len(X)), 64
-    X = rng.normal(size=(30 + more, 60))
-    yield "fewer rows than inputs", X, 2.0 * X[:, :4].sum(axis=1) + rng.normal(size=len(X)), 30
-    X = np.vstack([np.repeat(rng.normal(size=(30, 4)), 3, axis=0), rng.normal(size=(more, 4))])
-    yield "copies of rows", X, smooth(X) + 0.5 * rng.normal(size=len(X)), 90
-    X = rng.integers(0, 4, size=(100 + more, 4)).astype(float)
-    yield "integer targets", X, np.round(X[:, 0] + (X[:, 1] > 1) + 0.8 * rng.normal(size=len(X))), 100
-    X = rng.normal(size=(100 + more, 5))
-    yield "a skewed target", X, np.exp(0.7 * smooth(X) + 0.5 * rng.normal(size=len(X))), 100
-    X = rng.normal(size=(100 + more, 4))
-    yield "heavy tails", X, smooth(X) + 0.3 * rng.standard_t(1.5, size=len(X)), 100
-    X = rng.normal(size=(100 + more, 4)) * np.array([1e4, 1.0, 1e-3, 1.0])
-    yield "units", X, np.sin(2e-4 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=len(X)), 100
-    X = rng.normal(size=(60 + more, 3))
-    yield "noise alone", X, rng.normal(size=len(X)), 60
-
+from benchmarks.defaults import judged, smooth, tables
 
 #: estimator -> least nats over a constant, most error over that of ridge regression, on any table
 DEFAULTS = {
@@ -59,38 +26,25 @@ DEFAULTS = {
 }
 
 
-def judged(make, X, y, n):
-    """Nats a row over a constant, error over that of ridge regression, and coverage of 90 % intervals."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NumericalWarning)
-        model = make().fit(X[:n], y[:n])
-    new, t = X[n:], y[n:]
-    constant = norm.logpdf(t, y[:n].mean(), y[:n].std()).mean()
-    mean, std = model.predict(new, return_std=True)
-    ridge = np.mean((BayesianRidge().fit(X[:n], y[:n]).predict(new) - t) ** 2)
-    gain = model.log_predictive_density(new, t).mean() - constant
-    return gain, np.mean((mean - t) ** 2) / ridge, np.mean(np.abs(t - mean) < 1.645 * std)
-
-
 @pytest.mark.parametrize("make", DEFAULTS, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 12))])
 def test_no_hard_table_is_predicted_worse_than_by_a_constant(make, seed):
     least, most = DEFAULTS[make]
     covered = []
-    for name, X, y, n in hard(np.random.default_rng(seed)):
-        gain, error, coverage = judged(make, X, y, n)
-        assert gain > least, (name, gain)
-        assert error < most, (name, error)
-        assert coverage > 0.7, (name, coverage)
-        covered.append(coverage)
+    for name, X, y, n in tables(np.random.default_rng(seed)):
+        found = judged(make, X, y, n)
+        assert found["gain"] > least, (name, found)
+        assert found["error"] < most, (name, found)
+        assert found["coverage"] > 0.7, (name, found)
+        covered.append(found["coverage"])
     assert 0.84 < np.mean(covered) < 0.96, covered
 
 
 def test_relevant_inputs_are_found_among_many(rng):
     X = rng.normal(size=(420, 40))
     y = np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=420)
-    gain, error, _ = judged(bs.EvidenceRegressor, X, y, 120)
-    assert gain > 0.5 and error < 0.6
+    found = judged(bs.EvidenceRegressor, X, y, 120)
+    assert found["gain"] > 0.5 and found["error"] < 0.6
     model = bs.EvidenceRegressor().fit(X[:120], y[:120])
     assert model.found_width_.path[-1]["power"] == 1.0 and model.found_width_.gain > 0.5
 
