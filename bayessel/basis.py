@@ -66,10 +66,6 @@ def width(
     return float(np.sqrt(2.0) * number)
 
 
-def _divided(X: FloatArray, slopes: bool | FloatArray) -> FloatArray:
-    return X if isinstance(slopes, bool) else np.asarray(X / slopes)
-
-
 def radial(kind: str, z: FloatArray, *, work: FloatArray | None = None, out: FloatArray | None = None) -> FloatArray:
     """Evaluate the radial function of `kind` at scaled squared distances `z`.
 
@@ -238,7 +234,7 @@ class RBFDictionary(Dictionary):
             some = cdist(inside, centres, "sqeuclidean", out=z[: len(block)])
             radial(self.kind, some, work=some, out=block)
         if self.linear:
-            out[:, m : m + X.shape[1]] = _divided(X, self.slopes)
+            out[:, m : m + X.shape[1]] = X / self.slopes  # True counts as one
         if bias:
             out[:, -1] = 1.0
         return out
@@ -314,7 +310,8 @@ class LazyDesign:
             centres = d.centers[index[kernel]]
             result[:, kernel] = radial(d.kind, scaled_distances(X, centres, d._r, d.centers.mean(axis=0)))
         inputs = ~kernel & (index < self.shape[1] - int(d.bias))
-        result[:, inputs] = _divided(X, d.slopes)[:, index[inputs] - m]
+        if inputs.any():
+            result[:, inputs] = (X / d.slopes)[:, index[inputs] - m]
         return result
 
 

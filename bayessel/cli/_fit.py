@@ -30,6 +30,7 @@ EVIDENCES = {
     "laplace": "log evidence (Laplace's approximation)",
     "laplace-bound": "log evidence (Laplace's approximation of a lower bound)",
     "third-level": "log evidence, precisions integrated out",
+    "grid": "log evidence, hyperparameters integrated out",
     "sampled": "log evidence (sampled)",
     "exact": "log evidence",
 }

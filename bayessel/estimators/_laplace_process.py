@@ -28,15 +28,15 @@ MOST_STATES, MOST_CUBES = 40, 4e10
 LEAST_CURVATURE, FARTHEST = 0.25, 4.0
 
 
-def states_around(mode: GPFit, seed: int) -> FloatArray:
-    """Hyperparameters around the mode, (S, k); of many rows few, in the end the mode alone."""
+def states_around(mode: GPFit) -> FloatArray:
+    """Hyperparameters around the mode, (S, k), the same for the same fit; of many rows few, of more the mode alone."""
     count = 2 * int(min(MOST_STATES, MOST_CUBES / max(mode.n_rows, 1) ** 3) / 2)
     curvature, axes = np.linalg.eigh(mode.hessian)
     if not count or not np.isfinite(curvature).all():
         return mode.theta[None]
     # signs of eigenvectors are arbitrary: fixed by what does not depend on the order of the parameters
     axes = axes * np.where((axes**3).sum(axis=0) < 0.0, -1.0, 1.0)
-    z = np.random.default_rng(seed).normal(size=(count // 2, len(mode.theta)))
+    z = np.random.default_rng(0).normal(size=(count // 2, len(mode.theta)))
     steps = np.vstack([z, -z]) / np.sqrt(np.maximum(curvature, LEAST_CURVATURE)) @ axes.T
     return np.asarray(mode.theta + np.clip(steps, -FARTHEST, FARTHEST))
 

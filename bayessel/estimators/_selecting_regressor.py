@@ -102,14 +102,16 @@ class SelectingRegressor(RegressorMixin, Versioned):
         )
         d = self._without_bias()
         self.offered_ = choose_columns(X, y, d, own, self._select)
-        self.variance_factor_ = self.offered_.variance_factor
         stopped = [note for note in found.notes if note is Status.INTERRUPTED]
         self._width_notes = (*stopped, *self.offered_.notes)
         columns = self.offered_.columns
         if len(columns) == d.n_columns:
-            return self._select(design_of(d, X, STORED), y)
-        fit = self._select(LazyDesign(d, X).columns(columns) if len(columns) else np.zeros((len(X), 1)), y)
-        return replace(fit, basis=columns[fit.basis] if len(columns) else fit.basis, n_candidates=d.n_columns)
+            fit = self._select(design_of(d, X, STORED), y)
+        else:
+            fit = self._select(LazyDesign(d, X).columns(columns) if len(columns) else np.zeros((len(X), 1)), y)
+            fit = replace(fit, basis=columns[fit.basis] if len(columns) else fit.basis, n_candidates=d.n_columns)
+        self.variance_factor_ = self.offered_.factor_of(fit.predict(fit.design[self.offered_.rows]).variance)
+        return fit
 
     def _widths(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         """Widths as given, or those that all functions together prefer, on some of the rows where there are many."""

@@ -215,7 +215,7 @@ class GPRegressor(RegressorMixin, Versioned):
             as_count(self.inducing, "inducing")
             if self.inference == "mc":
                 raise ValueError(
-                    "inducing is for the mode (inference='auto' or 'map'): the bound of a sparse process is not sampled"
+                    "inducing is for inference='auto' or 'map': the bound of a sparse process is not sampled"
                 )
         elif n > MOST_ROWS:
             raise ValueError(
@@ -275,7 +275,7 @@ class GPRegressor(RegressorMixin, Versioned):
         inner: GPFit | LaplaceProcess | SampledProcess = self._mode
         self.theta_ = self._mode.theta
         if self.inference == "auto" and self.inducing is None and self._mode.status is not Status.CONSTANT_TARGET:
-            inner = LaplaceProcess(self._mode, states_around(self._mode, self._seed), self._share)
+            inner = LaplaceProcess(self._mode, states_around(self._mode), self._share)
         if self._run is not None and self.trace_ is not None:
             notes = [*self._mode.notes, *self._run.notes()]
             draws = self._run.n_draws

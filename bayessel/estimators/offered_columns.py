@@ -31,6 +31,8 @@ MOST_ROWS = 150
 #: factors of the variance, and the standard deviation of the logarithm of one beforehand
 FACTORS = np.exp(np.linspace(-0.5, 3.0, 36))
 FACTOR_SPREAD = 0.5
+#: least variance of a fit at its rows, in units of that of the folds at rows held out
+SUREST = 0.5
 
 #: (columns, target) -> a fit
 Select = Callable[[FloatArray, FloatArray], Fit]
@@ -45,7 +47,11 @@ class OfferedColumns:
     columns : (k,) array
         Columns of the dictionary that are offered.
     variance_factor : float
-        By which the predictive variances are multiplied.
+        By which the predictive variances of the folds are multiplied.
+    rows : (n,) array
+        Rows that the folds were made of.
+    log_variance : float
+        Mean logarithm of the variances of these rows when held out, the factor included; nan without folds.
     gain, error : float
         Nats per held-out row over a constant, and its standard error; nan with too few rows for folds.
     path : tuple of dict
@@ -56,10 +62,23 @@ class OfferedColumns:
 
     columns: IntArray
     variance_factor: float
+    rows: IntArray
+    log_variance: float
     gain: float
     error: float
     path: tuple[dict[str, float | str], ...]
     notes: tuple[Status, ...]
+
+    def factor_of(self, variances: FloatArray) -> float:
+        """Factor for a fit to all rows, from its predictive variances at `rows`.
+
+        That of the folds; larger where the fit is surer of these rows than more rows and having seen them explain: its
+        selection has then gone further than in the folds, and its variances are raised to half of theirs.
+        """
+        if not np.isfinite(self.log_variance):
+            return self.variance_factor
+        sure = float(np.log(np.maximum(variances, np.finfo(float).tiny)).mean())
+        return max(self.variance_factor, SUREST * float(np.exp(min(self.log_variance - sure, 200.0))))
 
 
 def choose_columns(
@@ -83,20 +102,21 @@ def choose_columns(
     step = -(-len(rows) // MOST_ROWS)
     rows, fold = rows[::step], np.unique(rank[::step], return_inverse=True)[1]
     if fold.max() + 1 < 2 * N_FOLDS or not np.ptp(t[rows]) > 0.0:
-        return OfferedColumns(every, 1.0, np.nan, np.nan, (), ())
-    judged: list[tuple[str, float, FloatArray]] = []
+        return OfferedColumns(every, 1.0, rows, np.nan, np.nan, np.nan, (), ())
+    judged: list[tuple[str, float, float, FloatArray]] = []
     with few_threads(len(rows) ** 2), np.errstate(all="ignore"), InterruptGuard(lambda: judged) as guard:
         for name in ("functions and trend", "trend", "constant"):
             judged.append((name, *_judged(X[rows], t[rows], fold % N_FOLDS, dictionary, own, select, name)))
-    name, factor, gains = max(judged, key=lambda one: mean_gain(one[2]))
+    name, factor, spread, gains = max(judged, key=lambda one: mean_gain(one[3]))
     notes = [Status.INTERRUPTED] if guard.interrupted else []
     if unsure(gains):
         notes.append(Status.NO_BETTER_THAN_CONSTANT)
     path: tuple[dict[str, float | str], ...] = tuple(
-        {"name": each, "gain": mean_gain(g), "variance_factor": s} for each, s, g in judged
+        {"name": each, "gain": mean_gain(g), "variance_factor": s} for each, s, _, g in judged
     )
     error = float(gains.std() / np.sqrt(len(gains)))
-    return OfferedColumns(_offered(dictionary, name), factor, mean_gain(gains), error, path, tuple(notes))
+    columns = _offered(dictionary, name)
+    return OfferedColumns(columns, factor, rows, spread, mean_gain(gains), error, path, tuple(notes))
 
 
 def _offered(dictionary: RBFDictionary, name: str) -> IntArray:
@@ -114,8 +134,8 @@ def _judged(
     own: bool,
     select: Select,
     name: str,
-) -> tuple[float, FloatArray]:
-    """Factor of the variance of an offer, and the nats over a constant of each row with it."""
+) -> tuple[float, float, FloatArray]:
+    """Factor of the variance of an offer, the mean log variance with it, and each row's nats over a constant."""
     there: dict[int, Prediction] = {}
 
     def predicted(k: int, train: npt.NDArray[np.bool_], seen: FloatArray) -> Prediction:
@@ -140,4 +160,4 @@ def _judged(
     worth = [log_normal(t - mean, variance * s).sum() - 0.5 * (np.log(s) / FACTOR_SPREAD) ** 2 for s in FACTORS]
     factor = float(FACTORS[int(np.argmax(np.where(np.isfinite(worth), worth, -np.inf)))])
     there = {k: Prediction.normal(found.mean, found.variance * factor) for k, found in there.items()}
-    return factor, gains_over_constant(t[:, None], fold, predicted)
+    return factor, float(np.log(factor * variance).mean()), gains_over_constant(t[:, None], fold, predicted)

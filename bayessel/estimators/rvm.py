@@ -182,16 +182,18 @@ class RVMRegressor(RegressorMixin, Versioned):
         init = "full" if self.init == "auto" else self.init
         self.dictionary_ = d
         self.offered_ = choose_columns(X, y, d, own, lambda Phi, t: fit_rvm(Phi, t, init=init))
-        self.variance_factor_ = self.offered_.variance_factor
         stopped = [note for note in self.found_width_.notes if note is Status.INTERRUPTED]
         self._width_notes = (*stopped, *self.offered_.notes)
         columns = self.offered_.columns
         if len(columns) == d.n_columns:
-            return fit_rvm(design_of(d, X, STORED), y, init=self.init)
-        offered = LazyDesign(d, X).columns(columns) if len(columns) else np.zeros((len(X), 1))
-        fit = fit_rvm(offered, y, init=self.init)
-        basis = columns[fit.basis] if len(columns) else fit.basis
-        return replace(fit, basis=basis, n_candidates=d.n_columns)
+            fit = fit_rvm(design_of(d, X, STORED), y, init=self.init)
+        else:
+            fit = fit_rvm(
+                LazyDesign(d, X).columns(columns) if len(columns) else np.zeros((len(X), 1)), y, init=self.init
+            )
+            fit = replace(fit, basis=columns[fit.basis] if len(columns) else fit.basis, n_candidates=d.n_columns)
+        self.variance_factor_ = self.offered_.factor_of(fit.predict(fit.design[self.offered_.rows]).variance)
+        return fit
 
     def _fit_fold(self, Phi: FloatArray, t: FloatArray) -> Any:
         """A fit to some of the rows, from one start."""

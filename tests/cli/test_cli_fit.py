@@ -37,7 +37,7 @@ def test_it_writes_what_python_computes(table, tmp_path, capsys):
     folder = tmp_path / "deep" / "r"
     written = sorted(file.name for file in folder.iterdir())
     assert written == ["model.joblib", "predictions.csv", "report.html", "result.nc"]
-    expected = bs.GPRegressor(random_state=3).fit(table[["x", "junk"]], table["y"])
+    expected = bs.GPRegressor("map", random_state=3).fit(table[["x", "junk"]], table["y"])
     found = joblib.load(folder / "model.joblib")
     np.testing.assert_array_equal(found.theta_, expected.theta_)
     assert found.random_state == 3 and found.inference == "map"
@@ -170,7 +170,7 @@ BAD = {
     "inference of a network": (["--model", "mlp", "--inference", "map"], "must be one of 'mc', 'early-stopping'"),
     "covariance of a network": (["--model", "mlp", "--covariance", "se"], "--covariance is not an option of --model"),
     "width in words": (["--model", "rvm", "--width", "wide"], "--width needs a number, got 'wide'"),
-    "inducing of a run": (["--inference", "mc", "--inducing", "5"], "inducing is for inference='map'"),
+    "inducing of a run": (["--inference", "mc", "--inducing", "5"], "inducing is for inference='auto' or 'map'"),
     "inducing in words": (["--inducing", "few"], "--inducing needs a whole number, got 'few'"),
     "seed": (["--seed", "one"], "--seed needs a whole number, got 'one'"),
     "nothing to predict": (["--predict", "none.csv"], "there is no file none.csv"),

@@ -16,28 +16,28 @@ from bayessel.estimators.held_out import stacking_weights
 from bayessel.linear.integrated import fit_integrated
 from benchmarks.defaults import judged, smooth, tables
 
-#: estimator -> least nats over a constant, most error over that of ridge regression, on any table
+#: estimator -> least nats over a constant, most error over that of ridge regression, least coverage, on any table
 DEFAULTS = {
-    bs.EvidenceRegressor: (-0.1, 1.3),
-    bs.GPRegressor: (-0.2, 1.3),
-    bs.RVMRegressor: (-0.15, 2.5),
-    bs.BasisSearchRegressor: (-0.15, 2.5),
-    bs.ForwardSelectionRegressor: (-0.15, 2.5),
+    bs.EvidenceRegressor: (-0.1, 1.3, 0.75),
+    bs.GPRegressor: (-0.2, 1.3, 0.7),
+    bs.RVMRegressor: (-0.15, 2.5, 0.7),
+    bs.BasisSearchRegressor: (-0.3, 2.5, 0.55),
+    bs.ForwardSelectionRegressor: (-0.3, 2.5, 0.55),
 }
 
 
 @pytest.mark.parametrize("make", DEFAULTS, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 12))])
 def test_no_hard_table_is_predicted_worse_than_by_a_constant(make, seed):
-    least, most = DEFAULTS[make]
+    least, most, held = DEFAULTS[make]
     covered = []
     for name, X, y, n in tables(np.random.default_rng(seed)):
         found = judged(make, X, y, n)
         assert found["gain"] > least, (name, found)
         assert found["error"] < most, (name, found)
-        assert found["coverage"] > 0.7, (name, found)
+        assert found["coverage"] > held, (name, found)
         covered.append(found["coverage"])
-    assert 0.84 < np.mean(covered) < 0.96, covered
+    assert 0.8 < np.mean(covered) < 0.97, covered
 
 
 def test_relevant_inputs_are_found_among_many(rng):

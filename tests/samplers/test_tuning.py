@@ -37,7 +37,8 @@ def test_step_sizes_stay_numbers_when_every_step_ends_alike(rate):
 @pytest.mark.parametrize("guess", [1e-9, 1.0, 1e9])
 def test_first_step_size_is_within_a_factor_of_what_is_stable(scale, guess, rng):
     target = targets.gaussian(np.zeros(3), scale**2 * np.eye(3))
-    phase = horowitz.start(target.draw(rng), target.log_density, rng).phase
+    position = target.draw(rng)
+    phase = horowitz.Phase(position, horowitz.fresh_momentum(rng, position.size), *target.log_density(position))
     with np.errstate(all="ignore"):
         step_size, n_gradients = tuning.reasonable_step_size(phase, target.log_density, np.ones(3), guess)
     assert 0.1 * scale < step_size < 2.0 * scale * 4.0
