@@ -21,7 +21,9 @@ from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and
 from bayessel.fit import Fit, LeaveOneOut, Status, fingerprint, worst
 from bayessel.linear import LinearFit, RidgeFit, Spectrum
 from bayessel.linear.several_outputs import SeveralOutputs
-from bayessel.prediction import Prediction
+
+#: rows whose mixtures are made at a time
+PIECE = 2000
 
 
 class RBFRegressor(RegressorMixin, Versioned):
@@ -132,9 +134,10 @@ class RBFRegressor(RegressorMixin, Versioned):
         Returns (N,) arrays, or (N, K) for K outputs.
         """
         X = new_rows(self, X)
-        mixture = self._mixture(X)
-        if mixture is not None:
-            return (mixture.mean, mixture.std) if return_std else mixture.mean
+        if self._mixes:
+            pieces = [self._engine.predict(piece) for piece in np.array_split(X, 1 + len(X) // PIECE)]
+            mean = np.concatenate([piece.mean for piece in pieces])
+            return (mean, np.concatenate([piece.std for piece in pieces])) if return_std else mean
         body = self._body(X)
         design = np.hstack([body, np.ones((len(X), 1))]) if self.bias else body
         mean = design[:, self.basis_] @ self.coef_.T
@@ -148,16 +151,17 @@ class RBFRegressor(RegressorMixin, Versioned):
         """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
         check_is_fitted(self)
         rows, target = validated_regression(self, X, y, reset=False)
-        mixture = self._mixture(rows)
-        if mixture is None:
+        if not self._mixes:
             return normal_predictions.log_predictive_density(self, X, y)
         if target.ndim == 2:
             raise ValueError(f"y must have the shape of the training target, ({len(target)},); got {target.shape}")
-        return mixture.log_density(target)
+        pieces = np.array_split(np.arange(len(rows)), 1 + len(rows) // PIECE)
+        return np.concatenate([self._engine.predict(rows[piece]).log_density(target[piece]) for piece in pieces])
 
-    def _mixture(self, X: FloatArray) -> Prediction | None:
-        """Predictive distributions at inputs, where they are mixtures."""
-        return None
+    @property
+    def _mixes(self) -> bool:
+        """Whether predictions are mixtures at inputs."""
+        return False
 
     def leave_one_out(self) -> LeaveOneOut:
         """Each training row predicted from all others, exactly, at the fitted precisions."""

@@ -17,7 +17,6 @@ from bayessel.fit import fingerprint
 from bayessel.linear import LinearFit, Spectrum, fit_abf, fit_evidence
 from bayessel.linear.integrated.mixture import IntegratedFit
 from bayessel.linear.type2 import METHODS
-from bayessel.prediction import Prediction
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -132,9 +131,10 @@ class EvidenceRegressor(RBFRegressor):
         self._engine, self._rows, self._fingerprint = fit, TrainingRows(X, y), fingerprint(X, y)
         self._show([fit], False)
 
+    @property
     @override
-    def _mixture(self, X: FloatArray) -> Prediction | None:
-        return self._engine.predict(X) if isinstance(self._engine, IntegratedFit) else None
+    def _mixes(self) -> bool:
+        return isinstance(self._engine, IntegratedFit)
 
     def _choose_width(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         if self.width is None:

@@ -38,6 +38,8 @@ CLOSE_NATS, MOST_DESIGNS = 6.0, 12
 FINE_WEIGHT, FINE_RATIO, FINE_ROUNDS = 0.05, 1.25, 2
 #: cells that hold this share of the posterior predict
 MASS, MOST_CELLS = 0.99, 60
+#: centres at the rows are thinned to so many: the radial part varies alike everywhere without them
+MOST_CENTRES = 800
 #: with more rows the factorisations do not keep their left singular vectors
 MOST_ROWS_KEPT = 1500
 
@@ -74,7 +76,7 @@ def fit_integrated(
     spread
         Spread of each input; a shared width is measured in it.
     centers
-        Centres of the radial functions; None: the rows.
+        Centres of the radial functions; None: the rows, of more than 800 a part.
     kind
         'gaussian', 'multiquadric', 'inverse_multiquadric' or 'cauchy'.
     centre
@@ -92,10 +94,12 @@ def fit_integrated(
     as_flag(centre, "centre")
     scale = as_positive_vector(spread, "spread", X.shape[1])
     middles = None if centers is None else as_matrix(centers, "centers", allow_1d=X.shape[1] == 1)
+    order = np.lexsort((*X.T, t))
+    if middles is None and len(X) > MOST_CENTRES:
+        middles = X[order[:: -(-len(X) // MOST_CENTRES)]]
     whole = HyperparameterGrid(X, X if middles is None else middles, kind, scale, centre)
     if len(X) - int(centre) < 2 or not np.ptp(t) > 0.0:
         return replace(_constant(whole, t), seconds=perf_counter() - began)
-    order = np.lexsort((*X.T, t))
     typical = whole.typical() if len(X) <= 4 * FIRST_ROWS else None
     keys: list[Key] | None = None
     size = FIRST_ROWS

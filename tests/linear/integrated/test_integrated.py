@@ -108,6 +108,17 @@ def test_a_row_left_out_changes_the_weights_of_the_cells(rows):
         np.testing.assert_allclose(t[n] - found.errors[n], weights @ means, rtol=1e-4, atol=1e-5)
 
 
+def test_of_many_rows_some_are_centres(rng):
+    X = rng.uniform(-3.0, 3.0, size=(1700, 1))
+    t = np.sin(2.0 * X[:, 0]) + 0.3 * rng.normal(size=1700)
+    fit = fit_integrated(X, t, spread=np.ones(1), fine=False)
+    assert len(fit.mode.dictionary.centers) <= 800
+    new = np.linspace(-2.8, 2.8, 50)[:, None]
+    assert np.abs(fit.predict(new).mean - np.sin(2.0 * new[:, 0])).max() < 0.1
+    left_out = fit.leave_one_out()  # from the rows of the design: factorisations of so many keep none
+    np.testing.assert_allclose(np.sqrt(left_out.mean_square), fit.noise_std, rtol=0.05)
+
+
 def test_quantiles_of_the_noise_stand_for_a_student_distribution():
     n = 12
     betas = noise_precisions(n, np.array([3.0]))[0]
