@@ -53,6 +53,11 @@ class Status(Enum):
         "with the precisions integrated out, a model without functions (or with the constant alone) is more probable "
         "than this one: what was found may be noise"
     )
+    HEAVY_TAILS = (
+        "some rows lie much further from the fit than normal noise puts them (six robust standard deviations of the "
+        "residuals): a few rows decide the noise level, error bars are wrong for most, and the fit follows the few; "
+        "look at these rows, or transform the target"
+    )
     NO_BETTER_THAN_CONSTANT = (
         "rows held out of folds fitted anew are not predicted clearly better (by a standard error of the mean log "
         "density) than by a constant with normal noise: do not rely on these predictions; try other inputs or more rows"

@@ -18,6 +18,7 @@ from bayessel.estimators._radial_dictionary import centres_of, set_dictionary
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
+from bayessel.estimators.residual_checks import remarks_on_residuals
 from bayessel.fit import Fit, LeaveOneOut, Status, fingerprint, worst
 from bayessel.linear import LinearFit, RidgeFit, Spectrum
 from bayessel.linear.several_outputs import SeveralOutputs
@@ -55,6 +56,8 @@ class RBFRegressor(RegressorMixin, Versioned):
         centers = centres_of(self, X, stored=True)
         self.found_width_, self._width_notes = None, ()
         self._fit_data(X, y, centers)
+        fitted = self.dictionary_.design(X)[:, self.basis_] @ self.coef_.T
+        self.status_ = worst([self.status_, *remarks_on_residuals(y - fitted)])
         self._warn()
         return self
 

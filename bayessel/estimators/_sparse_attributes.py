@@ -9,6 +9,7 @@ import numpy as np
 from bayessel._check import FloatArray
 from bayessel.basis import LazyDesign
 from bayessel.estimators.normal_predictions import MeanAndStd
+from bayessel.estimators.residual_checks import remarks_on_residuals
 from bayessel.fit import fingerprint, worst
 
 
@@ -19,7 +20,7 @@ def remember(estimator: Any, fit: Any, X: FloatArray, y: FloatArray) -> None:
     estimator.alpha_, estimator.beta_, estimator.gamma_ = fit.alpha, fit.beta, fit.gamma
     estimator.noise_std_ = fit.noise_std
     estimator.log_evidence_, estimator.model_evidence_ = fit.log_evidence, fit.model_evidence
-    estimator.status_ = worst([fit.status, *estimator._width_notes])
+    estimator.status_ = worst([fit.status, *estimator._width_notes, *remarks_on_residuals(fit.residuals)])
     estimator.history_ = [dict(step) for step in fit.history]
     estimator.n_rows_ = fit.n_rows
     estimator.fingerprint_ = fingerprint(X, y)

@@ -11,6 +11,7 @@ from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
 from bayessel.covariance import Covariance
 from bayessel.estimators import held_out
+from bayessel.estimators.residual_checks import remarks_on_residuals
 from bayessel.fit import Status, worst
 from bayessel.gp import fit_map
 from bayessel.gp.map_result import GPFit
@@ -22,15 +23,16 @@ CLEAR_GAIN = 0.5
 
 
 def witnessed(mode: GPFit, covariance: Covariance | None, seed: int) -> tuple[GPFit, float]:
-    """The mode, with a remark where folds fitted anew predict no better than a constant, and its weight beside one.
+    """The mode and its weight beside a constant, with remarks on its residuals and where folds fitted anew doubt it.
 
     Leave-one-out at hyperparameters fitted to all rows flatters, so it only tells which fits need no such look.
     """
     X, t = mode.X, mode.t
     if Status.INTERRUPTED in mode.notes or not np.ptp(t) > 0.0:
         return mode, 1.0
-    left_out = mode.leave_one_out().log_densities - log_normal(t - t.mean(), t.var(ddof=1))
-    if held_out.mean_gain(left_out) > CLEAR_GAIN:
+    left_out = mode.leave_one_out()
+    mode = _remarked(mode, remarks_on_residuals(left_out.errors / np.sqrt(left_out.variances)))
+    if held_out.mean_gain(left_out.log_densities - log_normal(t - t.mean(), t.var(ddof=1))) > CLEAR_GAIN:
         return mode, 1.0
     some, rank = held_out.some_rows(X, t[:, None])
     if rank.max() + 1 < 2 * held_out.N_FOLDS:
@@ -52,4 +54,8 @@ def witnessed(mode: GPFit, covariance: Covariance | None, seed: int) -> tuple[GP
             share = float(held_out.stacking_weights(np.array([gains, np.zeros(len(gains))]))[0])
     if guard.interrupted:
         notes = (Status.INTERRUPTED,)
-    return replace(mode, status=worst([mode.status, *notes]), notes=(*mode.notes, *notes)), share
+    return _remarked(mode, notes), share
+
+
+def _remarked(mode: GPFit, notes: tuple[Status, ...]) -> GPFit:
+    return replace(mode, status=worst([mode.status, *notes]), notes=(*mode.notes, *notes)) if notes else mode
