@@ -53,7 +53,7 @@ class RBFRegressor(RegressorMixin, Versioned):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,), or several targets (N, K) that share the dictionary."""
         X, y = validated_regression(self, X, y, reset=True)
-        centers = centres_of(self, X, stored=True)
+        centers = centres_of(self, X, stored=not self._thins(y))
         self.found_width_, self._width_notes = None, ()
         self._fit_data(X, y, centers)
         fitted = self.dictionary_.design(X)[:, self.basis_] @ self.coef_.T
@@ -138,9 +138,10 @@ class RBFRegressor(RegressorMixin, Versioned):
         """
         X = new_rows(self, X)
         if self._mixes:
-            pieces = [self._engine.predict(piece) for piece in np.array_split(X, 1 + len(X) // PIECE)]
-            mean = np.concatenate([piece.mean for piece in pieces])
-            return (mean, np.concatenate([piece.std for piece in pieces])) if return_std else mean
+            parts = np.array_split(X, 1 + len(X) // PIECE)
+            found = [(part.mean, part.std) for part in map(self._engine.predict, parts)]
+            mean, std = (np.concatenate(each) for each in zip(*found, strict=True))
+            return (mean, std) if return_std else mean
         body = self._body(X)
         design = np.hstack([body, np.ones((len(X), 1))]) if self.bias else body
         mean = design[:, self.basis_] @ self.coef_.T
@@ -160,6 +161,10 @@ class RBFRegressor(RegressorMixin, Versioned):
             raise ValueError(f"y must have the shape of the training target, ({len(target)},); got {target.shape}")
         pieces = np.array_split(np.arange(len(rows)), 1 + len(rows) // PIECE)
         return np.concatenate([self._engine.predict(rows[piece]).log_density(target[piece]) for piece in pieces])
+
+    def _thins(self, y: FloatArray) -> bool:
+        """Whether centres at the rows are thinned, so that there may be any number of rows."""
+        return False
 
     @property
     def _mixes(self) -> bool:
@@ -184,8 +189,8 @@ class RBFRegressor(RegressorMixin, Versioned):
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Add rows: the exact posterior of all rows at the fitted precisions, O(M^2) per row.
 
-        The centres, the widths and the precisions stay; `reestimate` renews the precisions. On an estimator that has
-        not been fitted this is `fit`.
+        The centres, the widths and the precisions stay; `reestimate` renews the precisions. Where hyperparameters are
+        integrated out the fit is made anew instead. On an estimator that has not been fitted this is `fit`.
         """
         if not hasattr(self, "dictionary_"):
             return self.fit(X, y)
@@ -214,7 +219,8 @@ class RBFRegressor(RegressorMixin, Versioned):
     def _one_output(self, what: str, y: FloatArray) -> TrainingRows:
         if self._rows is None or y.ndim == 2:
             raise ValueError(f"{what} works with one output; fit one estimator per output")
-        return self._rows
+        rows = self._rows  # where the fit is made anew, they are replaced when it is there
+        return rows if isinstance(rows, ChangingRows) else TrainingRows(rows.X, rows.y)
 
     def _follow(self, rows: TrainingRows) -> Self:
         """Show the changed state; where hyperparameters were integrated out they are so anew."""

@@ -203,7 +203,8 @@ class SelectingRegressor(RegressorMixin, Versioned):
         if ax is None:
             _, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
         X, t = self._inputs, self.fit_.target
-        at, weights = self.dictionary_.centers[self.fit_.basis], self.fit_.coef
+        radial = self.fit_.basis < len(self.dictionary_.centers)  # the others are slopes, which have no place
+        at, weights = self.dictionary_.centers[self.fit_.basis[radial]], self.fit_.coef[radial]
         title = label if label is not None else f"{len(at)} of {len(self.dictionary_.centers)} functions"
         if X.shape[1] == 1:
             x = X[:, 0]

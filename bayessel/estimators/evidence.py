@@ -115,7 +115,7 @@ class EvidenceRegressor(RBFRegressor):
         one_of(self.inference, "inference", INFERENCES)
         one_of(self.method, "method", METHODS)
         self.optima_: tuple[Any, ...] = ()
-        if self.width is None and self.inference == "auto" and y.ndim == 1:
+        if self._thins(y):
             self._fit_integrated(X, y, centers)
         else:
             super()._fit_data(X, y, centers)
@@ -130,6 +130,10 @@ class EvidenceRegressor(RBFRegressor):
         self.width_ = np.asarray(d.width)
         self._engine, self._rows, self._fingerprint = fit, TrainingRows(X, y), fingerprint(X, y)
         self._show([fit], False)
+
+    @override
+    def _thins(self, y: FloatArray) -> bool:
+        return self.width is None and self.inference == "auto" and y.ndim == 1
 
     @property
     @override

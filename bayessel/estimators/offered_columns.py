@@ -101,8 +101,11 @@ def choose_columns(
     rows, rank = some_rows(X, t[:, None])
     step = -(-len(rows) // MOST_ROWS)
     rows, fold = rows[::step], np.unique(rank[::step], return_inverse=True)[1]
-    if fold.max() + 1 < 2 * N_FOLDS or not np.ptp(t[rows]) > 0.0:
+    if not np.ptp(t[rows]) > 0.0:
         return OfferedColumns(every, 1.0, rows, np.nan, np.nan, np.nan, (), ())
+    if fold.max() + 1 < 2 * N_FOLDS:  # no folds to judge by: the constant, which cannot be surer than the rows
+        constant = _offered(dictionary, "constant")
+        return OfferedColumns(constant, 1.0, rows, np.nan, np.nan, np.nan, (), (Status.TOO_FEW_ROWS,))
     judged: list[tuple[str, float, float, FloatArray]] = []
     with few_threads(len(rows) ** 2), np.errstate(all="ignore"), InterruptGuard(lambda: judged) as guard:
         for name in ("functions and trend", "trend", "constant"):

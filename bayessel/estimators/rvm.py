@@ -216,7 +216,7 @@ class RVMRegressor(RegressorMixin, Versioned):
             return (found[0], found[1] * np.sqrt(self.variance_factor_)) if isinstance(found, tuple) else found
         ready = self._healing if self._healing is not None and self._healing[0] == kind else (kind, self._healed(kind))
         mean, variance = ready[1].predict(X, functions_in_use(self, X))
-        return (mean, np.sqrt(variance + 1.0 / self.beta_)) if return_std else mean
+        return (mean, np.sqrt(self.variance_factor_ * (variance + 1.0 / self.beta_))) if return_std else mean
 
     log_predictive_density = normal_predictions.log_predictive_density
 

@@ -104,6 +104,8 @@ def fit_stacked(X: FloatArray, t: FloatArray, model: RadialModel) -> tuple[Integ
         parts, weights, gains = parts[:1], np.ones(1), np.full((1, 1), np.nan)
     weights = weights[weights > 0.0] / weights.sum()
     stacked = logsumexp(gains + np.log(stacking_weights(gains))[:, None], axis=0)
+    if fold.max() + 1 < 2 * N_FOLDS and not DEGENERATE & set(parts[0].notes):
+        notes.append(Status.TOO_FEW_ROWS)
     if np.isfinite(stacked).all() and unsure(stacked):
         notes.append(Status.NO_BETTER_THAN_CONSTANT)
     fit = joined(parts, weights)

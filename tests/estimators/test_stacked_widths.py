@@ -152,3 +152,43 @@ def test_ctrl_c_in_the_first_fit_is_raised(rng, monkeypatch):
     monkeypatch.setattr(stacked_widths, "fit_integrated", interrupted)
     with pytest.raises(KeyboardInterrupt):
         bs.EvidenceRegressor().fit(rng.normal(size=(20, 2)), rng.normal(size=20))
+
+
+def test_constant_inputs_leave_the_constant():
+    """Columns whose variance is rounding are no columns."""
+    y = np.random.default_rng(0).normal(size=20)
+    with pytest.warns(NumericalWarning, match="PURE_NOISE"):
+        model = bs.EvidenceRegressor().fit(np.full((20, 1), 0.3), y)
+    mean, std = model.predict([[0.3], [0.4]], return_std=True)
+    np.testing.assert_allclose(mean, y.mean(), atol=1e-9)
+    np.testing.assert_allclose(std, y.std(ddof=1), rtol=0.2)
+
+
+@pytest.mark.parametrize("make", [bs.RVMRegressor, bs.BasisSearchRegressor, bs.ForwardSelectionRegressor])
+def test_of_five_rows_sparse_models_keep_the_constant(rng, make):
+    X, y = rng.normal(size=(5, 3)), rng.normal(size=5)
+    with pytest.warns(NumericalWarning):
+        model = make().fit(X, y)
+    _, std = model.predict(rng.normal(size=(4, 3)), return_std=True)
+    assert (std > 0.3 * y.std()).all()
+
+
+def test_readers_of_fits_take_the_default(rng):
+    X = rng.normal(size=(60, 2))
+    y = np.sin(2.0 * X[:, 0]) + 0.2 * rng.normal(size=60)
+    model = bs.EvidenceRegressor().fit(X, y)
+    table = bs.diagnostics.compare({"default": model, "gp": bs.GPRegressor().fit(X, y)}, by="elpd-loo")
+    assert np.isfinite(table["elpd-loo"]).all()
+    with pytest.raises(TypeError):
+        bs.diagnostics.mdl_w(model)
+    few = bs.BasisSearchRegressor().fit(X, y)
+    few.plot_centres()
+
+
+def test_more_rows_than_centres_could_be_stored(rng):
+    X = rng.uniform(-3.0, 3.0, size=(1600, 2))
+    y = np.sin(2.0 * X[:, 0]) + 0.2 * rng.normal(size=1600)
+    model = bs.EvidenceRegressor().fit(X, y)
+    left_out = model.leave_one_out()
+    assert 0.19 < np.sqrt(left_out.mean_square) < 0.23
+    assert model.predict(np.tile(X, (4, 1))).shape == (6400,)

@@ -98,7 +98,7 @@ def fit_integrated(
     if middles is None and len(X) > MOST_CENTRES:
         middles = X[order[:: -(-len(X) // MOST_CENTRES)]]
     whole = HyperparameterGrid(X, X if middles is None else middles, kind, scale, centre)
-    if len(X) - int(centre) < 2 or not np.ptp(t) > 0.0:
+    if len(X) - int(centre) < 2 or not (np.ptp(t) if centre else np.abs(t).max()) > 0.0:
         return replace(_constant(whole, t), seconds=perf_counter() - began)
     typical = whole.typical() if len(X) <= 4 * FIRST_ROWS else None
     keys: list[Key] | None = None
@@ -239,7 +239,7 @@ def _constant(grid: HyperparameterGrid, t: FloatArray) -> IntegratedFit:
     lam = np.ones(1)
     if spectrum.n_free < 2:
         notes, betas = (Status.TOO_FEW_ROWS,), np.array([[(spectrum.t_scale or 1.0) ** -2.0]])
-    elif not np.ptp(t) > 0.0 and grid.centre:
+    elif not (np.ptp(t) if grid.centre else np.abs(t).max()) > 0.0:
         notes, betas = (Status.CONSTANT_TARGET,), np.array([[_largest_precision(spectrum)]])
     else:
         notes, betas = (Status.PURE_NOISE,), noise_precisions(spectrum.n_free, np.asarray(spectrum.quad(lam)))

@@ -185,5 +185,9 @@ class HyperparameterGrid:
         return self._made[width]
 
     def _sizes(self, columns: FloatArray) -> FloatArray:
-        """Mean square of each column over the rows, after a bias has taken its mean."""
-        return np.asarray(columns.var(axis=0) if self.centre else (columns**2).mean(axis=0))
+        """Mean square of each column over the rows, after a bias has taken its mean; zero where that is rounding."""
+        whole = (columns**2).mean(axis=0)
+        if not self.centre:
+            return np.asarray(whole)
+        rest = columns.var(axis=0)
+        return np.where(rest > (16.0 * np.finfo(float).eps) ** 2 * whole, rest, 0.0)

@@ -70,6 +70,9 @@ class IntegratedFit(DesignFit):
     posteriors: tuple[Posterior, ...] = field(repr=False)
     cells: Cells = field(repr=False)
 
+    #: its weights are not independent beforehand, which the codes for weights ask: it is none of those that send them
+    message = None  # type: ignore[assignment]
+
     @property
     def mode(self) -> WhitenedDictionary:
         """Design of the most probable place, that of `posterior`."""
@@ -116,7 +119,7 @@ class IntegratedFit(DesignFit):
     def leave_one_out(self) -> LeaveOneOut:
         """Each row predicted from all others, the weights of the places too being those without the row."""
         errors, variances = (np.empty((len(self.cells.lam), self.n_rows)) for _ in range(2))
-        for k, posterior in enumerate(self.posteriors):
+        for k, (design, posterior) in enumerate(zip(self.designs, self.posteriors, strict=True)):
             mine, spectrum = np.flatnonzero(self.cells.design == k), posterior.spectrum
             lam, back = np.unique(self.cells.lam[mine], return_inverse=True)
             if spectrum.U is not None:
@@ -124,7 +127,9 @@ class IntegratedFit(DesignFit):
                 apart = spectrum.residuals(lam) / complement
             else:
                 each = [Posterior.of(spectrum, float(one), 1.0) for one in lam]
-                found = [leave_one_out_of(one, *spectrum.given) for one in each]  # type: ignore[misc]
+                source, target = spectrum.given  # type: ignore[misc]
+                columns = design.columns(source.X)
+                found = [leave_one_out_of(one, columns, target) for one in each]
                 apart = np.array([one.errors for one in found])
                 complement = 1.0 / np.array([one.variances for one in found])
             errors[mine] = apart[back]
