@@ -16,28 +16,27 @@ from bayessel.estimators.held_out import stacking_weights
 from bayessel.linear.integrated import fit_integrated
 from benchmarks.defaults import judged, smooth, tables
 
-#: estimator -> least nats over a constant, most error over that of ridge regression, least coverage, on any table
+#: estimator -> least mean gain over a constant in nats a row, and largest share of tables where a constant is better
 DEFAULTS = {
-    bs.EvidenceRegressor: (-0.1, 1.3, 0.75),
-    bs.GPRegressor: (-0.2, 1.3, 0.7),
-    bs.RVMRegressor: (-0.15, 2.5, 0.7),
-    bs.BasisSearchRegressor: (-0.3, 2.5, 0.55),
-    bs.ForwardSelectionRegressor: (-0.3, 2.5, 0.55),
+    bs.EvidenceRegressor: (0.35, 0.12),
+    bs.GPRegressor: (0.4, 0.12),
+    bs.RVMRegressor: (0.15, 0.3),
+    bs.BasisSearchRegressor: (0.15, 0.3),
+    bs.ForwardSelectionRegressor: (0.15, 0.3),
 }
 
 
 @pytest.mark.parametrize("make", DEFAULTS, ids=lambda make: make.__name__)
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 12))])
-def test_no_hard_table_is_predicted_worse_than_by_a_constant(make, seed):
-    least, most, held = DEFAULTS[make]
-    covered = []
-    for name, X, y, n in tables(np.random.default_rng(seed)):
-        found = judged(make, X, y, n)
-        assert found["gain"] > least, (name, found)
-        assert found["error"] < most, (name, found)
-        assert found["coverage"] > held, (name, found)
-        covered.append(found["coverage"])
-    assert 0.8 < np.mean(covered) < 0.97, covered
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 5), marks=pytest.mark.slow)], ids=["one", "four"])
+def test_hard_tables_are_predicted_better_than_by_a_constant(make, seeds):
+    """Eleven tables a seed; single ones may fail, and none by much: heavy tails and noise decide by a few rows."""
+    least, most = DEFAULTS[make]
+    found = [judged(make, X, y, n) for seed in seeds for _, X, y, n in tables(np.random.default_rng(seed))]
+    gains = np.array([one["gain"] for one in found])
+    assert np.mean(gains < -0.05) <= most, gains
+    assert gains.mean() > least and gains.min() > -1.0, gains
+    assert 0.84 < np.mean([one["coverage"] for one in found]) < 0.96
+    assert np.median([one["error"] for one in found]) < 1.05
 
 
 def test_relevant_inputs_are_found_among_many(rng):
