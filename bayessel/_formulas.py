@@ -17,23 +17,23 @@ from bayessel._check import FloatArray
 
 
 def generalised_cross_validation(
-    n_rows: int, sum_squares: float | FloatArray, trace_p: float | FloatArray
+    n_rows: float, sum_squares: float | FloatArray, trace_p: float | FloatArray
 ) -> FloatArray:
     r"""GCV :math:`= NS/(\mathrm{tr}P)^2`, in squared units of the target."""
     return _where_noise_is_left(trace_p, lambda trace: n_rows * sum_squares / trace**2)
 
 
-def unbiased_variance(n_rows: int, sum_squares: float | FloatArray, trace_p: float | FloatArray) -> FloatArray:
+def unbiased_variance(n_rows: float, sum_squares: float | FloatArray, trace_p: float | FloatArray) -> FloatArray:
     r"""UEV :math:`= S/\mathrm{tr}P`, in squared units of the target."""
     return _where_noise_is_left(trace_p, lambda trace: sum_squares / trace)
 
 
-def final_prediction_error(n_rows: int, sum_squares: float | FloatArray, trace_p: float | FloatArray) -> FloatArray:
+def final_prediction_error(n_rows: float, sum_squares: float | FloatArray, trace_p: float | FloatArray) -> FloatArray:
     r"""FPE :math:`= (N+\gamma)S/(N\,\mathrm{tr}P)`, in squared units of the target."""
     return _where_noise_is_left(trace_p, lambda trace: (2 * n_rows - trace) / trace * sum_squares / n_rows)
 
 
-def bayesian_information(n_rows: int, sum_squares: float | FloatArray, trace_p: float | FloatArray) -> FloatArray:
+def bayesian_information(n_rows: float, sum_squares: float | FloatArray, trace_p: float | FloatArray) -> FloatArray:
     r"""BIC in its error form, :math:`(N+(\ln N-1)\gamma)S/(N\,\mathrm{tr}P)`, in squared units of the target."""
     # N + (ln N - 1) gamma, written so that nothing cancels
     return _where_noise_is_left(
@@ -73,7 +73,7 @@ def flag_code_length(k: int, n_candidates: int, code: str) -> float:
 
 
 def weight_code_length(
-    sum_squares: float, beta: float, weights: FloatArray, n_rows: int, delta: float, flags: float
+    sum_squares: float, beta: float, weights: FloatArray, n_rows: float, delta: float, flags: float
 ) -> float:
     r"""MDL-w :math:`= \tfrac12\beta S - \tfrac n2\log\beta + \sum\log|w_i| - k\log\delta + L(\gamma)`, in nats.
 
@@ -90,12 +90,12 @@ def weight_code_length(
     return float(data + np.log(np.abs(weights)).sum() - len(weights) * np.log(delta) + flags)
 
 
-def precision_code_length(log_evidence: float, n_rows: int, n_precisions: int, delta: float, flags: float) -> float:
+def precision_code_length(log_evidence: float, n_rows: float, n_precisions: int, delta: float, flags: float) -> float:
     r"""MDL-alpha :math:`= -\log p(t) - \tfrac n2\log2\pi - n_\alpha\log\delta + L(\gamma)`, in nats."""
     data = -log_evidence - 0.5 * n_rows * np.log(2.0 * np.pi)
     return float(data - n_precisions * np.log(delta) + flags)
 
 
-def target_code_length(n_rows: int, precision: float) -> float:
+def target_code_length(n_rows: float, precision: float) -> float:
     r"""What turns both description lengths into whole ones: :math:`\tfrac n2\log2\pi - n\log\delta_t`."""
     return float(n_rows * (0.5 * np.log(2.0 * np.pi) - np.log(precision)))

@@ -68,6 +68,6 @@ LARGEST_EVIDENCE_ERROR = 0.5
 HARMLESS = frozenset({Status.CONVERGED, Status.FEW_WELL_DETERMINED, Status.COLLINEAR_SKIPPED, Status.IMPROPER_PRIOR})
 
 
-def leaves_noise(n_rows: int, gamma: float, share: float) -> bool:
+def leaves_noise(n_rows: float, gamma: float, share: float) -> bool:
     """Whether a fit with γ well-determined parameters leaves this share of its rows to the noise."""
     return bool(n_rows - gamma >= share * n_rows)

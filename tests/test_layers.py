@@ -24,6 +24,7 @@ GROUND = {
     "_memory",
     "_npz",
     "_numerics",
+    "_row_weights",
     "_text",
     "_types",
     "work",

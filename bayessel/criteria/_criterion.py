@@ -77,7 +77,7 @@ class Criterion:
     charges_functions: bool = False
     column_rank: int = 99
     noise_share: float = 0.0
-    of_sums: Callable[[int, float | FloatArray, float | FloatArray], FloatArray] | None = None
+    of_sums: Callable[[float, float | FloatArray, float | FloatArray], FloatArray] | None = None
 
     @property
     def of_one_fit(self) -> bool:
@@ -104,7 +104,7 @@ class Criterion:
         """The direction in words."""
         return f"{'higher' if self.higher_is_better else 'lower'} is better"
 
-    def has_meaning(self, n_rows: int, gamma: float) -> bool:
+    def has_meaning(self, n_rows: float, gamma: float) -> bool:
         """Whether a fit leaves rows enough to the noise for the value to mean something."""
         return not self.noise_share or leaves_noise(n_rows, gamma, self.noise_share)
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel.fit import Fit
 
 #: a weight that moves the fit by less, in units of the noise, is as good as zero
 VANISHING = 1e-6
@@ -44,6 +45,11 @@ class Sendable(Protocol):
 
     def message(self) -> Message:
         """Parts of the message."""
+
+
+def counted_rows(fit: Fit) -> float:
+    """Rows that the noise of a fit counts: their number, or the sum of their weights (``n_counted``)."""
+    return float(getattr(fit, "n_counted", fit.n_rows))
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bayessel._formulas import FLAGS, flag_code_length, precision_code_length, weight_code_length
 from bayessel.criteria._criterion import Criterion
-from bayessel.criteria.capabilities import Message, Sendable
+from bayessel.criteria.capabilities import Message, Sendable, counted_rows
 from bayessel.fit import Fit
 from bayessel.policy import NOISE_SHARE_OF_RATIOS
 
@@ -16,14 +16,14 @@ def weights_sent(fit: Fit, delta: float = WEIGHT_DELTA, flags: str = FLAGS[0]) -
     """Length of the message that sends the weights, in nats."""
     message = _message(fit)
     which = flag_code_length(len(message.weights), message.n_candidates, flags)
-    return weight_code_length(message.sum_squares, message.beta, message.weights, fit.n_rows, delta, which)
+    return weight_code_length(message.sum_squares, message.beta, message.weights, counted_rows(fit), delta, which)
 
 
 def precisions_sent(fit: Fit, delta: float = PRECISION_DELTA, flags: str = FLAGS[0]) -> float:
     """Length of the message that sends the precisions of the weights, in nats."""
     message = _message(fit)
     which = flag_code_length(len(message.weights), message.n_candidates, flags)
-    return precision_code_length(fit.log_evidence, fit.n_rows, message.n_precisions, delta, which)
+    return precision_code_length(fit.log_evidence, counted_rows(fit), message.n_precisions, delta, which)
 
 
 def _message(fit: Fit) -> Message:

@@ -13,17 +13,18 @@ from bayessel._formulas import (
     unbiased_variance,
 )
 from bayessel.criteria._criterion import Criterion
-from bayessel.criteria.capabilities import Smoother
+from bayessel.criteria.capabilities import Smoother, counted_rows
 from bayessel.fit import Fit
 from bayessel.policy import NOISE_SHARE_OF_EXPANSIONS, NOISE_SHARE_OF_RATIOS
 
 _SQUARES = "squared units of the target"
 
 
-def _of(formula: Callable[[int, float | FloatArray, float | FloatArray], FloatArray]) -> dict[str, Any]:
+def _of(formula: Callable[[float, float | FloatArray, float | FloatArray], FloatArray]) -> dict[str, Any]:
     def value(fit: Fit) -> float:
         assert isinstance(fit, Smoother)
-        return float(formula(fit.n_rows, fit.sum_squares, fit.n_rows - fit.effective_parameters))
+        n = counted_rows(fit)
+        return float(formula(n, fit.sum_squares, n - fit.effective_parameters))
 
     return {"applies": lambda fit: isinstance(fit, Smoother), "value": value, "of_sums": formula}
 

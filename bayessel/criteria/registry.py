@@ -28,7 +28,7 @@ OF_RIDGE = (LOO.name, *OF_SUMS)
 CHARGING = tuple(name for name, one in CRITERIA.items() if one.charges_functions)
 
 
-def from_sums(name: str, n_rows: int, sum_squares: float | FloatArray, trace_p: float | FloatArray) -> FloatArray:
+def from_sums(name: str, n_rows: float, sum_squares: float | FloatArray, trace_p: float | FloatArray) -> FloatArray:
     """Return the criterion of that name from N, S and tr P; infinite where nothing is left for the noise."""
     formula = CRITERIA[name].of_sums
     if formula is None:

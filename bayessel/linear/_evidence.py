@@ -10,7 +10,7 @@ LOG_2PI = float(np.log(2.0 * np.pi))
 
 
 def log_density[L: (float, FloatArray)](
-    n_rows: int, log_beta: L, log_det: L, misfit: L, spread2: float | None = None
+    n_rows: float, log_beta: L, log_det: L, misfit: L, spread2: float | None = None
 ) -> L:
     r"""Return :math:`\log p(t|\alpha,\beta)` in nats.
 
@@ -23,7 +23,7 @@ def log_density[L: (float, FloatArray)](
     Parameters
     ----------
     n_rows
-        N.
+        N; of rows with weights their sum.
     log_beta
         Logarithm of the noise precision.
     log_det, misfit

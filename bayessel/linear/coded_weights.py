@@ -34,7 +34,7 @@ def message_of(
     weights = coef[sent]
     if spectrum.centred:
         bias = np.array([intercept])
-        weights = np.append(weights, bias[matters(bias, np.sqrt(spectrum.n_rows), beta)])
+        weights = np.append(weights, bias[matters(bias, np.sqrt(spectrum.n_counted), beta)])
     return Message(
         weights=weights,
         n_basis=len(coef) + int(spectrum.centred),

@@ -109,4 +109,7 @@ def leave_one_out_of(posterior: Posterior, design: FloatArray | LazyDesign, targ
         rows = design.rows(part, np.arange(m)) if isinstance(design, LazyDesign) else design[part]
         there = posterior.predict(rows)
         mean[part], complement[part] = there.mean, 1.0 - posterior.beta * there.function.variance
-    return from_complement(target - mean, complement, posterior.beta)
+    errors, weights = target - mean, posterior.spectrum.row_weights
+    if weights is not None:
+        errors, complement = weights.scale(errors), 1.0 - weights.root**2 * (1.0 - complement)
+    return from_complement(errors, complement, posterior.beta, weights)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_positive_vector
 from bayessel._numerics import few_threads
+from bayessel._row_weights import RowWeights, counted, mean
 from bayessel.criteria.error_estimates import GCV
 from bayessel.fit import Status
 from bayessel.linear import ridge
@@ -53,7 +54,7 @@ class _Sweeper:
     division by a penalty occurs, so that zero penalties need no special case.
     """
 
-    def __init__(self, Phi: FloatArray, t: FloatArray, penalty: FloatArray, n_free: int) -> None:
+    def __init__(self, Phi: FloatArray, t: FloatArray, penalty: FloatArray, n_free: float) -> None:
         self.Phi, self.t, self.penalty = Phi, t, penalty
         self.n_free = n_free  # dimensions left for the fit: N, or N - 1 when a bias was projected out
         self.refresh()
@@ -163,14 +164,21 @@ class _Sweeper:
 
 
 def fit_local(
-    Phi: FloatArray, t: FloatArray, *, centre: bool, start: npt.ArrayLike | None, max_sweeps: int, tol: float
+    Phi: FloatArray,
+    t: FloatArray,
+    *,
+    centre: bool,
+    start: npt.ArrayLike | None,
+    max_sweeps: int,
+    tol: float,
+    weights: RowWeights | None = None,
 ) -> ridge.RidgeFit:
     """Sweep over the columns, each penalty set to its analytic best, until GCV stops falling."""
-    overall = ridge.fit_ridge(Phi, t, criterion=GCV.name, centre=centre)
+    overall = ridge.fit_ridge(Spectrum.of(Phi, t, centre=centre, weights=weights), criterion=GCV.name)
     if start is not None:
         penalty = as_positive_vector(start, "start", Phi.shape[1], allow_zero=True, allow_inf=True)
         with few_threads(Phi.size):
-            return _descend(Phi, t, penalty, centre, max_sweeps, tol)
+            return _descend(Phi, t, penalty, centre, max_sweeps, tol, weights)
     # of minima that GCV can hardly tell apart the smoothest is the safer start: rough fits have nothing left to prune
     smoothest = sorted(
         (pair for pair in overall.optima if pair.value <= (1.0 + RIVAL_SHARE) * overall.value), reverse=True
@@ -179,7 +187,7 @@ def fit_local(
     fits: list[ridge.RidgeFit] = []
     for lam, _ in [*smoothest[:1], *others, *smoothest[1:]]:
         with few_threads(Phi.size):
-            fits.append(_descend(Phi, t, np.full(Phi.shape[1], lam), centre, max_sweeps, tol))
+            fits.append(_descend(Phi, t, np.full(Phi.shape[1], lam), centre, max_sweeps, tol, weights))
         if fits[-1].value < 0.8 * overall.value or Status.INTERRUPTED in fits[-1].notes:
             break  # it got off the ground; another start would only look for a lower value of an optimistic criterion
     best = min(fits, key=lambda fit: fit.value)
@@ -189,11 +197,21 @@ def fit_local(
 
 
 def _descend(
-    Phi: FloatArray, t: FloatArray, penalty: FloatArray, centre: bool, max_sweeps: int, tol: float
+    Phi: FloatArray,
+    t: FloatArray,
+    penalty: FloatArray,
+    centre: bool,
+    max_sweeps: int,
+    tol: float,
+    weights: RowWeights | None,
 ) -> ridge.RidgeFit:
     """Sweep from one start until GCV stops falling."""
-    body, target = (Phi - Phi.mean(axis=0), t - t.mean()) if centre else (Phi, t)
-    sweeper = _Sweeper(body, target, penalty.copy(), len(t) - int(centre))
+    body, target = (Phi - mean(Phi, weights), t - mean(t, weights)) if centre else (Phi, t)
+    if weights is not None:
+        body, target = weights.scale(body), weights.scale(target)
+        if centre:
+            body, target = weights.without_bias(body), weights.without_bias(target)
+    sweeper = _Sweeper(body, target, penalty.copy(), counted(t, weights) - int(centre))
     best, best_value = penalty.copy(), sweeper.gcv()
     before, history, notes = np.inf, [], [Status.STEP_LIMIT]
     interval, visits = 8, 0
@@ -223,5 +241,5 @@ def _descend(
             before = best_value
     if guard.interrupted:
         notes = [Status.INTERRUPTED]
-    spectrum = Spectrum.weighed(Phi, t, best, centre=centre, rows=True)
+    spectrum = Spectrum.weighed(Phi, t, best, centre=centre, rows=True, weights=weights)
     return ridge.assemble(spectrum, 1.0, best, GCV.name, (), notes, tuple(history))

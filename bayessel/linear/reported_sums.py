@@ -107,9 +107,9 @@ def _needs_refinement(spectrum: Spectrum, lam: float) -> bool:
 def _refined(spectrum: Spectrum, lam: float) -> Sums:
     r"""Refine P e_i for all i, and P t.
 
-    r = P e solves the ridge problem :math:`\min\|e - \Phi w - b1\|^2 + \lambda\|w\|^2`, that is
-    :math:`r + \Phi w + b1 = e`, :math:`\Phi^Tr = \lambda w`, :math:`1^Tr = 0` (b and the last equation only with a
-    bias).
+    r = P e solves the ridge problem :math:`\min\|e - \Phi w - bu\|^2 + \lambda\|w\|^2`, that is
+    :math:`r + \Phi w + bu = e`, :math:`\Phi^Tr = \lambda w`, :math:`u^Tr = 0` (b and the last equation only with a
+    bias, whose column u is 1 where rows have no weights).
     """
     assert spectrum.design is not None and spectrum.target is not None and spectrum.U is not None
     Phi, n, U, Vt = spectrum.design, spectrum.n_rows, spectrum.U, spectrum.Vt
@@ -117,8 +117,14 @@ def _refined(spectrum: Spectrum, lam: float) -> Sums:
     f = (spectrum.s / (spectrum.s**2 + lam))[:, None]
     full = len(spectrum.s) + spectrum.n_flat >= n  # the design spans everything: nothing is left outside but rounding
 
+    of_rows = spectrum.row_weights
+    bias = np.ones(n) if of_rows is None else of_rows.root  # the column of the bias
+
+    def along_bias(Y: FloatArray) -> FloatArray:
+        return np.asarray(Y.mean(axis=0) if of_rows is None else of_rows.along(Y))
+
     def project(Y: FloatArray) -> FloatArray:
-        return Y - Y.mean(axis=0) if spectrum.centred else Y
+        return _without_bias(spectrum, Y)
 
     def apply_p(Y: FloatArray) -> FloatArray:
         c = U.T @ Y
@@ -130,21 +136,21 @@ def _refined(spectrum: Spectrum, lam: float) -> Sums:
 
     right = np.column_stack([np.eye(n), spectrum.target])
     r, w = apply_p(project(right)), ridge(project(right))
-    wide = np.hstack([Phi, np.ones((n, 1))]) if spectrum.centred else Phi
-    ones, mean = np.ones((1, n)), Phi.mean(axis=0)[:, None]
+    wide = np.hstack([Phi, bias[:, None]]) if spectrum.centred else Phi
+    mean, length2 = along_bias(Phi)[:, None], float(bias @ bias)
     # each round multiplies the relative error by about eps s_max/sqrt(lambda): from 1e-6, where beta/alpha approaches
     # 1e16, the first comes to 1e-13 and the second to rounding
     for _ in range(2):
         unknown = w
         if spectrum.centred:
-            unknown = np.vstack([w, (right - r - Phi @ w).mean(axis=0)])
-        first = project(accurate_residual(right, wide, unknown, less=r))  # e - r - Phi w - b 1
+            unknown = np.vstack([w, along_bias(right - r - Phi @ w)])
+        first = project(accurate_residual(right, wide, unknown, less=r))  # e - r - Phi w - b u
         second = accurate_residual(lam * w, np.ascontiguousarray(Phi.T), r)  # lambda w - Phi^T r
         if spectrum.centred:
-            # r is corrected along 1 as well, and never projected as a whole: that would round its tiny entries
-            shift = accurate_residual(np.zeros((1, n + 1)), ones, r) / n
-            second = second - mean * (n * shift)
-            r = r + shift
+            # r is corrected along u as well, and never projected as a whole: that would round its tiny entries
+            shift = accurate_residual(np.zeros((1, n + 1)), bias[None], r) / length2
+            second = second - mean * (length2 * shift)
+            r = r + bias[:, None] * shift
         along = Vt @ second
         r = r + (apply_p(first) + U @ (f * along))
         w = w + ridge(first) - Vt.T @ (along / (spectrum.s**2 + lam)[:, None]) - (second - Vt.T @ along) / lam
@@ -152,7 +158,7 @@ def _refined(spectrum: Spectrum, lam: float) -> Sums:
     return Sums(
         quad=float(residual @ residual + lam * (weights @ weights)),
         sum_squares=float(residual @ residual),
-        trace_p=float(diag_p.sum()),
+        trace_p=float(diag_p.sum()) + (spectrum.n_counted - n),
         gamma=float((1.0 - diag_p).sum()) - spectrum.n_flat,
         log_det=_log_det(spectrum, lam),
         residuals=residual,
@@ -171,12 +177,19 @@ def _log_det(spectrum: Spectrum, lam: float) -> float:
     if k == spectrum.n_columns:
         basis, other = spectrum.Vt.T, Phi
     else:
-        basis, other = spectrum.U - spectrum.U.mean(axis=0) if spectrum.centred else spectrum.U, Phi.T
+        basis, other = _without_bias(spectrum, spectrum.U), Phi.T
     L = basis * root
     W = -accurate_residual(np.zeros((other.shape[0], k)), np.ascontiguousarray(other), L)
-    if spectrum.centred and k == spectrum.n_columns:
-        W -= W.mean(axis=0)
+    if k == spectrum.n_columns:
+        W = _without_bias(spectrum, W)
     near_identity = L.T @ L + (W / np.sqrt(lam)).T @ (W / np.sqrt(lam))
     # the singular vectors are orthogonal to a few eps: log|basis^T basis| is its trace's excess
     excess = float(np.einsum("ij,ij->", basis, basis)) - k
     return float(np.linalg.slogdet(near_identity)[1] - 2.0 * np.log(root).sum() - excess)
+
+
+def _without_bias(spectrum: Spectrum, Y: FloatArray) -> FloatArray:
+    """Rows without what the bias of a centred fit explains of them."""
+    if not spectrum.centred:
+        return Y
+    return Y - Y.mean(axis=0) if spectrum.row_weights is None else spectrum.row_weights.without_bias(Y)

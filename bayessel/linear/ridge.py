@@ -25,6 +25,7 @@ from bayessel._check import (
     one_of,
 )
 from bayessel._numerics import local_minima
+from bayessel._row_weights import RowWeights
 from bayessel.criteria import CRITERIA
 from bayessel.criteria.error_estimates import BIC, FPE, GCV, UEV
 from bayessel.criteria.leave_one_out import LOO
@@ -85,7 +86,7 @@ class RidgeFit(DesignFit):
     @property
     def leaves_noise(self) -> bool:
         """Whether the minimum leaves the noise as many rows as its criterion needs to mean something."""
-        return CRITERIA[self.criterion].has_meaning(self.n_rows, self.gamma)
+        return CRITERIA[self.criterion].has_meaning(self.n_counted, self.gamma)
 
     @property
     def basis(self) -> IntArray:
@@ -134,10 +135,10 @@ def curve(spectrum: Spectrum, name: str, lam: FloatArray) -> FloatArray:
 
     def values(part: FloatArray) -> FloatArray:
         if name != LOO.name:
-            return np.asarray(from_sums(name, spectrum.n_rows, spectrum.sum_squares(part), spectrum.trace_p(part)))
+            return np.asarray(from_sums(name, spectrum.n_counted, spectrum.sum_squares(part), spectrum.trace_p(part)))
         complement = spectrum.leverage_complement(part)
         errors = left_out(spectrum.residuals(part), complement)
-        return np.asarray((errors**2).mean(axis=1))
+        return np.asarray((errors**2).sum(axis=1) / spectrum.n_counted)
 
     width = spectrum.n_rows if name == LOO.name else len(spectrum.s)
     parts = np.array_split(np.atleast_1d(lam), 1 + np.size(lam) * width // 4_000_000)  # working arrays of 32 MB
@@ -146,8 +147,8 @@ def curve(spectrum: Spectrum, name: str, lam: FloatArray) -> FloatArray:
 
 def evaluate_sums(spectrum: Spectrum, at: Sums) -> dict[str, float]:
     """Every criterion from the sums at one penalty; LOO only where they have the rows."""
-    out = {} if at.diag_p is None else {LOO.name: float(np.mean(at.loo_residuals**2))}
-    out |= {name: float(from_sums(name, spectrum.n_rows, at.sum_squares, at.trace_p)) for name in OF_SUMS}
+    out = {} if at.diag_p is None else {LOO.name: float(np.sum(at.loo_residuals**2) / spectrum.n_counted)}
+    out |= {name: float(from_sums(name, spectrum.n_counted, at.sum_squares, at.trace_p)) for name in OF_SUMS}
     return out | {"gamma": at.gamma + spectrum.n_flat}
 
 
@@ -169,6 +170,8 @@ def fit_ridge(
     start: npt.ArrayLike | None = None,
     max_sweeps: int = 100,
     tol: float = 1e-5,
+    noise_std: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
 ) -> RidgeFit:
     """Ridge regression with the penalty chosen by a criterion.
 
@@ -189,6 +192,8 @@ def fit_ridge(
         within 5 % the smoothest).
     max_sweeps, tol
         'local' stops when a sweep lowers GCV by less than `tol` of itself.
+    noise_std, sample_weight
+        As in `fit_evidence`; criteria are those of the multiplied rows, and 'loo' leaves out the whole of a row.
 
     Examples
     --------
@@ -216,19 +221,26 @@ def fit_ridge(
             )
         design = as_matrix(Phi, "Phi")
         fit = fit_local(
-            design, as_target(t, design.shape[0]), centre=centre, start=start, max_sweeps=max_sweeps, tol=tol
+            design,
+            as_target(t, design.shape[0]),
+            centre=centre,
+            start=start,
+            max_sweeps=max_sweeps,
+            tol=tol,
+            weights=RowWeights.of(len(design), noise_std, sample_weight),
         )
         return replace(fit, seconds=perf_counter() - began)
     if start is not None:
         raise ValueError("start is for penalty='local'; a global penalty is found by a scan and needs none")
-    spectrum = as_spectrum(Phi, t, centre, "fit_ridge", rows=criterion == LOO.name)
+    rows = criterion == LOO.name
+    spectrum = as_spectrum(Phi, t, centre, "fit_ridge", rows=rows, noise_std=noise_std, sample_weight=sample_weight)
     lo, hi = search_range(spectrum)
     # a criterion is made of steps about 2 wide in log lambda: 0.05 resolves every minimum
     found = local_minima(lambda u: curve(spectrum, criterion, np.exp(u)), np.arange(lo, hi, 0.05))
     notes: list[Status] = []
     if not found:  # every value is infinite: as many unpenalised directions as rows
         found, notes = [(hi, np.inf)], [Status.TOO_FEW_ROWS]
-    needed = CRITERIA[criterion].noise_share * spectrum.n_rows
+    needed = CRITERIA[criterion].noise_share * spectrum.n_counted
     if all(float(spectrum.trace_p(np.exp(u))) < needed for u, _ in found):
         # the criterion falls all the way to interpolation, where it is a ratio of roundings: the constant is left
         found.append((hi, float(curve(spectrum, criterion, np.exp(hi))[0])))
@@ -260,16 +272,16 @@ def assemble(
     values = evaluate_sums(spectrum, at)
     variance = values[UEV.name]
     floor = (4.0 * _EPS * (spectrum.t_scale or 1.0)) ** 2
-    if spectrum.tss <= floor * spectrum.n_rows:
+    if spectrum.tss <= floor * spectrum.n_counted:
         notes.append(Status.CONSTANT_TARGET)
     elif variance <= floor:
         notes.append(Status.NOISE_AT_FLOOR)
     if (
-        values["gamma"] > spectrum.n_rows - 1e-3
+        values["gamma"] > spectrum.n_counted - 1e-3
     ):  # nothing is left for the noise: its estimate is rounding over rounding
         notes.append(Status.TOO_FEW_ROWS)
         variance = np.inf
-    variance = max(variance, floor) if np.isfinite(variance) else max(spectrum.tss / spectrum.n_rows, floor)
+    variance = max(variance, floor) if np.isfinite(variance) else max(spectrum.tss / spectrum.n_counted, floor)
     posterior = Posterior.of(spectrum, unit_lam, 1.0 / variance)
     improper = len(posterior.columns.flat) > 0
     if improper:
@@ -315,7 +327,7 @@ def reestimate_lambda(
     one_of(criterion, "criterion", OF_SUMS)
     lam = as_positive(start, "start")
     spectrum = as_spectrum(Phi, t, centre, "reestimate_lambda")
-    n, s2 = spectrum.n_rows, spectrum.s**2
+    n, s2 = spectrum.n_counted, spectrum.s**2
     history = []
     for step in range(as_count(max_steps, "max_steps")):
         trace, misfit = float(spectrum.trace_p(lam)), float(spectrum.sum_squares(lam))

@@ -10,7 +10,8 @@ of the linear model are sums over the singular values:
 
 Each is a sum of positive terms, so nothing cancels even where the condition number of the design passes 1e16.
 Unpenalised columns (a bias, or columns with :math:`\lambda_j = 0`) are removed first by an orthogonal projection onto
-their complement: a flat prior on their weights.
+their complement: a flat prior on their weights. Rows that count differently or have noise levels of their own
+(`bayessel._row_weights`) are multiplied by :math:`u_i` before anything else, the bias among them.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from bayessel._check import (
     check_magnitude,
 )
 from bayessel._numerics import few_threads
+from bayessel._row_weights import RowWeights
 from bayessel.fit import fingerprint
 from bayessel.linear._evidence import log_density
 from bayessel.linear.moments import Moments
@@ -93,6 +95,9 @@ class Spectrum:
         The arrays as they were given, not copied; None of a stream.
     penalties : ColumnPenalties or None
         None where every column was factored as it is.
+    row_weights : RowWeights or None
+        None where all rows are alike. Otherwise `s`, `z`, `rss` and what follows from them are those of the multiplied
+        rows.
     """
 
     n_rows: int
@@ -118,6 +123,8 @@ class Spectrum:
     fingerprint: str | None = None  # None where the target was never seen whole (a stream)
     given: tuple[Any, FloatArray] | None = field(default=None, repr=False)
     penalties: ColumnPenalties | None = None
+    row_weights: RowWeights | None = None
+    spread2: float | None = None  # what the density of the bias is measured by, where it is not tss
 
     @classmethod
     def of(
@@ -128,6 +135,7 @@ class Spectrum:
         centre: bool = False,
         rows: bool = False,
         flat: npt.ArrayLike | None = None,
+        weights: RowWeights | None = None,
     ) -> Spectrum:
         """Factor a design.
 
@@ -143,16 +151,27 @@ class Spectrum:
             Keep the left singular vectors too; needed for leave-one-out and for other targets.
         flat
             Columns that are not penalised, (N, q).
+        weights
+            Counts and noise levels of the rows, where they differ.
         """
         as_flag(centre, "centre")
         A = as_matrix(Phi, "Phi", finite=False)
         y = as_target(t, A.shape[0])
         rows = rows or A.size <= _SMALL  # they cost nothing here, and let results be refined
         with few_threads(A.size):
-            return replace(cls._factor(A, y, centre, rows, flat), fingerprint=fingerprint(y), given=(A, y))
+            return replace(cls._factor(A, y, centre, rows, flat, weights), fingerprint=fingerprint(y), given=(A, y))
 
     @classmethod
-    def weighed(cls, Phi: FloatArray, t: FloatArray, penalty: FloatArray, *, centre: bool, rows: bool) -> Spectrum:
+    def weighed(
+        cls,
+        Phi: FloatArray,
+        t: FloatArray,
+        penalty: FloatArray,
+        *,
+        centre: bool,
+        rows: bool,
+        weights: RowWeights | None = None,
+    ) -> Spectrum:
         """Factor a design whose columns have penalties of their own, in units of the ridge: zero to infinity."""
         flat = np.flatnonzero(penalty == 0.0)
         active = np.flatnonzero((penalty > 0.0) & np.isfinite(penalty))
@@ -160,7 +179,8 @@ class Spectrum:
         shift = offsets(Phi[:, active]) if centre else np.zeros(len(active))  # before the scaling rounds it in
         # a column of zeros stands for an empty design
         body = (Phi[:, active] - shift) * scale if len(active) else np.zeros((len(t), 1))
-        spectrum = cls.of(body, t, centre=centre, rows=rows, flat=Phi[:, flat] if len(flat) else None)
+        free = Phi[:, flat] if len(flat) else None
+        spectrum = cls.of(body, t, centre=centre, rows=rows, flat=free, weights=weights)
         if len(active) and spectrum.flat_slope is not None and centre:
             slope = spectrum.flat_slope.copy()
             slope[-1] += shift * scale
@@ -168,10 +188,18 @@ class Spectrum:
         return replace(spectrum, given=(Phi, t), penalties=ColumnPenalties(Phi.shape[1], active, scale, flat))
 
     @classmethod
-    def _factor(cls, A: FloatArray, y: FloatArray, centre: bool, rows: bool, flat: npt.ArrayLike | None) -> Spectrum:
+    def _factor(
+        cls,
+        A: FloatArray,
+        y: FloatArray,
+        centre: bool,
+        rows: bool,
+        flat: npt.ArrayLike | None,
+        weights: RowWeights | None,
+    ) -> Spectrum:
         n_rows, n_columns = A.shape
         check_magnitude(y, "t", FOURTH_POWERS)
-        if not rows and flat is None and n_rows >= 2 * n_columns:
+        if not rows and flat is None and weights is None and n_rows >= 2 * n_columns:
             # bad values spread to the sums: looking at those saves three passes over a large design
             some = slice(None, None, max(1, n_rows // (n_columns + n_columns // 4 + 8)))
             sample = Moments.of((A[some], y[some]), centre=centre)  # a few rows tell most ill-conditioned designs apart
@@ -190,12 +218,20 @@ class Spectrum:
             raise ValueError(f"flat must have the {n_rows} rows of Phi, got shape {columns[0].shape}")
         if centre:
             columns.append(np.ones((n_rows, 1)))
+        if weights is not None:
+            A, columns = weights.scale(A), [weights.scale(column) for column in columns]
         space = UnpenalisedColumns.of(np.hstack(columns)) if columns else UnpenalisedColumns.empty()
         q = space.rank
         rotated = space.rotate(A)
-        aim = TargetParts.of(y, space, centre)
+        aim = TargetParts.of(y, space, centre, weights)
         common: dict[str, Any] = {"n_rows": n_rows, "n_columns": n_columns, "n_flat": q, "centred": centre}
-        common |= {"tss": aim.tss, "t_scale": aim.t_scale, "flat": space}
+        common |= {
+            "tss": aim.tss,
+            "t_scale": aim.t_scale,
+            "flat": space,
+            "row_weights": weights,
+            "spread2": aim.spread2,
+        }
         if space.n_columns:
             common |= {"flat_root": space.root, "flat_offset": aim.flat_offset}
             common["flat_slope"] = np.zeros((space.n_columns, n_columns))
@@ -270,7 +306,7 @@ class Spectrum:
                 "this Spectrum keeps no rows; build it with Spectrum.of(..., rows=True) to change the target"
             )
         y = as_target(t, self.n_rows)
-        aim = TargetParts.of(y, self.flat, self.centred)
+        aim = TargetParts.of(y, self.flat, self.centred, self.row_weights)
         z, off = coordinates(self.U, self.flat.embed(aim.rest[:, None])[:, 0], self.n_flat)
         return replace(
             self,
@@ -279,6 +315,7 @@ class Spectrum:
             rss=float(off @ off),
             tss=aim.tss,
             t_scale=aim.t_scale,
+            spread2=aim.spread2,
             flat_offset=aim.flat_offset if self.flat.n_columns else None,
             target=aim.shifted,
             fingerprint=fingerprint(y),
@@ -286,18 +323,23 @@ class Spectrum:
         )
 
     @property
-    def n_free(self) -> int:
+    def n_counted(self) -> float:
+        """Rows that the noise counts: N, or the sum of their weights."""
+        return self.n_rows if self.row_weights is None else self.row_weights.total
+
+    @property
+    def n_free(self) -> float:
         """Rows left after the unpenalised directions: N, or N - 1 when centred."""
-        return self.n_rows - self.n_flat
+        return self.n_counted - self.n_flat
 
     def assemble_evidence[L: (float, FloatArray)](self, quad: L, log_det: L, beta: L) -> L:
         """Return log p(t | alpha, beta) from its parts."""
         spread2 = None
         if self.centred:
-            floor = (4.0 * np.finfo(float).eps * (self.t_scale or 1.0)) ** 2 * self.n_rows
-            spread2 = max(self.tss, floor)
+            floor = (4.0 * np.finfo(float).eps * (self.t_scale or 1.0)) ** 2 * self.n_counted
+            spread2 = max(self.tss if self.spread2 is None else self.spread2, floor)
         log_beta: L = np.log(beta)
-        return log_density(self.n_rows, log_beta, log_det, beta * quad, spread2)
+        return log_density(self.n_counted, log_beta, log_det, beta * quad, spread2)
 
     def profile_sums(self, lam: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Gamma, t^T P t and |w|^2 at many positive lambdas at once, from one array of quotients."""
@@ -331,7 +373,7 @@ class Spectrum:
 
     def trace_p[L: (float, FloatArray)](self, lam: L) -> L:
         """Trace of P = N - gamma - (unpenalised directions), as a sum of positive terms."""
-        trace: L = (self.n_rows - self.n_flat - len(self.s)) + self._g(lam).sum(axis=-1)
+        trace: L = (self.n_free - len(self.s)) + self._g(lam).sum(axis=-1)
         return trace
 
     def quad[L: (float, FloatArray)](self, lam: L) -> L:
@@ -398,13 +440,24 @@ def suits_gram(condition: float) -> bool:
 
 
 def as_spectrum(
-    Phi: npt.ArrayLike | Spectrum, t: npt.ArrayLike | None, centre: bool, caller: str, *, rows: bool = False
+    Phi: npt.ArrayLike | Spectrum,
+    t: npt.ArrayLike | None,
+    centre: bool,
+    caller: str,
+    *,
+    rows: bool = False,
+    noise_std: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
 ) -> Spectrum:
     """Factor a design and a target, or take the `Spectrum` given instead: then nothing may contradict it."""
     if not isinstance(Phi, Spectrum):
         if t is None:
             raise TypeError(f"{caller} needs a design and a target, or a Spectrum alone; got no target")
-        return Spectrum.of(Phi, t, centre=centre, rows=rows)
+        design = as_matrix(Phi, "Phi", finite=False)
+        weights = RowWeights.of(len(design), noise_std, sample_weight)
+        return Spectrum.of(design, t, centre=centre, rows=rows, weights=weights)
+    if noise_std is not None or sample_weight is not None:
+        raise TypeError(f"{caller} takes a Spectrum without noise_std or sample_weight, which it holds already")
     if t is not None:
         raise TypeError(
             f"{caller} takes a Spectrum without a target, which it holds already; for another: spectrum.retarget(t)"

@@ -21,7 +21,7 @@ from bayessel.linear.spectrum import Spectrum
 _FARTHEST = 200.0 * np.log(10.0)
 
 
-def gaussian_approximation(log_evidence: float, gamma: float, n_free: int) -> float:
+def gaussian_approximation(log_evidence: float, gamma: float, n_free: float) -> float:
     """Third-level evidence by the Gaussian approximation, in nats."""
     if gamma <= 0.0 or gamma >= n_free:  # a width of infinity: the approximation has nothing to say
         return np.inf

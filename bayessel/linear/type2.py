@@ -81,6 +81,8 @@ def fit_evidence(
     tol: float = 1e-6,
     alpha0: float = 1e-3,
     beta0: float | None = None,
+    noise_std: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
 ) -> LinearFit:
     """Choose alpha and beta by the evidence.
 
@@ -100,6 +102,11 @@ def fit_evidence(
     alpha0, beta0
         Start of the iterations; beta0 defaults to 1/(0.1 var t). An alpha0 at which the data would determine no weight
         is brought down to where they determine the first one.
+    noise_std
+        Standard deviations of the noise of each row (N,), up to a common factor, which is found: the noise of row i has
+        the variance s_i^2/(s^2 beta), s the geometric mean of all s_i, and a new row is predicted with s.
+    sample_weight
+        How often each row counts (N,), positive: 2 is a row that came twice, so that large weights make a fit surer.
 
     Examples
     --------
@@ -117,7 +124,8 @@ def fit_evidence(
     if beta0 is not None:
         as_positive(beta0, "beta0")
     began = perf_counter()
-    fit = _maximise(as_spectrum(Phi, t, centre, "fit_evidence"), method, max_steps, tol, alpha0, beta0)
+    spectrum = as_spectrum(Phi, t, centre, "fit_evidence", noise_std=noise_std, sample_weight=sample_weight)
+    fit = _maximise(spectrum, method, max_steps, tol, alpha0, beta0)
     return replace(fit, seconds=perf_counter() - began)
 
 
@@ -126,8 +134,8 @@ def _maximise(
 ) -> LinearFit:
     beta_max = _largest_precision(spectrum)
     scale2 = float(spectrum.s[0] ** 2) if len(spectrum.s) else 0.0
-    if spectrum.tss <= (4.0 * _EPS * spectrum.t_scale) ** 2 * spectrum.n_rows or spectrum.n_rows - spectrum.n_flat < 1:
-        status = Status.TOO_FEW_ROWS if spectrum.n_rows - spectrum.n_flat < 2 else Status.CONSTANT_TARGET
+    if spectrum.tss <= (4.0 * _EPS * spectrum.t_scale) ** 2 * spectrum.n_counted or spectrum.n_free < 1:
+        status = Status.TOO_FEW_ROWS if spectrum.n_free < 2 else Status.CONSTANT_TARGET
         # without a second row the noise is unknown: the size of the target stands for it rather than a floor
         beta = beta_max if status is Status.CONSTANT_TARGET else (spectrum.t_scale or 1.0) ** -2.0
         return _finish(spectrum, max(scale2, 1.0) * 1e12, beta, beta_max, [status], (), ())

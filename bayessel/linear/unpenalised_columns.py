@@ -8,6 +8,7 @@ import numpy as np
 import scipy.linalg as sl
 
 from bayessel._check import FloatArray
+from bayessel._row_weights import RowWeights, deviation
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +93,8 @@ class TargetParts:
         Squared length of these.
     flat_offset : (q,) array
         Weights of the unpenalised columns without the others.
+    spread2 : float or None
+        Where rows have weights: the square of the target's standard deviation times that of the bias's column.
     """
 
     t_scale: float
@@ -99,21 +102,28 @@ class TargetParts:
     rest: FloatArray
     tss: float
     flat_offset: FloatArray
+    spread2: float | None = None
 
     @classmethod
-    def of(cls, t: FloatArray, space: UnpenalisedColumns, centred: bool) -> TargetParts:
+    def of(
+        cls, t: FloatArray, space: UnpenalisedColumns, centred: bool, weights: RowWeights | None = None
+    ) -> TargetParts:
         """Take the target apart; `centred` says that a constant is the last of the unpenalised columns."""
-        scale = float(np.abs(t).max())
+        scale = float(np.abs(t).max() if weights is None else (np.abs(t) / weights.std).max())
         if not space.n_columns:
+            t = t if weights is None else weights.scale(t)
             return cls(scale, t, t, float(t @ t), np.zeros(0))
         shift = float(offsets(t[:, None])[0]) if centred else 0.0
-        shifted = t - shift
+        shifted, spread2 = t - shift, None
+        if weights is not None:
+            spread2 = deviation(shifted, weights) ** 2 * float(weights.root @ weights.root)
+            shifted = weights.scale(shifted)
         rotated = space.rotate(shifted)
         rest, flat_offset = rotated[space.rank :], np.zeros(space.n_columns)
         flat_offset[space.pivots] = space.root @ rotated[: space.rank]
         if centred:
             flat_offset[-1] += shift
-        return cls(scale, shifted, rest, float(rest @ rest), flat_offset)
+        return cls(scale, shifted, rest, float(rest @ rest), flat_offset, spread2)
 
 
 def offsets(A: FloatArray) -> FloatArray:

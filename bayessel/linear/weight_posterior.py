@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray, IntArray, as_matrix, as_positive, as_positive_vector, as_target, check_magnitude
+from bayessel._row_weights import RowWeights
 from bayessel.fit import Fit, LeaveOneOut
 from bayessel.linear.reported_sums import Sums, left_out, sums
 from bayessel.linear.spectrum import ColumnPenalties, Spectrum
@@ -120,7 +121,7 @@ class Posterior:
         """
         at = sums(self.spectrum, self.lam, rows=True)
         assert at.diag_p is not None and at.residuals is not None
-        return from_complement(at.residuals, at.diag_p, self.beta)
+        return from_complement(at.residuals, at.diag_p, self.beta, self.spectrum.row_weights)
 
     def variance(self, Phi_new: FloatArray) -> FloatArray:
         r"""Variance of the function, :math:`\phi^T\Sigma\phi`, at new rows of the design (the noise not included)."""
@@ -146,7 +147,7 @@ class Posterior:
         return RowCoordinates(along, None if across is None else (across**2).sum(axis=1), flat)
 
     def predict(self, Phi_new: npt.ArrayLike) -> Prediction:
-        """Predictive distributions at new rows of the design."""
+        """Predictive distributions at new rows of the design, with the noise of a typical row."""
         rows = self._rows(Phi_new)
         variance = self.variance(rows)
         return Prediction.normal(rows @ self.coef + self.intercept, variance + 1.0 / self.beta, variance)
@@ -184,13 +185,18 @@ class PosteriorFit(Fit):
 
     @property
     def beta(self) -> float:
-        """Noise precision."""
+        """Noise precision; of a typical row where noise levels were given."""
         return self.posterior.beta
 
     @property
     def noise_std(self) -> float:
-        """Standard deviation of the noise."""
+        """Standard deviation of the noise; where noise levels were given that of a row of their geometric mean."""
         return float(self.beta**-0.5)
+
+    @property
+    def n_counted(self) -> float:
+        """Rows that the noise counts: their number, or the sum of their weights."""
+        return self.posterior.spectrum.n_counted
 
     @property
     def n_basis(self) -> int:
@@ -199,7 +205,7 @@ class PosteriorFit(Fit):
 
     @property
     def sum_squares(self) -> float:
-        """Sum of squared residuals."""
+        """Sum of squared residuals; of rows with weights of the multiplied ones."""
         return self.posterior.sum_squares
 
     @property
@@ -208,13 +214,26 @@ class PosteriorFit(Fit):
         return self.posterior.gamma
 
 
-def from_complement(residuals: FloatArray, complement: FloatArray, beta: float) -> LeaveOneOut:
+def from_complement(
+    residuals: FloatArray, complement: FloatArray, beta: float, weights: RowWeights | None = None
+) -> LeaveOneOut:
     r"""Leave-one-out predictions from residuals Pt and diag P: errors :math:`(Pt)_i/P_{ii}`, variances 1/(βPᵢᵢ).
 
-    Rows that nothing but themselves determine have infinite errors and variances.
+    Rows that nothing but themselves determine have infinite errors and variances. A row with a weight is left out as a
+    whole, and predicted once, with its own noise.
     """
+    errors = left_out(residuals, complement)
     variances = left_out(np.full(len(complement), 1.0 / beta), complement)
-    return LeaveOneOut.normal(left_out(residuals, complement), variances)
+    if weights is None:
+        return LeaveOneOut.normal(errors, variances)
+    return LeaveOneOut.normal(*of_single_rows(errors, variances, 1.0 / beta, weights))
+
+
+def of_single_rows(
+    errors: FloatArray, variances: FloatArray, noise: float | FloatArray, weights: RowWeights
+) -> tuple[FloatArray, FloatArray]:
+    """Errors and variances of rows as they came, from those of rows that were multiplied."""
+    return errors / weights.root, (variances - noise) / weights.root**2 + noise * weights.std**2
 
 
 def check_ratio(alpha: FloatArray, beta: float, what: str = "alpha / beta") -> None:
@@ -226,7 +245,14 @@ def check_ratio(alpha: FloatArray, beta: float, what: str = "alpha / beta") -> N
 
 
 def posterior(
-    Phi: npt.ArrayLike, t: npt.ArrayLike, alpha: npt.ArrayLike, beta: float, *, centre: bool = False
+    Phi: npt.ArrayLike,
+    t: npt.ArrayLike,
+    alpha: npt.ArrayLike,
+    beta: float,
+    *,
+    centre: bool = False,
+    noise_std: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
 ) -> Posterior:
     r"""Posterior of the weights for given precisions.
 
@@ -240,14 +266,24 @@ def posterior(
         Noise precision :math:`1/\sigma^2`.
     centre
         Give a bias (which is not a column of `Phi`) a flat prior.
+    noise_std, sample_weight
+        As in `bayessel.linear.fit_evidence`.
     """
     design, target, precisions, noise = _checked(Phi, t, alpha, beta, allow_zero=True)
-    spectrum = Spectrum.weighed(design, target, precisions, centre=centre, rows=False)
+    weights = RowWeights.of(len(design), noise_std, sample_weight)
+    spectrum = Spectrum.weighed(design, target, precisions, centre=centre, rows=False, weights=weights)
     return Posterior.of(spectrum, 1.0 / noise, noise)
 
 
 def log_evidence(
-    Phi: npt.ArrayLike, t: npt.ArrayLike, alpha: npt.ArrayLike, beta: float, *, centre: bool = False
+    Phi: npt.ArrayLike,
+    t: npt.ArrayLike,
+    alpha: npt.ArrayLike,
+    beta: float,
+    *,
+    centre: bool = False,
+    noise_std: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
 ) -> float:
     r"""Evidence :math:`\log p(t|\alpha,\beta)` in nats, every constant included.
 
@@ -265,6 +301,9 @@ def log_evidence(
         Add a bias with a flat prior (not a column of `Phi`), integrated out. With :math:`t_c, \Phi_c` centred this is
         :math:`\log N(t_c|0,C_c) - \tfrac12\log(\beta\|t_c\|^2)`: the flat density is :math:`1/(\sqrt{2\pi}s_t)`, s_t
         the standard deviation of `t`. An offset in `t` changes nothing; rescaling `t` by s adds -N log s.
+    noise_std, sample_weight
+        As in `bayessel.linear.fit_evidence`; :math:`\beta` is the precision of a row of the geometric mean of
+        `noise_std`.
 
     Examples
     --------
@@ -273,10 +312,12 @@ def log_evidence(
     -1.265512
     """
     design, target, precisions, noise = _checked(Phi, t, alpha, beta, allow_zero=False)
+    weights = RowWeights.of(len(design), noise_std, sample_weight)
     if (precisions == precisions[0]).all() and np.isfinite(precisions[0]):
-        spectrum, ridge = Spectrum.of(design, target, centre=centre), float(precisions[0]) / noise
+        spectrum, ridge = Spectrum.of(design, target, centre=centre, weights=weights), float(precisions[0]) / noise
     else:
-        spectrum, ridge = Spectrum.weighed(design, target, precisions, centre=centre, rows=False), 1.0 / noise
+        spectrum = Spectrum.weighed(design, target, precisions, centre=centre, rows=False, weights=weights)
+        ridge = 1.0 / noise
     at = sums(spectrum, ridge)
     return float(spectrum.assemble_evidence(at.quad, at.log_det, noise))
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from bayessel._check import FOURTH_POWERS, FloatArray, IntArray, as_matrix, check_finite, check_magnitude
 from bayessel._numerics import few_threads
+from bayessel._row_weights import RowWeights
 from bayessel.fit import fingerprint
 
 #: entries of a block that is worked on at a time
@@ -46,6 +47,19 @@ class MadeColumns:
 
     def __init__(self, shape: tuple[int, int], columns: Callable[[Any], FloatArray]) -> None:
         self.shape, self.columns = shape, columns
+
+
+class MultipliedRows:
+    """Columns of another source, each row multiplied by a number."""
+
+    def __init__(self, source: Any, root: FloatArray) -> None:
+        self.shape, self._source, self._root = source.shape, source, root
+        if hasattr(source, "rows"):
+            self.rows = lambda some, which: root[some, None] * source.rows(some, which)
+
+    def columns(self, which: IntArray) -> FloatArray:
+        """Columns of these numbers, (N, k)."""
+        return np.asarray(self._root[:, None] * self._source.columns(which))
 
 
 class Columns:
@@ -119,6 +133,12 @@ class Columns:
                 kept[rows, part] = block
         check_magnitude(np.array([largest]), "Phi", SINGLE)
         return Columns(kept, made_from=self.source)
+
+    def multiplied(self, weights: RowWeights | None) -> Columns:
+        """The same columns, their rows multiplied."""
+        if weights is None:
+            return self
+        return Columns(weights.scale(self.source) if self.stored else MultipliedRows(self.source, weights.root))
 
     def check_scale(self, name: str) -> None:
         """Refuse columns whose fourth powers leave double precision."""

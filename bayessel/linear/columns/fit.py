@@ -85,7 +85,9 @@ class ColumnsFit(PosteriorFit):
 
     def message(self) -> Message:
         """What a description length sends."""
-        sizes = np.sqrt(np.einsum("ij,ij->j", self.design, self.design))
+        weights = self.posterior.spectrum.row_weights
+        columns = self.design if weights is None else weights.scale(self.design)
+        sizes = np.sqrt(np.einsum("ij,ij->j", columns, columns))
         return message_of(self.posterior, self.coef, sizes, self.intercept, self.alpha, self.n_candidates)
 
     def leave_one_out(self) -> LeaveOneOut:

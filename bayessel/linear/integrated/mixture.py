@@ -145,7 +145,7 @@ class IntegratedFit(DesignFit):
         return LeaveOneOut(mean, variance, densities)
 
 
-def noise_precisions(n_free: int, quad: FloatArray) -> FloatArray:
+def noise_precisions(n_free: float, quad: FloatArray) -> FloatArray:
     """Quantiles of the noise precision at equal steps of probability, (places, quantiles): fewer with more rows."""
     count = 5 if n_free < 50 else 3 if n_free < 500 else 1
     levels = (np.arange(count) + 0.5) / count

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray, IntArray, as_count, as_positive, as_target, check_magnitude
+from bayessel._row_weights import RowWeights
 from bayessel.linear.columns.dictionary import ColumnSource, as_columns
 from bayessel.linear.rvm.assemble import finish, polish
 from bayessel.linear.rvm.multistart import search, search_from
@@ -29,6 +30,8 @@ def fit_rvm(
     max_steps: int = 1000,
     tol: float = 1e-4,
     restarts: int | None = None,
+    noise_std: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
 ) -> RVMFit:
     r"""Fit a relevance vector machine by type-II maximum likelihood.
 
@@ -52,6 +55,8 @@ def fit_rvm(
         The surface has many optima a few nats apart. After the starts the best model is shaken (functions taken out,
         the noise held low) and searched again until this many tries in a row bring nothing. Default: a few for small
         problems, none for large ones; ten or more where the last nats matter more than the time.
+    noise_std, sample_weight
+        As in `bayessel.linear.fit_evidence`.
 
     Examples
     --------
@@ -66,6 +71,7 @@ def fit_rvm(
     columns = as_columns(Phi)
     target = as_target(t, columns.shape[0]).copy()
     check_magnitude(target, "t")
+    weights = RowWeights.of(len(target), noise_std, sample_weight)
     as_count(max_steps, "max_steps")
     as_positive(tol, "tol")
     if restarts is not None:
@@ -80,7 +86,7 @@ def fit_rvm(
     with columns.threads(SEVERAL_THREADS):
         # trial steps in fragile places may overflow: such a state has no finite evidence and is never kept
         with np.errstate(all="ignore"):
-            problem = RVMProblem.of(columns, target, known)
+            problem = RVMProblem.of(columns, target, known, weights)
             if warm is None:
                 name, state, history, reached = search(problem, kind, max_steps, tol, restarts)
                 basis, own = polish(problem, state, history)

@@ -37,7 +37,7 @@ def polish(problem: RVMProblem, state: RVMState, search: RVMSearch) -> tuple[Int
     columns = problem.columns.take(basis)
 
     def climbed(which: IntArray, a: FloatArray) -> RVMState:
-        form = thin(columns[:, which], problem.t / problem.spread)
+        form = thin(columns[:, which], problem.t / problem.spread, problem.n_rows)
         own = form.solve(np.arange(len(which)), a, state.b)
         return ascend(form, own, learn_noise=problem.learn_noise, steps=20, tol=1e-9, b_max=problem.b_max)
 
@@ -65,7 +65,7 @@ def finish(
     name: str,
 ) -> RVMFit:
     """Back to the user's units; `reached` says where each start led, `name` names the data."""
-    n, p = problem.columns.shape
+    p = problem.columns.shape[1]
     with np.errstate(over="ignore", under="ignore"):
         alpha = np.exp(own.a) * (problem.columns.lengths[basis] / problem.spread) ** 2
     if not ((alpha > 0.0) & np.isfinite(alpha)).all():
@@ -78,9 +78,10 @@ def finish(
     if len(rivals) > 1 and {Status.NOISE_AT_FLOOR, Status.ILL_CONDITIONED} & set(notes):
         notes.append(Status.MULTIPLE_OPTIMA)  # in a place so fragile rounding decides between them
     problem.columns.release()  # the largest array by far, and the last time it was needed
-    design = problem.columns.raw(basis)
-    posterior = Posterior.of(Spectrum.weighed(design, problem.t, alpha / beta, centre=False, rows=True), 1.0, beta)
-    value, coef = evaluate(design, problem.t, alpha, beta, posterior)
+    design, target = problem.given.raw(basis), problem.target
+    factored = Spectrum.weighed(design, target, alpha / beta, centre=False, rows=True, weights=problem.weights)
+    posterior = Posterior.of(factored, 1.0, beta)
+    value, coef = evaluate(design, target, alpha, beta, posterior)
     steps = [
         {
             "start": start,
@@ -100,7 +101,7 @@ def finish(
         evidence=Evidence(
             value, "type2", maximised=("alpha", "beta")[: 1 + problem.learn_noise], integrated=("weights",)
         ),
-        model_evidence=model_evidence(own, n, value),
+        model_evidence=model_evidence(own, problem.n_rows, value),
         basis=basis,
         alpha=alpha,
         coef=coef,
@@ -113,7 +114,7 @@ def finish(
         seconds=np.nan,
         fingerprint=name,
         design=design,
-        target=problem.t,
+        target=target,
         posterior=posterior,
     )
 
@@ -157,10 +158,10 @@ def _remarks(problem: RVMProblem, own: RVMState, search: RVMSearch) -> list[Stat
 def _nulls(problem: RVMProblem) -> list[RVMState]:
     """Return the models without functions: noise alone, and a constant with noise if the dictionary has one."""
     nulls = []
-    constant = problem.columns.constant()
+    constant = problem.given.constant()
     for which in [[], [constant]] if constant is not None else [[]]:
         columns = problem.columns.take(np.array(which, dtype=np.intp))
-        form = thin(columns, problem.t / problem.spread)
+        form = thin(columns, problem.t / problem.spread, problem.n_rows)
         start = form.solve(np.arange(len(which)), np.zeros(len(which)), 0.0)
         nulls.append(ascend(form, start, steps=50, b_max=problem.b_max))
     return nulls

@@ -29,10 +29,11 @@ class GramForm:
 
     heat = 1100
 
-    def __init__(self, columns: Columns, t: FloatArray, outside: float = 0.0, n_rows: int | None = None) -> None:
+    def __init__(self, columns: Columns, t: FloatArray, outside: float = 0.0, n_rows: float | None = None) -> None:
         # of rows that were rotated away no column reaches the squared length `outside` of the target
         self.columns = columns
-        self.n_rows, self.n_columns = columns.shape if n_rows is None else (n_rows, columns.shape[1])
+        self.n_rows: float = columns.shape[0] if n_rows is None else n_rows
+        self.n_columns = columns.shape[1]
         self.Ft = columns.cross(t[:, None])[:, 0]
         self.tt = float(t @ t) + outside
         self._row_of = np.full(self.n_columns, -1, dtype=np.intp)

@@ -26,7 +26,7 @@ LONGEST = 2.0
 B_MIN = -28.0
 
 
-def slopes(state: RVMState, n_rows: int, learn_noise: bool) -> FloatArray:
+def slopes(state: RVMState, n_rows: float, learn_noise: bool) -> FloatArray:
     """Gradient of the log evidence in (a, b)."""
     d = np.diagonal(state.V)
     g = np.empty(state.size + learn_noise)
@@ -36,7 +36,7 @@ def slopes(state: RVMState, n_rows: int, learn_noise: bool) -> FloatArray:
     return g
 
 
-def curvature(state: RVMState, n_rows: int, learn_noise: bool) -> FloatArray:
+def curvature(state: RVMState, n_rows: float, learn_noise: bool) -> FloatArray:
     """Minus the Hessian of the log evidence in (a, b)."""
     V, v, k = state.V, state.v, state.size
     d = np.diagonal(V)
@@ -89,7 +89,7 @@ def ascend(
     return prune(form, state)[0]
 
 
-def _step(state: RVMState, n_rows: int, learn_noise: bool) -> FloatArray:
+def _step(state: RVMState, n_rows: float, learn_noise: bool) -> FloatArray:
     g = slopes(state, n_rows, learn_noise)
     H = curvature(state, n_rows, learn_noise)
     d = np.diagonal(state.V)

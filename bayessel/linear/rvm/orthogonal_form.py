@@ -40,7 +40,7 @@ class OrthogonalForm:
 
     heat = 1_000_000
 
-    def __init__(self, W: FloatArray, z: FloatArray, outside: float, n_rows: int) -> None:
+    def __init__(self, W: FloatArray, z: FloatArray, outside: float, n_rows: float) -> None:
         self.W = W
         self.z = z
         self.outside = outside

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayessel._check import FloatArray, IntArray
+from bayessel._row_weights import RowWeights, counted, deviation
 from bayessel.linear.columns.dictionary import Columns
 from bayessel.linear.rvm.form_choice import choose_form
 from bayessel.linear.rvm.state import DictionaryForm, RVMState
@@ -23,7 +24,11 @@ class RVMProblem:
     Attributes
     ----------
     columns, t
-        The dictionary and the target as they came.
+        The dictionary and the target, their rows multiplied where they have weights.
+    given, target
+        The same as they came.
+    weights
+        Counts and noise levels of the rows; None where they are alike.
     spread
         Unit of the target.
     form
@@ -42,23 +47,42 @@ class RVMProblem:
     b: float | None
     b_max: float
     constant_target: bool
+    given: Columns
+    target: FloatArray
+    weights: RowWeights | None
 
     @classmethod
-    def of(cls, columns: Columns, t: FloatArray, beta: float | None) -> RVMProblem:
+    def of(cls, columns: Columns, t: FloatArray, beta: float | None, weights: RowWeights | None = None) -> RVMProblem:
         """Scale the target and choose how to hold the dictionary."""
-        size = float(np.abs(t).max())
-        spread = float(t.std())
+        given, target = columns, t
+        size, spread = float(np.abs(t).max()), deviation(t, weights)
         constant = spread <= 4.0 * _EPS * size * np.sqrt(len(t))
+        if weights is not None:
+            columns, t = columns.multiplied(weights), weights.scale(t)
+            size = float(np.abs(target / weights.std).max())
+            spread *= float(np.sqrt(np.mean(weights.root**2) / np.mean(weights.count)))
         unit = (size or 1.0) if constant else spread
         b = None if beta is None else float(np.log(beta) + 2.0 * np.log(unit))
         b_max = -2.0 * float(np.log(FLOOR * _EPS * max(size / unit, 1.0)))
-        columns, form = choose_form(columns, t / unit)
-        return cls(columns, t, unit, form, beta, b, b_max if b is None else max(b, b_max), constant)
+        columns, form = choose_form(columns, t / unit, counted(t, weights))
+        return cls(
+            columns=columns,
+            t=t,
+            spread=unit,
+            form=form,
+            beta=beta,
+            b=b,
+            b_max=b_max if b is None else max(b, b_max),
+            constant_target=constant,
+            given=columns if weights is None else given,
+            target=target,
+            weights=weights,
+        )
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.t)
+    def n_rows(self) -> float:
+        """Rows that the noise counts."""
+        return counted(self.t, self.weights)
 
     @property
     def learn_noise(self) -> bool:

@@ -58,7 +58,7 @@ class Reestimation:
 
 
 def reestimate(
-    sums: ReestimationSums, candidates: IntArray, n_rows: int, contest: Reestimation, b: float | None
+    sums: ReestimationSums, candidates: IntArray, n_rows: float, contest: Reestimation, b: float | None
 ) -> tuple[IntArray, FloatArray, float]:
     """Return columns, log precisions and log noise precision after the contest; `b` is the latter when it is known."""
     active = np.arange(len(candidates))

@@ -19,9 +19,12 @@ def evaluate(
     design: FloatArray, t: FloatArray, alpha: FloatArray, beta: float, posterior: Posterior
 ) -> tuple[float, FloatArray]:
     """Log evidence and posterior means of the columns in `design`."""
-    n, log_beta = len(t), float(np.log(beta))
+    n, counted, log_beta = len(t), posterior.spectrum.n_counted, float(np.log(beta))
+    weights = posterior.spectrum.row_weights
+    if weights is not None:
+        design, t = weights.scale(design), weights.scale(t)
     if not len(alpha):
-        return float(log_density(n, log_beta, 0.0, beta * float(t @ t))), np.zeros(0)
+        return float(log_density(counted, log_beta, 0.0, beta * float(t @ t))), np.zeros(0)
     w = posterior.coef[: len(alpha)]
     best, kept = np.inf, w
     height = max(1, 2_000_000 // len(w))
@@ -38,7 +41,7 @@ def evaluate(
         best, kept = quad, w
         w = w + covariance_times(posterior, beta * (design.T @ residual) - alpha * w)
     log_det = sums(posterior.spectrum, posterior.lam).log_det
-    return float(log_density(n, log_beta, log_det, best)), kept
+    return float(log_density(counted, log_beta, log_det, best)), kept
 
 
 def covariance_times(posterior: Posterior, right: FloatArray) -> FloatArray:

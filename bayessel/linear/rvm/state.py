@@ -78,7 +78,8 @@ class RVMScores:
 class DictionaryForm(Protocol):
     """A way to hold the dictionary: as orthogonal coordinates (accurate) or as inner products (cheap)."""
 
-    n_rows: int
+    #: that the noise counts
+    n_rows: float
     n_columns: int
     #: columns that are not zero
     candidates: IntArray

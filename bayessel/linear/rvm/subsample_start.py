@@ -28,9 +28,10 @@ def wanted(problem: RVMProblem) -> bool:
 
 def from_some_rows(problem: RVMProblem, contest: Reestimation, tol: float) -> RVMState:
     """Return the model that a sample of the rows suggests, as a start for all of them."""
-    rows = np.sort(np.random.default_rng(0).choice(problem.n_rows, ROWS, replace=False))
+    rows = np.sort(np.random.default_rng(0).choice(len(problem.t), ROWS, replace=False))
     some = _sample(problem.columns, rows)
-    form = GramForm(some, problem.t[rows] / problem.spread)
+    share = problem.n_rows / len(problem.t)
+    form = GramForm(some, problem.t[rows] / problem.spread, n_rows=ROWS * share)
     search = RVMSearch(problem.learn_noise, problem.b_max, 300)
     state = climb(form, starts.full(form, contest, problem.b), search, tol=tol)
     ratio = some.lengths[state.active] / problem.columns.lengths[state.active]

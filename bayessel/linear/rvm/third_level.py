@@ -19,12 +19,12 @@ from bayessel.policy import NOISE_SHARE_OF_EVIDENCES
 RANGE = float(np.log(1e12))
 
 
-def interpolates(state: RVMState, n_rows: int, share: float = NOISE_SHARE_OF_EVIDENCES) -> bool:
+def interpolates(state: RVMState, n_rows: float, share: float = NOISE_SHARE_OF_EVIDENCES) -> bool:
     """Whether less than a share of the rows is left to the noise, so that its level says little."""
     return n_rows - state.size + float(np.trace(state.V)) < share * n_rows
 
 
-def model_evidence(state: RVMState, n_rows: int, log_evidence: float) -> float:
+def model_evidence(state: RVMState, n_rows: float, log_evidence: float) -> float:
     """Laplace's approximation over log precisions of weights and noise, in nats."""
     widths = np.linalg.eigvalsh(curvature(state, n_rows, True))
     least = 2.0 * np.pi / RANGE**2

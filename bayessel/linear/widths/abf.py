@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_count, as_flag, as_positive_vector
 from bayessel._numerics import few_threads
+from bayessel._row_weights import RowWeights, counted, mean
 from bayessel.basis import radial, scaled_distances
 from bayessel.fit import Status
 from bayessel.linear.spectrum import Spectrum
@@ -38,18 +39,28 @@ def profile_gradient(
     *,
     kind: str = "gaussian",
     centre: bool = True,
+    weights: RowWeights | None = None,
 ) -> tuple[float, float, FloatArray]:
     """Profiled log evidence and its gradient in log lambda and the log widths.
 
-    `t` is centred already when `centre`. Returns value, d/d log lambda, (D,) d/d log r.
+    `t` is multiplied and centred already where there are `weights` or `centre`. Returns value, d/d log lambda,
+    (D,) d/d log r.
     """
     r = np.exp(log_widths)
     z = scaled_distances(X, centers, r)
     Phi = radial(kind, z)
-    if centre:
-        Phi = Phi - Phi.mean(axis=0)
-    at = evidence_slopes(Phi, t, float(np.exp(log_lam)), n_free=len(t) - int(centre))
-    return at.value, float(at.by_alpha.sum()), width_slopes(at.by_columns, kind, z, X, centers, r)
+    by_columns = _rows_of_the_fit(Phi, centre, weights)
+    at = evidence_slopes(by_columns, t, float(np.exp(log_lam)), n_free=counted(t, weights) - int(centre))
+    slopes = at.by_columns if weights is None else weights.scale(at.by_columns)
+    return at.value, float(at.by_alpha.sum()), width_slopes(slopes, kind, z, X, centers, r)
+
+
+def _rows_of_the_fit(rows: FloatArray, centre: bool, weights: RowWeights | None) -> FloatArray:
+    """Rows (N,) or (N, M) multiplied by their weights, without what a bias explains."""
+    if weights is None:
+        return rows - rows.mean(axis=0) if centre else rows
+    scaled = weights.scale(rows)
+    return weights.without_bias(scaled) if centre else scaled
 
 
 def fit_abf(
@@ -64,6 +75,8 @@ def fit_abf(
     n_starts: int = 8,
     max_steps: int = 200,
     seed: int = 0,
+    noise_std: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
 ) -> WidthFit:
     """Fit one width per input (or one for all) by the evidence.
 
@@ -87,6 +100,8 @@ def fit_abf(
         of them miss the best optimum in one problem of four.
     max_steps
         Limit of quasi-Newton steps per start.
+    noise_std, sample_weight
+        As in `bayessel.linear.fit_evidence`.
 
     Examples
     --------
@@ -98,7 +113,7 @@ def fit_abf(
     True
     """
     began = perf_counter()
-    problem = ABFSearch(X, t, centers, kind, as_flag(centre, "centre"), shared)
+    problem = ABFSearch(X, t, centers, kind, as_flag(centre, "centre"), shared, noise_std, sample_weight)
     as_count(n_starts, "n_starts")
     as_count(max_steps, "max_steps")
     rng = np.random.default_rng(as_count(seed, "seed", 0))
@@ -132,21 +147,39 @@ class ABFSearch(WidthSearch):
     """The evidence as a function of theta = (log lambda, log widths in the unit of the search)."""
 
     def __init__(
-        self, X: npt.ArrayLike, t: npt.ArrayLike, centers: npt.ArrayLike | None, kind: str, centre: bool, shared: bool
+        self,
+        X: npt.ArrayLike,
+        t: npt.ArrayLike,
+        centers: npt.ArrayLike | None,
+        kind: str,
+        centre: bool,
+        shared: bool,
+        noise_std: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
     ) -> None:
-        super().__init__(X, t, centers, kind, False, shared)
-        self.centre = centre
+        super().__init__(X, t, centers, kind, False, shared, noise_std, sample_weight)
+        self.centre, weights = centre, self.weights
         self.best: tuple[float, FloatArray] | None = None
-        self.centred_t = y = self.t - self.t.mean() if centre else self.t
-        self.unit_t = y / (np.sqrt(np.mean(y**2)) or 1.0)  # the profile of a unit target differs by a constant only
-        self.bounds = [(np.log(1e-13 * len(y)), np.log(1e7 * len(y)))]
+        self.centred_t = y = self.t - mean(self.t, weights) if centre else self.t
+        #: the profile of a unit target differs by a constant only
+        self.unit = float(np.sqrt(mean(y**2, weights))) or 1.0
+        self.unit_t = _rows_of_the_fit(y, centre, weights) / self.unit if weights is not None else y / self.unit
+        n = counted(y, weights)
+        self.bounds = [(np.log(1e-13 * n), np.log(1e7 * n))]
         self.bounds += [(np.log(WIDTH_RANGE[0]), np.log(WIDTH_RANGE[1]))] * self.n_widths
 
     def gradient(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """The profiled evidence, and its gradient."""
         log_r = np.log(self.widths(theta[1:]))
         value, d_lam, d_r = profile_gradient(
-            float(theta[0]), log_r, self.X, self.centers, self.unit_t, kind=self.kind, centre=self.centre
+            float(theta[0]),
+            log_r,
+            self.X,
+            self.centers,
+            self.unit_t,
+            kind=self.kind,
+            centre=self.centre,
+            weights=self.weights,
         )
         gradient = np.append(d_lam, d_r.sum() if self.shared else d_r)
         if np.isfinite(gradient).all() and np.isfinite(value) and (self.best is None or value > self.best[0]):
@@ -160,7 +193,7 @@ class ABFSearch(WidthSearch):
 
     def is_degenerate(self) -> bool:
         """Whether the target does not vary, or no row is left to tell signal from noise."""
-        return len(self.t) - int(self.centre) < 2 or bool(
+        return counted(self.t, self.weights) - int(self.centre) < 2 or bool(
             np.abs(self.centred_t).max() <= 8.0 * _EPS * np.abs(self.t).max()
         )
 
@@ -172,9 +205,10 @@ class ABFSearch(WidthSearch):
     def with_best_lambda(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Log evidence at the best lambda of these widths, and theta with a lambda to start from."""
         Phi = self.dictionary(theta[1:]).design(self.X)
-        fit = fit_evidence(Spectrum.of(Phi, self.unit_t, centre=self.centre))
+        y = self.unit_t if self.weights is None else self.centred_t / self.unit
+        fit = fit_evidence(Spectrum.of(Phi, y, centre=self.centre, weights=self.weights))
         # neither interpolation nor pure noise is a place to start from: there the gradients in the widths vanish
-        size = float((Phi**2).sum()) / len(Phi)
+        size = float(mean((Phi**2).sum(axis=1), self.weights)) if self.weights else float((Phi**2).sum()) / len(Phi)
         place = np.append(np.log(np.clip(fit.lam, 1e-10 * size, 1e-1 * size)), theta[1:])
         if self.best is None or fit.log_evidence > self.best[0]:  # what an interruption before any ascent gives back
             self.best = fit.log_evidence, place
@@ -220,7 +254,8 @@ class ABFSearch(WidthSearch):
                 distinct.append((value, theta))
         found: list[tuple[FloatArray, LinearFit]] = []
         for _, theta in distinct:
-            fit = fit_evidence(self.dictionary(theta[1:]).design(self.X), self.t, centre=self.centre)
+            Phi = self.dictionary(theta[1:]).design(self.X)
+            fit = fit_evidence(Spectrum.of(Phi, self.t, centre=self.centre, weights=self.weights))
             silent = Status.PURE_NOISE in fit.notes
             if silent and any(Status.PURE_NOISE in other.notes for _, other in found):
                 continue  # without signal every width is the same model

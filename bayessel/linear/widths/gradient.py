@@ -39,7 +39,7 @@ class EvidenceSlopes(NamedTuple):
 
 
 def evidence_slopes(
-    X: FloatArray, t: FloatArray, lam: float, beta: float | None = None, n_free: int | None = None
+    X: FloatArray, t: FloatArray, lam: float, beta: float | None = None, n_free: float | None = None
 ) -> EvidenceSlopes:
     """Evidence of columns at weight precision lam * beta; at the best beta where none is given.
 

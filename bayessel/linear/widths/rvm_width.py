@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import KDTree
 
-from bayessel._check import FloatArray, as_count, as_flag
+from bayessel._check import FloatArray, IntArray, as_count, as_flag
 from bayessel._numerics import few_threads
+from bayessel._row_weights import RowWeights, given
 from bayessel.basis import LazyDesign, design_of, radial, scaled_distances
 from bayessel.fit import Status
 from bayessel.linear.rvm import RVMFit, fit_rvm
@@ -45,6 +46,7 @@ def width_gradient(
     kind: str = "gaussian",
     bias: bool = False,
     origin: FloatArray | None = None,
+    weights: RowWeights | None = None,
 ) -> tuple[float, FloatArray, FloatArray, float]:
     """Log evidence of given columns and its gradient in the (D,) log widths, the log alphas and log beta.
 
@@ -56,8 +58,12 @@ def width_gradient(
     Phi = np.hstack([kernels, np.ones((len(X), 1))]) if bias else kernels
     beta = float(np.exp(log_beta))
     scale = np.exp(0.5 * (log_beta - log_alpha))
-    at = evidence_slopes(Phi * scale, t, 1.0, beta)
-    D = (at.by_columns * scale)[:, : len(centers)]
+    if weights is None:
+        at = evidence_slopes(Phi * scale, t, 1.0, beta)
+        D = (at.by_columns * scale)[:, : len(centers)]
+    else:
+        at = evidence_slopes(weights.scale(Phi * scale), weights.scale(t), 1.0, beta, weights.total)
+        D = weights.scale(at.by_columns * scale)[:, : len(centers)]
     return at.value, width_slopes(D, kind, z, X, centers, r), at.by_alpha, at.by_beta
 
 
@@ -72,6 +78,8 @@ def fit_rvm_width(
     init: str = "auto",
     n_scan: int = 17,
     n_starts: int = 4,
+    noise_std: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
 ) -> WidthFit:
     """Fit one width for all inputs, or one per input, under the evidence of a relevance vector machine.
 
@@ -93,6 +101,8 @@ def fit_rvm_width(
         Widths of the scan, from half the distance of nearest neighbours to ten times the range of the inputs.
     n_starts
         Peaks of the scan that are followed uphill.
+    noise_std, sample_weight
+        As in `bayessel.linear.fit_evidence`.
 
     Notes
     -----
@@ -112,7 +122,7 @@ def fit_rvm_width(
     True
     """
     began = perf_counter()
-    problem = RVMWidthSearch(X, t, centers, kind, as_flag(bias, "bias"), shared, init)
+    problem = RVMWidthSearch(X, t, centers, kind, as_flag(bias, "bias"), shared, init, noise_std, sample_weight)
     as_count(n_scan, "n_scan", 3)
     as_count(n_starts, "n_starts")
     notes: list[Status] = []
@@ -167,7 +177,7 @@ class _End:
     def __init__(self, u: FloatArray, fit: RVMFit) -> None:
         self.u, self.fit, self.value = u, fit, fit.log_evidence
         # a function for almost every row explains anything, and its evidence is that of the rows one by one
-        self.sound = leaves_noise(fit.n_rows, fit.gamma, NOISE_SHARE_OF_EVIDENCES)
+        self.sound = leaves_noise(fit.n_counted, fit.gamma, NOISE_SHARE_OF_EVIDENCES)
 
     def rank(self) -> tuple[bool, float]:
         """Interpolation comes last, whatever its evidence."""
@@ -195,8 +205,10 @@ class RVMWidthSearch(WidthSearch):
         bias: bool,
         shared: bool,
         init: str,
+        noise_std: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
     ) -> None:
-        super().__init__(X, t, centers, kind, bias, shared)
+        super().__init__(X, t, centers, kind, bias, shared, noise_std, sample_weight)
         self.init = init
         self.unit = float(self.scale[0]) if self.shared else 1.0
         Z = (self.X - self.X.mean(axis=0)) / self.scale
@@ -215,7 +227,11 @@ class RVMWidthSearch(WidthSearch):
     def fit(self, u: FloatArray, coarse: bool = False) -> _End:
         """The sparse fit at these widths, from its own starts; `coarse`: from one of them, to see where to look."""
         init = "greedy" if coarse and self.init == "auto" else self.init
-        return _End(u, _whole(fit_rvm(self.design(u), self.t, init=init)))
+        return _End(u, _whole(self._sparse(u, init)))
+
+    def _sparse(self, u: FloatArray, init: str | tuple[IntArray, FloatArray, float]) -> RVMFit:
+        """The sparse fit at these widths from given starts."""
+        return fit_rvm(self.design(u), self.t, init=init, **given(self.weights))
 
     def climb(self, start: _End) -> _End:
         """Widths and precisions together uphill, then new columns, until neither gains."""
@@ -225,7 +241,7 @@ class RVMWidthSearch(WidthSearch):
             moved, alpha, beta = self._ascend(u, fit)
             if moved is None:
                 break
-            new = _whole(fit_rvm(self.design(moved), self.t, init=(fit.basis, alpha, beta)))
+            new = _whole(self._sparse(moved, (fit.basis, alpha, beta)))
             if not new.log_evidence > before or (start.sound and not _End(moved, new).sound):
                 break
             u, fit = moved, new
@@ -257,6 +273,7 @@ class RVMWidthSearch(WidthSearch):
                 kind=self.kind,
                 bias=k > len(kernels),
                 origin=origin,
+                weights=self.weights,
             )
             return value, np.concatenate([[by_width.sum()] if self.shared else by_width, by_alpha, [by_beta]])
 

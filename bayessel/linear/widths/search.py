@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_flag, as_matrix, as_target, check_magnitude, one_of
+from bayessel._row_weights import RowWeights, deviation
 from bayessel.basis import KINDS, RBFDictionary
 from bayessel.fit import Status, fingerprint, worst
 from bayessel.linear.rvm import RVMFit
@@ -21,6 +22,8 @@ class WidthSearch:
 
     Attributes
     ----------
+    weights : RowWeights or None
+        Counts and noise levels of the rows, where they differ.
     scale : (D,) array
         Those units.
     n_widths : int
@@ -28,10 +31,19 @@ class WidthSearch:
     """
 
     def __init__(
-        self, X: npt.ArrayLike, t: npt.ArrayLike, centers: npt.ArrayLike | None, kind: str, bias: bool, shared: bool
+        self,
+        X: npt.ArrayLike,
+        t: npt.ArrayLike,
+        centers: npt.ArrayLike | None,
+        kind: str,
+        bias: bool,
+        shared: bool,
+        noise_std: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
     ) -> None:
         self.X = as_matrix(X, "X", allow_1d=True)
         self.t = as_target(t, len(self.X))
+        self.weights = RowWeights.of(len(self.X), noise_std, sample_weight)
         check_magnitude(self.X, "X")
         check_magnitude(self.t, "t")
         self.centers = self.X if centers is None else as_matrix(centers, "centers", allow_1d=True)
@@ -39,7 +51,9 @@ class WidthSearch:
             raise ValueError(f"centers must have the {self.X.shape[1]} columns of X, got shape {self.centers.shape}")
         self.kind = one_of(kind, "kind", KINDS)
         self.bias, self.shared = bias, as_flag(shared, "shared")
-        spread = self.X.std(axis=0)
+        spread = (
+            np.array([deviation(column, self.weights) for column in self.X.T]) if self.weights else self.X.std(axis=0)
+        )
         spread = np.where(spread > 0.0, spread, 1.0)
         self.scale = np.full_like(spread, np.sqrt(np.mean(spread**2))) if self.shared else spread
         self.n_widths = 1 if self.shared else len(spread)
