@@ -4,7 +4,7 @@ The widths per input :math:`m_d` that the evidence of all functions prefers meas
 :math:`m_d^\gamma`, from the shared width (:math:`\gamma=0`) to these (1), are metrics. In each, the size of the width
 and all else is integrated out (`bayessel.linear.integrated`). The evidence would always take the widths per input that
 maximise it; the weights :math:`w_\gamma` are those under which refitted folds, their widths found anew, predict rows
-held out best (stacking):
+held out best (stacking), the constant with normal noise among them:
 
 .. math:: \max_w \sum_n \log\sum_\gamma w_\gamma\, p_\gamma(t_n|x_n, \text{other folds}).
 """
@@ -12,7 +12,7 @@ held out best (stacking):
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from scipy.special import logsumexp
 
 from bayessel._check import FloatArray
 from bayessel._numerics import few_threads
+from bayessel.covariance import Bias, Noise, SquaredExponential
 from bayessel.estimators.found_width import FoundWidth, robust_spread
 from bayessel.estimators.held_out import (
     N_FOLDS,
@@ -31,8 +32,8 @@ from bayessel.estimators.held_out import (
     unsure,
 )
 from bayessel.fit import Status
-from bayessel.linear import fit_abf
-from bayessel.linear.integrated import fit_integrated
+from bayessel.gp import fit_map
+from bayessel.linear.integrated import fit_constant, fit_integrated
 from bayessel.linear.integrated.mixture import IntegratedFit, joined
 from bayessel.prediction import Prediction
 from bayessel.work.interrupts import InterruptGuard
@@ -43,12 +44,12 @@ POWERS = (0.0, 0.5, 1.0)
 MOST_ROWS = 160
 #: rows that the widths per input are found on
 MOST_ROWS_OF_WIDTHS = 300
+#: covariance whose lengths are the widths per input: without a plane, so that slopes count as relevance too
+METRIC = Bias() + SquaredExponential() + Noise()
 #: an input this many times less relevant than the middle one has no part in distances
 LEAST_RELEVANT = 1e3
-#: steps of the search for the widths per input
-MOST_STEPS = 60
-#: metrics with less weight than this are left out
-LEAST_WEIGHT = 0.02
+#: metrics, and the constant, with less weight than this are left out
+LEAST_WEIGHT = 0.1
 #: remarks on rows that no fold can be made of
 DEGENERATE = frozenset({Status.TOO_FEW_ROWS, Status.CONSTANT_TARGET, Status.PURE_NOISE})
 
@@ -70,15 +71,15 @@ class RadialModel:
         if not any(powers):
             return [spread] * len(powers)
         some = np.lexsort((*X.T, t))[:: -(-len(X) // MOST_ROWS_OF_WIDTHS)]
-        Z = X[some] / spread
-        middles = Z if self.centers is None else self.centers[:: -(-len(self.centers) // MOST_ROWS_OF_WIDTHS)] / spread
+        Z, shown = X[some] / spread, t[some]
+        scale = float(np.abs(shown - np.median(shown)).mean()) or 1.0
         with np.errstate(all="ignore"):
-            found = fit_abf(
-                Z, t[some], centers=middles, kind=self.kind, centre=self.centre, n_starts=1, max_steps=MOST_STEPS
-            )
+            found = fit_map(Z - np.median(Z, axis=0), (shown - np.median(shown)) / scale, METRIC, starts=2)
         if Status.INTERRUPTED in found.notes:
             raise KeyboardInterrupt
-        log = np.log(found.widths)
+        weights = found.covariance.relevance(found.theta, X.shape[1])
+        assert weights is not None
+        log = -0.5 * np.log(weights)
         log = np.minimum(log, np.median(log) + np.log(LEAST_RELEVANT))
         return [spread * np.exp(power * (log - log.mean())) for power in powers]
 
@@ -90,26 +91,33 @@ def fit_stacked(X: FloatArray, t: FloatArray, model: RadialModel) -> tuple[Integ
     rows, rank = some_rows(X, t[:, None])
     step = -(-len(rows) // MOST_ROWS)
     rows, fold = rows[::step], np.unique(rank[::step], return_inverse=True)[1]
-    gains, weights = np.full((1, 1), np.nan), np.ones(1)
+    folds = bool(fold.max() + 1 >= 2 * N_FOLDS and np.ptp(t[rows]) > 0.0)
+    gains, weights = np.full((1, 1), np.nan), np.array([1.0, 0.0])
     parts: list[IntegratedFit] = []
-    with few_threads(len(X) ** 2), InterruptGuard(lambda: parts) as guard:
-        parts.append(model.fit(X, t, spread))
-        if fold.max() + 1 >= 2 * N_FOLDS and not DEGENERATE & set(parts[0].notes):
+    with few_threads(len(X) ** 2), InterruptGuard() as guard:
+        if folds:
             gains = _gains(X[rows], t[rows], fold % N_FOLDS, spread, powers, model)
-            weights = stacking_weights(gains)
-            weights = np.where(weights < LEAST_WEIGHT, 0.0, weights)
-            parts = _parts(parts[0], X, t, spread, powers, weights, model)
+            weights = _clear(stacking_weights(np.vstack([gains, np.zeros(gains.shape[1])])))
+        parts = _parts(X, t, spread, powers, weights, model)
     notes = [Status.INTERRUPTED] if guard.interrupted else []
     if guard.interrupted:
-        parts, weights, gains = parts[:1], np.ones(1), np.full((1, 1), np.nan)
-    weights = weights[weights > 0.0] / weights.sum()
-    stacked = logsumexp(gains + np.log(stacking_weights(gains))[:, None], axis=0)
-    if fold.max() + 1 < 2 * N_FOLDS and not DEGENERATE & set(parts[0].notes):
+        gains, weights = np.full((1, 1), np.nan), np.array([1.0, 0.0])
+        parts = [model.fit(X, t, spread, fine=False)]
+    if DEGENERATE & set(parts[0].notes):
+        parts, weights, gains = parts[:1], np.array([1.0, 0.0]), np.full((1, 1), np.nan)
+    elif not folds:
         notes.append(Status.TOO_FEW_ROWS)
+    every = np.vstack([gains, np.zeros(gains.shape[1])])
+    with np.errstate(divide="ignore"):
+        stacked = logsumexp(every + np.log(weights)[:, None], axis=0)
     if np.isfinite(stacked).all() and unsure(stacked):
         notes.append(Status.NO_BETTER_THAN_CONSTANT)
-    fit = joined(parts, weights)
-    path = tuple({"power": power, "gain": mean_gain(line)} for power, line in zip(powers, gains, strict=False))
+    weighed = weights[weights > 0.0]
+    fit = joined(parts, weighed, main=int(np.argmax(weighed[: int((weights[:-1] > 0.0).sum())])))
+    path = tuple(
+        {"power": power, "gain": mean_gain(line), "weight": float(weight)}
+        for power, line, weight in zip(powers, gains, weights, strict=False)
+    )
     found = FoundWidth(
         widths=np.asarray(fit.mode.dictionary.width),
         spread=spread,
@@ -122,7 +130,6 @@ def fit_stacked(X: FloatArray, t: FloatArray, model: RadialModel) -> tuple[Integ
 
 
 def _parts(
-    first: IntegratedFit,
     X: FloatArray,
     t: FloatArray,
     spread: FloatArray,
@@ -130,12 +137,23 @@ def _parts(
     weights: FloatArray,
     model: RadialModel,
 ) -> list[IntegratedFit]:
-    """Fits to all rows in the metrics that have weight."""
-    if not weights[1:].any():
-        return [first]
-    metrics = model.metrics(X, t, spread, powers)
-    others = zip(metrics[1:], weights[1:], strict=True)
-    return [*([first] if weights[0] > 0.0 else []), *(model.fit(X, t, metric) for metric, w in others if w > 0.0)]
+    """Fits to all rows in the metrics that have weight, and the constant where that has."""
+    used = [power for power, w in zip(powers, weights, strict=False) if w > 0.0]
+    parts = [model.fit(X, t, metric) for metric in model.metrics(X, t, spread, used)]
+    if not weights[-1] > 0.0:
+        return parts
+    # that it holds no signal is no remark on the others
+    constant = fit_constant(X, t, centre=model.centre)
+    return [*parts, replace(constant, notes=(), status=Status.CONVERGED)]
+
+
+def _clear(weights: FloatArray) -> FloatArray:
+    """Weights of the metrics and of the constant, those of the least given to the best metric."""
+    small = weights < LEAST_WEIGHT
+    best = int(np.argmax(weights[:-1]))
+    cleared = np.where(small, 0.0, weights)
+    cleared[best] += 1.0 - cleared.sum()
+    return np.asarray(cleared)
 
 
 def _gains(

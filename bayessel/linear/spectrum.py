@@ -171,16 +171,26 @@ class Spectrum:
         centre: bool,
         rows: bool,
         weights: RowWeights | None = None,
+        products: bool = False,
     ) -> Spectrum:
-        """Factor a design whose columns have penalties of their own, in units of the ridge: zero to infinity."""
+        """Factor a design whose columns have penalties of their own, in units of the ridge: zero to infinity.
+
+        `products` asks for the products of the columns whatever their condition (without `weights`): half of the digits
+        of small singular values are lost, which ridges far above rounding do not see.
+        """
         flat = np.flatnonzero(penalty == 0.0)
         active = np.flatnonzero((penalty > 0.0) & np.isfinite(penalty))
         scale = penalty[active] ** -0.5
         shift = offsets(Phi[:, active]) if centre else np.zeros(len(active))  # before the scaling rounds it in
         # a column of zeros stands for an empty design
         body = (Phi[:, active] - shift) * scale if len(active) else np.zeros((len(t), 1))
-        free = Phi[:, flat] if len(flat) else None
-        spectrum = cls.of(body, t, centre=centre, rows=rows, flat=free, weights=weights)
+        if products and weights is None:
+            with few_threads(body.size):
+                moments = Moments.of((body, t), centre=centre)
+                spectrum = replace(cls.from_moments(moments, "gram"), fingerprint=fingerprint(t))
+        else:
+            free = Phi[:, flat] if len(flat) else None
+            spectrum = cls.of(body, t, centre=centre, rows=rows, flat=free, weights=weights)
         if len(active) and spectrum.flat_slope is not None and centre:
             slope = spectrum.flat_slope.copy()
             slope[-1] += shift * scale

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from time import perf_counter
 
@@ -26,7 +26,7 @@ from bayessel.linear.integrated.hyperparameter_grid import (
     WhitenedDictionary,
 )
 from bayessel.linear.integrated.mixture import Cells, IntegratedFit, noise_precisions
-from bayessel.linear.spectrum import Spectrum
+from bayessel.linear.integrated.tridiagonal import quad_and_log_det
 from bayessel.linear.type2 import _largest_precision
 from bayessel.linear.weight_posterior import Posterior
 
@@ -36,25 +36,21 @@ FIRST_ROWS, GROWTH = 100, 4
 CLOSE_NATS, MOST_DESIGNS = 6.0, 12
 #: widths are halved between neighbours that hold this share of the weight, down to this ratio
 FINE_WEIGHT, FINE_RATIO, FINE_ROUNDS = 0.05, 1.25, 2
-#: cells that hold this share of the posterior predict
+#: designs that hold this share of the posterior predict, at most so many (first number: where the grid is fine), and of
+#: theirs the cells that hold almost all of that
+MASS_OF_DESIGNS, MOST_KEPT = (0.97, 0.9), (8, 4)
 MASS, MOST_CELLS = 0.99, 60
 #: centres at the rows are thinned to so many: the radial part varies alike everywhere without them
-MOST_CENTRES = 800
-#: with more rows the factorisations do not keep their left singular vectors
-MOST_ROWS_KEPT = 1500
+MOST_CENTRES = 400
 
+#: ridges of the signal-to-noise ratios
+LAM = np.exp(-SIGNALS)
+
+#: width in units of the spread, and share of the trend
 Key = tuple[float, float]
 
-
-@dataclass(frozen=True, eq=False)
-class _Looked:
-    """A design with its factorisation, and the log posterior over the ridges, without the weight of its cell."""
-
-    design: WhitenedDictionary
-    spectrum: Spectrum
-    lam: FloatArray
-    quad: FloatArray
-    logs: FloatArray
+#: log posterior over the ridges of a place, without the weight of its cell
+Looked = FloatArray
 
 
 def fit_integrated(
@@ -76,7 +72,7 @@ def fit_integrated(
     spread
         Spread of each input; a shared width is measured in it.
     centers
-        Centres of the radial functions; None: the rows, of more than 800 a part.
+        Centres of the radial functions; None: the rows, of more than 400 a part.
     kind
         'gaussian', 'multiquadric', 'inverse_multiquadric' or 'cauchy'.
     centre
@@ -96,33 +92,63 @@ def fit_integrated(
     middles = None if centers is None else as_matrix(centers, "centers", allow_1d=X.shape[1] == 1)
     order = np.lexsort((*X.T, t))
     if middles is None and len(X) > MOST_CENTRES:
-        middles = X[order[:: -(-len(X) // MOST_CENTRES)]]
-    whole = HyperparameterGrid(X, X if middles is None else middles, kind, scale, centre)
-    if len(X) - int(centre) < 2 or not (np.ptp(t) if centre else np.abs(t).max()) > 0.0:
-        return replace(_constant(whole, t), seconds=perf_counter() - began)
+        middles = X[order[np.linspace(0, len(X) - 1, MOST_CENTRES).round().astype(np.intp)]]
+    whole = HyperparameterGrid(X, t, X if middles is None else middles, kind, scale, centre)
+    if not _varies(whole):
+        return replace(_constant(whole), seconds=perf_counter() - began)
     typical = whole.typical() if len(X) <= 4 * FIRST_ROWS else None
     keys: list[Key] | None = None
     size = FIRST_ROWS
     while size < 0.7 * len(X):
         some = order[:: -(-len(X) // size)]
-        few = X[some] if middles is None else middles[:: max(1, -(-len(middles) // size))]
-        grid = HyperparameterGrid(X[some], few, kind, scale, centre)
+        Z = X[some]
+        few = Z if middles is None else middles[:: max(1, -(-len(middles) // size))]
+        grid = HyperparameterGrid(Z, t[some], few, kind, scale, centre)
         typical = grid.typical()
-        looked = _look(grid, t[some], keys or _all(grid, fine), typical[1], rows=False)
+        looked = _look(grid, keys or _all(grid, fine), typical[1])
         if not looked:
             break
         keys = _close(looked)
         size *= GROWTH
     _, middle = typical or whole.typical()
-    looked = _look(whole, t, keys or _all(whole, fine), middle, rows=len(X) <= MOST_ROWS_KEPT)
+    looked = _look(whole, keys or _all(whole, fine), middle)
     if not looked:
-        return replace(_constant(whole, t), seconds=perf_counter() - began)
+        return replace(_constant(whole), seconds=perf_counter() - began)
     for _ in range(FINE_ROUNDS if fine else 0):
         between = _between(looked)
         if not between:
             break
-        looked |= _look(whole, t, between, middle, rows=len(X) <= MOST_ROWS_KEPT)
-    return replace(_mixture(looked, X, t), seconds=perf_counter() - began)
+        looked |= _look(whole, between, middle)
+    return replace(_mixture(whole, looked, middle, fine), seconds=perf_counter() - began)
+
+
+def fit_trend(X: npt.ArrayLike, t: npt.ArrayLike, *, spread: npt.ArrayLike, centre: bool = True) -> IntegratedFit:
+    """Linear regression with its ridge and noise level integrated out, in the same units as `fit_integrated`."""
+    began = perf_counter()
+    grid = _grid(X, t, spread, centre)
+    looked = _look(grid, [(np.inf, 1.0)], 1.0) if _varies(grid) else {}
+    fit = _mixture(grid, looked, 1.0, True) if looked else _constant(grid)
+    return replace(fit, seconds=perf_counter() - began)
+
+
+def fit_constant(X: npt.ArrayLike, t: npt.ArrayLike, *, centre: bool = True) -> IntegratedFit:
+    """The constant alone, its noise level integrated out; of zero without a bias."""
+    X = as_matrix(X, "X", allow_1d=True)
+    return _constant(_grid(X, t, np.ones(X.shape[1]), centre))
+
+
+def _grid(X: npt.ArrayLike, t: npt.ArrayLike, spread: npt.ArrayLike, centre: bool) -> HyperparameterGrid:
+    """A grid without radial functions."""
+    X = as_matrix(X, "X", allow_1d=True)
+    as_flag(centre, "centre")
+    scale = as_positive_vector(spread, "spread", X.shape[1])
+    return HyperparameterGrid(X, as_target(t, len(X)), X[:1], KINDS[0], scale, centre)
+
+
+def _varies(grid: HyperparameterGrid) -> bool:
+    """Whether there are rows and targets to tell anything from."""
+    t = grid.t
+    return len(t) - int(grid.centre) >= 2 and bool((np.ptp(t) if grid.centre else np.abs(t).max()) > 0.0)
 
 
 def _all(grid: HyperparameterGrid, fine: bool) -> list[Key]:
@@ -130,29 +156,25 @@ def _all(grid: HyperparameterGrid, fine: bool) -> list[Key]:
     return [(float(r), q) for q in (SHARES if fine else FEW_SHARES) if q < 1.0 for r in widths] + [(np.inf, 1.0)]
 
 
-def _look(
-    grid: HyperparameterGrid, t: FloatArray, keys: Iterable[Key], typical: float, rows: bool
-) -> dict[Key, _Looked]:
-    """Posterior over the ridges at each place (width, share)."""
-    found = {}
-    for key in keys:
-        design = grid.place(*key, typical)
-        if design is None:
-            continue
-        spectrum = design.spectrum(grid.X, t, grid.centre, rows)
-        lam, n = np.exp(-SIGNALS), spectrum.n_free
-        quad = np.maximum(np.asarray(spectrum.quad(lam)), np.finfo(float).tiny)
-        away = (SIGNALS - SIGNAL) / SIGNAL_SPREAD
-        logs = (
-            spectrum.assemble_evidence(np.zeros(len(lam)), np.asarray(spectrum.log_det(lam)), np.ones(len(lam)))
-            + gammaln(0.5 * n) + 0.5 * n * np.log(2.0 / quad)
-            - 0.5 * (away**2 + np.log(2.0 * np.pi)) - np.log(SIGNAL_SPREAD) + np.log(SIGNALS[1] - SIGNALS[0])
-        )  # fmt: skip
-        found[key] = _Looked(design, spectrum, lam, quad, logs + design.log_prior - np.log(len(SHARES)))
-    return found
+def _look(grid: HyperparameterGrid, keys: Iterable[Key], typical: float) -> dict[Key, Looked]:
+    """Posterior over the ridges at each place (width, share) whose columns vary."""
+    forms = {key: form for key in keys if (form := grid.tridiagonal(*key)) is not None}
+    if not forms:
+        return {}
+    quad, log_det = quad_and_log_det(list(forms.values()), LAM)
+    plain = grid.nothing().spectrum(grid.X, grid.t, grid.centre, rows=True)
+    n = plain.n_free
+    away = (SIGNALS - SIGNAL) / SIGNAL_SPREAD
+    logs = (
+        plain.assemble_evidence(np.zeros_like(quad), log_det, np.ones_like(quad))
+        + gammaln(0.5 * n) + 0.5 * n * np.log(2.0 / quad)
+        - 0.5 * (away**2 + np.log(2.0 * np.pi)) - np.log(SIGNAL_SPREAD) + np.log(SIGNALS[1] - SIGNALS[0])
+        - np.log(len(SHARES))
+    )  # fmt: skip
+    return {key: line + grid.log_prior(*key, typical) for key, line in zip(forms, logs, strict=True)}
 
 
-def _volumes(looked: dict[Key, _Looked]) -> dict[Key, float]:
+def _volumes(looked: dict[Key, Looked]) -> dict[Key, float]:
     """Log of the stretch of log r that each place stands for; 0 for the linear model."""
     found: dict[Key, float] = {}
     for share in {q for _, q in looked}:
@@ -168,13 +190,13 @@ def _volumes(looked: dict[Key, _Looked]) -> dict[Key, float]:
     return found
 
 
-def _weights(looked: dict[Key, _Looked]) -> dict[Key, float]:
+def _weights(looked: dict[Key, Looked]) -> dict[Key, float]:
     """Log of the evidence of each place, its stretch of log r included."""
     volumes = _volumes(looked)
-    return {key: float(logsumexp(one.logs)) + volumes[key] for key, one in looked.items()}
+    return {key: float(logsumexp(logs)) + volumes[key] for key, logs in looked.items()}
 
 
-def _close(looked: dict[Key, _Looked]) -> list[Key]:
+def _close(looked: dict[Key, Looked]) -> list[Key]:
     """Places near the best, and their neighbours along the widths."""
     weights = _weights(looked)
     best = max(weights.values())
@@ -183,7 +205,7 @@ def _close(looked: dict[Key, _Looked]) -> list[Key]:
     return kept
 
 
-def _between(looked: dict[Key, _Looked]) -> list[Key]:
+def _between(looked: dict[Key, Looked]) -> list[Key]:
     """Widths between neighbours where the weight is and the grid is coarse."""
     weights = _weights(looked)
     total = logsumexp(list(weights.values()))
@@ -197,44 +219,54 @@ def _between(looked: dict[Key, _Looked]) -> list[Key]:
     return found
 
 
-def _mixture(looked: dict[Key, _Looked], X: FloatArray, t: FloatArray) -> IntegratedFit:
+def _mixture(grid: HyperparameterGrid, looked: dict[Key, Looked], typical: float, fine: bool) -> IntegratedFit:
     volumes = _volumes(looked)
-    everywhere = [
-        (key, k, float(one.logs[k]) + volumes[key]) for key, one in looked.items() for k in range(len(one.lam))
+    ways = sorted(_weights(looked).items(), key=lambda one: -one[1])
+    total = float(logsumexp([value for _, value in ways]))
+    held = np.cumsum(np.exp([value - total for _, value in ways]))
+    heavy = [
+        key for key, _ in ways[: min(int(np.searchsorted(held, MASS_OF_DESIGNS[not fine])) + 1, MOST_KEPT[not fine])]
     ]
+    everywhere = [(key, k, float(looked[key][k]) + volumes[key]) for key in heavy for k in range(len(LAM))]
     logs = np.array([value for *_, value in everywhere])
-    total = float(logsumexp(logs))
     ranked = np.argsort(-logs, kind="stable")
-    enough = int(np.searchsorted(np.cumsum(np.exp(logs[ranked] - total)), MASS)) + 1
+    enough = int(np.searchsorted(np.cumsum(np.exp(logs[ranked] - logsumexp(logs))), MASS)) + 1
     kept = [everywhere[i] for i in ranked[: min(enough, MOST_CELLS)]]
-    designs = list(dict.fromkeys(key for key, *_ in kept))
-    parts, posteriors = [looked[key] for key in designs], []
-    for key, part in zip(designs, parts, strict=True):
+    X, t, rows = grid.X, grid.t, len(grid.X) <= MOST_CENTRES
+    numbers: dict[Key, int] = {}
+    designs, posteriors, quads = [], [], []
+    for key in dict.fromkeys(key for key, *_ in kept):
+        design = grid.place(*key, typical)
+        if design is None:
+            continue
+        spectrum = design.spectrum(X, t, grid.centre, rows)
+        spectrum = replace(spectrum, given=(LazyDesign(design.dictionary, X), t))
+        quad = np.maximum(np.asarray(spectrum.quad(LAM)), np.finfo(float).tiny)
         k = max((value, k) for other, k, value in kept if other == key)[1]
-        beta = float(part.spectrum.n_free / part.quad[k])
-        spectrum = replace(part.spectrum, given=(LazyDesign(part.design.dictionary, X), t))
-        posteriors.append(Posterior.of(spectrum, float(part.lam[k]), beta))
-    lam = np.array([looked[key].lam[k] for key, k, _ in kept])
-    quad = np.array([looked[key].quad[k] for key, k, _ in kept])
-    betas = noise_precisions(parts[0].spectrum.n_free, quad)
+        numbers[key] = len(designs)
+        designs.append(design)
+        posteriors.append(Posterior.of(spectrum, float(LAM[k]), float(spectrum.n_free / quad[k])))
+        quads.append(quad)
+    kept = [one for one in kept if one[0] in numbers]
+    lam = np.array([LAM[k] for _, k, _ in kept])
+    betas = noise_precisions(posteriors[0].spectrum.n_free, np.array([quads[numbers[key]][k] for key, k, _ in kept]))
     each = betas.shape[1]
     weights = np.repeat(np.array([value for *_, value in kept]) - np.log(each), each)
     cells = Cells(
-        np.repeat(np.array([designs.index(key) for key, *_ in kept]), each),
+        np.repeat(np.array([numbers[key] for key, *_ in kept]), each),
         np.repeat(lam, each),
         betas.ravel(),
         weights - logsumexp(weights),
     )
-    last = {key: float(np.exp(logsumexp(one.logs[-2:]) + volumes[key] - total)) for key, one in looked.items()}
+    last = {key: float(np.exp(logsumexp(logs[-2:]) + volumes[key] - total)) for key, logs in looked.items()}
     notes = (Status.NOISE_AT_FLOOR,) if sum(last.values()) > 0.5 else ()
-    ways = sorted(_weights(looked).items(), key=lambda one: -one[1])
     history = tuple({"width": r, "trend": q, "log_weight": value - total} for (r, q), value in ways)
-    return _result(tuple(part.design for part in parts), tuple(posteriors), cells, total, notes, history)
+    return _result(tuple(designs), tuple(posteriors), cells, total, notes, history)
 
 
-def _constant(grid: HyperparameterGrid, t: FloatArray) -> IntegratedFit:
+def _constant(grid: HyperparameterGrid) -> IntegratedFit:
     """The fit without functions, of which only the noise is integrated out."""
-    design = grid.nothing()
+    design, t = grid.nothing(), grid.t
     spectrum = design.spectrum(grid.X, t, grid.centre, rows=True)
     lam = np.ones(1)
     if spectrum.n_free < 2:

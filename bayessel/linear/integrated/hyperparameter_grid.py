@@ -14,6 +14,7 @@ trend has a share q of it. The prior over the grid is normal in :math:`\log r` a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg as sl
@@ -21,12 +22,15 @@ from scipy.spatial.distance import cdist
 
 from bayessel._check import FloatArray
 from bayessel.basis import RBFDictionary
+from bayessel.linear.integrated.tridiagonal import Tridiagonal
 from bayessel.linear.spectrum import Spectrum
 
 #: kinds that are covariances: their functions get weights whose sum varies alike everywhere
 COVARIANCES = ("gaussian", "inverse_multiquadric", "cauchy")
 #: directions of the radial functions with less than this part of the largest variance are left to the missing variance
 NEGLIGIBLE = 1e-9
+#: a covariance of the rows whose mean variance is less, with 1 at each place, does not vary but for rounding
+FLAT = 1e-14
 #: share of the variance that the trend has; 1 is a linear model
 SHARES = (0.0, 0.1, 0.5, 0.9, 1.0)
 #: the same, and the widths, where only comparing matters
@@ -92,8 +96,11 @@ class WhitenedDictionary:
         return np.concatenate([self.whitening @ coef[:k], coef[k:]])
 
     def spectrum(self, X: FloatArray, t: FloatArray, centre: bool, rows: bool) -> Spectrum:
-        """Factorisation at which a ridge of 1/ρ is the prior with signal-to-noise ratio ρ."""
-        return Spectrum.weighed(self.columns(X), t, self.precisions, centre=centre, rows=rows)
+        """Factorisation at which a ridge of 1/ρ is the prior with signal-to-noise ratio ρ.
+
+        Without `rows` it is made of products of the columns, whose rounding is far below the least ridge of the grid.
+        """
+        return Spectrum.weighed(self.columns(X), t, self.precisions, centre=centre, rows=rows, products=not rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,10 +109,10 @@ class HyperparameterGrid:
 
     Attributes
     ----------
-    X : (N, D) array
-        Inputs of the rows.
+    X, t : (N, D), (N,) arrays
+        Inputs of the rows, and their targets.
     centers : (M, D) array
-        Centres of the radial functions.
+        Centres of the radial functions; `X` itself where they are at the rows.
     kind : str
         Kind of the radial functions.
     spread : (D,) array
@@ -115,11 +122,13 @@ class HyperparameterGrid:
     """
 
     X: FloatArray
+    t: FloatArray
     centers: FloatArray
     kind: str
     spread: FloatArray
     centre: bool
-    _made: dict[float, tuple[FloatArray, FloatArray]] = field(default_factory=dict, repr=False)
+    _whitened: dict[float, FloatArray] = field(default_factory=dict, repr=False)
+    _products: dict[float, tuple[FloatArray, FloatArray | None]] = field(default_factory=dict, repr=False)
 
     def typical(self) -> tuple[float, float]:
         """Distances of nearest neighbours and of two rows, medians, in units of the spread."""
@@ -138,14 +147,12 @@ class HyperparameterGrid:
 
     def place(self, width: float, share: float, typical: float) -> WhitenedDictionary | None:
         """The design of a width and a share of the trend; None where its columns do not vary."""
-        radial, trend = share < 1.0, share > 0.0
-        r = (width if radial else typical) * self.spread
-        dictionary = RBFDictionary(self.centers, r, kind=self.kind, bias=False, linear=trend)
+        radial = share < 1.0
+        dictionary = self._dictionary(width if radial else typical, trend=share > 0.0)
         m = len(self.centers)
-        whitening, columns = (
-            self._radial(width, dictionary) if radial else (np.zeros((m, 0)), np.zeros((len(self.X), 0)))
-        )
-        sizes = self._sizes(np.hstack([columns, self.X]) if trend else columns)
+        whitening = self._whitening(width) if radial else np.zeros((m, 0))
+        made = dictionary.columns(self.X)
+        sizes = self._sizes(np.hstack([made[:, :m] @ whitening, made[:, m:]]))
         k = whitening.shape[1]
         precisions, everywhere = np.full(len(sizes), np.inf), 0.0
         if sizes[:k].any():
@@ -155,11 +162,17 @@ class HyperparameterGrid:
             precisions[k:] = (sizes[k:] / self.spread**2).sum() / share * self.spread**2
         if not np.isfinite(precisions).any():
             return None
-        away = np.log(width / typical) / WIDTH_SPREAD
-        log_prior = -0.5 * (away**2 + np.log(2.0 * np.pi)) - np.log(WIDTH_SPREAD) if radial else 0.0
+        log_prior = self.log_prior(width, share, typical)
         return WhitenedDictionary(
-            dictionary, whitening, precisions, everywhere, width if radial else np.nan, share, float(log_prior)
+            dictionary, whitening, precisions, everywhere, width if radial else np.nan, share, log_prior
         )
+
+    def log_prior(self, width: float, share: float, typical: float) -> float:
+        """Log density of a place over log r; 0 for the linear model."""
+        if share == 1.0:
+            return 0.0
+        away = np.log(width / typical) / WIDTH_SPREAD
+        return float(-0.5 * (away**2 + np.log(2.0 * np.pi)) - np.log(WIDTH_SPREAD))
 
     def nothing(self) -> WhitenedDictionary:
         """The design of which every column has an infinite precision: the bias alone."""
@@ -168,21 +181,89 @@ class HyperparameterGrid:
         none = np.zeros((len(self.centers), 0))
         return WhitenedDictionary(dictionary, none, np.full(D, np.inf), 0.0, np.nan, 1.0, 0.0)
 
-    def _radial(self, width: float, dictionary: RBFDictionary) -> tuple[FloatArray, FloatArray]:
-        """The whitening of a width, and its columns at the rows; computed once for all shares.
+    def tridiagonal(self, width: float, share: float) -> Tridiagonal | None:
+        """What the evidence of a place needs, without its factorisation; None where its columns do not vary.
 
-        The whitening is a root of the inverse of the functions at their own centres; of a kind that is no covariance it
-        is the identity.
+        Of :math:`G=(1-q)K/v_K+qZZ^T/v_Z`, the covariances of the radial part and of the trend at the rows, each divided
+        by its mean variance, or of the columns whose products these are, where there are fewer of them.
         """
-        if width not in self._made:
+        n, D, total = len(self.X), self.X.shape[1], float(self._target @ self._target)
+        size = float((self._slopes**2).sum())
+        of_trend = share * n / size if share > 0.0 and size > 0.0 else 0.0
+        if share == 1.0:
+            if not of_trend:
+                return None
+            root = np.sqrt(of_trend) * self._slopes
+            along = root.T @ self._target
+            return (
+                Tridiagonal.of(root @ root.T, self._target) if D >= n else Tridiagonal.of(root.T @ root, along, total)
+            )
+        products, along_columns = self._radial_products(width)
+        by_rows = along_columns is None
+        size = float(np.trace(products if by_rows else products[:-D, :-D]))
+        of_radial = (1.0 - share) * n / size if size > FLAT * n else 0.0
+        if not of_trend + of_radial:
+            return None
+        if along_columns is None:
+            matrix = of_radial * products
+            if of_trend:
+                matrix += of_trend * (self._slopes @ self._slopes.T)
+            return Tridiagonal.of(matrix, self._target)
+        root = np.sqrt(np.repeat([of_radial, of_trend], [len(products) - D, D]))
+        return Tridiagonal.of(root[:, None] * products * root, root * along_columns, total)
+
+    @cached_property
+    def _target(self) -> FloatArray:
+        """Target, about its mean where there is a bias."""
+        return np.asarray(self.t - self.t.mean() if self.centre else self.t)
+
+    @cached_property
+    def _slopes(self) -> FloatArray:
+        """Inputs in units of their spread, about their means where there is a bias; zero where they do not vary."""
+        Z = self.X / self.spread
+        varies = self._sizes(Z) > 0.0
+        return np.asarray(np.where(varies, Z - Z.mean(axis=0) if self.centre else Z, 0.0))
+
+    def _radial_products(self, width: float) -> tuple[FloatArray, FloatArray | None]:
+        """Products of the rows of the radial part (N, N), or of its columns and the slopes, and theirs with the target.
+
+        Centres at the rows need no columns: their whitened products are the functions themselves.
+        """
+        if width not in self._products:
+            own = self.centers is self.X and self.kind in COVARIANCES
+            columns = self._dictionary(width).columns(self.X) if own else self._columns(width)
+            if own and self.centre:
+                columns = columns - columns.mean(axis=0)
+                columns -= columns.mean(axis=1)[:, None]
+            elif self.centre:
+                columns -= columns.mean(axis=0)
+            if own:
+                self._products[width] = columns, None
+            elif columns.shape[1] + self.X.shape[1] >= len(self.X):
+                self._products[width] = columns @ columns.T, None
+            else:
+                both = np.hstack([columns, self._slopes])
+                self._products[width] = both.T @ both, both.T @ self._target
+        return self._products[width]
+
+    def _dictionary(self, width: float, trend: bool = False) -> RBFDictionary:
+        return RBFDictionary(self.centers, width * self.spread, kind=self.kind, bias=False, linear=trend)
+
+    def _columns(self, width: float) -> FloatArray:
+        """Whitened radial columns at the rows."""
+        return np.asarray(self._dictionary(width).columns(self.X) @ self._whitening(width))
+
+    def _whitening(self, width: float) -> FloatArray:
+        """A root of the inverse of the functions at their own centres; of a kind that is no covariance the identity."""
+        if width not in self._whitened:
             m = len(self.centers)
             whitening = np.eye(m)
             if self.kind in COVARIANCES:
-                values, vectors = sl.eigh(dictionary.columns(self.centers)[:, :m], check_finite=False)
+                values, vectors = sl.eigh(self._dictionary(width).columns(self.centers), check_finite=False)
                 kept = values > NEGLIGIBLE * values[-1]
                 whitening = np.asarray(vectors[:, kept] * values[kept] ** -0.5)
-            self._made[width] = whitening, dictionary.columns(self.X)[:, :m] @ whitening
-        return self._made[width]
+            self._whitened[width] = whitening
+        return self._whitened[width]
 
     def _sizes(self, columns: FloatArray) -> FloatArray:
         """Mean square of each column over the rows, after a bias has taken its mean; zero where that is rounding."""

@@ -21,7 +21,7 @@ from scipy.special import gammaincinv, logsumexp
 from bayessel._check import FloatArray, IntArray, as_matrix
 from bayessel._formulas import log_normal
 from bayessel.fit import LeaveOneOut, worst
-from bayessel.linear.design_fit import DesignFit, leave_one_out_of
+from bayessel.linear.design_fit import DesignFit
 from bayessel.linear.integrated.hyperparameter_grid import WhitenedDictionary
 from bayessel.linear.weight_posterior import Posterior
 from bayessel.prediction import Prediction
@@ -123,15 +123,14 @@ class IntegratedFit(DesignFit):
             mine, spectrum = np.flatnonzero(self.cells.design == k), posterior.spectrum
             lam, back = np.unique(self.cells.lam[mine], return_inverse=True)
             if spectrum.U is not None:
-                complement = np.maximum(spectrum.leverage_complement(lam), np.finfo(float).tiny)
-                apart = spectrum.residuals(lam) / complement
+                complement, residuals = spectrum.leverage_complement(lam), spectrum.residuals(lam)
             else:
-                each = [Posterior.of(spectrum, float(one), 1.0) for one in lam]
                 source, target = spectrum.given  # type: ignore[misc]
-                columns = design.columns(source.X)
-                found = [leave_one_out_of(one, columns, target) for one in each]
-                apart = np.array([one.errors for one in found])
-                complement = 1.0 / np.array([one.variances for one in found])
+                there = posterior.coordinates(design.columns(source.X))
+                complement = 1.0 - there.variances(spectrum, lam)
+                residuals = target - spectrum.flat_offset[-1] * spectrum.centred - there.means(spectrum, lam)
+            complement = np.maximum(complement, np.finfo(float).tiny)
+            apart = residuals / complement
             errors[mine] = apart[back]
             variances[mine] = 1.0 / (complement[back] * self.cells.beta[mine, None])
         logs = log_normal(errors, variances)
@@ -152,9 +151,9 @@ def noise_precisions(n_free: float, quad: FloatArray) -> FloatArray:
     return np.asarray(2.0 * gammaincinv(0.5 * n_free, levels) / quad[:, None])
 
 
-def joined(fits: Sequence[IntegratedFit], weights: FloatArray) -> IntegratedFit:
-    """One mixture of several fits to the same rows; what a single fit has is that of the heaviest."""
-    heaviest = fits[int(np.argmax(weights))]
+def joined(fits: Sequence[IntegratedFit], weights: FloatArray, main: int | None = None) -> IntegratedFit:
+    """One mixture of several fits to the same rows; what a single fit has is that of `main`, None: of the heaviest."""
+    heaviest = fits[int(np.argmax(weights)) if main is None else main]
     starts = np.cumsum([0, *(len(fit.designs) for fit in fits)])
     cells = Cells(
         np.concatenate([fit.cells.design + start for fit, start in zip(fits, starts[:-1], strict=True)]),

@@ -4,6 +4,8 @@ Guards `bayessel.linear.integrated._fit_integrated`, `bayessel.linear.integrated
 `bayessel.linear.integrated.mixture`.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -11,8 +13,8 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 from scipy.stats import t as student
 
-from bayessel.linear.integrated import fit_integrated
-from bayessel.linear.integrated._fit_integrated import _look
+from bayessel.linear.integrated import fit_constant, fit_integrated, fit_trend
+from bayessel.linear.integrated._fit_integrated import LAM, MOST_CENTRES, _look
 from bayessel.linear.integrated.hyperparameter_grid import HyperparameterGrid
 from bayessel.linear.integrated.mixture import joined, noise_precisions
 from bayessel.linear.weight_posterior import Posterior
@@ -37,18 +39,17 @@ def covariance(A, B, X, width, share):
     return (1.0 - share) * radial + share * (A @ B.T) / (X**2).sum(axis=1).mean()
 
 
-def of_place(X, t, width, share):
-    """What the grid holds at one place, without a bias."""
-    grid = HyperparameterGrid(X, X, "gaussian", SPREAD, False)
-    return _look(grid, t, [(width, share)], 1.0, rows=True)[width, share]
+def grid_of(X, t):
+    """A grid without a bias."""
+    return HyperparameterGrid(X, t, X, "gaussian", SPREAD, False)
 
 
 @pytest.mark.parametrize(("width", "share"), [(1.3, 0.0), (1.3, 0.5), (np.inf, 1.0)])
 def test_evidence_of_a_place_is_the_integral_over_the_noise(rows, width, share):
     X, t = rows
-    found = of_place(X, t, width, share)
+    found = _look(grid_of(X, t), [(width, share)], 1.0)[width, share]
     for k in (20, 40):
-        lam = found.lam[k]
+        lam = LAM[k]
         C = np.eye(len(t)) + covariance(X, X, X, width, share) / lam
 
         def density(log_beta, C=C):
@@ -58,20 +59,22 @@ def test_evidence_of_a_place_is_the_integral_over_the_noise(rows, width, share):
         prior = norm(np.log(5.0), 2.5).logpdf(-np.log(lam)) + np.log(0.3) - np.log(5.0)
         if share < 1.0:
             prior += norm(0.0, 1.0).logpdf(np.log(width))
-        np.testing.assert_allclose(found.logs[k], integral + prior, rtol=1e-7)
+        np.testing.assert_allclose(found[k], integral + prior, rtol=1e-7)
 
 
+@pytest.mark.parametrize("rows_kept", [True, False])
 @pytest.mark.parametrize("share", [0.0, 0.5])
-def test_predictions_at_a_place_are_those_of_a_gaussian_process(rows, rng, share):
+def test_predictions_at_a_place_are_those_of_a_gaussian_process(rows, rng, share, rows_kept):
     X, t = rows
     new = rng.normal(size=(5, 2)) * SPREAD * 3.0  # some of them far away
-    found = of_place(X, t, 1.3, share)
-    lam, beta = float(found.lam[30]), 4.0
-    posterior = Posterior.of(found.spectrum, lam, beta)
-    columns = found.design.columns(new)
+    design = grid_of(X, t).place(1.3, share, 1.0)
+    spectrum = design.spectrum(X, t, False, rows=rows_kept)
+    lam, beta = float(LAM[30]), 4.0
+    posterior = Posterior.of(spectrum, lam, beta)
+    columns = design.columns(new)
     there = posterior.coordinates(columns)
-    mean = there.means(found.spectrum, np.array([lam]))[0]
-    variance = there.variances(found.spectrum, np.array([lam]))[0] + found.design.missing_variance(columns) / lam
+    mean = there.means(spectrum, np.array([lam]))[0]
+    variance = there.variances(spectrum, np.array([lam]))[0] + design.missing_variance(columns) / lam
     K, k = covariance(X, X, X, 1.3, share) / lam, covariance(new, X, X, 1.3, share) / lam
     solved = np.linalg.solve(K + np.eye(len(t)), np.column_stack([t, k.T]))
     np.testing.assert_allclose(mean, k @ solved[:, 0], atol=1e-7)
@@ -112,11 +115,44 @@ def test_of_many_rows_some_are_centres(rng):
     X = rng.uniform(-3.0, 3.0, size=(1700, 1))
     t = np.sin(2.0 * X[:, 0]) + 0.3 * rng.normal(size=1700)
     fit = fit_integrated(X, t, spread=np.ones(1), fine=False)
-    assert len(fit.mode.dictionary.centers) <= 800
+    assert len(fit.mode.dictionary.centers) == MOST_CENTRES
     new = np.linspace(-2.8, 2.8, 50)[:, None]
     assert np.abs(fit.predict(new).mean - np.sin(2.0 * new[:, 0])).max() < 0.1
     left_out = fit.leave_one_out()  # from the rows of the design: factorisations of so many keep none
     np.testing.assert_allclose(np.sqrt(left_out.mean_square), fit.noise_std, rtol=0.05)
+
+
+def test_leave_one_out_needs_no_rows_of_the_factorisation(rows):
+    X, t = rows
+    fit = fit_integrated(X, t, spread=SPREAD)
+    spectra = [design.spectrum(X, t, True, rows=False) for design in fit.designs]
+    spectra = [replace(new, given=old.spectrum.given) for new, old in zip(spectra, fit.posteriors, strict=True)]
+    assert all(spectrum.U is None for spectrum in spectra)
+    again = [Posterior.of(spectrum, one.lam, one.beta) for spectrum, one in zip(spectra, fit.posteriors, strict=True)]
+    found, known = replace(fit, posteriors=tuple(again)).leave_one_out(), fit.leave_one_out()
+    np.testing.assert_allclose(found.errors, known.errors, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found.log_densities, known.log_densities, rtol=1e-5, atol=1e-6)
+
+
+def test_the_trend_alone_is_a_linear_process(rows):
+    X, t = rows
+    fit = fit_trend(X, t, spread=SPREAD, centre=False)
+    assert len(fit.designs) == 1 and fit.mode.share == 1.0
+    cells, new = fit.cells, X[:3] + 0.5
+    means = []
+    for lam in cells.lam:
+        K = covariance(X, X, X, 1.0, 1.0) / lam + np.eye(len(t))
+        means.append(covariance(new, X, X, 1.0, 1.0) / lam @ np.linalg.solve(K, t))
+    np.testing.assert_allclose(fit.predict(new).mean, np.exp(cells.log_weights) @ np.array(means), atol=1e-8)
+
+
+def test_the_constant_alone_has_student_tails(rows):
+    X, t = rows
+    there = fit_constant(X, t).predict(X[:1] + 100.0)
+    n, s = len(t), t.std(ddof=1)
+    values = t.mean() + s * np.linspace(-1.5, 1.5, 7)
+    expected = student(n - 1, t.mean(), s * np.sqrt(1.0 + 1.0 / n)).logpdf(values)
+    np.testing.assert_allclose([there.log_density(np.array([v]))[0] for v in values], expected, atol=0.1)
 
 
 def test_quantiles_of_the_noise_stand_for_a_student_distribution():
