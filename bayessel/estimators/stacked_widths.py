@@ -33,8 +33,9 @@ from bayessel.estimators.held_out import (
 )
 from bayessel.fit import Status
 from bayessel.gp import fit_map
-from bayessel.linear.integrated import fit_constant, fit_integrated
+from bayessel.linear.integrated import fit_integrated
 from bayessel.linear.integrated.mixture import IntegratedFit, joined
+from bayessel.linear.integrated.plain_models import fit_constant
 from bayessel.prediction import Prediction
 from bayessel.work.interrupts import InterruptGuard
 

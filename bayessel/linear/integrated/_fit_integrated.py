@@ -94,8 +94,8 @@ def fit_integrated(
     if middles is None and len(X) > MOST_CENTRES:
         middles = X[order[np.linspace(0, len(X) - 1, MOST_CENTRES).round().astype(np.intp)]]
     whole = HyperparameterGrid(X, t, X if middles is None else middles, kind, scale, centre)
-    if not _varies(whole):
-        return replace(_constant(whole), seconds=perf_counter() - began)
+    if not varies(whole):
+        return replace(constant(whole), seconds=perf_counter() - began)
     typical = whole.typical() if len(X) <= 4 * FIRST_ROWS else None
     keys: list[Key] | None = None
     size = FIRST_ROWS
@@ -105,47 +105,24 @@ def fit_integrated(
         few = Z if middles is None else middles[:: max(1, -(-len(middles) // size))]
         grid = HyperparameterGrid(Z, t[some], few, kind, scale, centre)
         typical = grid.typical()
-        looked = _look(grid, keys or _all(grid, fine), typical[1])
+        looked = look(grid, keys or _all(grid, fine), typical[1])
         if not looked:
             break
         keys = _close(looked)
         size *= GROWTH
     _, middle = typical or whole.typical()
-    looked = _look(whole, keys or _all(whole, fine), middle)
+    looked = look(whole, keys or _all(whole, fine), middle)
     if not looked:
-        return replace(_constant(whole), seconds=perf_counter() - began)
+        return replace(constant(whole), seconds=perf_counter() - began)
     for _ in range(FINE_ROUNDS if fine else 0):
         between = _between(looked)
         if not between:
             break
-        looked |= _look(whole, between, middle)
-    return replace(_mixture(whole, looked, middle, fine), seconds=perf_counter() - began)
+        looked |= look(whole, between, middle)
+    return replace(mixture(whole, looked, middle, fine), seconds=perf_counter() - began)
 
 
-def fit_trend(X: npt.ArrayLike, t: npt.ArrayLike, *, spread: npt.ArrayLike, centre: bool = True) -> IntegratedFit:
-    """Linear regression with its ridge and noise level integrated out, in the same units as `fit_integrated`."""
-    began = perf_counter()
-    grid = _grid(X, t, spread, centre)
-    looked = _look(grid, [(np.inf, 1.0)], 1.0) if _varies(grid) else {}
-    fit = _mixture(grid, looked, 1.0, True) if looked else _constant(grid)
-    return replace(fit, seconds=perf_counter() - began)
-
-
-def fit_constant(X: npt.ArrayLike, t: npt.ArrayLike, *, centre: bool = True) -> IntegratedFit:
-    """The constant alone, its noise level integrated out; of zero without a bias."""
-    X = as_matrix(X, "X", allow_1d=True)
-    return _constant(_grid(X, t, np.ones(X.shape[1]), centre))
-
-
-def _grid(X: npt.ArrayLike, t: npt.ArrayLike, spread: npt.ArrayLike, centre: bool) -> HyperparameterGrid:
-    """A grid without radial functions."""
-    X = as_matrix(X, "X", allow_1d=True)
-    as_flag(centre, "centre")
-    scale = as_positive_vector(spread, "spread", X.shape[1])
-    return HyperparameterGrid(X, as_target(t, len(X)), X[:1], KINDS[0], scale, centre)
-
-
-def _varies(grid: HyperparameterGrid) -> bool:
+def varies(grid: HyperparameterGrid) -> bool:
     """Whether there are rows and targets to tell anything from."""
     t = grid.t
     return len(t) - int(grid.centre) >= 2 and bool((np.ptp(t) if grid.centre else np.abs(t).max()) > 0.0)
@@ -156,9 +133,9 @@ def _all(grid: HyperparameterGrid, fine: bool) -> list[Key]:
     return [(float(r), q) for q in (SHARES if fine else FEW_SHARES) if q < 1.0 for r in widths] + [(np.inf, 1.0)]
 
 
-def _look(grid: HyperparameterGrid, keys: Iterable[Key], typical: float) -> dict[Key, Looked]:
+def look(grid: HyperparameterGrid, keys: Iterable[Key], typical: float) -> dict[Key, Looked]:
     """Posterior over the ridges at each place (width, share) whose columns vary."""
-    forms = {key: form for key in keys if (form := grid.tridiagonal(*key)) is not None}
+    forms = {key: form for key in keys if (form := grid.tridiagonal(key[0], key[1])) is not None}
     if not forms:
         return {}
     quad, log_det = quad_and_log_det(list(forms.values()), LAM)
@@ -171,7 +148,7 @@ def _look(grid: HyperparameterGrid, keys: Iterable[Key], typical: float) -> dict
         - 0.5 * (away**2 + np.log(2.0 * np.pi)) - np.log(SIGNAL_SPREAD) + np.log(SIGNALS[1] - SIGNALS[0])
         - np.log(len(SHARES))
     )  # fmt: skip
-    return {key: line + grid.log_prior(*key, typical) for key, line in zip(forms, logs, strict=True)}
+    return {key: line + grid.log_prior(key[0], key[1], typical) for key, line in zip(forms, logs, strict=True)}
 
 
 def _volumes(looked: dict[Key, Looked]) -> dict[Key, float]:
@@ -219,7 +196,8 @@ def _between(looked: dict[Key, Looked]) -> list[Key]:
     return found
 
 
-def _mixture(grid: HyperparameterGrid, looked: dict[Key, Looked], typical: float, fine: bool) -> IntegratedFit:
+def mixture(grid: HyperparameterGrid, looked: dict[Key, Looked], typical: float, fine: bool) -> IntegratedFit:
+    """The fit of the places that hold the posterior."""
     volumes = _volumes(looked)
     ways = sorted(_weights(looked).items(), key=lambda one: -one[1])
     total = float(logsumexp([value for _, value in ways]))
@@ -234,9 +212,11 @@ def _mixture(grid: HyperparameterGrid, looked: dict[Key, Looked], typical: float
     kept = [everywhere[i] for i in ranked[: min(enough, MOST_CELLS)]]
     X, t, rows = grid.X, grid.t, len(grid.X) <= MOST_CENTRES
     numbers: dict[Key, int] = {}
-    designs, posteriors, quads = [], [], []
+    designs: list[WhitenedDictionary] = []
+    posteriors: list[Posterior] = []
+    quads: list[FloatArray] = []
     for key in dict.fromkeys(key for key, *_ in kept):
-        design = grid.place(*key, typical)
+        design = grid.place(key[0], key[1], typical)
         if design is None:
             continue
         spectrum = design.spectrum(X, t, grid.centre, rows)
@@ -264,7 +244,7 @@ def _mixture(grid: HyperparameterGrid, looked: dict[Key, Looked], typical: float
     return _result(tuple(designs), tuple(posteriors), cells, total, notes, history)
 
 
-def _constant(grid: HyperparameterGrid) -> IntegratedFit:
+def constant(grid: HyperparameterGrid) -> IntegratedFit:
     """The fit without functions, of which only the noise is integrated out."""
     design, t = grid.nothing(), grid.t
     spectrum = design.spectrum(grid.X, t, grid.centre, rows=True)
@@ -300,7 +280,7 @@ def _result(
         status=worst(notes),
         notes=notes,
         history=history,
-        seconds=np.nan,
+        seconds=0.0,
         posterior=posteriors[0],
         designs=designs,
         posteriors=posteriors,

@@ -23,6 +23,7 @@ from bayessel._formulas import log_normal
 from bayessel.fit import LeaveOneOut, worst
 from bayessel.linear.design_fit import DesignFit
 from bayessel.linear.integrated.hyperparameter_grid import WhitenedDictionary
+from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.weight_posterior import Posterior
 from bayessel.prediction import Prediction
 
@@ -108,8 +109,7 @@ class IntegratedFit(DesignFit):
             columns = design.columns(X)
             there, spectrum = posterior.coordinates(columns), posterior.spectrum
             lam, back = np.unique(self.cells.lam[mine], return_inverse=True)
-            bias = float(spectrum.flat_offset[-1]) if spectrum.centred and spectrum.flat_offset is not None else 0.0
-            means[mine] = (bias + there.means(spectrum, lam))[back]
+            means[mine] = (_bias(spectrum) + there.means(spectrum, lam))[back]
             variance = there.variances(spectrum, lam) + design.missing_variance(columns) / lam[:, None]
             inside[mine] = variance[back] / self.cells.beta[mine, None]
             variances[mine] = inside[mine] + 1.0 / self.cells.beta[mine, None]
@@ -128,7 +128,7 @@ class IntegratedFit(DesignFit):
                 source, target = spectrum.given  # type: ignore[misc]
                 there = posterior.coordinates(design.columns(source.X))
                 complement = 1.0 - there.variances(spectrum, lam)
-                residuals = target - spectrum.flat_offset[-1] * spectrum.centred - there.means(spectrum, lam)
+                residuals = target - _bias(spectrum) - there.means(spectrum, lam)
             complement = np.maximum(complement, np.finfo(float).tiny)
             apart = residuals / complement
             errors[mine] = apart[back]
@@ -142,6 +142,11 @@ class IntegratedFit(DesignFit):
         mean = (weights * errors).sum(axis=0)
         variance = (weights * (variances + (errors - mean) ** 2)).sum(axis=0)
         return LeaveOneOut(mean, variance, densities)
+
+
+def _bias(spectrum: Spectrum) -> float:
+    """Weight of the bias where the columns are zero, 0 without one."""
+    return float(spectrum.flat_offset[-1]) if spectrum.centred and spectrum.flat_offset is not None else 0.0
 
 
 def noise_precisions(n_free: float, quad: FloatArray) -> FloatArray:

@@ -1,7 +1,7 @@
 """Hyperparameters integrated out: against dense Gaussian processes, quadrature, and fits without a row.
 
 Guards `bayessel.linear.integrated._fit_integrated`, `bayessel.linear.integrated.hyperparameter_grid`,
-`bayessel.linear.integrated.mixture`.
+`bayessel.linear.integrated.mixture`, `bayessel.linear.integrated.plain_models`.
 """
 
 from dataclasses import replace
@@ -13,10 +13,11 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 from scipy.stats import t as student
 
-from bayessel.linear.integrated import fit_constant, fit_integrated, fit_trend
-from bayessel.linear.integrated._fit_integrated import LAM, MOST_CENTRES, _look
+from bayessel.linear.integrated import fit_integrated
+from bayessel.linear.integrated._fit_integrated import LAM, MOST_CENTRES, look
 from bayessel.linear.integrated.hyperparameter_grid import HyperparameterGrid
 from bayessel.linear.integrated.mixture import joined, noise_precisions
+from bayessel.linear.integrated.plain_models import fit_constant, fit_trend
 from bayessel.linear.weight_posterior import Posterior
 
 SPREAD = np.array([1.0, 2.0])
@@ -47,7 +48,7 @@ def grid_of(X, t):
 @pytest.mark.parametrize(("width", "share"), [(1.3, 0.0), (1.3, 0.5), (np.inf, 1.0)])
 def test_evidence_of_a_place_is_the_integral_over_the_noise(rows, width, share):
     X, t = rows
-    found = _look(grid_of(X, t), [(width, share)], 1.0)[width, share]
+    found = look(grid_of(X, t), [(width, share)], 1.0)[width, share]
     for k in (20, 40):
         lam = LAM[k]
         C = np.eye(len(t)) + covariance(X, X, X, width, share) / lam
