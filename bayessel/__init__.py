@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         MLPRegressor,
         RidgeRBFRegressor,
         RVMRegressor,
+        average,
     )
     from bayessel.fit import Status
     from bayessel.samplers.gibbs import GammaPrecisionGibbs, GaussianWeightsGibbs
@@ -53,6 +54,7 @@ _DEFINED_IN = {
     "RVMRegressor": "bayessel.estimators",
     "RidgeRBFRegressor": "bayessel.estimators",
     "Status": "bayessel.fit",
+    "average": "bayessel.estimators",
     "compare_widths": "bayessel.widths",
     "explain_steps": "bayessel.samplers.step_choice",
     "sample": "bayessel.samplers.run.sampling",
@@ -77,6 +79,7 @@ __all__ = [
     "RidgeRBFRegressor",
     "Status",
     "__version__",
+    "average",
     "baselines",
     "basis",
     "compare_widths",

@@ -6,6 +6,7 @@ of them predict mixtures.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -58,6 +59,19 @@ class Prediction:
         if function_variance is not None:
             function_variance = np.broadcast_to(np.asarray(function_variance, dtype=np.float64), mean.shape)[None]
         return cls(mean[None], variance[None], None, function_variance)
+
+    @classmethod
+    def mixture(cls, parts: Sequence[Prediction], weights: Any) -> Self:
+        """Mixtures of predictions of the same rows, with weights that sum to one; those of no weight are left out."""
+        chosen = [(part, weight) for part, weight in zip(parts, np.asarray(weights), strict=True) if weight > 0.0]
+        logs = [np.broadcast_to(np.log(w) + part._log_weights(), part.means.shape) for part, w in chosen]
+        inside = [part.function_variances for part, _ in chosen if part.function_variances is not None]
+        return cls(
+            np.concatenate([part.means for part, _ in chosen]),
+            np.concatenate([part.variances for part, _ in chosen]),
+            np.concatenate(logs),
+            np.concatenate(inside) if len(inside) == len(chosen) else None,
+        )
 
     @property
     def _weights(self) -> FloatArray:

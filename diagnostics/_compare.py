@@ -22,11 +22,16 @@ from bayessel.criteria.description_length import (
     weights_sent,
 )
 from bayessel.criteria.error_estimates import BIC, GCV
-from bayessel.criteria.evidence import EVIDENCE, MODEL_EVIDENCE, integrated
+from bayessel.criteria.evidence import EVIDENCE, MODEL_EVIDENCE
 from bayessel.criteria.leave_one_out import ELPD_LOO, LOO
-from bayessel.diagnostics._fit_reader import Reading, read
-from bayessel.errors import DataMismatchError
-from bayessel.fit import Evidence, Fit
+from bayessel.diagnostics.comparable_fits import (
+    kind_of_evidence,
+    refuse_different_data,
+    refuse_mixed_kinds,
+    third_level,
+)
+from bayessel.diagnostics.fit_reader import Reading, read
+from bayessel.fit import Fit
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -129,9 +134,14 @@ def compare(
     one_of(by, "by", COLUMNS + DESCRIPTIONS)
     settings = (as_positive(delta_w, "delta_w"), as_positive(delta_alpha, "delta_alpha"), one_of(flags, "flags", FLAGS))
     readings = {str(name): read(fit, f"{name!r}") for name, fit in fits.items()}
-    _refuse_different_data(readings)
+    refuse_different_data(readings)
     if by in _OF_EVIDENCE and not as_flag(allow_mixed, "allow_mixed"):
-        _refuse_mixed_kinds(readings, by)
+        refuse_mixed_kinds(
+            readings,
+            by,
+            "rank them by a column that means the same for all, such as by='elpd-loo', "
+            f"or by={by!r} with allow_mixed=True",
+        )
     rows = [_row(at, *settings) for at in readings.values()]
     table = pd.DataFrame(rows, index=pd.Index(list(readings), name="fit"))
     if "seconds" in table and table["seconds"].isna().all():
@@ -153,56 +163,14 @@ def _row(at: Reading, delta_w: float, delta_alpha: float, flags: str) -> dict[st
     for criterion in (CRITERIA[name] for name in COLUMNS if name not in DELTAS):
         if criterion.applies(fit):
             row[criterion.name] = criterion.value(fit)
-    row |= {"kind": _kind(at, EVIDENCE.name), "noise_std": at.noise_std, "n_basis": np.nan}
+    row |= {"kind": kind_of_evidence(at, EVIDENCE.name), "noise_std": at.noise_std, "n_basis": np.nan}
     row["gamma"] = float(getattr(fit, "effective_parameters", np.nan))
     if isinstance(fit, Sendable):
         row[MDL_W.name] = weights_sent(fit, delta_w, flags)
         row[MDL_ALPHA.name] = precisions_sent(fit, delta_alpha, flags)
         row["n_basis"] = fit.message().n_basis
     else:
-        third = _third_level(at)
+        third = third_level(at)
         row[_OF_THIRD_LEVEL[0]] = np.nan if third is None else third.error or 0.0
         row[_OF_THIRD_LEVEL[1]] = "" if third is None else third.kind
     return row | {"status": at.status.name, "seconds": float(fit.seconds)}
-
-
-def _third_level(at: Reading) -> Evidence | None:
-    found = integrated(at.fit)
-    return found if found is not None and np.isfinite(found.value) else None
-
-
-def _refuse_different_data(readings: Mapping[str, Reading]) -> None:
-    """Targets must be the same, and so must the inputs wherever two fits know theirs."""
-    for attribute, what in (("target_fingerprint", "targets"), ("data_fingerprint", "data")):
-        known = [(name, getattr(at, attribute)) for name, at in readings.items() if getattr(at, attribute) is not None]
-        for name, fingerprint in known[1:]:
-            first, other = known[0]
-            if fingerprint != other:
-                raise DataMismatchError(
-                    f"{first!r} and {name!r} were fitted to different {what} (fingerprints {other} and {fingerprint}): "
-                    "their numbers cannot be compared; fit both to the same rows, in the same order and units"
-                )
-    sizes = {at.fit.n_rows for at in readings.values()}
-    if len(sizes) > 1:  # a result without a fingerprint comes from a stream
-        raise DataMismatchError(f"the fits have different numbers of rows: {sorted(sizes)}")
-
-
-def _refuse_mixed_kinds(readings: Mapping[str, Reading], by: str) -> None:
-    kinds: dict[str, str] = {}
-    for name, at in readings.items():
-        if kind := _kind(at, by):  # empty: there is no number to rank
-            kinds.setdefault(kind, name)
-    if len(kinds) > 1:
-        said = ", ".join(f"{name!r} has {kind}" for kind, name in kinds.items())
-        raise ValueError(
-            f"the fits have different kinds of evidence ({said}): rank them by a column that means the same for all, "
-            f"such as by='elpd-loo', or by={by!r} with allow_mixed=True"
-        )
-
-
-def _kind(at: Reading, by: str) -> str:
-    """What sort of number a fit has in column `by`; empty where it has none."""
-    if by == MODEL_EVIDENCE.name:
-        third = _third_level(at)
-        return "" if third is None else third.kind
-    return at.fit.evidence.kind if EVIDENCE.applies(at.fit) and at.fit.evidence is not None else ""

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from bayessel._check import as_count, as_positive, one_of
 from bayessel._formulas import FLAGS, flag_code_length, target_code_length
 from bayessel.criteria.description_length import PRECISION_DELTA, WEIGHT_DELTA, precisions_sent, weights_sent
-from bayessel.diagnostics._fit_reader import read
+from bayessel.diagnostics.fit_reader import read
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator

@@ -25,8 +25,8 @@ from scipy.special import gammaln
 from bayessel._check import as_count, as_matrix, as_positive, as_target, one_of
 from bayessel._formulas import FLAGS
 from bayessel._numerics import few_threads
-from bayessel.diagnostics._fit_reader import read
 from bayessel.diagnostics._mdl import flag_length
+from bayessel.diagnostics.fit_reader import read
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator

@@ -28,6 +28,7 @@ NAMES = {
     "RidgeRBFRegressor",
     "Status",
     "__version__",
+    "average",
     "baselines",
     "basis",
     "compare_widths",

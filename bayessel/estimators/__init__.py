@@ -1,5 +1,6 @@
 """The scikit-learn face of the engines."""
 
+from bayessel.estimators.averaging import average
 from bayessel.estimators.basis_search import BasisSearchRegressor
 from bayessel.estimators.evidence import EvidenceRegressor
 from bayessel.estimators.forward_selection import ForwardSelectionRegressor
@@ -20,4 +21,5 @@ __all__ = [
     "MLPRegressor",
     "RVMRegressor",
     "RidgeRBFRegressor",
+    "average",
 ]

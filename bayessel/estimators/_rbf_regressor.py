@@ -22,6 +22,7 @@ from bayessel.estimators.residual_checks import remarks_on_residuals
 from bayessel.fit import Fit, LeaveOneOut, Status, fingerprint, worst
 from bayessel.linear import LinearFit, RidgeFit, Spectrum
 from bayessel.linear.several_outputs import SeveralOutputs
+from bayessel.prediction import Prediction
 
 #: rows whose mixtures are made at a time
 PIECE = 2000
@@ -150,6 +151,11 @@ class RBFRegressor(RegressorMixin, Versioned):
         if isinstance(self._rows, ChangingRows) and self._rows.changed:
             return mean, np.sqrt((self._rows.state.variance(self._rows.columns(X)) + 1.0) / self.beta_)
         return mean, self.fit_.predict(body).std  # type: ignore[union-attr]
+
+    def predictive(self, X: ArrayLike) -> Prediction:
+        """Whole predictive distributions of new observations at new inputs."""
+        check_is_fitted(self)
+        return self._engine.predict(new_rows(self, X)) if self._mixes else normal_predictions.predictive(self, X)
 
     def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> FloatArray:
         """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""

@@ -145,6 +145,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
         found = predicted(self, X, return_std)
         return (found[0], found[1] * np.sqrt(self.variance_factor_)) if isinstance(found, tuple) else found
 
+    predictive = normal_predictions.predictive
     log_predictive_density = normal_predictions.log_predictive_density
 
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -75,17 +76,18 @@ def some_rows(X: FloatArray, Y: FloatArray) -> tuple[npt.NDArray[np.intp], npt.N
     return some, ranks_of_rows(X[some], Y[some, 0])
 
 
-def stacking_weights(densities: FloatArray) -> FloatArray:
+def stacking_weights(densities: FloatArray, prior: Any = _PRIOR, steps: int = _STEPS) -> FloatArray:
     """Weights of K models under which their mixture predicts best, from log densities of rows held out, (K, N).
 
-    Expectation and maximisation; a prior worth a row for each model keeps weights off zero.
+    Expectation and maximisation; a prior worth so many rows for each model, one number or (K,), keeps weights off zero.
     """
     count = len(densities)
     weights = np.full(count, 1.0 / count)
-    for _ in range(_STEPS):
+    prior = np.broadcast_to(np.asarray(prior, dtype=np.float64), count)
+    for _ in range(steps):
         logs = densities + np.log(weights)[:, None]
         with np.errstate(invalid="ignore"):
             shares = np.exp(logs - logsumexp(logs, axis=0))
         shares = np.where(np.isfinite(shares), shares, 1.0 / count)
-        weights = (shares.sum(axis=1) + _PRIOR) / (densities.shape[1] + count * _PRIOR)
+        weights = (shares.sum(axis=1) + prior) / (densities.shape[1] + prior.sum())
     return weights

@@ -1,4 +1,4 @@
-"""Methods of regressors whose predictions are normal: their density, and what type checkers see of `predict`."""
+"""Methods of regressors whose predictions are normal: distributions, densities, what type checkers see of `predict`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
 from bayessel.estimators.base import validated_regression
+from bayessel.prediction import Prediction
 
 #: the mean alone, or mean and standard deviation
 type MeanAndStd = FloatArray | tuple[FloatArray, FloatArray]
@@ -44,6 +45,12 @@ class PredictMethod[**P](Protocol):
 def predicts_mean_and_std[E, **P](method: Callable[Concatenate[E, ArrayLike, bool, P], MeanAndStd]) -> PredictMethod[P]:
     """The method as it is; type checkers learn which of the two it returns."""
     return cast(PredictMethod[P], method)
+
+
+def predictive(self: Any, X: ArrayLike) -> Prediction:
+    """Whole predictive distributions of new observations at new inputs."""
+    mean, std = self.predict(X, return_std=True)
+    return Prediction.normal(mean, std**2)
 
 
 def log_predictive_density(self: Any, X: ArrayLike, y: ArrayLike) -> FloatArray:

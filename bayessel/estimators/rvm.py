@@ -218,6 +218,7 @@ class RVMRegressor(RegressorMixin, Versioned):
         mean, variance = ready[1].predict(X, functions_in_use(self, X))
         return (mean, np.sqrt(self.variance_factor_ * (variance + 1.0 / self.beta_))) if return_std else mean
 
+    predictive = normal_predictions.predictive
     log_predictive_density = normal_predictions.log_predictive_density
 
     def to_pymc(self, columns: str = "used", prior: str = "gamma", collapsed: bool = False) -> pm.Model:

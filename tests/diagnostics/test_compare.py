@@ -1,6 +1,7 @@
 """One table for several fits: its numbers by definition, its order, and what it refuses.
 
-Guards `bayessel.diagnostics._compare`, `bayessel.diagnostics._fit_reader`.
+Guards `bayessel.diagnostics._compare`, `bayessel.diagnostics.comparable_fits`,
+`bayessel.diagnostics.fit_reader`.
 """
 
 import re
