@@ -78,9 +78,11 @@ class AveragedFit(Fit):
         found = [left_out_of(member, name) for name, member, _ in chosen]
         weights = np.array([w for *_, w in chosen])
         errors, variances = np.array([one.errors for one in found]), np.array([one.variances for one in found])
-        densities = logsumexp(np.array([one.log_densities for one in found]) + np.log(weights)[:, None], axis=0)
-        error = weights @ errors
-        return LeaveOneOut(error, weights @ (variances + (errors - error) ** 2), densities)
+        logs = np.array([one.log_densities for one in found]) + np.log(weights)[:, None]
+        densities = logsumexp(logs, axis=0)
+        with np.errstate(invalid="ignore"):  # one row alone: nothing predicts it
+            error = weights @ errors
+            return LeaveOneOut(error, weights @ (variances + (errors - error) ** 2), densities)
 
     @override
     def describe(self) -> str:

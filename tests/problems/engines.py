@@ -18,6 +18,7 @@ from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._laplace_process import LaplaceProcess
 from bayessel.estimators._sampled_networks import SampledNetworks
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
+from bayessel.estimators.averaged_fit import AveragedFit
 from bayessel.fit import Fit
 from bayessel.gp import Predictor
 from bayessel.gp.inducing.inducing_fit import InducingFit
@@ -304,6 +305,15 @@ ENGINES = (
         units=None,
         order=1e-3,
         columns=1e-3,
+    ),
+    Engine(
+        "average",
+        _estimated(lambda: bs.average({f"r {r}": bs.EvidenceRegressor(width=r) for r in (1.0, 4.0)}, n_jobs=1)),
+        (AveragedFit,),
+        rows=inputs,
+        units=1e-5,
+        order=1e-5,
+        columns=1e-5,
     ),
     Engine("GPRegressor", _estimated(_gp), (ProcessInDataUnits,), rows=inputs, units=1e-3, order=1e-3, columns=1e-3),
     Engine(
