@@ -140,7 +140,7 @@ class MARSRegressor(RegressorMixin, Versioned):
         with progress_of(wanted, most, _operations(self, X), "adding functions") as step, few_threads(X.size):
             self._fit = fit_mars(X, y, step=step, **options)
         fit = self._fit
-        names = [str(name) for name in getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])]
+        names = list(self.input_encoding_.names or [f"x{i}" for i in range(X.shape[1])])
         self.functions_ = [written(function, fit.low, fit.scale, names) for function in fit.functions]
         self.coef_ = fit.coef
         self.n_basis_ = len(fit.coef)

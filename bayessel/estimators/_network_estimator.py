@@ -50,6 +50,7 @@ class NetworkEstimator(Versioned):
         updates_per_draw: int | None = None,
         cores: int | None = None,
         progressbar: bool = True,
+        missing: str = "error",
     ) -> None:
         self.inference = inference
         self.hidden = hidden
@@ -63,6 +64,7 @@ class NetworkEstimator(Versioned):
         self.updates_per_draw = updates_per_draw
         self.cores = cores
         self.progressbar = progressbar
+        self.missing = missing
 
     # ---- fitting
 
@@ -213,7 +215,7 @@ class NetworkEstimator(Versioned):
     def relevance_(self) -> pd.DataFrame:
         """Slopes along the inputs with central 95 % intervals over the networks."""
         check_is_fitted(self)
-        return self._run.relevance(self.fit_, getattr(self, "feature_names_in_", None))
+        return self._run.relevance(self.fit_, self.input_encoding_.names)
 
     def to_pymc(self) -> pm.Model:
         """The model in standardised units as a `pymc.Model`, for samplers of your own."""

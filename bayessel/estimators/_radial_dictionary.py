@@ -8,7 +8,9 @@ import numpy as np
 
 from bayessel._check import FloatArray, as_matrix, as_positive_vector, one_of
 from bayessel.basis import KINDS, RBFDictionary
+from bayessel.estimators.base import new_rows
 from bayessel.estimators.found_width import Engine, find_width
+from bayessel.estimators.input_table import is_table
 
 #: one kernel per row beyond this would need more than 3 GB for the design alone
 MAX_OWN_CENTRES = 20_000
@@ -26,6 +28,8 @@ def centres_of(estimator: Any, X: FloatArray, stored: bool = False) -> FloatArra
                 "pass centers=... (for instance a few hundred rows, or k-means centres)"
             )
         return X
+    if is_table(estimator.centers) and not estimator.input_encoding_.plain:
+        return new_rows(estimator, estimator.centers)
     centers = as_matrix(estimator.centers, "centers", allow_1d=X.shape[1] == 1)
     if centers.shape[1] != X.shape[1]:
         raise ValueError(f"centers must have the {X.shape[1]} columns of X, got shape {centers.shape}")

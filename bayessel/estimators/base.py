@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,29 +16,40 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_y,
+    check_array,
     check_consistent_length,
     check_is_fitted,
+    check_X_y,
     column_or_1d,
     validate_data,
 )
 
-from bayessel._check import FloatArray, as_float_array, check_magnitude
+from bayessel._check import FloatArray, as_float_array, check_magnitude, one_of
 from bayessel.errors import NumericalWarning, VersionWarning
+from bayessel.estimators.input_encoding import MISSING, InputEncoding
+from bayessel.estimators.input_table import (
+    as_table,
+    coded,
+    is_table,
+    labels_of,
+    levels_of,
+    positional_table,
+    refuse_missing_labels,
+    target_column,
+)
 from bayessel.fit import Status
 
 #: warnings are about the first line outside these files
 HERE = (str(Path(__file__).parent),)
 
 
-def validated(estimator: Any, *data: Any, reset: bool, **options: Any) -> Any:
-    """scikit-learn's validation; where it lets a bare conversion error through, the remedy is added.
-
-    `reset` says that a fit begins, which then knows the version that made it.
-    """
+@contextmanager
+def _remedies() -> Iterator[None]:
+    """Where scikit-learn lets a bare conversion error through, the remedy is added."""
     try:
         # sums of huge numbers of either sign, by which it looks for infinities
         with np.errstate(over="ignore", invalid="ignore"):
-            found = validate_data(estimator, *data, reset=reset, dtype=np.float64, **options)
+            yield
     except TypeError as error:
         if "complex" not in str(error):
             raise
@@ -46,25 +59,66 @@ def validated(estimator: Any, *data: Any, reset: bool, **options: Any) -> Any:
     except ValueError as error:
         text = str(error)
         if "could not convert" in text:
-            raise ValueError(f"X and y must be numeric: {text}; encode or drop such columns first") from error
+            said = "encode or drop such columns first, or pass categories of X in a pandas data frame"
+            raise ValueError(f"X and y must be numeric: {text}; {said}") from error
         if "setting an array element" in text:
             raise ValueError(f"X and y must be rectangular arrays of numbers, rows of one length: {text}") from error
+        if "Input y contains NaN" in text:
+            raise ValueError(f"{text} Drop the rows whose target is missing: a fit learns nothing from them") from error
         raise
+
+
+def _numbers(estimator: Any, X: Any, target: tuple[Any, ...], reset: bool, options: dict[str, Any]) -> Any:
+    """Numbers and codes of categories (N, D), NaN where values are missing, and the target; what the columns hold."""
+    table, known = as_table(X), None if reset else estimator.input_encoding_
+    if not is_table(table) and known is not None and any(known.levels):
+        table = positional_table(X)
+    options = {"dtype": np.float64, "ensure_all_finite": "allow-nan", **options}
+    if not is_table(table):
+        found = validate_data(estimator, X, *target, reset=reset, **options)
+        return found, None, () if known is None else known.levels
+    if known is not None and np.ndim(X) == 1 and estimator.n_features_in_ != 1:
+        raise ValueError(
+            f"X is a pandas Series, a single input, and {type(estimator).__name__} was fitted to "
+            f"{estimator.n_features_in_} inputs; pass one row of a table as frame.iloc[[0]]"
+        )
+    validate_data(estimator, table, reset=reset, skip_check_array=True)  # names of the columns, and their number
+    labels = labels_of(table) if known is None or known.labels is None else known.labels
+    levels = levels_of(table, labels) if known is None else known.levels
+    check = check_X_y if target else check_array
+    return check(coded(table, levels, labels), *target, estimator=estimator, **options), labels, levels
+
+
+def validated(estimator: Any, X: Any, *target: Any, reset: bool, **options: Any) -> Any:
+    """scikit-learn's validation of inputs and target, with tables encoded as numbers (`InputEncoding`).
+
+    `reset` says that a fit begins, which learns the encoding, and then knows the version that made it.
+    """
+    fill = one_of(getattr(estimator, "missing", "error"), "missing", MISSING) == "indicator"
+    with _remedies():
+        found, labels, levels = _numbers(estimator, X, target, reset, options)
+    rows = np.asarray(found[0] if target else found, dtype=np.float64)
     if reset:
+        named = hasattr(estimator, "feature_names_in_") or any(levels)
+        levels = levels or (None,) * rows.shape[1]
+        takes = hasattr(estimator, "missing")
+        estimator.input_encoding_ = InputEncoding.learned(rows, labels if named else None, levels, fill, takes)
         estimator.version_ = version("bayessel")
-    return found
+    rows = estimator.input_encoding_.encode(rows)
+    return (rows, *found[1:]) if target else rows
 
 
 def validated_regression(estimator: Any, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[FloatArray, FloatArray]:
     """Inputs (N, D) and a target (N,) or (N, K) of a regressor, checked; a column counts as (N,), with a warning."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    y = target_column(y)
     rows, target = validated(estimator, X, y, multi_output=estimator._several_outputs, y_numeric=True, reset=reset)
     target = as_float_array(target, "y")
     check_magnitude(target, "y")
     if target.ndim == 2 and target.shape[1] == 1:
         target = column_or_1d(target, warn=True)
-    return np.asarray(rows, dtype=np.float64), target
+    return rows, target
 
 
 def validated_classification(
@@ -73,28 +127,33 @@ def validated_classification(
     """Inputs (N, D), the classes of a classifier, at least two, and the class of each row by its number, checked."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
-    X = np.asarray(validated(estimator, X, reset=True), dtype=np.float64)
-    check_magnitude(X, "X")
+    rows: FloatArray = validated(estimator, X, reset=True)
+    check_magnitude(rows, "X")
+    y = target_column(y)
+    refuse_missing_labels(y)
     with np.errstate(over="ignore", invalid="ignore"):  # sums of labels, and labels as integers
         labels = _check_y(y, multi_output=False, y_numeric=False, estimator=estimator)
-        check_consistent_length(X, labels)
+        check_consistent_length(rows, labels)
         check_classification_targets(labels)
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"y must have at least two classes, got one class: {classes.tolist()[0]!r}")
-    return X, classes, codes
+    return rows, classes, codes
 
 
 def new_rows(estimator: Any, X: ArrayLike) -> FloatArray:
     """Inputs (N, D) that a fitted estimator is asked about."""
     check_is_fitted(estimator)
-    return np.asarray(validated(estimator, X, reset=False), dtype=np.float64)
+    found: FloatArray = validated(estimator, X, reset=False)
+    return found
 
 
 class Versioned(BaseEstimator):
     """Base of every estimator: pickles know which version fitted them, and a status that matters is said aloud."""
 
     status_: Status
+    #: how the columns of a table become the columns that the engine sees
+    input_encoding_: InputEncoding
     #: whether a target may have several columns
     _several_outputs = False
 
@@ -103,6 +162,11 @@ class Versioned(BaseEstimator):
         if self.status_.distrusted:
             said = f"{self.status_.name}: {self.status_.value}"
             warnings.warn(said, NumericalWarning, skip_file_prefixes=HERE)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = getattr(self, "missing", "error") == "indicator"
+        return tags
 
     def __setstate__(self, state: Any) -> None:
         """Restore a pickled estimator; a fit made by another version is used with a warning, as scikit-learn does."""

@@ -52,6 +52,9 @@ class BasisSearchRegressor(SelectingRegressor):
         evidence is flat. 0 takes the best (of the size that 'oscil(c)' goes around).
     progressbar : bool
         Show a search of more than two seconds on a terminal; never in pipes.
+    missing : {"error", "indicator"}
+        Missing values of X: refused, or filled by the median of the column, with a 0/1 column that says where
+        (``docs/tables.md``).
 
     Attributes
     ----------
@@ -100,6 +103,7 @@ class BasisSearchRegressor(SelectingRegressor):
         within: float = 1.0,
         progressbar: bool = True,
         inference: str = "auto",
+        missing: str = "error",
     ) -> None:
         self.width = width
         self.centers = centers
@@ -112,6 +116,7 @@ class BasisSearchRegressor(SelectingRegressor):
         self.within = within
         self.progressbar = progressbar
         self.inference = inference
+        self.missing = missing
 
     @override
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:

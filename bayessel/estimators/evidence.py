@@ -52,6 +52,9 @@ class EvidenceRegressor(RBFRegressor):
         Include a bias with a flat prior.
     method : str
         'profile' (all maxima, the best returned), 'mackay' or 'em'.
+    missing : {"error", "indicator"}
+        Missing values of X: refused, or filled by the median of the column, with a 0/1 column that says where
+        (``docs/tables.md``).
 
     Attributes
     ----------
@@ -102,6 +105,7 @@ class EvidenceRegressor(RBFRegressor):
         bias: bool = True,
         method: str = "profile",
         inference: str = "auto",
+        missing: str = "error",
     ) -> None:
         self.width = width
         self.centers = centers
@@ -109,6 +113,7 @@ class EvidenceRegressor(RBFRegressor):
         self.bias = bias
         self.method = method
         self.inference = inference
+        self.missing = missing
 
     @override
     def _fit_data(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> None:

@@ -56,6 +56,9 @@ class ForwardSelectionRegressor(SelectingRegressor):
         Largest number of functions.
     folds, random_state
         Of cross-validation.
+    missing : {"error", "indicator"}
+        Missing values of X: refused, or filled by the median of the column, with a 0/1 column that says where
+        (``docs/tables.md``).
 
     Attributes
     ----------
@@ -103,6 +106,7 @@ class ForwardSelectionRegressor(SelectingRegressor):
         folds: int = 5,
         random_state: Seed = 0,
         inference: str = "auto",
+        missing: str = "error",
     ) -> None:
         self.width = width
         self.centers = centers
@@ -115,6 +119,7 @@ class ForwardSelectionRegressor(SelectingRegressor):
         self.folds = folds
         self.random_state = random_state
         self.inference = inference
+        self.missing = missing
 
     @override
     def _select(self, design: Any, y: FloatArray) -> Any:

@@ -82,6 +82,9 @@ class GPRegressor(RegressorMixin, Versioned):
         "mc": processes; None: one per chain, as many as the machine has.
     progressbar : bool
         Show how far long work is; never in pipes.
+    missing : {"error", "indicator"}
+        Missing values of X: refused, or filled by the median of the column, with a 0/1 column that says where
+        (``docs/tables.md``).
 
     Attributes
     ----------
@@ -157,6 +160,7 @@ class GPRegressor(RegressorMixin, Versioned):
         inducing: int | None = None,
         cores: int | None = None,
         progressbar: bool = True,
+        missing: str = "error",
     ) -> None:
         self.inference = inference
         self.covariance = covariance
@@ -171,6 +175,7 @@ class GPRegressor(RegressorMixin, Versioned):
         self.inducing = inducing
         self.cores = cores
         self.progressbar = progressbar
+        self.missing = missing
 
     # ---- fitting
 
@@ -378,7 +383,7 @@ class GPRegressor(RegressorMixin, Versioned):
         check_is_fitted(self)
         if self.width_ is None:
             return None
-        return in_units(self.fit_.inner.relevance, self._units.input_scale, getattr(self, "feature_names_in_", None))
+        return in_units(self.fit_.inner.relevance, self._units.input_scale, self.input_encoding_.names)
 
     def to_pymc(self) -> pm.Model:
         """The model in standardised units as a `pymc.Model`, RV ``theta``, for samplers of your own."""

@@ -73,6 +73,8 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
     ties : str
         Among functions that give the same bits: 'first', the one of the first row, as in the paper; 'loo-mse', that of
         the smallest leave-one-out squared error, whatever the order of the rows.
+    missing : {"error", "indicator"}
+        Missing values of X are refused, or filled and marked, see `RVMRegressor`.
 
     Attributes
     ----------
@@ -120,6 +122,7 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
         bias: bool = False,
         class_weight: str | Mapping[int, float] | Mapping[str, float] | None = None,
         ties: str = "first",
+        missing: str = "error",
     ) -> None:
         self.width = width
         self.patience = patience
@@ -130,6 +133,7 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
         self.bias = bias
         self.class_weight = class_weight
         self.ties = ties
+        self.missing = missing
 
     # ---- fitting
 
@@ -329,8 +333,8 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
         """
         check_is_fitted(self)
         as_count(resolution, "resolution", 2)
-        if self.n_features_in_ != 2:
-            raise ValueError(f"plot_boundary draws two inputs, and this model has {self.n_features_in_}")
+        if self._inputs.shape[1] != 2:
+            raise ValueError(f"plot_boundary draws two inputs, and this model has {self._inputs.shape[1]}")
         import matplotlib.pyplot as plt
 
         if ax is None:
@@ -359,7 +363,7 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
         kernels = self.basis_[self.basis_ < len(self.dictionary_.centers)]
         centres = self.dictionary_.centers[kernels]
         ax.plot(*centres.T, "o", ms=10, mfc="none", mec="black", mew=1.4, label="centres in use", zorder=3)
-        across, up = getattr(self, "feature_names_in_", ("x[0]", "x[1]"))
+        across, up = self.input_encoding_.names or ("x[0]", "x[1]")
         ax.set(title=f"{self.n_basis_} functions, leave-one-out error {100 * self.loo_error_:.1f} %")
         ax.set(xlabel=across, ylabel=up)
         ax.legend(fontsize=8, framealpha=0.7)

@@ -29,7 +29,9 @@ class MLPClassifier(ClassifierMixin, NetworkEstimator):
 
     Parameters
     ----------
-    inference, hidden, time_budget, random_state, draws, tune, chains, n_states, updates_per_draw, cores, progressbar
+    inference, hidden, time_budget, random_state, draws, tune, chains, n_states, updates_per_draw, cores
+        As for `MLPRegressor`.
+    progressbar, missing
         As for `MLPRegressor`.
     standardise : bool
         Give every real input median 0 and mean absolute deviation 1 inside, and those with two values 0 and 1.

@@ -61,6 +61,9 @@ class MLPRegressor(RegressorMixin, NetworkEstimator):
         "mc": processes; None: one per chain, as many as the machine has, or one in all for short runs.
     progressbar : bool
         Show how far long work is; never in pipes.
+    missing : {"error", "indicator"}
+        Missing values of X: refused, or filled by the median of the column, with a 0/1 column that says where
+        (``docs/tables.md``).
 
     Attributes
     ----------

@@ -37,6 +37,9 @@ class RidgeRBFRegressor(RBFRegressor):
         'global' or 'local'.
     criterion : str
         'gcv', 'loo', 'uev', 'fpe' or 'bic'; 'local' needs 'gcv'.
+    missing : {"error", "indicator"}
+        Missing values of X: refused, or filled by the median of the column, with a 0/1 column that says where
+        (``docs/tables.md``).
 
     Attributes
     ----------
@@ -70,6 +73,7 @@ class RidgeRBFRegressor(RBFRegressor):
         bias: bool = True,
         penalty: str = "global",
         criterion: str = GCV.name,
+        missing: str = "error",
     ) -> None:
         self.width = width
         self.centers = centers
@@ -77,6 +81,7 @@ class RidgeRBFRegressor(RBFRegressor):
         self.bias = bias
         self.penalty = penalty
         self.criterion = criterion
+        self.missing = missing
 
     def _choose_width(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         one_of(self.penalty, "penalty", ("global", "local"))

@@ -75,6 +75,9 @@ class RVMRegressor(RegressorMixin, Versioned):
         Prior precision of what is added: a number, 'evidence' (1 / the variance of the Gaussian process that explains
         the training data best, at least that of y without the noise), 'var' (1 / variance of y), 'mean' (1 / the mean
         of 1/alpha_i). None is 'evidence' for a process and 'var' for a function.
+    missing : {"error", "indicator"}
+        Missing values of X: refused, or filled by the median of the column, with a 0/1 column that says where
+        (``docs/tables.md``).
 
     Attributes
     ----------
@@ -126,6 +129,7 @@ class RVMRegressor(RegressorMixin, Versioned):
         augment: bool | str = False,
         augment_precision: float | str | None = None,
         inference: str = "auto",
+        missing: str = "error",
     ) -> None:
         self.width = width
         self.centers = centers
@@ -135,6 +139,7 @@ class RVMRegressor(RegressorMixin, Versioned):
         self.augment = augment
         self.augment_precision = augment_precision
         self.inference = inference
+        self.missing = missing
 
     # ---- fitting
 
