@@ -121,7 +121,7 @@ def test_a_fit_to_a_table_is_the_fit_to_its_encoding(name, rng):
 def test_missing_values_are_filled_and_marked_as_by_an_imputer(name, rng):
     X = rng.normal(size=(41, 3))
     y = pd.Series(X[:, 0] + 0.1 * rng.normal(size=41))
-    X[[3, 4, 8, 9], 0], X[4:8, 2] = np.nan, np.nan   # an odd number of values is left: the median is one of them
+    X[[3, 4, 8, 9], 0], X[4:8, 2] = np.nan, np.nan  # an odd number of values is left: the median is one of them
     imputer = SimpleImputer(strategy="median", add_indicator=True)
     hand, target = imputer.fit_transform(X), target_of(name, y)
     new = np.array([[np.nan, 0.5, 0.2], [0.1, 0.2, np.nan]])
