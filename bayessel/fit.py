@@ -8,6 +8,7 @@ contract and nothing else of a fit.
 from __future__ import annotations
 
 import hashlib
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
+from bayessel.errors import NumericalWarning
 from bayessel.prediction import ClassPrediction, Prediction
 
 #: numbers of a large array that are named at a time
@@ -192,16 +194,57 @@ class LeaveOneOut:
         Of the predictions, noise included.
     log_densities : (N,) array
         Log predictive density of each row, all its outputs together, in nats.
+    prediction : Prediction or None
+        The predictive distributions whole; None of labels.
     """
 
     errors: FloatArray
     variances: FloatArray
     log_densities: FloatArray
+    prediction: Prediction | None = None
 
     @classmethod
-    def normal(cls, errors: FloatArray, variances: FloatArray) -> LeaveOneOut:
-        """Of predictions that are normal distributions."""
-        return cls(errors, variances, log_normal(errors, variances))
+    def normal(cls, errors: FloatArray, variances: FloatArray, target: FloatArray | None = None) -> LeaveOneOut:
+        """Of predictions of a target that are normal distributions; log densities are those of its entries."""
+        prediction = None
+        if target is not None:  # nothing is known of a row with an infinite error: its variance is infinite too
+            prediction = Prediction.normal(np.where(np.isinf(errors), 0.0, target - errors), variances)
+        return cls(errors, variances, log_normal(errors, variances), prediction)
+
+    @classmethod
+    def of(cls, prediction: Prediction, target: FloatArray, log_densities: FloatArray | None = None) -> LeaveOneOut:
+        """Of distributions that predict a target; `log_densities` where outputs of a row are not independent."""
+        if log_densities is None:
+            log_densities = prediction.log_density(target)
+            log_densities = log_densities.sum(axis=1) if log_densities.ndim == 2 else log_densities
+        return cls(target - prediction.mean, prediction.variance, log_densities, prediction)
+
+    @property
+    def target(self) -> FloatArray:
+        """What was predicted, to the rounding of errors and means."""
+        if self.prediction is None:
+            raise ValueError("rows left out without their whole predictive distributions do not tell the target")
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.errors + self.prediction.mean)
+
+    @property
+    def pit(self) -> FloatArray:
+        r"""Probability integral transforms :math:`P(T\le t_n)` under the prediction of each row, shaped like `errors`.
+
+        Uniform on (0, 1) where the predictions are calibrated; NaN where nothing predicts the row.
+        """
+        if self.prediction is None:
+            raise ValueError("labels have no probability integral transforms: their predictions are probabilities")
+        known = np.isfinite(self.errors) & np.isfinite(self.variances)
+        target = np.where(known, self.target, 0.0)
+        with np.errstate(invalid="ignore"):
+            return np.where(known, np.exp(self.prediction.log_cdf(target)), np.nan)
+
+    def coverage(self, level: float = 0.9) -> float:
+        """Share of the rows that lie in their central intervals of this probability; NaN where no row has one."""
+        pit = self.pit
+        known = pit[np.isfinite(pit)]
+        return float(np.mean(np.abs(known - 0.5) <= 0.5 * level)) if known.size else np.nan
 
     @property
     def mean_square(self) -> float:
@@ -270,6 +313,11 @@ class Fit(ABC):
         return False
 
     @property
+    def details(self) -> tuple[str, ...]:
+        """Further lines of `describe`."""
+        return ()
+
+    @property
     def log_evidence(self) -> float:
         """Value of the evidence in nats; NaN where there is none."""
         return np.nan if self.evidence is None else float(self.evidence.value)
@@ -277,15 +325,40 @@ class Fit(ABC):
     @property
     def advice(self) -> tuple[str, ...]:
         """What to do about every remark, the most serious first."""
-        found = sorted({self.status, *self.notes} - {Status.CONVERGED}, key=lambda note: -note.severity)
-        return tuple(f"{note.name}: {note.value}" for note in found)
+        return advice((self.status, *self.notes))
 
     def describe(self) -> str:
         """Return what was fitted, how it ended and what to do about it, in a few lines for people."""
-        lines = [f"{type(self).__name__} of {self.n_rows} rows, {self.seconds:.2g} s: {self.status.name}"]
-        if self.evidence is not None:
-            error = "" if self.evidence.error is None else f" ± {self.evidence.error:.2g}"
-            lines.append(f"log evidence {self.evidence.value:.2f}{error} nats ({self.evidence.kind})")
-        if len(self.optima) > 1:
-            lines.append(f"{len(self.optima)} local optima")
-        return "\n".join([*lines, *self.advice])
+        return described(self, type(self).__name__, (self.status, *self.notes))
+
+
+def advice(notes: Iterable[Status]) -> tuple[str, ...]:
+    """What to do about every remark, the most serious first."""
+    found = sorted({*notes} - {Status.CONVERGED}, key=lambda note: -note.severity)
+    return tuple(f"{note.name}: {note.value}" for note in found)
+
+
+def described(fit: Fit, name: str, notes: tuple[Status, ...]) -> str:
+    """A fit by the name of what it belongs to, with the remarks, of which the first is its status."""
+    lines = [f"{name} of {fit.n_rows} rows, {fit.seconds:.2g} s: {notes[0].name}"]
+    if fit.evidence is not None:
+        error = "" if fit.evidence.error is None else f" ± {fit.evidence.error:.2g}"
+        lines.append(f"log evidence {fit.evidence.value:.2f}{error} nats ({fit.evidence.kind})")
+    if len(fit.optima) > 1:
+        lines.append(f"{len(fit.optima)} local optima")
+    lines += fit.details
+    if fit.target_fingerprint and not fit.predicts_labels:  # a stream keeps no rows to leave out
+        lines.append(coverage_of_rows_left_out(fit))
+    return "\n".join([*(line for line in lines if line), *advice(notes)])
+
+
+def coverage_of_rows_left_out(fit: Fit) -> str:
+    """How many of the rows lie in the 90 % intervals that the other rows predict; nothing where none has one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumericalWarning)
+        left_out = fit.leave_one_out()
+    if left_out.prediction is None or not np.isfinite(left_out.pit).any():
+        return ""
+    known = np.isfinite(left_out.pit)
+    whole = "" if known.all() else f" (of {int(known.sum())} that have one)"
+    return f"90 % intervals cover {100.0 * left_out.coverage(0.9):.0f} % of the rows left out{whole}"

@@ -67,7 +67,8 @@ class MeanFit(Fit):
 
     def leave_one_out(self) -> LeaveOneOut:
         n = len(self.target)
-        return LeaveOneOut.normal((self.target - self.target.mean()) * n / (n - 1), np.full(n, self.noise**2))
+        errors = (self.target - self.target.mean()) * n / (n - 1)
+        return LeaveOneOut.normal(errors, np.full(n, self.noise**2), self.target)
 
 
 class ShareFit(MeanFit):
@@ -98,7 +99,7 @@ CLAUSES: dict[str, Clause] = {
     "description": lambda engine, fit: contract.describes_itself(fit),
     "predictions": lambda engine, fit: contract.predicts(fit, design(NEW), len(NEW), None),
     "labels": lambda engine, fit: contract.predicts(fit, design(NEW), len(NEW), None),
-    "left out": lambda engine, fit: contract.leaves_rows_out(fit, (len(WAVE.y),), normal=True),
+    "left out": lambda engine, fit: contract.leaves_rows_out(fit, WAVE.y, (len(WAVE.y),), normal=True),
     "refits": lambda engine, fit: contract.equals_refits(fit, engine, design(WAVE.X), WAVE.y),
     "apart": lambda engine, fit: contract.knows_data_apart(engine, WAVE),
     "units": lambda engine, fit: contract.follows_units(engine, WAVE, 2.0**10),
@@ -114,7 +115,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., None], ...]] = {
     "description": (contract.describes_itself,),
     "predictions": (contract.predicts,),
     "labels": (contract.predicts_labels,),
-    "left out": (contract.leaves_rows_out,),
+    "left out": (contract.leaves_rows_out, contract.leaves_whole_distributions),
     "refits": (contract.equals_refits,),
     "apart": (contract.knows_data_apart,),
     "units": (contract.follows_units, contract.same_predictions),
@@ -158,6 +159,21 @@ def left_out(**changes: Callable[[np.ndarray], np.ndarray]) -> Any:
     def changed(fit: Any) -> LeaveOneOut:
         honest = MeanFit.leave_one_out(fit)
         return replace(honest, **{name: change(getattr(honest, name)) for name, change in changes.items()})
+
+    return changed
+
+
+def transformed(change: Callable[[np.ndarray], np.ndarray], **changes: Any) -> Any:
+    """A member: leave-one-out with other probability integral transforms."""
+
+    class Transformed(LeaveOneOut):
+        @property
+        def pit(self) -> np.ndarray:
+            return change(super().pit)
+
+    def changed(fit: Any) -> LeaveOneOut:
+        found = left_out(**changes)(fit)
+        return Transformed(found.errors, found.variances, found.log_densities, found.prediction)
 
     return changed
 
@@ -291,6 +307,18 @@ BROKEN: dict[str, dict[str, Mapping[str, Any] | type]] = {
         "no variance": {**CALM, "leave_one_out": left_out(variances=spoilt(0.0))},
         "a density without end": {**CALM, "leave_one_out": left_out(log_densities=spoilt(-np.inf))},
         "another density": {"leave_one_out": left_out(log_densities=lambda d: d + 1.0)},
+        "distributions of labels": {"predicts_labels": True},
+        "no distributions": {"leave_one_out": left_out(prediction=lambda there: None)},
+        "one distribution": {"leave_one_out": left_out(prediction=lambda there: Prediction.normal(1.0, 1.0))},
+        "distributions of another mean": {"leave_one_out": left_out(prediction=lambda there: there.scaled(0.1, 1.0))},
+        "distributions of another variance": {
+            "leave_one_out": left_out(prediction=lambda there: replace(there, variances=1.1 * there.variances))
+        },
+        "one integral transform for all": {"leave_one_out": transformed(lambda pit: pit[:1])},
+        "an integral transform of a row without a prediction": {
+            "leave_one_out": transformed(lambda pit: np.full(len(pit), 0.5), variances=spoilt(np.inf)),
+        },
+        "integral transforms of the upper tail": {"leave_one_out": transformed(lambda pit: 1.0 - pit)},
     },
     "refits": {
         "errors of rows that were fitted": {"leave_one_out": left_out(errors=lambda e: e * 23 / 24)},

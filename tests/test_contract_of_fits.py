@@ -159,7 +159,7 @@ def predicts_labels(there: Any, n: int) -> None:
     np.testing.assert_allclose(there.log_density(there.mode), np.log(there.probabilities.max(axis=1)))
 
 
-def leaves_rows_out(fit: Fit, shape: tuple[int, ...], normal: bool) -> None:
+def leaves_rows_out(fit: Fit, target: np.ndarray, shape: tuple[int, ...], normal: bool) -> None:
     out = fit.leave_one_out()
     assert isinstance(out, LeaveOneOut)
     assert out.errors.shape == shape, f"{out.errors.shape}, {shape}"
@@ -175,6 +175,27 @@ def leaves_rows_out(fit: Fit, shape: tuple[int, ...], normal: bool) -> None:
         expected = expected.reshape(len(expected), -1).sum(axis=1)  # outputs of a row are taken as independent
         rows = np.isfinite(expected)
         np.testing.assert_allclose(out.log_densities[rows], expected[rows], rtol=1e-8, atol=1e-10)
+    if fit.predicts_labels:
+        assert out.prediction is None, "labels have no distribution function"
+    else:
+        leaves_whole_distributions(out, target, known)
+
+
+def leaves_whole_distributions(out: LeaveOneOut, target: np.ndarray, known: np.ndarray) -> None:
+    """Errors and variances are those of `prediction`, and so are the probability integral transforms."""
+    assert isinstance(out.prediction, Prediction)
+    there = out.prediction
+    assert there.mean.shape == target.shape, f"{there.mean.shape}, {target.shape}"
+    size = 1.0 + np.abs(target[known]) + np.sqrt(out.variances[known])
+    np.testing.assert_allclose((there.mean[known] + out.errors[known]) / size, target[known] / size, atol=1e-9)
+    np.testing.assert_allclose(there.variance[known], out.variances[known], rtol=1e-8)
+    assert out.pit.shape == target.shape
+    assert np.isnan(out.pit[~known]).all()
+    weights = 1.0 / len(there.means) if there.log_weights is None else np.exp(there.log_weights)
+    with np.errstate(invalid="ignore"):
+        below = (weights * norm.cdf(target, there.means, np.sqrt(there.variances))).sum(axis=0)
+    exact = known & (np.sqrt(out.variances) > 1e-9 * np.abs(target))  # others are decided by rounding
+    np.testing.assert_allclose(out.pit[exact], below[exact], rtol=1e-6, atol=1e-7)
 
 
 def equals_refits(fit: Fit, engine: Engine, rows: Any, target: np.ndarray) -> None:
@@ -256,7 +277,8 @@ def test_a_fit_meets_the_contract(engine, problem):
     if not engine.stream:
         names_its_data(fit)
         there = fit.predict(engine.rows(NEW))
-        leaves_rows_out(fit, problem.y.shape, normal=isinstance(there, Prediction) and len(there.means) == 1)
+        normal = isinstance(there, Prediction) and len(there.means) == 1
+        leaves_rows_out(fit, engine.target(problem.y), problem.y.shape, normal)
 
 
 @pytest.mark.parametrize("engine", engines(lambda engine: engine.left_out))

@@ -128,10 +128,8 @@ def _relevance(estimator: Any) -> Any:
 
 
 def _left_out(estimator: Any) -> LeaveOneOut:
-    found = (estimator if hasattr(estimator, "leave_one_out") else estimator.fit_).leave_one_out()
-    if isinstance(found, LeaveOneOut):
-        return found
-    return LeaveOneOut.normal(*found)
+    found: LeaveOneOut = (estimator if hasattr(estimator, "leave_one_out") else estimator.fit_).leave_one_out()
+    return found
 
 
 def _sentences(estimator: Any, caught: list[warnings.WarningMessage]) -> list[str]:

@@ -154,8 +154,7 @@ class LaplaceProcess(Fit):
     def leave_one_out(self, progress: Callable[[int, int], None] | None = None) -> LeaveOneOut:
         """Each row predicted from all others; the states stay."""
         there = self._beside_constant(self._predictor.leave_one_out(progress))
-        t = self.mode.t
-        return LeaveOneOut(t - there.mean, there.variance, there.log_density(t))
+        return LeaveOneOut.of(there, self.mode.t)
 
     def _beside_constant(self, there: Prediction) -> Prediction:
         """The mixture with the constant, where that has a weight."""

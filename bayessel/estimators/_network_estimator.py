@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray
 from bayessel._types import Seed
+from bayessel.estimators import _description
 from bayessel.estimators._annealed import annealed, sampled_evidence
 from bayessel.estimators._chains import check_settings
 from bayessel.estimators._data_units import FitInDataUnits
@@ -177,6 +178,8 @@ class NetworkEstimator(Versioned):
         """
         check_is_fitted(self)
         return self.fit_.leave_one_out()
+
+    describe = _description.describe
 
     # ---- looking at it
 

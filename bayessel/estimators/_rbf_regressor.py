@@ -12,14 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray
 from bayessel.basis import LazyDesign, RBFDictionary
-from bayessel.estimators import normal_predictions
+from bayessel.estimators import _description, normal_predictions
 from bayessel.estimators._changing_rows import ChangingRows, TrainingRows
 from bayessel.estimators._radial_dictionary import centres_of, set_dictionary
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.residual_checks import remarks_on_residuals
-from bayessel.fit import Fit, LeaveOneOut, Status, fingerprint, worst
+from bayessel.fit import Fit, Status, fingerprint, worst
 from bayessel.linear import LinearFit, RidgeFit, Spectrum
 from bayessel.linear.several_outputs import SeveralOutputs
 from bayessel.prediction import Prediction
@@ -40,6 +40,7 @@ class RBFRegressor(RegressorMixin, Versioned):
     #: the search for the width, where it was left to the estimator
     found_width_: FoundWidth | None
     _width_notes: tuple[Status, ...]
+    notes_: tuple[Status, ...]
 
     # ---- what a subclass says
 
@@ -58,7 +59,8 @@ class RBFRegressor(RegressorMixin, Versioned):
         self.found_width_, self._width_notes = None, ()
         self._fit_data(X, y, centers)
         fitted = self.dictionary_.design(X)[:, self.basis_] @ self.coef_.T
-        self.status_ = worst([self.status_, *remarks_on_residuals(y - fitted)])
+        self.notes_ = (*self.notes_, *remarks_on_residuals(y - fitted))
+        self.status_ = worst([self.status_, *self.notes_])
         self._warn()
         return self
 
@@ -111,6 +113,7 @@ class RBFRegressor(RegressorMixin, Versioned):
         self.beta_ = collect([f.beta for f in fits])
         self.noise_std_ = collect([f.noise_std for f in fits])
         self.gamma_ = collect([f.gamma for f in fits])
+        self.notes_ = (*dict.fromkeys(note for f in fits for note in f.notes), *self._width_notes)
         self.status_ = worst([*(f.status for f in fits), *self._width_notes])
         self.history_ = [dict(step) for step in first.history]
         self.n_rows_ = first.n_rows
@@ -153,7 +156,7 @@ class RBFRegressor(RegressorMixin, Versioned):
         return mean, self.fit_.predict(body).std  # type: ignore[union-attr]
 
     def predictive(self, X: ArrayLike) -> Prediction:
-        """Whole predictive distributions of new observations at new inputs."""
+        """Whole predictive distributions of new observations at new inputs: quantiles, densities."""
         check_is_fitted(self)
         return self._engine.predict(new_rows(self, X)) if self._mixes else normal_predictions.predictive(self, X)
 
@@ -177,9 +180,8 @@ class RBFRegressor(RegressorMixin, Versioned):
         """Whether predictions are mixtures at inputs."""
         return False
 
-    def leave_one_out(self) -> LeaveOneOut:
-        """Each training row predicted from all others, exactly, at the fitted precisions."""
-        return self.fit_.leave_one_out()
+    leave_one_out = _description.leave_one_out
+    describe = _description.describe
 
     @property
     def fingerprint_(self) -> str:

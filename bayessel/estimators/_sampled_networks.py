@@ -104,14 +104,14 @@ class SampledNetworks(NetworkFit):
                 warnings.warn(said, NumericalWarning, skip_file_prefixes=HERE)
         out = np.asarray(logsumexp(densities + log_weights, axis=0))
         if gaussian:
-            each = np.broadcast_to(log_weights[:, :, None], f.shape)
-            mixture = Prediction(f, np.broadcast_to(noise[:, None], f.shape), each)
-            errors, variances = self.target - mixture.mean, mixture.variance
-        else:
-            p = np.exp(logsumexp(log_p + log_weights[:, :, None], axis=0))
-            errors, variances = (self.target[:, None] == np.arange(p.shape[1])) - p, p * (1.0 - p)
-            if networks.kind == "logistic":
-                errors, variances = errors[:, 1:], variances[:, 1:]
+            parts = f, np.broadcast_to(noise[:, None], f.shape), np.broadcast_to(log_weights[:, :, None], f.shape)
+            if networks.single:
+                return LeaveOneOut.of(Prediction(*(part[:, :, 0] for part in parts)), self.target[:, 0], out), shapes
+            return LeaveOneOut.of(Prediction(*parts), self.target, out), shapes
+        p = np.exp(logsumexp(log_p + log_weights[:, :, None], axis=0))
+        errors, variances = (self.target[:, None] == np.arange(p.shape[1])) - p, p * (1.0 - p)
+        if networks.kind == "logistic":
+            errors, variances = errors[:, 1:], variances[:, 1:]
         if networks.single and networks.kind != "softmax":
             errors, variances = errors[:, 0], variances[:, 0]
         return LeaveOneOut(errors, variances, out), shapes

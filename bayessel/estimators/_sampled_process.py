@@ -173,8 +173,7 @@ class SampledProcess(Fit):
         draws = len(self.every)
         if draws >= _importance_loo.FEW_DRAWS and (said := _importance_loo.doubts(shapes, draws)):
             warnings.warn(said, NumericalWarning, skip_file_prefixes=HERE)
-        t = self.mode.t
-        return LeaveOneOut(t - mixture.mean, mixture.variance, mixture.log_density(t))
+        return LeaveOneOut.of(mixture, self.mode.t)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, one_of
 from bayessel.basis import LazyDesign, RBFDictionary, design_of
-from bayessel.estimators import normal_predictions
+from bayessel.estimators import _description, normal_predictions
 from bayessel.estimators._radial_dictionary import centres_of, find_widths, set_dictionary
 from bayessel.estimators._sparse_attributes import predicted, remember
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
@@ -111,7 +111,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
             fit = self._select(LazyDesign(d, X).columns(columns) if len(columns) else np.zeros((len(X), 1)), y)
             fit = replace(fit, basis=columns[fit.basis] if len(columns) else fit.basis, n_candidates=d.n_columns)
         self.variance_factor_ = self.offered_.factor_of(fit.predict(fit.design[self.offered_.rows]).variance)
-        return fit
+        return replace(fit, variance_factor=self.variance_factor_)
 
     def _widths(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         """Widths as given, or those that all functions together prefer, on some of the rows where there are many."""
@@ -142,17 +142,12 @@ class SelectingRegressor(RegressorMixin, Versioned):
     def predict(self, X: ArrayLike, return_std: bool = False) -> MeanAndStd:
         """Mean at new inputs; with `return_std` also the standard deviation of a new observation there."""
         X = new_rows(self, X)
-        found = predicted(self, X, return_std)
-        return (found[0], found[1] * np.sqrt(self.variance_factor_)) if isinstance(found, tuple) else found
+        return predicted(self, X, return_std)
 
     predictive = normal_predictions.predictive
     log_predictive_density = normal_predictions.log_predictive_density
-
-    def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
-        """Errors of each training row predicted from all others with the selected functions, and their variances."""
-        check_is_fitted(self)
-        found = self.fit_.leave_one_out()
-        return found.errors, found.variances
+    leave_one_out = _description.leave_one_out
+    describe = _description.describe
 
     def to_pymc(self) -> pm.Model:
         """Declare the selected functions as a `pymc.Model` with hyperpriors on both precisions."""

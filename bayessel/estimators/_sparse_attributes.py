@@ -20,7 +20,8 @@ def remember(estimator: Any, fit: Any, X: FloatArray, y: FloatArray) -> None:
     estimator.alpha_, estimator.beta_, estimator.gamma_ = fit.alpha, fit.beta, fit.gamma
     estimator.noise_std_ = fit.noise_std
     estimator.log_evidence_, estimator.model_evidence_ = fit.log_evidence, fit.model_evidence
-    estimator.status_ = worst([fit.status, *estimator._width_notes, *remarks_on_residuals(fit.residuals)])
+    estimator.notes_ = (*fit.notes, *estimator._width_notes, *remarks_on_residuals(fit.residuals))
+    estimator.status_ = worst([fit.status, *estimator.notes_])
     estimator.history_ = [dict(step) for step in fit.history]
     estimator.n_rows_ = fit.n_rows
     estimator.fingerprint_ = fingerprint(X, y)

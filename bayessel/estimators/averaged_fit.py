@@ -82,7 +82,10 @@ class AveragedFit(Fit):
         densities = logsumexp(logs, axis=0)
         with np.errstate(invalid="ignore"):  # one row alone: nothing predicts it
             error = weights @ errors
-            return LeaveOneOut(error, weights @ (variances + (errors - error) ** 2), densities)
+            variance = weights @ (variances + (errors - error) ** 2)
+        parts = [one.prediction for one in found if one.prediction is not None]
+        whole = Prediction.mixture(parts, weights) if len(parts) == len(found) else None
+        return LeaveOneOut(error, variance, densities, whole)
 
     @override
     def describe(self) -> str:

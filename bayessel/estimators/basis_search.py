@@ -67,7 +67,8 @@ class BasisSearchRegressor(SelectingRegressor):
     basis_, coef_, n_basis_
         Columns of ``dictionary_`` in use (the bias is its last), their weights, their number.
     alpha_, beta_, noise_std_, gamma_
-        Weight precision, noise precision, its root inverse, well-determined parameters.
+        Weight precision, noise precision, standard deviation of the noise in predictions (the root of
+        ``variance_factor_ / beta_``), well-determined parameters.
     path_ : dict
         Size -> the best model of that size that was seen: ``.value`` (larger is better) and ``.basis``.
     n_added_, n_removed_, seconds_

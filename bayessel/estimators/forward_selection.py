@@ -72,7 +72,8 @@ class ForwardSelectionRegressor(SelectingRegressor):
     basis_, coef_, n_basis_
         Columns of ``dictionary_`` in use (the bias is its last), their weights, their number.
     alpha_, beta_, noise_std_, gamma_
-        Precisions of the evidence, noise level, well-determined parameters (the bias counted).
+        Precisions of the evidence, standard deviation of the noise in predictions, well-determined parameters (the bias
+        counted).
     path_ : dict
         Size -> the model of that size: ``.value`` of the criterion and ``.basis`` in the order of selection.
     status_ : Status

@@ -17,7 +17,7 @@ from bayessel._numerics import few_threads
 from bayessel._types import Seed
 from bayessel.covariance import Covariance
 from bayessel.errors import SamplingWarning
-from bayessel.estimators import _chains, _importance_loo, _mixture_predictions
+from bayessel.estimators import _chains, _description, _importance_loo, _mixture_predictions
 from bayessel.estimators._laplace_process import LaplaceProcess, states_around
 from bayessel.estimators._relevance import in_units
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
@@ -313,6 +313,7 @@ class GPRegressor(RegressorMixin, Versioned):
     predict_median = _mixture_predictions.predict_median
     predictive = _mixture_predictions.predictive
     log_predictive_density = _mixture_predictions.log_predictive_density
+    describe = _description.describe
 
     def _components(self) -> int:
         return self.fit_.n_states

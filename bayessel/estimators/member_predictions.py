@@ -48,11 +48,11 @@ class ConstantModel:
         n = len(self.target)
         away = self.target - self.target.mean()
         if n < 3:
-            return LeaveOneOut.normal(away, np.full(n, np.inf))
+            return LeaveOneOut.normal(away, np.full(n, np.inf), self.target)
         errors = away * n / (n - 1)
         left = (away @ away - away**2 * n / (n - 1)) / (n - 2)
         floor = (4.0 * _EPS * float(np.abs(self.target).max(initial=_EPS))) ** 2
-        return LeaveOneOut.normal(errors, np.maximum(left, floor) * n / (n - 1))
+        return LeaveOneOut.normal(errors, np.maximum(left, floor) * n / (n - 1), self.target)
 
 
 def predictive_of(member: Any, rows: Any) -> Prediction:
@@ -97,12 +97,8 @@ def left_out_of(member: Any, name: str) -> LeaveOneOut:
             f"{name!r} is a {type(inner).__name__}, which leaves no rows out: weigh by refitted folds "
             "(densities='folds', with data=(X, y) for fitted members), or give the weights"
         )
-    found = leave()
-    errors, variances = (found.errors, found.variances) if isinstance(found, LeaveOneOut) else found
-    factor = getattr(inner, "variance_factor_", 1.0)
-    if isinstance(found, LeaveOneOut) and factor == 1.0:
-        return found
-    return LeaveOneOut.normal(errors, variances * factor)
+    found: LeaveOneOut = leave()
+    return found
 
 
 def _leave_one_out(inner: Any) -> Any:

@@ -48,9 +48,9 @@ def predicts_mean_and_std[E, **P](method: Callable[Concatenate[E, ArrayLike, boo
 
 
 def predictive(self: Any, X: ArrayLike) -> Prediction:
-    """Whole predictive distributions of new observations at new inputs."""
+    """Whole predictive distributions of new observations at new inputs: quantiles, densities."""
     mean, std = self.predict(X, return_std=True)
-    return Prediction.normal(mean, std**2)
+    return Prediction.normal(mean, np.square(std))
 
 
 def log_predictive_density(self: Any, X: ArrayLike, y: ArrayLike) -> FloatArray:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_positive, one_of
 from bayessel.basis import LazyDesign, RBFDictionary, design_of, radial, scaled_distances
-from bayessel.estimators import normal_predictions
+from bayessel.estimators import _description, normal_predictions
 from bayessel.estimators._radial_dictionary import centres_of, find_widths, set_dictionary
 from bayessel.estimators._sparse_attributes import functions_in_use, predicted, remember
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
@@ -92,7 +92,8 @@ class RVMRegressor(RegressorMixin, Versioned):
     basis_, coef_, alpha_, n_basis_
         Columns of ``dictionary_`` in use (the bias is its last), their weights and precisions, their number.
     beta_, noise_std_, gamma_
-        Noise precision, its root inverse, the number of well-determined parameters.
+        Noise precision, the standard deviation of the noise in predictions (the root of ``variance_factor_ / beta_``),
+        the number of well-determined parameters.
     status_ : Status
         How the fit ended, with advice.
     history_ : list of dict
@@ -198,7 +199,7 @@ class RVMRegressor(RegressorMixin, Versioned):
             )
             fit = replace(fit, basis=columns[fit.basis] if len(columns) else fit.basis, n_candidates=d.n_columns)
         self.variance_factor_ = self.offered_.factor_of(fit.predict(fit.design[self.offered_.rows]).variance)
-        return fit
+        return replace(fit, variance_factor=self.variance_factor_)
 
     def _fit_fold(self, Phi: FloatArray, t: FloatArray) -> Any:
         """A fit to some of the rows, from one start."""
@@ -217,14 +218,15 @@ class RVMRegressor(RegressorMixin, Versioned):
         X = new_rows(self, X)
         kind = self._augment(self.augment if augment is None else augment)
         if kind is None:
-            found = predicted(self, X, return_std)
-            return (found[0], found[1] * np.sqrt(self.variance_factor_)) if isinstance(found, tuple) else found
+            return predicted(self, X, return_std)
         ready = self._healing if self._healing is not None and self._healing[0] == kind else (kind, self._healed(kind))
         mean, variance = ready[1].predict(X, functions_in_use(self, X))
         return (mean, np.sqrt(self.variance_factor_ * (variance + 1.0 / self.beta_))) if return_std else mean
 
     predictive = normal_predictions.predictive
     log_predictive_density = normal_predictions.log_predictive_density
+    leave_one_out = _description.leave_one_out
+    describe = _description.describe
 
     def to_pymc(self, columns: str = "used", prior: str = "gamma", collapsed: bool = False) -> pm.Model:
         """Declare the model as a `pymc.Model` on the training rows, every precision with a hyperprior.

@@ -58,7 +58,9 @@ class Standardisation:
     def left_out(self, found: LeaveOneOut) -> LeaveOneOut:
         """Predictions of the rows left out, from the units of the model in those of the user."""
         scale = self.target_scale
-        return LeaveOneOut(scale * found.errors, scale**2 * found.variances, found.log_densities - self.log_scale)
+        whole = None if found.prediction is None else found.prediction.scaled(self.target_shift, scale)
+        densities = found.log_densities - self.log_scale
+        return LeaveOneOut(scale * found.errors, scale**2 * found.variances, densities, whole)
 
     @property
     def log_scale(self) -> float:

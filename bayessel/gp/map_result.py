@@ -195,7 +195,7 @@ class GPFit(Fit):
 
     @cached_property
     def _left_out(self) -> LeaveOneOut:
-        return LeaveOneOut.normal(*leave_one_out(self._predictor.factor(0)))
+        return LeaveOneOut.normal(*leave_one_out(self._predictor.factor(0)), self.t)
 
     @override
     def leave_one_out(self, progress: Callable[[int, int], None] | None = None) -> LeaveOneOut:

@@ -85,7 +85,7 @@ class DesignFit(PosteriorFit):
     def leave_one_out(self) -> LeaveOneOut:
         """Each row predicted from all others at these precisions, exactly, without refitting."""
         if self.spectrum.U is not None:
-            return self.posterior.leave_one_out()
+            return self.posterior.leave_one_out(None if self.spectrum.given is None else self.spectrum.given[1])
         if self.spectrum.given is None:
             raise ValueError("a stream keeps no rows to leave out; fit to arrays, or to a sample of the rows")
         return leave_one_out_of(self.posterior, *self.spectrum.given)
@@ -112,4 +112,4 @@ def leave_one_out_of(posterior: Posterior, design: FloatArray | LazyDesign, targ
     errors, weights = target - mean, posterior.spectrum.row_weights
     if weights is not None:
         errors, complement = weights.scale(errors), 1.0 - weights.root**2 * (1.0 - complement)
-    return from_complement(errors, complement, posterior.beta, weights)
+    return from_complement(errors, complement, posterior.beta, target, weights)

@@ -119,7 +119,7 @@ class IncrementalFit(Fit):
         """Each row predicted from all others at these precisions, exactly."""
         rows = self.state.rows
         residuals = self.state.target - rows @ self.coef - self.intercept
-        return from_complement(residuals, 1.0 - self.state.variance(rows), self.beta)
+        return from_complement(residuals, 1.0 - self.state.variance(rows), self.beta, self.state.target)
 
 
 class RidgeState:

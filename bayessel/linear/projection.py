@@ -140,7 +140,7 @@ class Projection(Fit):
             rest = 1.0 - np.einsum("ij,ij->i", self.directions, self.directions)
             change = np.where(rest[:, None] > 0.0, outside / rest[:, None], np.inf)
             variances = ((self.targets[:, 1:] - change[:, 1:]) ** 2).sum(axis=1) + self.noise_std**2
-        return LeaveOneOut.normal(change[:, 0], variances)
+        return LeaveOneOut.normal(change[:, 0], variances, self.targets[:, 0])
 
 
 def project(

@@ -100,7 +100,8 @@ class SeveralOutputs(Fit):
         """Each row predicted from all others: errors and variances (N, K), log densities (N,) of all targets."""
         found = [part.leave_one_out() for part in self.parts]
         errors, variances = (np.column_stack([getattr(one, name) for one in found]) for name in ("errors", "variances"))
-        return LeaveOneOut(errors, variances, np.sum([one.log_densities for one in found], axis=0))
+        together = LeaveOneOut.normal(errors, variances, self._targets)
+        return replace(together, log_densities=np.sum([one.log_densities for one in found], axis=0))
 
 
 def _normal(one: Prediction) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -113,15 +113,16 @@ class Posterior:
             return np.nan
         return float(self.spectrum.assemble_evidence(at.quad, at.log_det, self.beta))
 
-    def leave_one_out(self) -> LeaveOneOut:
+    def leave_one_out(self, target: FloatArray | None = None) -> LeaveOneOut:
         r"""Each row predicted from all others at these precisions.
 
         Errors :math:`(Pt)_i/P_{ii}` and variances :math:`1/(\beta P_{ii})`, the noise included: exact, without
-        refitting. A large design must have kept its rows: ``Spectrum.of(..., rows=True)``.
+        refitting. A large design must have kept its rows: ``Spectrum.of(..., rows=True)``. Whole distributions need
+        `target`, what was fitted.
         """
         at = sums(self.spectrum, self.lam, rows=True)
         assert at.diag_p is not None and at.residuals is not None
-        return from_complement(at.residuals, at.diag_p, self.beta, self.spectrum.row_weights)
+        return from_complement(at.residuals, at.diag_p, self.beta, target, self.spectrum.row_weights)
 
     def variance(self, Phi_new: FloatArray) -> FloatArray:
         r"""Variance of the function, :math:`\phi^T\Sigma\phi`, at new rows of the design (the noise not included)."""
@@ -215,7 +216,11 @@ class PosteriorFit(Fit):
 
 
 def from_complement(
-    residuals: FloatArray, complement: FloatArray, beta: float, weights: RowWeights | None = None
+    residuals: FloatArray,
+    complement: FloatArray,
+    beta: float,
+    target: FloatArray | None = None,
+    weights: RowWeights | None = None,
 ) -> LeaveOneOut:
     r"""Leave-one-out predictions from residuals Pt and diag P: errors :math:`(Pt)_i/P_{ii}`, variances 1/(βPᵢᵢ).
 
@@ -224,9 +229,9 @@ def from_complement(
     """
     errors = left_out(residuals, complement)
     variances = left_out(np.full(len(complement), 1.0 / beta), complement)
-    if weights is None:
-        return LeaveOneOut.normal(errors, variances)
-    return LeaveOneOut.normal(*of_single_rows(errors, variances, 1.0 / beta, weights))
+    if weights is not None:
+        errors, variances = of_single_rows(errors, variances, 1.0 / beta, weights)
+    return LeaveOneOut.normal(errors, variances, target)
 
 
 def of_single_rows(

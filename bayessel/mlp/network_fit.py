@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, override
 
 import numpy as np
@@ -95,10 +95,10 @@ class Networks:
         errors = T - p
         if self.kind == "gaussian":
             variances = np.broadcast_to(variances, errors.shape)
-            found = LeaveOneOut.normal(errors, variances)
             if self.single:
-                return LeaveOneOut(errors[:, 0], variances[:, 0], found.log_densities[:, 0])
-            return LeaveOneOut(errors, variances, found.log_densities.sum(axis=1))
+                return LeaveOneOut.normal(errors[:, 0], variances[:, 0], T[:, 0])
+            found = LeaveOneOut.normal(errors, variances, T)
+            return replace(found, log_densities=found.log_densities.sum(axis=1))
         of_label = (T * p).sum(axis=1, keepdims=True) if self.kind == "softmax" else np.where(T == 1.0, p, 1.0 - p)
         densities = np.log(np.maximum(of_label, np.finfo(np.float64).tiny)).sum(axis=1)
         if self.single and self.kind == "logistic":

@@ -4,6 +4,8 @@ Guards `bayessel.estimators._laplace_process`, `bayessel.estimators.offered_colu
 `bayessel.estimators.stacked_widths`.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -53,10 +55,19 @@ def test_errors_of_a_sparse_model_are_as_wide_as_the_folds_say(rng):
     y = smooth(X) + 0.3 * rng.normal(size=364)
     model = bs.RVMRegressor().fit(X[:64], y[:64])
     assert model.offered_.path[0]["name"] == "functions and trend" and model.variance_factor_ > 1.5
-    plain = model.fit_.predict(model.dictionary_.design(X[64:]))
+    plain = replace(model.fit_, variance_factor=1.0).predict(model.dictionary_.design(X[64:]))
     mean, std = model.predict(X[64:], return_std=True)
     np.testing.assert_allclose(std, np.sqrt(model.variance_factor_) * plain.std)
     np.testing.assert_allclose(mean, plain.mean)
+    # rows left out, comparisons and new rows are predicted by one model
+    out = model.leave_one_out()
+    folds = replace(model.fit_, variance_factor=1.0).leave_one_out()
+    np.testing.assert_allclose(out.variances, model.variance_factor_ * folds.variances)
+    table = bs.diagnostics.compare({"rvm": model}, by="elpd-loo")
+    assert table.loc["rvm", "elpd-loo"] == pytest.approx(out.log_densities.sum())
+    assert model.noise_std_ == pytest.approx(np.sqrt(model.variance_factor_ / model.beta_))
+    np.testing.assert_allclose(model.predictive(X[64:]).std, std)
+    assert f"multiplied by {model.variance_factor_:.3g}" in model.describe()
 
 
 def test_of_noise_a_sparse_model_keeps_the_constant(rng):

@@ -91,7 +91,7 @@ class InducingFit(GPFit):
     @override
     def _left_out(self) -> LeaveOneOut:
         """Exact for the approximate process, whose inducing inputs and hyperparameters stay those of all rows."""
-        return LeaveOneOut.normal(*self._bound.leave_one_out(self.theta, self.inducing, self._factor))
+        return LeaveOneOut.normal(*self._bound.leave_one_out(self.theta, self.inducing, self._factor), self.t)
 
     @cached_property
     @override

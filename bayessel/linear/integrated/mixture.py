@@ -21,7 +21,7 @@ from scipy.special import gammaincinv, logsumexp
 from bayessel._check import FloatArray, IntArray, as_matrix
 from bayessel._formulas import log_normal
 from bayessel.fit import LeaveOneOut, worst
-from bayessel.linear.design_fit import DesignFit
+from bayessel.linear.design_fit import DesignFit, given_arrays
 from bayessel.linear.integrated.hyperparameter_grid import WhitenedDictionary
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.weight_posterior import Posterior
@@ -133,15 +133,19 @@ class IntegratedFit(DesignFit):
             apart = residuals / complement
             errors[mine] = apart[back]
             variances[mine] = 1.0 / (complement[back] * self.cells.beta[mine, None])
+        t = given_arrays(self)[1]
         logs = log_normal(errors, variances)
         without = self.cells.log_weights[:, None] - logs
         densities = -logsumexp(without, axis=0)
         if not np.isfinite(densities).all():  # one row alone: nothing predicts it
-            return LeaveOneOut(errors[0], np.full(self.n_rows, np.inf), densities)
-        weights = np.exp(without + densities)
-        mean = (weights * errors).sum(axis=0)
-        variance = (weights * (variances + (errors - mean) ** 2)).sum(axis=0)
-        return LeaveOneOut(mean, variance, densities)
+            unknown = np.full(self.n_rows, np.inf)
+            return LeaveOneOut(errors[0], unknown, densities, Prediction.normal(np.zeros(self.n_rows), unknown))
+        weights = without + densities
+        shares = np.exp(weights)
+        mean = (shares * errors).sum(axis=0)
+        variance = (shares * (variances + (errors - mean) ** 2)).sum(axis=0)
+        whole = Prediction(t - errors, variances, weights)
+        return LeaveOneOut(mean, variance, densities, whole)
 
 
 def _bias(spectrum: Spectrum) -> float:
