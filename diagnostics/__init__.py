@@ -1,4 +1,6 @@
-"""Reading results: may draws be used, what is the evidence, which of several fits is best.
+"""Reading results: may draws be used, what is the evidence, which of several fits is best, do error bars cover.
+
+`predictive_calibration` is of predictions; `calibration` is of samplers.
 
 Studies (`delve`), `prequential` lengths and `calibration` fit what they are given; nothing else here fits a model.
 """
@@ -9,6 +11,7 @@ from bayessel.diagnostics._compare import compare
 from bayessel.diagnostics._convergence import convergence
 from bayessel.diagnostics._mdl import flag_length, mdl_alpha, mdl_w
 from bayessel.diagnostics._nml import nml
+from bayessel.diagnostics._predictive_calibration import predictive_calibration
 from bayessel.diagnostics._prequential import prequential
 
 __all__ = [
@@ -21,5 +24,6 @@ __all__ = [
     "mdl_alpha",
     "mdl_w",
     "nml",
+    "predictive_calibration",
     "prequential",
 ]

@@ -9,6 +9,7 @@ import numpy as np
 
 from bayessel.criteria.capabilities import Message, Sendable
 from bayessel.fit import Fit, Status
+from bayessel.prediction import Prediction
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +72,32 @@ def unwrap(fitted: Any) -> tuple[Any, bool]:
             fitted, piped = steps[-1][1], True
         else:
             return fitted, piped
+
+
+def predictive_of(fitted: Any, rows: Any) -> Prediction:
+    """Predictive distributions at new rows, as the fitted itself makes them: mixtures where it predicts mixtures."""
+    if isinstance(fitted, Fit):
+        found = fitted.predict(rows)
+    elif (best := getattr(fitted, "best_estimator_", None)) is not None:
+        return predictive_of(best, rows)
+    elif (steps := getattr(fitted, "steps", None)) is not None:
+        return predictive_of(steps[-1][1], fitted[:-1].transform(rows) if len(steps) > 1 else rows)
+    elif (predictive := getattr(fitted, "predictive", None)) is not None:
+        found = predictive(rows)
+    else:
+        try:
+            mean, std = fitted.predict(rows, return_std=True)
+        except (TypeError, AttributeError) as error:
+            if "return_std" not in str(error) and "'predict'" not in str(error):
+                raise
+            raise TypeError(
+                f"{type(fitted).__name__} predicts no distributions: predict(X, return_std=True) is needed, as the "
+                "regressors of bayessel and sklearn's BayesianRidge have it"
+            ) from error
+        found = Prediction.normal(mean, np.asarray(std) ** 2)
+    if not isinstance(found, Prediction):
+        raise ValueError(f"{type(fitted).__name__} predicts labels; this is for regressors")
+    return found
 
 
 def _fit_of(estimator: Any, name: str) -> Fit:

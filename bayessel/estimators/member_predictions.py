@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _safe_indexing
 
 from bayessel._check import FloatArray
+from bayessel.diagnostics import fit_reader
 from bayessel.diagnostics.fit_reader import unwrap
 from bayessel.errors import NumericalWarning
 from bayessel.estimators._changing_rows import TrainingRows
@@ -57,29 +58,9 @@ class ConstantModel:
 
 def predictive_of(member: Any, rows: Any) -> Prediction:
     """Predictive distributions at rows, as the member itself makes them: mixtures where it predicts mixtures."""
-    if isinstance(member, Fit | ConstantModel):
-        found = member.predict(rows)
-    elif (best := getattr(member, "best_estimator_", None)) is not None:
-        return predictive_of(best, rows)
-    elif (steps := getattr(member, "steps", None)) is not None:
-        return predictive_of(steps[-1][1], member[:-1].transform(rows) if len(steps) > 1 else rows)
-    elif (predictive := getattr(member, "predictive", None)) is not None:
-        found = predictive(rows)
-    else:
-        try:
-            mean, std = member.predict(rows, return_std=True)
-        except TypeError as error:
-            if "return_std" not in str(error):
-                raise
-            raise TypeError(
-                f"{type(member).__name__} predicts no distributions: a member of an average needs predict(X, "
-                "return_std=True), as the regressors of bayessel and sklearn's BayesianRidge have"
-            ) from error
-        found = Prediction.normal(mean, np.asarray(std) ** 2)
-    if not isinstance(found, Prediction) or found.means.ndim != 2:
-        raise ValueError(
-            f"{type(member).__name__} predicts labels or several outputs: an average is of regressors of one target"
-        )
+    found = member.predict(rows) if isinstance(member, ConstantModel) else fit_reader.predictive_of(member, rows)
+    if found.means.ndim != 2:
+        raise ValueError(f"{type(member).__name__} predicts several outputs: an average is of regressors of one target")
     return found
 
 

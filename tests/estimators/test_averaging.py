@@ -8,6 +8,7 @@ Guards `bayessel.estimators.averaging`, `bayessel.estimators.averaged_regressor`
 import pickle
 import re
 import warnings
+from dataclasses import replace
 from unittest import SkipTest
 
 import numpy as np
