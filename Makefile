@@ -14,7 +14,7 @@ SOURCES := $(VENV)/.sources
 # What the interpreter and the type checkers see: models/ and diagnostics/ under the names they are imported by.
 LINKS := build/__editable__.*
 
-# Pytest workers (0: none) and further arguments: make test ARGS="tests/test_basis.py -k bias"
+# Pytest workers (0: none) and further arguments: make test ARGS="tests/basis -k bias"
 WORKERS ?= 2
 ARGS ?=
 

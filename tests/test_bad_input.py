@@ -1,6 +1,6 @@
 """Bad input at every public door: the type of the exception, and a message that says what was needed and what came.
 
-Guards `bayessel._check`, `bayessel.basis`.
+Guards `bayessel._check`, `bayessel.basis.user_columns`.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ import scipy.sparse
 from sklearn.exceptions import NotFittedError
 
 import bayessel as bs
-from bayessel.basis import UserColumns
+from bayessel.basis import UserDictionary as Own
 from bayessel.cli import main
 from bayessel.criteria.registry import OF_RIDGE
 
@@ -102,30 +102,42 @@ BAD = {
     "convert: text": (lambda: bs.width(tau="4"), Y, "tau must be a positive number, got '4'"),
     "convert: NaN": (lambda: bs.width(lengthscale=np.nan), V, "lengthscale must be positive and finite, got nan"),
     # columns of one's own
-    "own columns: not callable": (lambda: UserColumns(3, ["a"]), Y, "functions must be a callable.*got 3"),
-    "own columns: no function": (lambda: UserColumns([], ["a"]), Y, "non-empty list of callables"),
-    "own columns: a word among them": (lambda: UserColumns([np.sin, "cos"], ["a", "b"]), Y, "list of callables.*'cos'"),
-    "own columns: no names": (lambda: UserColumns(np.sin, []), V, "give one name per column: 1 functions, 0 names"),
-    "own columns: names None": (lambda: UserColumns(np.sin, None), Y, "names must be a list.*got None"),
-    "own columns: names one word": (lambda: UserColumns([np.sin, np.cos], "ab"), Y, "names must be a list.*got 'ab'"),
-    "own columns: bias a word": (lambda: UserColumns(np.sin, ["a", "b"], bias="yes"), Y, f"bias {FLAG} 'yes'"),
+    "own columns: not callable": (lambda: Own(3, ["a"]), Y, "functions must be a callable.*got 3"),
+    "own columns: no function": (lambda: Own([], ["a"]), Y, "non-empty list of callables"),
+    "own columns: a word among them": (
+        lambda: Own([np.sin, "cos"], ["a", "b"]),
+        Y,
+        "list of callables.*'cos'",
+    ),
+    "own columns: no names": (lambda: Own(np.sin, []), V, "give one name per column: 1 functions, 0 names"),
+    "own columns: names None": (lambda: Own(np.sin, None), Y, "names must be a list.*got None"),
+    "own columns: names one word": (
+        lambda: Own([np.sin, np.cos], "ab"),
+        Y,
+        "names must be a list.*got 'ab'",
+    ),
+    "own columns: bias a word": (lambda: Own(np.sin, ["a", "b"], bias="yes"), Y, f"bias {FLAG} 'yes'"),
     "own columns: lost rows": (
-        lambda: UserColumns(lambda X: X[:2], ["a", "b"]).design(X),
+        lambda: Own(lambda X: X[:2], ["a", "b"]).design(X),
         V,
         r"one value per row: 6 rows, got shape \(2, 2\)",
     ),
     "own columns: more than named": (
-        lambda: UserColumns(lambda X: X, ["a"]).design(X),
+        lambda: Own(lambda X: X, ["a"]).design(X),
         V,
         "return 2 columns but 1 names",
     ),
-    "own columns: NaN": (lambda: UserColumns(lambda X: NAN, ["a", "b"]).design(X), V, "the user's columns " + MISSING),
+    "own columns: NaN": (
+        lambda: Own(lambda X: NAN, ["a", "b"]).design(X),
+        V,
+        "the user's columns " + MISSING,
+    ),
     "own columns: nothing returned": (
-        lambda: UserColumns(lambda X: None, ["a"]).design(X),
+        lambda: Own(lambda X: None, ["a"]).design(X),
         Y,
         "columns must be .*None",
     ),
-    "own columns: words": (lambda: UserColumns(lambda X: ["a"] * 6, ["a"]).design(X), Y, "columns must be numeric"),
+    "own columns: words": (lambda: Own(lambda X: ["a"] * 6, ["a"]).design(X), Y, "columns must be numeric"),
     # evidence and posterior of given precisions
     "evidence: NaN": (lambda: L.log_evidence(NAN, T, 1, 1), V, "Phi " + MISSING),
     "evidence: one dimension": (lambda: L.log_evidence(T, T, 1, 1), V, r"Phi must be 2-D .*Phi.reshape\(-1, 1\)"),

@@ -7,7 +7,7 @@ from typing import Any, override
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.basis import RBFDictionary
+from bayessel.basis import Dictionary
 from bayessel.linear import RidgeState
 
 
@@ -62,7 +62,7 @@ class ChangingRows(TrainingRows):
         Penalties of these.
     """
 
-    def __init__(self, X: FloatArray, y: FloatArray, dictionary: RBFDictionary, kept: Any, lam: FloatArray) -> None:
+    def __init__(self, X: FloatArray, y: FloatArray, dictionary: Dictionary, kept: Any, lam: FloatArray) -> None:
         super().__init__(X, y)
         self._dictionary, self._kept, self._lam = dictionary, kept, lam
         self._state: RidgeState | None = None

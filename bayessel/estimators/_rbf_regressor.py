@@ -11,12 +11,14 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray
-from bayessel.basis import LazyDesign, RBFDictionary
+from bayessel.basis import Dictionary, LazyDesign
+from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators import _description, normal_predictions
 from bayessel.estimators._changing_rows import ChangingRows, TrainingRows
 from bayessel.estimators._radial_dictionary import centres_of, set_dictionary
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
+from bayessel.estimators.given_dictionary import bound_dictionary
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.residual_checks import remarks_on_residuals
 from bayessel.fit import Fit, Status, fingerprint, worst
@@ -36,7 +38,9 @@ class RBFRegressor(RegressorMixin, Versioned):
     centers: ArrayLike | None
     kind: str
     bias: bool
-    dictionary_: RBFDictionary
+    dictionary: DictionaryLike | None
+    dictionary_: Dictionary
+    width_: float | FloatArray | None
     #: the search for the width, where it was left to the estimator
     found_width_: FoundWidth | None
     _width_notes: tuple[Status, ...]
@@ -55,18 +59,21 @@ class RBFRegressor(RegressorMixin, Versioned):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,), or several targets (N, K) that share the dictionary."""
         X, y = validated_regression(self, X, y, reset=True)
-        centers = centres_of(self, X, stored=not self._thins(y))
         self.found_width_, self._width_notes = None, ()
-        self._fit_data(X, y, centers)
+        self._fit_data(X, y)
         fitted = self.dictionary_.design(X)[:, self.basis_] @ self.coef_.T
         self.notes_ = (*self.notes_, *remarks_on_residuals(y - fitted))
         self.status_ = worst([self.status_, *self.notes_])
         self._warn()
         return self
 
-    def _fit_data(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> None:
+    def _fit_data(self, X: FloatArray, y: FloatArray) -> None:
         """Choose the dictionary and fit."""
-        set_dictionary(self, self._choose_width(X, y, centers), centers)
+        if self.dictionary is not None:
+            self.dictionary_, self.width_ = bound_dictionary(self, X), None
+        else:
+            centers = centres_of(self, X, stored=True)
+            set_dictionary(self, self._choose_width(X, y, centers), centers)
         self._fit_rows(X, y)
 
     def _fit_rows(self, X: FloatArray, y: FloatArray) -> None:
@@ -76,7 +83,7 @@ class RBFRegressor(RegressorMixin, Versioned):
         spectrum = Spectrum.of(body, outputs[:, 0], centre=self.bias, rows=outputs.shape[1] > 1 or self._needs_rows())
         # the fit knows the inputs instead of the design, which is made again when it is asked for
         d = self.dictionary_
-        lazy = LazyDesign(RBFDictionary(d.centers, d.width, kind=d.kind, bias=False), X)
+        lazy = LazyDesign(d.without_bias(), X)
         spectrum = replace(spectrum, given=(lazy, outputs[:, 0]))
         fits = [
             self._fit_one(spectrum if k == 0 else spectrum.retarget(t), body, t) for k, t in enumerate(outputs.T.copy())
@@ -233,7 +240,7 @@ class RBFRegressor(RegressorMixin, Versioned):
     def _follow(self, rows: TrainingRows) -> Self:
         """Show the changed state; where hyperparameters were integrated out they are so anew."""
         if not isinstance(rows, ChangingRows):
-            self._fit_data(rows.X, rows.y, centres_of(self, rows.X))
+            self._fit_data(rows.X, rows.y)
             self._warn()
             return self
         state = rows.state

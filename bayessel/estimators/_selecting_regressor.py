@@ -12,13 +12,15 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, one_of
-from bayessel.basis import LazyDesign, RBFDictionary, design_of
+from bayessel.basis import Dictionary, LazyDesign, RBFDictionary, design_of
+from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators import _description, normal_predictions
 from bayessel.estimators._radial_dictionary import centres_of, find_widths, set_dictionary
 from bayessel.estimators._sparse_attributes import predicted, remember
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.evidence import INFERENCES
 from bayessel.estimators.found_width import FoundWidth
+from bayessel.estimators.given_dictionary import bound_dictionary
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.offered_columns import OfferedColumns, choose_columns
 from bayessel.estimators.stacked_widths import RadialModel, fit_stacked
@@ -47,7 +49,9 @@ class SelectingRegressor(RegressorMixin, Versioned):
     bias: bool
     inference: str
     fit_: Any
-    dictionary_: RBFDictionary
+    dictionary: DictionaryLike | None
+    dictionary_: Dictionary
+    width_: float | FloatArray | None
     history_: list[dict[str, Any]]
 
     def _select(self, design: Any, y: FloatArray) -> Any:
@@ -65,17 +69,19 @@ class SelectingRegressor(RegressorMixin, Versioned):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
         X, y = validated_regression(self, X, y, reset=True)
-        centers = centres_of(self, X)
+        centers = centres_of(self, X) if self.dictionary is None else X
         self._width_notes: tuple[Status, ...] = ()
         self.found_width_: FoundWidth | None = None
         self.offered_: OfferedColumns | None = None
         self.variance_factor_ = 1.0
         one_of(self.inference, "inference", INFERENCES)
-        if self.width is None and self.inference == "auto":
+        if self.dictionary is not None:
+            fit = self._fit_given(X, y)
+        elif self.width is None and self.inference == "auto":
             fit = self._fit_offered(X, y, centers)
         else:
             set_dictionary(self, self._widths(X, y, centers), centers)
-            fit = self._select(design_of(self._without_bias(), X, STORED), y)
+            fit = self._select(design_of(self.dictionary_.without_bias(), X, STORED), y)
         remember(self, fit, X, y)
         d = self.dictionary_
         if self.bias:
@@ -86,11 +92,6 @@ class SelectingRegressor(RegressorMixin, Versioned):
         self._warn()
         return self
 
-    def _without_bias(self) -> RBFDictionary:
-        """The dictionary that the engine is offered: it adds the bias itself, its prior flat."""
-        d = self.dictionary_
-        return RBFDictionary(d.centers, d.width, kind=d.kind, bias=False, linear=d.slopes)
-
     def _fit_offered(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         """Widths of the model that integrates over them, and of its columns those that refitted folds prefer."""
         own = self.centers is None
@@ -100,10 +101,24 @@ class SelectingRegressor(RegressorMixin, Versioned):
         self.dictionary_ = RBFDictionary(
             centers, found.widths, kind=self.kind, bias=bool(self.bias), linear=SLOPE_SPREADS * found.spread
         )
-        d = self._without_bias()
+        self._width_notes = tuple(note for note in found.notes if note is Status.INTERRUPTED)
+        return self._fit_columns(X, y, own)
+
+    def _fit_given(self, X: FloatArray, y: FloatArray) -> Any:
+        """The dictionary of the user; by default its columns or the constant alone, as refitted folds prefer."""
+        d = bound_dictionary(self, X)
+        self.width_ = None
+        if self.inference == "auto":
+            self.dictionary_ = d.scaled(X)
+            return self._fit_columns(X, y, False)
+        self.dictionary_ = d
+        return self._select(d.columns(X), y)
+
+    def _fit_columns(self, X: FloatArray, y: FloatArray, own: bool) -> Any:
+        """Of the columns of the dictionary those that refitted folds prefer."""
+        d = self.dictionary_.without_bias()  # the engine adds it itself, its prior flat
         self.offered_ = choose_columns(X, y, d, own, self._select)
-        stopped = [note for note in found.notes if note is Status.INTERRUPTED]
-        self._width_notes = (*stopped, *self.offered_.notes)
+        self._width_notes = (*self._width_notes, *self.offered_.notes)
         columns = self.offered_.columns
         if len(columns) == d.n_columns:
             fit = self._select(design_of(d, X, STORED), y)
@@ -198,6 +213,8 @@ class SelectingRegressor(RegressorMixin, Versioned):
         check_is_fitted(self)
         if ax is None:
             _, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+        if not isinstance(self.dictionary_, RBFDictionary):
+            raise ValueError("plot_centres draws the centres of radial functions, and a dictionary of columns has none")
         X, t = self._inputs, self.fit_.target
         radial = self.fit_.basis < len(self.dictionary_.centers)  # the others are slopes, which have no place
         at, weights = self.dictionary_.centers[self.fit_.basis[radial]], self.fit_.coef[radial]

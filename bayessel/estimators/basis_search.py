@@ -7,6 +7,7 @@ from typing import Any, Self, override
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, as_flag, one_of
+from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.criteria.evidence import EVIDENCE
 from bayessel.estimators._selecting_regressor import SelectingRegressor
 from bayessel.linear import search
@@ -55,6 +56,11 @@ class BasisSearchRegressor(SelectingRegressor):
     missing : {"error", "indicator"}
         Missing values of X: refused, or filled by the median of the column, with a 0/1 column that says where
         (``docs/tables.md``).
+    dictionary : None or object
+        Columns of your own instead of radial functions: a dictionary of `bayessel.basis` or any object with its
+        methods; width, centers and kind are then left alone, and `bias` decides about the bias. By default the columns
+        are divided by their standard deviations (``dictionary_.scale``, to which ``coef_`` belongs), and refitted folds
+        choose between them and the constant alone, and how wide the errors are.
 
     Attributes
     ----------
@@ -105,6 +111,7 @@ class BasisSearchRegressor(SelectingRegressor):
         progressbar: bool = True,
         inference: str = "auto",
         missing: str = "error",
+        dictionary: DictionaryLike | None = None,
     ) -> None:
         self.width = width
         self.centers = centers
@@ -118,6 +125,7 @@ class BasisSearchRegressor(SelectingRegressor):
         self.progressbar = progressbar
         self.inference = inference
         self.missing = missing
+        self.dictionary = dictionary
 
     @override
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:

@@ -9,9 +9,11 @@ from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, one_of
 from bayessel.basis import RBFDictionary
+from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators._changing_rows import TrainingRows
-from bayessel.estimators._radial_dictionary import find_widths
+from bayessel.estimators._radial_dictionary import centres_of, find_widths
 from bayessel.estimators._rbf_regressor import RBFRegressor
+from bayessel.estimators.given_dictionary import FoldWitness, bound_dictionary, fit_witnessed
 from bayessel.estimators.stacked_widths import RadialModel, fit_stacked
 from bayessel.fit import fingerprint
 from bayessel.linear import LinearFit, Spectrum, fit_abf, fit_evidence
@@ -55,6 +57,11 @@ class EvidenceRegressor(RBFRegressor):
     missing : {"error", "indicator"}
         Missing values of X: refused, or filled by the median of the column, with a 0/1 column that says where
         (``docs/tables.md``).
+    dictionary : None or object
+        Columns of your own instead of radial functions: a dictionary of `bayessel.basis` or any object with its
+        methods; width, centers and kind are then left alone, and `bias` decides about the bias. By default signal and
+        noise are integrated out, with columns divided by their standard deviations (``coef_`` is that of the columns as
+        they are), and refitted folds are the witness; 'type2' takes the columns as they are.
 
     Attributes
     ----------
@@ -62,6 +69,9 @@ class EvidenceRegressor(RBFRegressor):
         Width in use, in the units of X; one per input where it was found.
     found_width_ : FoundWidth or None
         With None: what was compared, and the nats per held-out row that the fit is worth over a constant.
+    witness_ : FoldWitness or None
+        With a dictionary: the nats per held-out row over a constant of folds fitted anew, and the share of the fit
+        beside a constant.
     log_evidence_ : float
         In nats and in the units of y, summed over outputs: log p(y) with the hyperparameters integrated out, or with
         ``inference="type2"`` log p(y | alpha_, beta_). The latter is, with ``bias=False``,
@@ -106,6 +116,7 @@ class EvidenceRegressor(RBFRegressor):
         method: str = "profile",
         inference: str = "auto",
         missing: str = "error",
+        dictionary: DictionaryLike | None = None,
     ) -> None:
         self.width = width
         self.centers = centers
@@ -114,25 +125,34 @@ class EvidenceRegressor(RBFRegressor):
         self.method = method
         self.inference = inference
         self.missing = missing
+        self.dictionary = dictionary
 
     @override
-    def _fit_data(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> None:
+    def _fit_data(self, X: FloatArray, y: FloatArray) -> None:
         one_of(self.inference, "inference", INFERENCES)
         one_of(self.method, "method", METHODS)
         self.optima_: tuple[Any, ...] = ()
+        self.witness_: FoldWitness | None = None
         if self._thins(y):
-            self._fit_integrated(X, y, centers)
+            self._fit_integrated(X, y)
         else:
-            super()._fit_data(X, y, centers)
+            super()._fit_data(X, y)
 
-    def _fit_integrated(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> None:
+    def _fit_integrated(self, X: FloatArray, y: FloatArray) -> None:
         """Integrate the hyperparameters out."""
-        model = RadialModel(None if self.centers is None else centers, self.kind, bool(self.bias))
-        fit, found = fit_stacked(X, y, model)
-        self.found_width_, self._width_notes = found, found.notes
-        d = fit.mode.dictionary
-        self.dictionary_ = RBFDictionary(d.centers, d.width, kind=d.kind, bias=bool(self.bias), linear=d.linear)
-        self.width_ = np.asarray(d.width)
+        if self.dictionary is not None:
+            columns = bound_dictionary(self, X)
+            fit, self.witness_ = fit_witnessed(X, y, columns)
+            self.dictionary_, self.width_ = columns, None
+        else:
+            centers = centres_of(self, X)
+            model = RadialModel(None if self.centers is None else centers, self.kind, bool(self.bias))
+            fit, found = fit_stacked(X, y, model)
+            self.found_width_, self._width_notes = found, found.notes
+            d = fit.mode.dictionary
+            assert isinstance(d, RBFDictionary)
+            self.dictionary_ = RBFDictionary(d.centers, d.width, kind=d.kind, bias=bool(self.bias), linear=d.linear)
+            self.width_ = np.asarray(d.width)
         self._engine, self._rows, self._fingerprint = fit, TrainingRows(X, y), fingerprint(X, y)
         self._show([fit], False)
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray
 from bayessel._types import Seed
+from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.criteria.error_estimates import BIC, FPE, GCV, UEV
 from bayessel.criteria.evidence import EVIDENCE
 from bayessel.criteria.leave_one_out import LOO
@@ -59,6 +60,11 @@ class ForwardSelectionRegressor(SelectingRegressor):
     missing : {"error", "indicator"}
         Missing values of X: refused, or filled by the median of the column, with a 0/1 column that says where
         (``docs/tables.md``).
+    dictionary : None or object
+        Columns of your own instead of radial functions: a dictionary of `bayessel.basis` or any object with its
+        methods; width, centers and kind are then left alone, and `bias` decides about the bias. By default the columns
+        are divided by their standard deviations (``dictionary_.scale``, to which ``coef_`` belongs), and refitted folds
+        choose between them and the constant alone, and how wide the errors are.
 
     Attributes
     ----------
@@ -108,6 +114,7 @@ class ForwardSelectionRegressor(SelectingRegressor):
         random_state: Seed = 0,
         inference: str = "auto",
         missing: str = "error",
+        dictionary: DictionaryLike | None = None,
     ) -> None:
         self.width = width
         self.centers = centers
@@ -121,6 +128,7 @@ class ForwardSelectionRegressor(SelectingRegressor):
         self.random_state = random_state
         self.inference = inference
         self.missing = missing
+        self.dictionary = dictionary
 
     @override
     def _select(self, design: Any, y: FloatArray) -> Any:

@@ -50,7 +50,8 @@ def gains_over_constant(T: FloatArray, fold: npt.NDArray[np.intp], predicted: Re
 
 def unsure(gains: FloatArray) -> bool:
     """Whether the mean gain is within a standard error of nothing, or below it."""
-    return not mean_gain(gains) > float(gains.std() / np.sqrt(len(gains)))
+    least = 1e-9  # the constant beside itself is rounding apart
+    return not mean_gain(gains) > max(float(gains.std() / np.sqrt(len(gains))), least)
 
 
 def mean_gain(gains: FloatArray) -> float:

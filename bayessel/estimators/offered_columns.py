@@ -20,7 +20,7 @@ import numpy.typing as npt
 from bayessel._check import FloatArray, IntArray
 from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
-from bayessel.basis import RBFDictionary
+from bayessel.basis import Dictionary, RBFDictionary
 from bayessel.estimators.held_out import N_FOLDS, gains_over_constant, mean_gain, some_rows, unsure
 from bayessel.fit import Fit, Status
 from bayessel.prediction import Prediction
@@ -33,6 +33,9 @@ FACTORS = np.exp(np.linspace(-0.5, 3.0, 36))
 FACTOR_SPREAD = 0.5
 #: least variance of a fit at its rows, in units of that of the folds at rows held out
 SUREST = 0.5
+
+#: offers of radial functions with a trend, and of columns that are given
+WITH_TREND, GIVEN = ("functions and trend", "trend", "constant"), ("functions", "constant")
 
 #: (columns, target) -> a fit
 Select = Callable[[FloatArray, FloatArray], Fit]
@@ -81,9 +84,7 @@ class OfferedColumns:
         return max(self.variance_factor, SUREST * float(np.exp(min(self.log_variance - sure, 200.0))))
 
 
-def choose_columns(
-    X: FloatArray, t: FloatArray, dictionary: RBFDictionary, own: bool, select: Select
-) -> OfferedColumns:
+def choose_columns(X: FloatArray, t: FloatArray, dictionary: Dictionary, own: bool, select: Select) -> OfferedColumns:
     """Compare the offers.
 
     Parameters
@@ -91,7 +92,8 @@ def choose_columns(
     X, t
         Inputs (N, D) and target (N,).
     dictionary
-        Radial functions, the inputs, and a bias where the engine does not add it itself.
+        Radial functions, the inputs, and a bias where the engine does not add it itself; or columns that are given, of
+        which all or none are offered.
     own
         Whether the centres are the rows: each fold then has its own.
     select
@@ -108,7 +110,7 @@ def choose_columns(
         return OfferedColumns(constant, 1.0, rows, np.nan, np.nan, np.nan, (), (Status.TOO_FEW_ROWS,))
     judged: list[tuple[str, float, float, FloatArray]] = []
     with few_threads(len(rows) ** 2), np.errstate(all="ignore"), InterruptGuard(lambda: judged) as guard:
-        for name in ("functions and trend", "trend", "constant"):
+        for name in WITH_TREND if isinstance(dictionary, RBFDictionary) else GIVEN:
             judged.append((name, *_judged(X[rows], t[rows], fold % N_FOLDS, dictionary, own, select, name)))
     name, factor, spread, gains = max(judged, key=lambda one: mean_gain(one[3]))
     notes = [Status.INTERRUPTED] if guard.interrupted else []
@@ -122,10 +124,11 @@ def choose_columns(
     return OfferedColumns(columns, factor, rows, spread, mean_gain(gains), error, path, tuple(notes))
 
 
-def _offered(dictionary: RBFDictionary, name: str) -> IntArray:
+def _offered(dictionary: Dictionary, name: str) -> IntArray:
     """Columns of an offer."""
-    m, end = len(dictionary.centers), dictionary.n_columns - int(dictionary.bias)
-    start = {"functions and trend": 0, "trend": m, "constant": end}[name]
+    end = dictionary.n_columns - int(dictionary.bias)
+    trend = len(dictionary.centers) if isinstance(dictionary, RBFDictionary) else end
+    start = {"functions and trend": 0, "functions": 0, "trend": trend, "constant": end}[name]
     return np.arange(start, dictionary.n_columns)
 
 
@@ -133,7 +136,7 @@ def _judged(
     X: FloatArray,
     t: FloatArray,
     fold: npt.NDArray[np.intp],
-    whole: RBFDictionary,
+    whole: Dictionary,
     own: bool,
     select: Select,
     name: str,
@@ -143,8 +146,9 @@ def _judged(
 
     def predicted(k: int, train: npt.NDArray[np.bool_], seen: FloatArray) -> Prediction:
         if k not in there:
-            centers = X[train] if own else whole.centers
-            d = RBFDictionary(centers, whole.width, kind=whole.kind, bias=whole.bias, linear=whole.slopes)
+            d = whole
+            if isinstance(d, RBFDictionary) and own:
+                d = RBFDictionary(X[train], d.width, kind=d.kind, bias=d.bias, linear=d.slopes)
             columns = _offered(d, name)
             # a column of zeros stands for an empty design
             design, fresh = (

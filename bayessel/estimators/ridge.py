@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, override
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, one_of
+from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.criteria.error_estimates import GCV
 from bayessel.criteria.leave_one_out import LOO
 from bayessel.criteria.registry import OF_RIDGE
@@ -40,6 +41,10 @@ class RidgeRBFRegressor(RBFRegressor):
     missing : {"error", "indicator"}
         Missing values of X: refused, or filled by the median of the column, with a 0/1 column that says where
         (``docs/tables.md``).
+    dictionary : None or object
+        Columns of your own instead of radial functions: a dictionary of `bayessel.basis` or any object with its
+        methods; width, centers and kind are then left alone, and `bias` decides about the bias. One penalty serves for
+        all columns as they are: give columns that vary alike.
 
     Attributes
     ----------
@@ -74,6 +79,7 @@ class RidgeRBFRegressor(RBFRegressor):
         penalty: str = "global",
         criterion: str = GCV.name,
         missing: str = "error",
+        dictionary: DictionaryLike | None = None,
     ) -> None:
         self.width = width
         self.centers = centers
@@ -82,10 +88,15 @@ class RidgeRBFRegressor(RBFRegressor):
         self.penalty = penalty
         self.criterion = criterion
         self.missing = missing
+        self.dictionary = dictionary
 
-    def _choose_width(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
+    @override
+    def _fit_data(self, X: FloatArray, y: FloatArray) -> None:
         one_of(self.penalty, "penalty", ("global", "local"))
         one_of(self.criterion, "criterion", OF_RIDGE)
+        super()._fit_data(X, y)
+
+    def _choose_width(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         if isinstance(self.width, str):
             raise TypeError(f"width must be None, a positive number or one per input, got {self.width!r}")
         if self.width is None:

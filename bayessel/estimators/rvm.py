@@ -11,18 +11,20 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_positive, one_of
-from bayessel.basis import LazyDesign, RBFDictionary, design_of, radial, scaled_distances
+from bayessel.basis import Dictionary, LazyDesign, RBFDictionary, design_of, radial, scaled_distances
+from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators import _description, normal_predictions
 from bayessel.estimators._radial_dictionary import centres_of, find_widths, set_dictionary
 from bayessel.estimators._sparse_attributes import functions_in_use, predicted, remember
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.evidence import INFERENCES
 from bayessel.estimators.found_width import FoundWidth
+from bayessel.estimators.given_dictionary import bound_dictionary
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.offered_columns import OfferedColumns, choose_columns
 from bayessel.estimators.stacked_widths import RadialModel, fit_stacked
 from bayessel.fit import Status
-from bayessel.linear import fit_evidence, fit_rvm
+from bayessel.linear import LinearFit, fit_evidence, fit_rvm
 from bayessel.linear.healing import Healing, KernelFeatures
 from bayessel.linear.rvm import RVMFit
 from bayessel.linear.widths.rvm_width import STORED, fit_rvm_width
@@ -71,6 +73,10 @@ class RVMRegressor(RegressorMixin, Versioned):
         functions and trend, the trend alone and the constant alone, and how wide the errors are; 'type2' finds one
         width in units of each input's robust spread, at which all functions together predict rows held out best, and
         is otherwise the machine of the papers.
+    dictionary : None or object
+        Columns of your own instead of radial functions: a dictionary of `bayessel.basis` or any object with its
+        methods; width, centers and kind are then left alone, and `bias` decides about the bias. By default refitted
+        folds choose between the columns and the constant alone, and how wide the errors are.
     augment_precision : None, float or str
         Prior precision of what is added: a number, 'evidence' (1 / the variance of the Gaussian process that explains
         the training data best, at least that of y without the noise), 'var' (1 / variance of y), 'mean' (1 / the mean
@@ -120,6 +126,9 @@ class RVMRegressor(RegressorMixin, Versioned):
     (True, True)
     """
 
+    dictionary_: Dictionary
+    width_: float | FloatArray | None
+
     def __init__(
         self,
         width: ArrayLike | None = None,
@@ -131,6 +140,7 @@ class RVMRegressor(RegressorMixin, Versioned):
         augment_precision: float | str | None = None,
         inference: str = "auto",
         missing: str = "error",
+        dictionary: DictionaryLike | None = None,
     ) -> None:
         self.width = width
         self.centers = centers
@@ -141,13 +151,14 @@ class RVMRegressor(RegressorMixin, Versioned):
         self.augment_precision = augment_precision
         self.inference = inference
         self.missing = missing
+        self.dictionary = dictionary
 
     # ---- fitting
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
         X, y = validated_regression(self, X, y, reset=True)
-        centers = centres_of(self, X)
+        centers = centres_of(self, X) if self.dictionary is None else X
         self._augment(self.augment)
         self._check_precision()
         self.optima_: tuple[Any, ...] = ()
@@ -156,7 +167,9 @@ class RVMRegressor(RegressorMixin, Versioned):
         self.offered_: OfferedColumns | None = None
         self.variance_factor_ = 1.0
         one_of(self.inference, "inference", INFERENCES)
-        if isinstance(self.width, str):
+        if self.dictionary is not None:
+            fit: LinearFit | RVMFit = self._fit_given(X, y)
+        elif isinstance(self.width, str):
             one_of(self.width, "width", ("fit", "ard"))
             found = fit_rvm_width(
                 X, y, centers=centers, kind=self.kind, bias=bool(self.bias), shared=self.width == "fit", init=self.init
@@ -185,11 +198,24 @@ class RVMRegressor(RegressorMixin, Versioned):
         _, self.found_width_ = fit_stacked(X, y, RadialModel(None if own else centers, self.kind, bool(self.bias)))
         self.width_ = self.found_width_.widths
         d = RBFDictionary(centers, self.width_, kind=self.kind, bias=bool(self.bias), linear=True)
+        self._width_notes = tuple(note for note in self.found_width_.notes if note is Status.INTERRUPTED)
+        return self._fit_columns(X, y, d, own)
+
+    def _fit_given(self, X: FloatArray, y: FloatArray) -> RVMFit:
+        """The dictionary of the user; by default its columns or the constant alone, as refitted folds prefer."""
+        d = bound_dictionary(self, X)
+        self.width_ = None
+        if self.inference == "auto":
+            return self._fit_columns(X, y, d, False)
+        self.dictionary_ = d
+        return fit_rvm(d.design(X), y, init=self.init)
+
+    def _fit_columns(self, X: FloatArray, y: FloatArray, d: Dictionary, own: bool) -> RVMFit:
+        """Of the columns of a dictionary those that refitted folds prefer."""
         init = "full" if self.init == "auto" else self.init
         self.dictionary_ = d
         self.offered_ = choose_columns(X, y, d, own, lambda Phi, t: fit_rvm(Phi, t, init=init))
-        stopped = [note for note in self.found_width_.notes if note is Status.INTERRUPTED]
-        self._width_notes = (*stopped, *self.offered_.notes)
+        self._width_notes = (*self._width_notes, *self.offered_.notes)
         columns = self.offered_.columns
         if len(columns) == d.n_columns:
             fit = fit_rvm(design_of(d, X, STORED), y, init=self.init)
@@ -253,6 +279,8 @@ class RVMRegressor(RegressorMixin, Versioned):
 
     def _augment(self, value: bool | str) -> str | None:
         """None, 'function' or 'process'."""
+        if self.dictionary is not None and not (isinstance(value, bool | np.bool_) and not value):
+            raise ValueError(f"augment={value!r} adds radial functions, and works with dictionary=None alone")
         if isinstance(value, bool | np.bool_):
             return None if not value else "function" if self.kind == "multiquadric" else "process"
         if not isinstance(value, str) or value not in AUGMENTS:
@@ -271,6 +299,7 @@ class RVMRegressor(RegressorMixin, Versioned):
     def _kernel(self, A: FloatArray, B: FloatArray) -> FloatArray:
         """Functions of the fitted width centred at the rows of B, at the rows of A."""
         d = self.dictionary_
+        assert isinstance(d, RBFDictionary)
         return radial(d.kind, scaled_distances(A, B, d._r, d.centers.mean(axis=0)))
 
     def _healed(self, kind: str) -> Healing:
@@ -299,6 +328,7 @@ class RVMRegressor(RegressorMixin, Versioned):
         if not isinstance(value, str):
             return as_positive(value, "augment_precision")
         if value == "mean":
+            assert isinstance(self.dictionary_, RBFDictionary)
             kernels = self.basis_ < len(self.dictionary_.centers)  # the bias has a scale of its own
             if kernels.any():
                 return float(1.0 / np.mean(1.0 / self.alpha_[kernels]))

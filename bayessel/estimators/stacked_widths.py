@@ -20,6 +20,7 @@ from scipy.special import logsumexp
 
 from bayessel._check import FloatArray
 from bayessel._numerics import few_threads
+from bayessel.basis import RBFDictionary
 from bayessel.covariance import Bias, Noise, SquaredExponential
 from bayessel.estimators.found_width import FoundWidth, robust_spread
 from bayessel.estimators.held_out import (
@@ -98,7 +99,7 @@ def fit_stacked(X: FloatArray, t: FloatArray, model: RadialModel) -> tuple[Integ
     with few_threads(len(X) ** 2), InterruptGuard() as guard:
         if folds:
             gains = _gains(X[rows], t[rows], fold % N_FOLDS, spread, powers, model)
-            weights = _clear(stacking_weights(np.vstack([gains, np.zeros(gains.shape[1])])))
+            weights = clear(stacking_weights(np.vstack([gains, np.zeros(gains.shape[1])])))
         parts = _parts(X, t, spread, powers, weights, model)
     notes = [Status.INTERRUPTED] if guard.interrupted else []
     if guard.interrupted:
@@ -119,8 +120,10 @@ def fit_stacked(X: FloatArray, t: FloatArray, model: RadialModel) -> tuple[Integ
         {"power": power, "gain": mean_gain(line), "weight": float(weight)}
         for power, line, weight in zip(powers, gains, weights, strict=False)
     )
+    dictionary = fit.mode.dictionary
+    assert isinstance(dictionary, RBFDictionary)
     found = FoundWidth(
-        widths=np.asarray(fit.mode.dictionary.width),
+        widths=np.asarray(dictionary.width),
         spread=spread,
         gain=float(stacked.mean()),
         error=float(stacked.std() / np.sqrt(len(stacked))),
@@ -148,7 +151,7 @@ def _parts(
     return [*parts, replace(constant, notes=(), status=Status.CONVERGED)]
 
 
-def _clear(weights: FloatArray) -> FloatArray:
+def clear(weights: FloatArray) -> FloatArray:
     """Weights of the metrics and of the constant, those of the least given to the best metric."""
     small = weights < LEAST_WEIGHT
     best = int(np.argmax(weights[:-1]))

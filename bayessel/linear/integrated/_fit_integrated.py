@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 from time import perf_counter
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,7 @@ from bayessel.linear.integrated.hyperparameter_grid import (
     WhitenedDictionary,
 )
 from bayessel.linear.integrated.mixture import Cells, IntegratedFit, noise_precisions
-from bayessel.linear.integrated.tridiagonal import quad_and_log_det
+from bayessel.linear.integrated.tridiagonal import Tridiagonal, quad_and_log_det
 from bayessel.linear.type2 import _largest_precision
 from bayessel.linear.weight_posterior import Posterior
 
@@ -51,6 +52,37 @@ Key = tuple[float, float]
 
 #: log posterior over the ridges of a place, without the weight of its cell
 Looked = FloatArray
+
+
+class Places(Protocol):
+    """Where designs are looked for; `HyperparameterGrid` for radial functions with a trend.
+
+    A place is a width and a share of the trend.
+    """
+
+    @property
+    def X(self) -> FloatArray:
+        """Inputs of the rows."""
+
+    @property
+    def t(self) -> FloatArray:
+        """Target."""
+
+    @property
+    def centre(self) -> bool:
+        """Whether a bias takes the means off."""
+
+    def place(self, width: float, share: float, typical: float, /) -> WhitenedDictionary | None:
+        """The design of a place; None where its columns do not vary."""
+
+    def tridiagonal(self, width: float, share: float, /) -> Tridiagonal | None:
+        """What the evidence of a place needs; None where its columns do not vary."""
+
+    def log_prior(self, width: float, share: float, typical: float, /) -> float:
+        """Log of what a place has of the prior."""
+
+    def nothing(self) -> WhitenedDictionary:
+        """The design of the bias alone."""
 
 
 def fit_integrated(
@@ -122,7 +154,7 @@ def fit_integrated(
     return replace(mixture(whole, looked, middle, fine), seconds=perf_counter() - began)
 
 
-def varies(grid: HyperparameterGrid) -> bool:
+def varies(grid: Places) -> bool:
     """Whether there are rows and targets to tell anything from."""
     t = grid.t
     return len(t) - int(grid.centre) >= 2 and bool((np.ptp(t) if grid.centre else np.abs(t).max()) > 0.0)
@@ -133,7 +165,7 @@ def _all(grid: HyperparameterGrid, fine: bool) -> list[Key]:
     return [(float(r), q) for q in (SHARES if fine else FEW_SHARES) if q < 1.0 for r in widths] + [(np.inf, 1.0)]
 
 
-def look(grid: HyperparameterGrid, keys: Iterable[Key], typical: float) -> dict[Key, Looked]:
+def look(grid: Places, keys: Iterable[Key], typical: float) -> dict[Key, Looked]:
     """Posterior over the ridges at each place (width, share) whose columns vary."""
     forms = {key: form for key in keys if (form := grid.tridiagonal(key[0], key[1])) is not None}
     if not forms:
@@ -146,7 +178,6 @@ def look(grid: HyperparameterGrid, keys: Iterable[Key], typical: float) -> dict[
         plain.assemble_evidence(np.zeros_like(quad), log_det, np.ones_like(quad))
         + gammaln(0.5 * n) + 0.5 * n * np.log(2.0 / quad)
         - 0.5 * (away**2 + np.log(2.0 * np.pi)) - np.log(SIGNAL_SPREAD) + np.log(SIGNALS[1] - SIGNALS[0])
-        - np.log(len(SHARES))
     )  # fmt: skip
     return {key: line + grid.log_prior(key[0], key[1], typical) for key, line in zip(forms, logs, strict=True)}
 
@@ -196,7 +227,7 @@ def _between(looked: dict[Key, Looked]) -> list[Key]:
     return found
 
 
-def mixture(grid: HyperparameterGrid, looked: dict[Key, Looked], typical: float, fine: bool) -> IntegratedFit:
+def mixture(grid: Places, looked: dict[Key, Looked], typical: float, fine: bool) -> IntegratedFit:
     """The fit of the places that hold the posterior."""
     volumes = _volumes(looked)
     ways = sorted(_weights(looked).items(), key=lambda one: -one[1])
@@ -244,7 +275,7 @@ def mixture(grid: HyperparameterGrid, looked: dict[Key, Looked], typical: float,
     return _result(tuple(designs), tuple(posteriors), cells, total, notes, history)
 
 
-def constant(grid: HyperparameterGrid) -> IntegratedFit:
+def constant(grid: Places) -> IntegratedFit:
     """The fit without functions, of which only the noise is integrated out."""
     design, t = grid.nothing(), grid.t
     spectrum = design.spectrum(grid.X, t, grid.centre, rows=True)

@@ -21,7 +21,8 @@ import scipy.linalg as sl
 from scipy.spatial.distance import cdist
 
 from bayessel._check import FloatArray
-from bayessel.basis import RBFDictionary
+from bayessel.basis import Dictionary, RBFDictionary
+from bayessel.basis.bound_dictionary import mean_squares
 from bayessel.linear.integrated.tridiagonal import Tridiagonal
 from bayessel.linear.spectrum import Spectrum
 
@@ -54,8 +55,8 @@ class WhitenedDictionary:
 
     Attributes
     ----------
-    dictionary : RBFDictionary
-        Radial functions, then the inputs where there is a trend; no bias.
+    dictionary : Dictionary
+        Radial functions, then the inputs where there is a trend; or columns that are given. No bias.
     whitening : (M, k) array
         Makes columns with independent weights of the radial functions.
     precisions : (k + D,) array
@@ -65,10 +66,10 @@ class WhitenedDictionary:
     width, share : float
         r in units of the inputs' spread (nan of a linear model), and the trend's share of the variance.
     log_prior : float
-        Log density of this place over log r.
+        Log of the probability of this share and of the density over log r.
     """
 
-    dictionary: RBFDictionary
+    dictionary: Dictionary
     whitening: FloatArray
     precisions: FloatArray
     radial_variance: float
@@ -168,11 +169,11 @@ class HyperparameterGrid:
         )
 
     def log_prior(self, width: float, share: float, typical: float) -> float:
-        """Log density of a place over log r; 0 for the linear model."""
+        """Log of the probability of a share and of the density of a place over log r, which the linear model lacks."""
         if share == 1.0:
-            return 0.0
+            return -float(np.log(len(SHARES)))
         away = np.log(width / typical) / WIDTH_SPREAD
-        return float(-0.5 * (away**2 + np.log(2.0 * np.pi)) - np.log(WIDTH_SPREAD))
+        return float(-0.5 * (away**2 + np.log(2.0 * np.pi)) - np.log(WIDTH_SPREAD) - np.log(len(SHARES)))
 
     def nothing(self) -> WhitenedDictionary:
         """The design of which every column has an infinite precision: the bias alone."""
@@ -267,8 +268,4 @@ class HyperparameterGrid:
 
     def _sizes(self, columns: FloatArray) -> FloatArray:
         """Mean square of each column over the rows, after a bias has taken its mean; zero where that is rounding."""
-        whole = (columns**2).mean(axis=0)
-        if not self.centre:
-            return np.asarray(whole)
-        rest = columns.var(axis=0)
-        return np.where(rest > (16.0 * np.finfo(float).eps) ** 2 * whole, rest, 0.0)
+        return mean_squares(columns, self.centre)

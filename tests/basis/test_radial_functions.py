@@ -1,6 +1,7 @@
 """Dictionaries against the written formulas of the radial functions, one entry at a time.
 
-Guards `bayessel.basis`.
+Guards `bayessel.basis.radial_functions`, `bayessel.basis.dictionary`, `bayessel.basis.lazy_design`,
+`bayessel.basis.user_columns`.
 """
 
 import numpy as np
@@ -99,7 +100,7 @@ def test_joined_dictionaries_keep_one_bias_and_put_it_last(rng):
 
 def test_user_columns_need_not_be_kernels(rng):
     X = rng.normal(size=(8, 2))
-    D = basis.UserColumns(lambda x: np.column_stack([np.sin(x[:, 0]), x[:, 0] * x[:, 1]]), ["sine", "product"])
+    D = basis.UserDictionary(lambda x: np.column_stack([np.sin(x[:, 0]), x[:, 0] * x[:, 1]]), ["sine", "product"])
     np.testing.assert_allclose(D.design(X)[:, :2], np.column_stack([np.sin(X[:, 0]), X[:, 0] * X[:, 1]]), rtol=1e-14)
     both = bs.RBFDictionary(X[:2], 1.0, bias=True) + D
     H = both.design(X)
@@ -191,3 +192,79 @@ def test_extreme_widths_that_are_taken_give_the_limits(kind):
     for far in (np.array([[1e250, 0.0]]), np.array([[np.nextafter(0.0, 1.0), 0.0]])):
         with pytest.raises(ValueError, match="rescale it"):
             bs.RBFDictionary(np.eye(2), 1e-99, kind=kind).design(far)
+
+
+# --- a full metric ---------------------------------------------------------------------------------------------
+
+
+def rotation(angle):
+    return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_full_metric_is_widths_in_rotated_inputs(rng, kind):
+    X, centers, Q, r = rng.normal(size=(9, 2)), rng.normal(size=(4, 2)), rotation(0.7), np.array([0.5, 3.0])
+    turned = bs.RBFDictionary(centers @ Q, r, kind=kind, linear=True)
+    full = bs.RBFDictionary(centers, kind=kind, linear=True, metric=Q @ np.diag(r**2) @ Q.T)
+    np.testing.assert_allclose(full.design(X)[:, :4], turned.design(X @ Q)[:, :4], rtol=1e-10)
+    np.testing.assert_array_equal(full.design(X)[:, 4:6], X)
+    wanted = np.array([2, 5, 0, 6])
+    np.testing.assert_allclose(basis.LazyDesign(full, X).columns(wanted), full.design(X)[:, wanted], rtol=1e-12)
+    np.testing.assert_allclose(full.width, np.sqrt(np.diag(full.metric)))
+
+
+def test_a_full_metric_is_its_formula_far_from_the_origin(rng):
+    """Differences before the metric: x'R^-1x - 2x'R^-1c + c'R^-1c would lose most digits here."""
+    X, centers = rng.normal(size=(7, 3)) + 2.0**27, rng.normal(size=(4, 3)) + 2.0**27
+    A = rng.normal(size=(3, 3))
+    R = A @ A.T + np.eye(3)
+    away = X[:, None] - centers[None]
+    z = np.einsum("ncd,de,nce->nc", away, np.linalg.inv(R), away)
+    np.testing.assert_allclose(bs.RBFDictionary(centers, metric=R, bias=False).design(X), np.exp(-z), rtol=1e-8)
+
+
+def test_a_diagonal_metric_is_a_width_per_input(rng):
+    X, r = rng.normal(size=(6, 2)), np.array([0.5, 2.0])
+    np.testing.assert_allclose(
+        bs.RBFDictionary(X, metric=np.diag(r**2)).design(X), bs.RBFDictionary(X, r).design(X), rtol=1e-14
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"width": 1.0, "metric": np.eye(2)}, "not both"),
+        ({}, "width must be a number"),
+        ({"metric": np.eye(3)}, "2 x 2"),
+        ({"metric": [[1.0, 0.5], [0.0, 1.0]]}, "symmetric"),
+        ({"metric": [[1.0, 2.0], [2.0, 1.0]]}, "positive definite"),
+        ({"metric": np.ones((2, 2))}, "positive definite"),
+        ({"metric": [[np.nan, 0.0], [0.0, 1.0]]}, "finite"),
+        ({"metric": 2.0}, "2-D"),
+    ],
+)
+def test_bad_metrics_are_refused(options, says):
+    with pytest.raises((ValueError, TypeError), match=says):
+        bs.RBFDictionary(np.eye(2), **options)
+
+
+# --- joining, columns made when looked at ------------------------------------------------------------------------
+
+
+def test_any_dictionary_is_looked_at_column_by_column(rng):
+    X = rng.normal(size=(12, 2))
+    joined = basis.PolynomialDictionary(2).bind(X) + bs.RBFDictionary(X[:3], 1.0)
+    lazy, whole = basis.LazyDesign(joined, X), joined.design(X)
+    assert lazy.shape == whole.shape == (12, 9)
+    np.testing.assert_array_equal(lazy.rows([3, 1], [8, 0, 6]), whole[np.ix_([3, 1], [8, 0, 6])])
+    fit = bs.linear.fit_rvm(lazy, X[:, 0] ** 2)
+    np.testing.assert_allclose(fit.log_evidence, bs.linear.fit_rvm(whole, X[:, 0] ** 2).log_evidence, rtol=1e-9)
+    other = basis.LazyDesign(basis.PolynomialDictionary(3).bind(X), X)
+    assert fit.fingerprint != bs.linear.fit_rvm(other, X[:, 0] ** 2).fingerprint
+
+
+def test_only_dictionaries_are_joined():
+    with pytest.raises(TypeError, match="UserDictionary"):
+        basis.JoinedDictionary(basis.UserDictionary(np.sin, ["a"]), np.sin)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        basis.UserDictionary(np.sin, ["a"]) + 3
