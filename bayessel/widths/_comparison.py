@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -18,6 +18,7 @@ from bayessel._files import netcdf, sealed, write_whole
 from bayessel._text import listing, number
 from bayessel.criteria.description_length import DELTAS, MDL_W
 from bayessel.criteria.evidence import EVIDENCE
+from bayessel.estimators.weighing import STACKING
 from bayessel.widths._verdict import verdict_sentences
 from bayessel.widths.curves import (
     CurveOptimum,
@@ -35,6 +36,8 @@ from bayessel.widths.curves import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import DataTree
+
+    from bayessel.estimators.averaged_regressor import AveragedRegressor
 
 
 def _versions() -> dict[str, str]:
@@ -147,6 +150,38 @@ class WidthComparison:
 
     def _default(self) -> str:
         return EVIDENCE.name if EVIDENCE.name in self.criteria else self.criteria[0]
+
+    def average(
+        self,
+        weights: str | Mapping[Label, float] = STACKING,
+        *,
+        n_jobs: int | None = None,
+        progressbar: bool = True,
+    ) -> AveragedRegressor:
+        r"""Average all widths (and kinds) of the table instead of picking one: predictions are mixtures over them.
+
+        Every width is fitted again, from the engine's own starts.
+
+        Parameters
+        ----------
+        weights
+            ``"stacking"``: those under which the mixture predicts rows best that are left out, a constant among the
+            candidates; hyperparameters stay those of all rows, and so do the functions of ``model="rvm"`` and
+            ``"search"``, which flatters them. ``"evidence"`` or ``"model-evidence"``: in proportion to the evidence
+            times a prior uniform in log r between the narrowest and the widest, the same for every kind. A mapping of
+            labels of the table to numbers.
+        n_jobs, progressbar
+            As of `compare_widths`.
+
+        Returns
+        -------
+        AveragedRegressor
+            As `bayessel.average` makes it: ``predict``, ``predictive``, ``weights_``, ``leave_one_out``. It cannot be
+            fitted to other rows.
+        """
+        from bayessel.widths._average import averaged
+
+        return averaged(self, weights, n_jobs, progressbar)
 
     def verdict(self) -> str:
         """Say which width each criterion prefers, whether they agree, and what to be wary of."""

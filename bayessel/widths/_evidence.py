@@ -22,6 +22,7 @@ from bayessel.fit import Status
 from bayessel.linear import LinearFit, Spectrum, fit_evidence, fit_ridge
 from bayessel.linear.reported_sums import loo_residuals
 from bayessel.linear.third_level import model_evidence_quadrature
+from bayessel.widths._fit_at_width import FitAtWidth
 from bayessel.widths._notes import INTERPOLATION, QUADRATURE, UNDETERMINED, join_notes
 from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem, drawn, put_error, silent
 
@@ -65,6 +66,13 @@ def evaluate(
     return WidthOutcome(row, prediction, losses)
 
 
+def fit_at(problem: WidthProblem, place: Candidate) -> FitAtWidth:
+    """The evidence fit at one width."""
+    dictionary = problem.dictionary(place, bias=False)
+    fit = fit_evidence(dictionary.design(problem.X), problem.t, centre=problem.bias)
+    return FitAtWidth(fit, problem, dictionary.design)
+
+
 def _third_level(spectrum: Spectrum, fit: LinearFit) -> tuple[float, set[str]]:
     """Evidence with alpha and beta integrated out: Gaussian approximation where it is good, quadrature elsewhere.
 
@@ -99,6 +107,7 @@ _KEEPS_ALL = "it counts the functions a sparse model keeps, and this one keeps a
 
 MODEL = WidthModel(
     evaluate,
+    fit_at,
     criteria=_CRITERIA,
     default=_CRITERIA,
     warm=False,

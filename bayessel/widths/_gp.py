@@ -24,6 +24,7 @@ from bayessel.criteria.leave_one_out import LOO
 from bayessel.gp import fit_map
 from bayessel.gp.map_result import GPFit
 from bayessel.policy import IMPROVEMENT_NATS, TIE_LAPLACE_NATS
+from bayessel.widths._fit_at_width import FitAtWidth
 from bayessel.widths._notes import NO_SIGNAL, join_notes
 from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem, drawn, put_error, silent
 
@@ -33,21 +34,35 @@ def evaluate(
 ) -> WidthOutcome | None:
     """Fit at one width, from the engine's own starts or from those given, and judge the fit."""
     shift, scale = _units(problem)
-    t = (problem.t - shift) / scale
-    covariance: Covariance = SquaredExponential(ard=False)
-    covariance = covariance + Bias() + Noise() if problem.bias else covariance + Noise()
-    log_w = np.log(2.0) - 2.0 * np.log(place.width)
     given = [one for one in starts if one is not None]
     if starts and not given:
         return None
     with silent():
-        how: dict[str, Any] = {"starts": np.array(given)} if given else {}
-        fit = fit_map(problem.X, t, covariance, fixed={"log w": log_w}, random_state=problem.seed, **how)
+        fit = _fit(problem, place, shift, scale, given)
         if not fit.log_posterior > beaten + IMPROVEMENT_NATS:
             return None
         row, losses = _judge(problem, fit, shift, scale)
     prediction = drawn(problem, lambda X: fit.predict(X).scaled(shift, scale))
     return WidthOutcome(row, prediction, losses, fit.theta, fit.log_posterior)
+
+
+def fit_at(problem: WidthProblem, place: Candidate) -> FitAtWidth:
+    """The process at one width."""
+    shift, scale = _units(problem)
+    return FitAtWidth(_fit(problem, place, shift, scale), problem, _inputs, shift, scale)
+
+
+def _inputs(X: FloatArray) -> FloatArray:
+    return X
+
+
+def _fit(problem: WidthProblem, place: Candidate, shift: float, scale: float, starts: Sequence[Any] = ()) -> GPFit:
+    covariance: Covariance = SquaredExponential(ard=False)
+    covariance = covariance + Bias() + Noise() if problem.bias else covariance + Noise()
+    log_w = np.log(2.0) - 2.0 * np.log(place.width)
+    how: dict[str, Any] = {"starts": np.array(starts)} if len(starts) else {}
+    t = (problem.t - shift) / scale
+    return fit_map(problem.X, t, covariance, fixed={"log w": log_w}, random_state=problem.seed, **how)
 
 
 def _units(problem: WidthProblem) -> tuple[float, float]:
@@ -105,6 +120,7 @@ _REFUSED = {
 
 MODEL = WidthModel(
     evaluate,
+    fit_at,
     criteria=tuple(name for name, one in CRITERIA.items() if one.of_one_fit and name not in _REFUSED),
     default=(EVIDENCE.name, MODEL_EVIDENCE.name, LOO.name),
     warm=True,

@@ -15,6 +15,7 @@ from bayessel._check import FloatArray
 from bayessel.basis import RBFDictionary, design_of
 from bayessel.criteria import CRITERIA
 from bayessel.errors import NumericalWarning
+from bayessel.fit import Fit
 from bayessel.prediction import Prediction
 from bayessel.widths.curves import DrawnFit
 
@@ -93,10 +94,12 @@ class WidthModel(NamedTuple):
 
     ``evaluate(problem, place, starts, beaten)`` fits at one place. With ``starts`` (of neighbouring widths) it returns
     None unless one of them leads to a log evidence above ``beaten``; ``warm`` tells whether it can use them.
-    ``refused`` says why it lacks a criterion that others have.
+    ``fit(problem, place)`` is the fit itself, from the engine's own starts, as a `FitAtWidth`. ``refused`` says why it
+    lacks a criterion that others have.
     """
 
     evaluate: Callable[..., WidthOutcome | None]
+    fit: Callable[..., Fit]
     criteria: tuple[str, ...]
     default: tuple[str, ...]
     warm: bool

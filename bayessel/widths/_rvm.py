@@ -16,6 +16,7 @@ from bayessel.criteria.leave_one_out import LOO
 from bayessel.fit import Status
 from bayessel.linear import fit_rvm
 from bayessel.policy import IMPROVEMENT_NATS
+from bayessel.widths._fit_at_width import FitAtWidth
 from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem, silent
 from bayessel.widths._sparse import SPARSE, SparseCase, drawn_sparse, finished, judged
 
@@ -48,6 +49,12 @@ def evaluate(
     return WidthOutcome(row, drawn_sparse(case), losses, start, float(fit.log_evidence))
 
 
+def fit_at(problem: WidthProblem, place: Candidate) -> FitAtWidth:
+    """The sparse fit at one width."""
+    fit = finished(fit_rvm, problem.design(place), problem.t)
+    return FitAtWidth(fit, problem, problem.dictionary(place).design)
+
+
 def _case(problem: WidthProblem, place: Candidate, design: Any, fit: Any) -> SparseCase:
     column = np.full((len(problem.t), 1), float(problem.bias))
     without = replace(fit_rvm(column, problem.t, init="greedy"), n_candidates=fit.n_candidates)
@@ -57,6 +64,7 @@ def _case(problem: WidthProblem, place: Candidate, design: Any, fit: Any) -> Spa
 
 MODEL = WidthModel(
     evaluate,
+    fit_at,
     criteria=SPARSE,
     default=(MDL_W.name, MDL_ALPHA.name, EVIDENCE.name, LOO.name),
     warm=True,

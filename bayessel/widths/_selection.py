@@ -25,6 +25,7 @@ from bayessel.linear import search
 from bayessel.linear.columns.fit import ColumnChoice
 from bayessel.linear.selection.result import SearchFit, evidence_fields
 from bayessel.policy import FLAT_NATS
+from bayessel.widths._fit_at_width import FitAtWidth
 from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem, silent
 from bayessel.widths._sparse import SPARSE, SparseCase, drawn_sparse, finished, judged
 
@@ -41,6 +42,12 @@ def evaluate(
         case = _case(problem, place, design, fit)
         row, losses = judged(case)
     return WidthOutcome(row, drawn_sparse(case), losses)
+
+
+def fit_at(problem: WidthProblem, place: Candidate) -> FitAtWidth:
+    """The functions selected at one width."""
+    fit = _best(problem.design(place, bias=False), problem.t, problem.bias)
+    return FitAtWidth(fit, problem, problem.dictionary(place, bias=False).design)
 
 
 def _best(design: Any, t: FloatArray, centre: bool) -> SearchFit:
@@ -73,6 +80,7 @@ def _case(problem: WidthProblem, place: Candidate, design: Any, fit: SearchFit) 
 
 MODEL = WidthModel(
     evaluate,
+    fit_at,
     criteria=SPARSE,
     default=(MDL_W.name, EVIDENCE.name, MODEL_EVIDENCE.name, LOO.name),
     warm=False,

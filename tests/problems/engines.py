@@ -35,6 +35,9 @@ from bayessel.linear.widths import fit_rvm_width
 from bayessel.linear.widths.result import WidthFit
 from bayessel.mlp.early_stopping_result import EarlyStoppingEnsemble
 from bayessel.mlp.evidence_result import NetworkEvidenceFit
+from bayessel.widths._fit_at_width import FitAtWidth
+from bayessel.widths._gp import fit_at as _gp_at
+from bayessel.widths._problem import Candidate, WidthProblem
 
 #: places and width of the functions that engines on designs are offered
 _CENTERS, _WIDTH = np.random.default_rng(5).uniform(-2.0, 2.0, size=(9, 2)), 1.5
@@ -314,6 +317,15 @@ ENGINES = (
         units=1e-5,
         order=1e-5,
         columns=1e-5,
+    ),
+    Engine(
+        "fit at a width",
+        lambda X, t: _gp_at(WidthProblem(X, t, X, True, ()), Candidate("gaussian", _WIDTH)),
+        (FitAtWidth,),
+        rows=inputs,
+        units=1e-3,
+        order=1e-3,
+        columns=1e-3,
     ),
     Engine("GPRegressor", _estimated(_gp), (ProcessInDataUnits,), rows=inputs, units=1e-3, order=1e-3, columns=1e-3),
     Engine(
