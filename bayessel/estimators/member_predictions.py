@@ -100,7 +100,10 @@ def fitted(member: BaseEstimator, name: str, X: Any, y: FloatArray) -> Any:
 
 def held_out_prediction(member: BaseEstimator, name: str, X: Any, y: FloatArray, rows: Any) -> Prediction:
     """Predictive distributions at rows of a clone fitted to others."""
-    return predictive_of(fitted(member, name, X, y), rows)
+    made = fitted(member, name, X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumericalWarning)  # of values that are missing in one fold only
+        return predictive_of(made, rows)
 
 
 def training_rows(member: Any) -> tuple[FloatArray, FloatArray] | None:

@@ -376,6 +376,22 @@ def test_clones_parameters_pickles_and_cross_validation(data):
     assert_allclose(named.predict(names), bs.average({**named.members}).fit(names, y).predict(names))
 
 
+def test_tables_with_categories_and_missing_values_are_taken_as_members_take_them(rng):
+    n = 60
+    table = pd.DataFrame({"x": rng.normal(size=n), "colour": pd.Categorical(rng.choice(list("abc"), n))})
+    y = (table["x"] + 2.0 * (table["colour"] == "a") + 0.2 * rng.normal(size=n)).to_numpy()
+    table.loc[3, "x"] = np.nan
+    members = {"r": plain(2.0, missing="indicator"), "gp": bs.GPRegressor(missing="indicator", random_state=0)}
+    model = bs.average(members).fit(table, y)
+    weights = model.weights_["weight"]
+    expected = sum(weights[name] * member.predict(table) for name, member in model.members_.items())
+    assert_allclose(model.predict(table), expected + weights["constant"] * y.mean())
+    assert_allclose(bs.average(model.members_, data=(table, y)).weights_["weight"], weights)
+    assert bs.average(model.members_).weights_.loc["constant", "weight"] < 0.02
+    with pytest.raises(ValueError, match="missing='indicator'"):
+        bs.average({"r": plain(2.0)}).fit(table, y)
+
+
 def test_the_same_numbers_from_several_processes(data):
     X, y = data
     members = {"r": plain(1.0), "gp": bs.GPRegressor()}
