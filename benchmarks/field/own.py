@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 import bayessel as bs
+from bayessel.prediction import Prediction
 from benchmarks.field.mixtures import Array, Mixture
 from benchmarks.field.peers import Entrant, Predictor
 
 #: seconds of processor of a network for a training row, and least
 PER_ROW, LEAST = 1.0 / 64.0, 2.0
-#: parts of a predictive distribution may differ from what the estimator says of its density by so many nats
-CLOSE = 1e-5
 
 
 def seconds(rows: int) -> float:
@@ -22,32 +21,14 @@ def seconds(rows: int) -> float:
     return max(LEAST, PER_ROW * rows)
 
 
-def predictive(model: Any, rows: Array) -> Mixture:
-    """The whole predictive distribution of a fitted estimator, as a mixture of normals.
-
-    Of estimators without ``predictive`` it is the normal distribution of their mean and standard deviation, or what
-    ``fit_`` predicts: the one that has the density the estimator itself gives.
-    """
-    if hasattr(model, "predictive"):
-        return _mixture(model.predictive(rows))
-    mean, std = model.predict(rows, return_std=True)
-    at = mean + 0.7 * std
-    said, normal = model.log_predictive_density(rows, at), Mixture.normal(mean, std)
-    if np.allclose(normal.log_density(at), said, atol=CLOSE):
-        return normal
-    there = _mixture(model.fit_.predict(rows))
-    if not np.allclose(there.log_density(at), said, atol=CLOSE):
-        raise ValueError(f"{type(model).__name__} says densities that neither its mean and std nor its fit_ have")
-    return there
-
-
-def _mixture(there: Any) -> Mixture:
+def mixture(there: Prediction) -> Mixture:
+    """A prediction of ours as the scores take it."""
     return Mixture(there.means, np.sqrt(there.variances), there.log_weights)
 
 
 def prepared(model: Any, seed: int) -> Any:
     """The estimator with its seed, on one core, without a progress bar."""
-    fixed = {"random_state": seed, "cores": 1, "progressbar": False}
+    fixed = {"random_state": seed, "cores": 1, "n_jobs": 1, "progressbar": False}
     known = model.get_params(deep=True)
     return model.set_params(**{name: fixed[last] for name in known if (last := name.rpartition("__")[2]) in fixed})
 
@@ -57,7 +38,7 @@ def _ours(make: Callable[[int], Any], most_rows: int = 1024) -> Entrant:
         model = prepared(make(len(y)), seed).fit(X, y)
 
         def predict(rows: Array) -> Mixture:
-            return predictive(model, rows)
+            return mixture(model.predictive(rows))
 
         predict.status = getattr(getattr(model, "status_", None), "name", "")  # type: ignore[attr-defined]
         return predict
@@ -73,5 +54,6 @@ OURS: dict[str, Entrant] = {
     "RidgeRBFRegressor": _ours(lambda n: bs.RidgeRBFRegressor()),
     "GPRegressor": _ours(lambda n: bs.GPRegressor()),
     'GPRegressor(inference="mc")': _ours(lambda n: bs.GPRegressor(inference="mc"), most_rows=256),
+    "average": _ours(lambda n: bs.average()),
     "MLPRegressor": _ours(lambda n: bs.MLPRegressor(time_budget=seconds(n))),
 }

@@ -20,7 +20,7 @@ from bayessel.diagnostics.delve import Dataset, hierarchical
 from benchmarks.field import page, peers, race, sets, worker
 from benchmarks.field.__main__ import main
 from benchmarks.field.mixtures import MOST, Mixture
-from benchmarks.field.own import OURS, predictive
+from benchmarks.field.own import OURS, mixture
 from benchmarks.field.verdicts import CONSTANT, RIDGE, Field, best
 from tests.paths import ROOT
 
@@ -28,33 +28,33 @@ from tests.paths import ROOT
 
 
 @pytest.fixture
-def mixture(rng):
+def parts(rng):
     logs = np.log(rng.dirichlet(np.ones(3), size=4).T)
     return Mixture(rng.normal(size=(3, 4)), rng.uniform(0.2, 2.0, size=(3, 4)), logs)
 
 
-def test_scores_of_a_mixture_are_those_of_its_density(mixture, rng):
+def test_scores_of_a_mixture_are_those_of_its_density(parts, rng):
     y = rng.normal(size=4)
     for j in range(4):
-        w, m, s = np.exp(mixture.log_weights[:, j]), mixture.means[:, j], mixture.stds[:, j]
+        w, m, s = np.exp(parts.log_weights[:, j]), parts.means[:, j], parts.stds[:, j]
 
         def below(x, w=w, m=m, s=s):
             return float(w @ norm.cdf(x, m, s))
 
-        assert mixture.log_density(y)[j] == pytest.approx(np.log(w @ norm.pdf(y[j], m, s)), abs=1e-12)
-        assert mixture.cdf(y)[j] == pytest.approx(below(y[j]), abs=1e-12)
+        assert parts.log_density(y)[j] == pytest.approx(np.log(w @ norm.pdf(y[j], m, s)), abs=1e-12)
+        assert parts.cdf(y)[j] == pytest.approx(below(y[j]), abs=1e-12)
         # the score is the integral of the squared distance to the step at the target
         left = quad(lambda x: below(x) ** 2, -30.0, y[j], limit=200)[0]
         right = quad(lambda x: (1.0 - below(x)) ** 2, y[j], 30.0, limit=200)[0]
-        assert mixture.crps(y)[j] == pytest.approx(left + right, abs=1e-6)
-        assert mixture.mean()[j] == pytest.approx(w @ m, abs=1e-12)
+        assert parts.crps(y)[j] == pytest.approx(left + right, abs=1e-6)
+        assert parts.mean()[j] == pytest.approx(w @ m, abs=1e-12)
         moment = quad(lambda x, w=w, m=m, s=s: x**2 * float(w @ norm.pdf(x, m, s)), -30.0, 30.0, limit=200)[0]
-        assert mixture.std()[j] == pytest.approx(np.sqrt(moment - (w @ m) ** 2), abs=1e-6)
+        assert parts.std()[j] == pytest.approx(np.sqrt(moment - (w @ m) ** 2), abs=1e-6)
 
 
 def test_a_mixture_of_many_is_thinned_evenly():
-    parts = norm.ppf((np.arange(2000) + 0.5) / 2000)[:, None]
-    one = Mixture(parts, np.full_like(parts, 1e-3))
+    means = norm.ppf((np.arange(2000) + 0.5) / 2000)[:, None]
+    one = Mixture(means, np.full_like(means, 1e-3))
     assert len(one.thinned().means) == MOST
     # CRPS of a standard normal distribution at nought: 2 phi(0) - 1 / sqrt(pi)
     assert one.crps(np.zeros(1))[0] == pytest.approx(2 * norm.pdf(0.0) - 1 / np.sqrt(np.pi), abs=2e-3)
@@ -72,29 +72,9 @@ def test_the_whole_distribution_of_ours_is_the_one_they_score(make, rng):
     X = rng.normal(size=(40, 2))
     model = make().fit(X, np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=40))
     rows, y = rng.normal(size=(7, 2)), rng.normal(size=7)
-    there = predictive(model, rows)
+    there = mixture(model.predictive(rows))
     np.testing.assert_allclose(there.log_density(y), model.log_predictive_density(rows, y), atol=1e-5)
     np.testing.assert_allclose(there.mean(), model.predict(rows), atol=1e-8)
-
-
-class TwoMinded:
-    """Densities that belong to neither of its distributions."""
-
-    class fit_:
-        @staticmethod
-        def predict(rows):
-            return bs.prediction.Prediction.normal(np.zeros(len(rows)), 9.0)
-
-    def predict(self, rows, return_std=False):
-        return np.zeros(len(rows)), np.ones(len(rows))
-
-    def log_predictive_density(self, rows, y):
-        return norm.logpdf(y, 0.0, 2.0)
-
-
-def test_densities_that_belong_to_no_distribution_are_refused():
-    with pytest.raises(ValueError, match="neither its mean and std nor its fit_"):
-        predictive(TwoMinded(), np.zeros((3, 1)))
 
 
 # --- methods ----------------------------------------------------------------------------------------------------------
