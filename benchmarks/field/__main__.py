@@ -10,7 +10,6 @@ goes on where it was. `ours` and `peers` stand for all of a kind.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from pathlib import Path
 
@@ -50,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--sets", nargs="+", metavar="NAME", help=", ".join(sets.TABLES))
     parser.add_argument("--sizes", nargs="+", type=int, default=list(sets.SIZES), metavar="N", help="64 256 1024")
     parser.add_argument("--splits", type=int, default=5, help="at most so many splits of each set")
-    parser.add_argument("--store", type=Path, default=ROOT / ".cache" / "field", help="folder of the results")
+    parser.add_argument("--store", type=Path, default=race.STORE, help="folder of the results")
     parser.add_argument("--jobs", type=int, default=1, help="fits at a time")
     parser.add_argument("--seconds", type=float, help="begin no fit after so many seconds")
     parser.add_argument("--limit", type=float, default=race.LIMIT, help="seconds of processor of a fit")
@@ -100,7 +99,6 @@ def _raced(args: argparse.Namespace, tasks: list[Task]) -> int:
         "field", page.TITLE, page.TEXT, found,
         quick=False, threads=1, loads=(load, report.load()), took=time.perf_counter() - began,
     )  # fmt: skip
-    entry["command"] = " ".join(["python -m benchmarks.field", *sys.argv[1:]])
     print(report.save(entry, args.records))
     return 0
 

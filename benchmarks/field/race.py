@@ -32,6 +32,8 @@ OVER = "over its seconds of processor"
 #: a method that is over the limit on so many sets of a size is not asked about others of that size, or of larger ones
 SETS_OVER = 2
 EVERYONE = OURS | PEERS
+#: where results are kept
+STORE = ROOT / ".cache" / "field"
 _WHAT = "field"
 _SCORES = ("residual", "std", "log_density", "crps", "cdf")
 _SOURCES = ("bayessel", "models", "diagnostics")

@@ -19,6 +19,8 @@ LOSSES = ("log", "CRPS", "squared")
 LEVELS = (0.5, 0.9, 0.95)
 #: nats a row below the constant beyond which a fit counts as worse
 WORSE = 0.05
+#: times the squared error of the best constant
+WILD = 1.15
 #: a row counts with so many nats below the constant at most: one such row must not decide everything
 NATS = 100.0
 #: coverage of nominal 90 % that is accepted on a set
@@ -125,7 +127,10 @@ class Field:
         return Difference(found.mean, found.std_error, found.p_value, found.n_sets)
 
     def over_sets(self, a: str, b: str, loss: str, size: int) -> Difference | None:
-        """Loss of a less that of b, means over splits, over all sets of a size that both have met: a paired t test."""
+        """A paired t test over all sets of a size that both have met, of means over splits.
+
+        Loss of a less that of b; of squared error the logarithm of their ratio, so that each set counts alike.
+        """
         each = [one for name in self.names(size) if (one := self._apart(a, b, loss, name)) is not None]
         if len(each) < 2:
             return None
@@ -139,7 +144,8 @@ class Field:
         both = self.splits(a, task) & self.splits(b, task)
         if not both:
             return None
-        return float(np.mean([np.mean(self.losses(loss, a, task, k) - self.losses(loss, b, task, k)) for k in both]))
+        mine, theirs = (np.mean([self.losses(loss, name, task, k).mean() for k in both]) for name in (a, b))
+        return float(np.log(mine / theirs) if loss == "squared" else mine - theirs)
 
     def ranked(self, size: int) -> list[str]:
         """Methods that have met `SHARE` of the sets of a size."""
@@ -184,6 +190,13 @@ class Field:
             if nats < -beyond:
                 found.append(Worse(one.unit.task, one.unit.split, method, nats, bool(one.notes), one.status))
         return found
+
+    def wild(self, method: str, size: int) -> list[Outcome]:
+        """Fits with a squared error beyond `WILD` times that of the best constant."""
+        return [one for one in self.fits(method, size) if self._squared(one) > WILD]
+
+    def _squared(self, one: Outcome) -> float:
+        return float(self.losses("squared", one.unit.method, one.unit.task, one.unit.split).mean())
 
     def worse_than(self, method: str, other: str, loss: str, size: int) -> dict[str, Difference]:
         """Sets on which a method is worse than another by more than `ERRORS` standard errors of the difference."""

@@ -33,6 +33,7 @@ NAMES = (
     "gp_delve",
     "mlp_delve",
     "delve_study",
+    "field",
 )
 
 

@@ -22,6 +22,7 @@ from benchmarks.field.__main__ import main
 from benchmarks.field.mixtures import MOST, Mixture
 from benchmarks.field.own import OURS, mixture
 from benchmarks.field.verdicts import CONSTANT, RIDGE, Field, best
+from benchmarks.workloads import load
 from tests.paths import ROOT
 
 # --- scores -----------------------------------------------------------------------------------------------------------
@@ -370,6 +371,29 @@ def test_the_page_says_what_the_race_found(field):
         "64 rows: of these without a warning",
     ]
     assert "SILENT" in page.troubles(field) and "> ridge     c 64: log" in page.troubles(field)
+
+
+def test_squared_errors_are_compared_by_their_ratio(field):
+    found = field.over_sets("GPRegressor", RIDGE, "squared", 64)
+    ratios = [np.log((1.0 - 0.1 * shift) ** 2 / 0.95**2) for shift in (1.0, 2.0, -1.0)]
+    assert found.mean == pytest.approx(np.mean(ratios)) and found.p_value == pytest.approx(
+        ttest_1samp(ratios, 0).pvalue
+    )
+    assert f"{np.exp(np.mean(ratios)):.2f} ± " in page.compared(field, "GPRegressor", RIDGE, "squared", 64)
+
+
+def test_wild_predictions_are_listed(field):
+    assert not field.wild("GPRegressor", 64)
+    field.outcomes["GPRegressor", "a 64", 0].residual[3] = 1e3
+    assert [one.unit.task for one in field.wild("GPRegressor", 64)] == ["a 64"]
+    assert "wild        a 64, split 0" in page.troubles(field)
+
+
+def test_a_rehearsal_runs(monkeypatch):
+    monkeypatch.delenv("PEERS_PYTHON", raising=False)
+    found = load("field").run(True, lambda *unused: None)
+    ranks = {row["method"]: row["rank, log"] for row in found.tables[0][1]}
+    assert ranks == {RIDGE: "1.0", CONSTANT: "2.0"}
 
 
 def test_unknown_methods_and_missing_data_are_said(folder, monkeypatch):
