@@ -1,8 +1,8 @@
 """Tables on disk to arrays: CSV, Parquet and .npz, whole or block by block.
 
-One door for every file: a path, the name of the target column and, if wanted, the names of the inputs. What comes
-out is always float64, finite and complete; anything else is refused with the column, the row and what to do about it.
-Rows are counted from 1, after the header, as a person counts them.
+Every file is named by a path, the name of the target column and, if wanted, the names of the inputs. Blocks are always
+float64, finite and complete; a whole table may hold text and, if wanted, missing values. Anything else is refused with
+the column, the row and what to do about it. Rows are counted from 1, after the header, as a person counts them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayessel._check import FloatArray
 from bayessel._npz import npz_header, npz_pairs, npz_rows
@@ -35,8 +36,8 @@ class MissingFileError(FileNotFoundError, ValueError):
 
 
 def read_table(
-    path: str | Path, target: str, inputs: Sequence[str] | None = None
-) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
+    path: str | Path, target: str, inputs: Sequence[str] | None = None, *, gaps: bool = False
+) -> tuple[pd.DataFrame, FloatArray]:
     """Read a whole table into memory.
 
     Parameters
@@ -44,32 +45,47 @@ def read_table(
     path
         A ``.csv``, ``.csv.gz``, ``.parquet`` (``.pq``) or ``.npz`` file.
     target
-        Name of the column (of the array, for ``.npz``) to be predicted.
+        Name of the column (of the array, for ``.npz``) to be predicted; numbers.
     inputs
         Names of the input columns, in the order wanted. Default: every other column, but for a first one without a
         name: the numbers of the rows. In a ``.npz`` file a 2-D array ``x`` stands for the columns ``x[0]``, ``x[1]``,
         ...; by default all arrays with as many rows as the target.
+    gaps
+        Leave missing values of inputs as they are; otherwise they are refused.
 
     Returns
     -------
-    X, y, names
-        Inputs (N, D), target (N,) and the D input names.
+    X, y
+        Inputs, N rows counted from 1 and D named columns of numbers, booleans, text or whatever a Parquet file holds;
+        target (N,).
     """
+    import pandas as pd
+
     columns = _choose(path, target, inputs)
-    blocks = list(_blocks(columns, rows=None))
-    X = np.concatenate([block[0] for block in blocks])
-    y = np.concatenate([block[1] for block in blocks])
-    return X, y, columns.names
+    if columns.form == ".npz":
+        pairs = list(npz_pairs(columns.path, (*columns.inputs, columns.target), None))
+        X, y = np.concatenate([pair[0] for pair in pairs]), np.concatenate([pair[1] for pair in pairs])
+        frame = pd.DataFrame(X, columns=list(columns.names))
+    else:
+        whole = _whole_frame(columns)
+        frame = whole[list(columns.inputs)]
+        y = _numbers(columns, whole[[columns.target]], 1)[:, 0]
+    return _checked_frame(columns, frame, y, gaps), y
 
 
-def read_inputs(path: str | Path, names: Sequence[str]) -> FloatArray:
-    """Read the columns of a table that `read_table` called so, (N, D); the table needs no target.
+def read_inputs(path: str | Path, like: pd.DataFrame, *, gaps: bool = False) -> pd.DataFrame:
+    """Read the columns of a table that are called as those of one that `read_table` returned; it needs no target.
 
-    In a ``.npz`` file ``x[0]``, ``x[1]``, ... are the columns of the array ``x``, all of them in order.
+    Columns that are text there are text here. In a ``.npz`` file ``x[0]``, ``x[1]``, ... are the columns of the array
+    ``x``, all of them in order.
     """
+    import pandas as pd
+    from pandas.api.types import is_numeric_dtype
+
     file = _existing(path)
     form = _form(file)
-    columns = _Columns(file, form, names[-1], tuple(names[:-1]), tuple(names[:-1]))
+    names = tuple(like.columns)
+    columns = _Columns(file, form, names[-1], names[:-1], names[:-1])
     if form == ".npz":
         arrays = list(dict.fromkeys(name.partition("[")[0] if name.endswith("]") else name for name in names))
         header = npz_header(file)
@@ -85,17 +101,43 @@ def read_inputs(path: str | Path, names: Sequence[str]) -> FloatArray:
             X = np.column_stack([next(npz_rows(archive, name, None, stack)) for name in arrays])
         if X.shape[1] != len(names):
             raise ValueError(f"{file.name} must have the columns {', '.join(names)}, it has {X.shape[1]}")
+        frame = pd.DataFrame(X, columns=list(names))
     else:
         header = {".csv": _csv_header, ".parquet": _parquet_header}[form](file)
         for name in names:
             _refuse_unknown(file, name, list(header), "input")
-        reader = {".csv": _csv_frames, ".parquet": _parquet_frames}[form]
-        parts = [np.column_stack(pair) for pair in _frame_pairs(columns, reader(columns, None))]
-        X = np.concatenate(parts)
-    _refuse_missing(columns, X[:, :-1], X[:, -1], 1)
-    if not len(X):
-        raise ValueError(f"{file.name} has column names but no rows")
-    return X
+        frame = _whole_frame(columns, [name for name in names if not is_numeric_dtype(like[name].dtype)])
+    return _checked_frame(columns, frame, np.zeros(len(frame)), gaps)
+
+
+def _whole_frame(columns: _Columns, text: Sequence[str] = ()) -> pd.DataFrame:
+    """All rows of the chosen columns of a CSV or Parquet file; those in `text` are read as text."""
+    import pandas as pd
+
+    reader = _csv_frames(columns, None, text) if columns.form == ".csv" else _parquet_frames(columns, None)
+    return pd.concat(list(reader), ignore_index=True)
+
+
+def _checked_frame(columns: _Columns, frame: pd.DataFrame, y: FloatArray, gaps: bool) -> pd.DataFrame:
+    """The frame with its rows counted from 1; infinite values and, but for `gaps`, missing ones are refused."""
+    import pandas as pd
+
+    if not len(frame):
+        raise ValueError(f"{columns.path.name} has column names but no rows")
+    missing = frame.isna().to_numpy()
+    infinite = np.column_stack([_infinite(frame[name]) for name in frame.columns])
+    values = np.where(infinite, np.inf, np.where(missing & (not gaps), np.nan, 0.0))
+    named = _Columns(columns.path, columns.form, columns.target, columns.inputs, tuple(frame.columns))
+    _refuse_missing(named, values, y, 1)
+    return frame.set_axis(pd.RangeIndex(1, len(frame) + 1))
+
+
+def _infinite(column: pd.Series) -> npt.NDArray[np.bool_]:
+    from pandas.api.types import is_numeric_dtype
+
+    if not is_numeric_dtype(column.dtype) or column.dtype.kind not in "f":
+        return np.zeros(len(column), dtype=bool)
+    return np.isinf(column.to_numpy(np.float64, na_value=np.nan))
 
 
 def iter_blocks(
@@ -277,15 +319,20 @@ def _csv_names(file: Path) -> list[str]:
     return [str(text).strip() or str(name) for text, name in zip(written, named, strict=True)]
 
 
-def _csv_frames(columns: _Columns, rows: int | None) -> Iterator[pd.DataFrame]:
+def _csv_frames(columns: _Columns, rows: int | None, text: Sequence[str] = ()) -> Iterator[pd.DataFrame]:
     import pandas as pd
 
     wanted = [*columns.inputs, columns.target]
     names = _csv_names(columns.path)
+    with _csv_errors(columns.path):
+        called = pd.read_csv(columns.path, nrows=0, index_col=False, skipinitialspace=True).columns
+    types = {name: str for name, own in zip(called, names, strict=True) if own in text}
     # every column is parsed, also those not wanted, and index_col=False: otherwise pandas drops the surplus of a line
     # with too many values, or shifts its columns, without a word
     with _csv_errors(columns.path):
-        reader = pd.read_csv(columns.path, index_col=False, skipinitialspace=True, iterator=True, chunksize=rows)
+        reader = pd.read_csv(
+            columns.path, index_col=False, skipinitialspace=True, iterator=True, chunksize=rows, dtype=types
+        )
     with reader:
         while True:
             with _csv_errors(columns.path):
@@ -348,27 +395,32 @@ def _parquet_frames(columns: _Columns, rows: int | None) -> Iterator[pd.DataFram
 
 
 def _frame_pairs(columns: _Columns, frames: Iterator[pd.DataFrame]) -> Iterator[tuple[FloatArray, FloatArray]]:
-    from pandas.api.types import is_bool_dtype, is_numeric_dtype
-
     first = 1
     for frame in frames:
-        words = []
-        for name in frame.columns:
-            column = frame[name]
-            # a column of missing values only has no type yet: the check for missing values names it
-            if column.isna().all() or is_bool_dtype(column.dtype):
-                continue
-            if not is_numeric_dtype(column.dtype) or column.dtype.kind == "c":
-                words.append((name, _example(column, first)))
-        if words:
-            listed = "; ".join(f"{name} ({example})" for name, example in words)
-            raise TypeError(
-                f"{columns.path.name}: not numeric: {listed}. Turn them into numbers, or name the inputs you want "
-                "without them"
-            )
-        values = np.column_stack([frame[name].to_numpy(np.float64, na_value=np.nan) for name in frame.columns])
+        values = _numbers(columns, frame, first)
         first += len(frame)
         yield np.ascontiguousarray(values[:, :-1]), np.ascontiguousarray(values[:, -1])
+
+
+def _numbers(columns: _Columns, frame: pd.DataFrame, first: int) -> FloatArray:
+    """The columns as numbers, NaN where they are missing; other columns are refused."""
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    words = []
+    for name in frame.columns:
+        column = frame[name]
+        # a column of missing values only has no type yet: the check for missing values names it
+        if column.isna().all() or is_bool_dtype(column.dtype):
+            continue
+        if not is_numeric_dtype(column.dtype) or column.dtype.kind == "c":
+            words.append((name, _example(column, first)))
+    if words:
+        listed = "; ".join(f"{name} ({example})" for name, example in words)
+        raise TypeError(
+            f"{columns.path.name}: not numeric: {listed}. Turn them into numbers, or name the inputs you want "
+            "without them"
+        )
+    return np.column_stack([frame[name].to_numpy(np.float64, na_value=np.nan) for name in frame.columns])
 
 
 def _example(column: pd.Series, first: int) -> str:

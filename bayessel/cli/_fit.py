@@ -18,6 +18,7 @@ from bayessel.cli._fit_models import COVARIANCES
 from bayessel.fit import LeaveOneOut
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import Console
 
 #: remarks about fits that found no function, of which nothing can be said
@@ -82,24 +83,23 @@ def add(commands: Any) -> argparse.ArgumentParser:
 def _fit(arguments: argparse.Namespace) -> int:
     """Read, fit, show, write."""
     console = words.console()
-    estimator = models.estimator(arguments)
+    estimator = models.estimator(arguments).set_params(missing=words.missing(arguments.missing))
     with words.folder(arguments.out) as folder:
         return _run(arguments, estimator, folder, console)
 
 
 def _run(arguments: argparse.Namespace, estimator: Any, folder: Path, console: Console) -> int:
-    import pandas as pd
-
     from bayessel._tables import read_inputs, read_table
 
-    X, y, names = read_table(arguments.file, arguments.target, words.comma_list(arguments.inputs))
-    new = None if arguments.predict is None else read_inputs(arguments.predict, names)
+    gaps = estimator.missing == "indicator"
+    X, y = read_table(arguments.file, arguments.target, words.comma_list(arguments.inputs), gaps=gaps)
+    new = None if arguments.predict is None else read_inputs(arguments.predict, X, gaps=gaps)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        estimator.fit(pd.DataFrame(X, columns=list(names)), y)
+        estimator.fit(X, y)
         left_out = _left_out(estimator)
         numbers = _numbers(estimator, y, left_out)
-    facts = models.facts(arguments, estimator, X, names)
+    facts = models.facts(arguments, estimator, X)
     sentences = _sentences(estimator, caught)
     if not arguments.quiet:
         _show(console, facts, numbers, _relevance(estimator))
@@ -107,7 +107,7 @@ def _run(arguments: argparse.Namespace, estimator: Any, folder: Path, console: C
         console.print(sentence, style="bold" if sentence is sentences[0] else None)
     _write(folder, arguments, estimator, facts, sentences, numbers, y, left_out)
     if new is not None:
-        write_whole(folder / "predictions.csv", _predict(estimator, new, names).to_csv(index=False).encode())
+        write_whole(folder / "predictions.csv", _predict(estimator, new).to_csv(index=False).encode())
         console.print(f"\nPredictions: {folder / 'predictions.csv'}", soft_wrap=True)
     console.print(f"\nReport: {folder / 'report.html'}", soft_wrap=True)
     return 130 if estimator.status_.name == "INTERRUPTED" else 0
@@ -237,17 +237,16 @@ def _write(
     write_whole(folder / "result.nc", sealed(netcdf(tree)))
 
 
-def _predict(estimator: Any, new: FloatArray, names: tuple[str, ...]) -> Any:
+def _predict(estimator: Any, new: pd.DataFrame) -> pd.DataFrame:
     """Inputs, mean, standard deviation and a 90 % interval of new observations, row by row."""
-    import pandas as pd
     from scipy.special import ndtri
 
-    table = pd.DataFrame(new, columns=list(names))
     if hasattr(estimator, "predict_median"):
-        mean, std, (low, median, high) = estimator.predict(table, return_std=True, return_quantiles=[0.05, 0.5, 0.95])
+        mean, std, (low, median, high) = estimator.predict(new, return_std=True, return_quantiles=[0.05, 0.5, 0.95])
     else:
-        mean, std = estimator.predict(table, return_std=True)
+        mean, std = estimator.predict(new, return_std=True)
         low, median, high = mean + ndtri(0.05) * std, mean, mean + ndtri(0.95) * std
+    table = new.copy()
     for name, values in {"mean": mean, "std": std, "median": median, "q05": low, "q95": high}.items():
-        table[name if name not in names else f"predicted {name}"] = values
+        table[name if name not in new else f"predicted {name}"] = values
     return table

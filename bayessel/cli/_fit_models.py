@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bayessel._check import FloatArray, one_of
+from bayessel._check import one_of
 from bayessel.cli import _words as words
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MODELS = ("gp", "mlp", "rvm", "evidence")
 #: options of chains
@@ -96,7 +99,7 @@ def parse_covariance(text: str) -> Any:
     return reduce(add, (reduce(mul, map(one, term.split("*"))) for term in text.split("+")))
 
 
-def facts(arguments: argparse.Namespace, estimator: Any, X: FloatArray, names: tuple[str, ...]) -> str:
+def facts(arguments: argparse.Namespace, estimator: Any, X: pd.DataFrame) -> str:
     """One line: what was fitted to what."""
     what = {
         "gp": "Gaussian process, hyperparameters at their mode",
@@ -113,6 +116,7 @@ def facts(arguments: argparse.Namespace, estimator: Any, X: FloatArray, names: t
         what = f"Gaussian process through {many} inducing inputs, hyperparameters at their mode"
     if arguments.covariance is not None and not estimator.covariance.noisy:
         what += "; noise was added to the covariance"
+    names = list(X.columns)
     few = ", ".join(names) if len(names) <= 6 else f"{names[0]} … {names[-1]}"
     inputs = "1 input" if len(names) == 1 else f"{len(names)} inputs"
     return f"{arguments.target} from {inputs} ({few}), {len(X)} rows; {what}"

@@ -99,9 +99,12 @@ def _widths(arguments: argparse.Namespace) -> int:
 
 def _compare(arguments: argparse.Namespace, grid: FloatArray | None, folder: Path, console: Console) -> int:
     from bayessel._tables import read_table
+    from bayessel.estimators.input_encoding import encoded_table
     from bayessel.widths import compare_widths
 
-    X, y, names = read_table(arguments.file, arguments.target, words.comma_list(arguments.inputs))
+    fill = words.missing(arguments.missing) == "indicator"
+    table, y = read_table(arguments.file, arguments.target, words.comma_list(arguments.inputs), gaps=fill)
+    X, names = encoded_table(table, fill)
     X, names = _scaled(X, names, arguments.standardise, console)
     if grid is None:
         grid = _suggested(X, console)

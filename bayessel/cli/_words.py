@@ -25,6 +25,21 @@ def add_table(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="table: .csv, .csv.gz, .parquet or .npz")
     parser.add_argument("--target", required=True, metavar="NAME", help="column to predict")
     parser.add_argument("--inputs", metavar="A,B", help="input columns; default: all others")
+    parser.add_argument(
+        "--missing",
+        metavar="HOW",
+        default="error",
+        help="missing values of inputs: error (refused; the default) or indicator (filled by the median of the column, "
+        "with a 0/1 column that says where)",
+    )
+
+
+def missing(text: str) -> str:
+    """What --missing says."""
+    from bayessel._check import one_of
+    from bayessel.estimators.input_encoding import MISSING
+
+    return one_of(text, "--missing", MISSING)
 
 
 def comma_list(text: str | None) -> list[str] | None:

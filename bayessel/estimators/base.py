@@ -75,7 +75,7 @@ def _numbers(estimator: Any, X: Any, target: tuple[Any, ...], reset: bool, optio
         table = positional_table(X)
     options = {"dtype": np.float64, "ensure_all_finite": "allow-nan", **options}
     if not is_table(table):
-        found = validate_data(estimator, X, *target, reset=reset, **options)
+        found = validate_data(estimator, table, *target, reset=reset, **options)
         return found, None, () if known is None else known.levels
     if known is not None and np.ndim(X) == 1 and estimator.n_features_in_ != 1:
         raise ValueError(

@@ -10,14 +10,17 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray
 from bayessel.errors import NumericalWarning
-from bayessel.estimators.input_table import SHOWN, Levels
+from bayessel.estimators.input_table import SHOWN, Levels, coded, labels_of, levels_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: what `missing=` may be
 MISSING = ("error", "indicator")
@@ -164,6 +167,14 @@ class InputEncoding:
                 f"Input X contains NaN: {counts.sum()} missing value{'s' * bool(counts.sum() > 1)} in "
                 f"{self._listed(counts > 0, counts)}, in {missing.any(axis=1).sum()} of {len(rows)} rows; {advice}"
             )
+
+
+def encoded_table(table: pd.DataFrame, fill: bool = False) -> tuple[FloatArray, tuple[str, ...]]:
+    """The columns (N, D) that an estimator would see of a table, and their names; `fill` takes missing values."""
+    levels, labels = levels_of(table, labels_of(table)), labels_of(table)
+    rows = coded(table, levels, labels).to_numpy(np.float64, na_value=np.nan)
+    encoding = InputEncoding.learned(rows, labels, levels, fill)
+    return encoding.encode(rows), encoding.names or labels
 
 
 def _middle(column: FloatArray, category: bool) -> float:

@@ -36,11 +36,11 @@ class Levels:
 
 
 def as_table(X: Any) -> Any:
-    """A pandas data frame of what is one, of a series (a single input) and of tables that turn into one; else X."""
+    """A pandas data frame of frames, of series (a single input) and of tables that turn into one; else an array."""
     if hasattr(X, "to_pandas") and hasattr(X, "columns"):
         X = X.to_pandas()
-    if not hasattr(X, "iloc"):
-        return X
+    if not is_table(X):
+        return _unmasked(X)
     table = X.to_frame() if X.ndim == 1 else X
     if not table.shape[1]:
         raise ValueError(f"Found a table with 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
@@ -48,6 +48,11 @@ def as_table(X: Any) -> Any:
         twice = table.columns[table.columns.duplicated()].unique().tolist()
         raise ValueError(f"X has more than one column called {', '.join(map(repr, twice))}: rename or drop all but one")
     return table
+
+
+def _unmasked(values: Any) -> Any:
+    """NaN for what is masked: checks that follow would use what lies below the mask."""
+    return values.astype(np.float64).filled(np.nan) if np.ma.is_masked(values) else values
 
 
 def is_table(X: Any) -> bool:
@@ -74,7 +79,7 @@ def positional_table(X: Any) -> Any:
 def target_column(y: Any) -> Any:
     """A series of a frame with one column, and an array of a series of numbers some of which are missing; else y."""
     if not is_table(y):
-        return y
+        return _unmasked(y)
     import pandas as pd
 
     column = (y.iloc[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y).infer_objects()
@@ -139,7 +144,7 @@ def _refuse_mixture(column: pd.Series, label: str) -> None:
     first: dict[str, str] = {}
     for row, value in enumerate(column.tolist()):
         if not _is_gap(value):
-            first.setdefault(type(value).__name__, f"{str(value)[:30]!r} in row {row}")
+            first.setdefault(type(value).__name__, f"{str(value)[:30]!r} in row {column.index[row]}")
     listed = ", ".join(f"{kind} ({example})" for kind, example in list(first.items())[:3])
     raise ValueError(
         f"column {label!r} of X holds {listed}; a column must be all numbers, all text or all True and False: correct "
@@ -164,10 +169,11 @@ def _refuse_numbers_as_text(column: pd.Series, levels: Levels, label: str) -> No
     words = column.notna().to_numpy() & ~like
     if not numbers or words.sum() > like.sum():
         return
-    stray = f", but row {words.argmax()} has {column.iloc[int(words.argmax())]!r}" if words.any() else ""
+    first = int(words.argmax())
+    stray = f", but row {column.index[first]} has {column.iloc[first]!r}" if words.any() else ""
     raise ValueError(
         f"column {label!r} of X is text that looks like numbers ({numbers[0]!r}){stray}: make it numbers "
-        "with pandas.to_numeric, or, if these are categories, say so with .astype('category')"
+        "with pandas.to_numeric, or, if these are categories, say so with .astype('category'), in a file by other names"
     )
 
 
@@ -209,8 +215,8 @@ def _codes(column: pd.Series, levels: Levels, label: str) -> FloatArray:
         values = list(map(repr, levels.values))
         known = ", ".join(values[:SHOWN]) + (", ..." if len(values) > SHOWN else "")
         raise ValueError(
-            f"column {label!r} of X has the value {column.iloc[row]!r} (row {row}), which is none of its categories in "
-            f"training ({known}): correct it, or name it before the fit by "
+            f"column {label!r} of X has the value {column.iloc[row]!r} (row {column.index[row]}), which is none of its "
+            f"categories in training ({known}): correct it, or name it before the fit by "
             "frame[column].astype(pandas.CategoricalDtype([...]))"
         )
     return np.where(gaps, np.nan, codes)
@@ -230,6 +236,7 @@ def _numbers(column: pd.Series, label: str) -> FloatArray:
             raise ValueError("X and y must be numbers up to 1e308, got integers beyond; rescale them") from error
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"column {label!r} of X has {value!r} (row {row}), and must be numbers as in training: correct it"
+                f"column {label!r} of X has {value!r} (row {column.index[row]}), and must be numbers as in training: "
+                "correct it"
             ) from error
     return found

@@ -54,6 +54,22 @@ def test_it_writes_what_python_computes(table, tmp_path, capsys):
     assert (out / "widths.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_text_and_missing_values_are_encoded(table, tmp_path, capsys):
+    path, frame = table
+    frame["kind"] = np.where(frame["junk"] > 0, "much", "little")
+    frame.loc[[2, 7], "x"] = np.nan
+    frame.to_csv(path, index=False)
+    words = ("widths", path, "--target", "y", "--inputs", "x,kind", "--widths", "1,2", "--out", tmp_path)
+    assert run(*words) == 2
+    assert "missing values in 2 row(s) (3, 8;" in capsys.readouterr().err
+    assert run(*words, "--missing", "indicator") == 0
+    found = WidthComparison.from_netcdf(tmp_path / "result.nc")
+    X = np.column_stack([frame["x"], frame["kind"] == "much", frame["x"].isna()])
+    X[[2, 7], 0] = np.sort(frame["x"].dropna())[23]  # the lower of the two middle ones of 48
+    assert found.names == ("x", "kind=much", "x missing")
+    pd.testing.assert_frame_equal(found.table, bs.compare_widths(X, frame["y"], [1, 2], progressbar=False).table)
+
+
 def test_every_option_reaches_the_comparison(table, tmp_path):
     path, frame = table
     code = run(

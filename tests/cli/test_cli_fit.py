@@ -28,6 +28,11 @@ def table(rng, tmp_path, monkeypatch):
     return frame
 
 
+def like(*names):
+    """A table with columns of numbers that are called so."""
+    return pd.DataFrame(columns=list(names), dtype=float)
+
+
 def run(*words):
     return main(["fit", "data.csv", "--target", "y", *(str(word) for word in words)])
 
@@ -208,15 +213,15 @@ def test_inputs_alone_are_read_from_every_kind_of_table(rng, tmp_path):
     X = rng.normal(size=(5, 3))
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     frame.to_csv(tmp_path / "d.csv", index=False)
-    np.testing.assert_allclose(read_inputs(tmp_path / "d.csv", ("c", "a")), X[:, [2, 0]])
-    np.testing.assert_allclose(read_inputs(tmp_path / "d.csv", ("b",)), X[:, [1]])
+    np.testing.assert_allclose(read_inputs(tmp_path / "d.csv", like("c", "a")), X[:, [2, 0]])
+    np.testing.assert_allclose(read_inputs(tmp_path / "d.csv", like("b")), X[:, [1]])
     pytest.importorskip("pyarrow")
     frame.to_parquet(tmp_path / "d.parquet")
-    np.testing.assert_allclose(read_inputs(tmp_path / "d.parquet", ("c", "a", "b")), X[:, [2, 0, 1]])
+    np.testing.assert_allclose(read_inputs(tmp_path / "d.parquet", like("c", "a", "b")), X[:, [2, 0, 1]])
     np.savez(tmp_path / "d.npz", X=X, z=X[:, 0], y=X[:, 1])
-    names = read_table(tmp_path / "d.npz", "y")[2]
-    assert names == ("X[0]", "X[1]", "X[2]", "z")
-    np.testing.assert_allclose(read_inputs(tmp_path / "d.npz", names), np.c_[X, X[:, 0]])
+    table = read_table(tmp_path / "d.npz", "y")[0]
+    assert tuple(table.columns) == ("X[0]", "X[1]", "X[2]", "z")
+    np.testing.assert_allclose(read_inputs(tmp_path / "d.npz", table), np.c_[X, X[:, 0]])
 
 
 @pytest.mark.parametrize(
@@ -232,16 +237,40 @@ def test_inputs_alone_are_read_from_every_kind_of_table(rng, tmp_path):
 def test_bad_tables_of_inputs(tmp_path, arrays, names, text):
     np.savez(tmp_path / "d.npz", **arrays)
     with pytest.raises(ValueError, match=text):
-        read_inputs(tmp_path / "d.npz", names)
+        read_inputs(tmp_path / "d.npz", like(*names))
 
 
-def test_a_table_of_inputs_without_rows_or_with_words(tmp_path):
+def test_a_table_of_inputs_without_rows(tmp_path):
     (tmp_path / "d.csv").write_text("a,b\n")
     with pytest.raises(ValueError, match="no rows"):
-        read_inputs(tmp_path / "d.csv", ("a", "b"))
-    (tmp_path / "d.csv").write_text("a,b\n1,x\n")
-    with pytest.raises(TypeError, match="not numeric: b"):
-        read_inputs(tmp_path / "d.csv", ("a", "b"))
+        read_inputs(tmp_path / "d.csv", like("a", "b"))
+
+
+@pytest.mark.parametrize("model", ["gp", "evidence"])
+def test_text_and_missing_values_of_a_table(model, rng, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    n = 40
+    frame = pd.DataFrame({"a": rng.normal(size=n), "kind": ["1A", "3B", "2", "4C"] * 10, "sold": rng.random(n) < 0.5})
+    frame["y"] = frame["a"] + (frame["kind"] == "2") + frame["sold"] + 0.1 * rng.normal(size=n)
+    frame.loc[3, "a"] = np.nan
+    frame.loc[[4, 5], "kind"] = None
+    frame.to_csv("data.csv", index=False)
+    new = frame[frame["kind"] == "2"].drop(columns="y")
+    new.to_csv("new.csv", index=False)
+    words = ("--model", model, "--predict", "new.csv", *(("--width", "2") if model == "evidence" else ()))
+    assert run(*words) == 2
+    assert "missing values in 3 row(s) (4, 5, 6;" in capsys.readouterr().err
+    assert run(*words, "--missing", "indicator") == 0
+    make = bs.GPRegressor("map", random_state=0) if model == "gp" else bs.EvidenceRegressor(width=2.0)
+    there = make.set_params(missing="indicator").fit(frame.drop(columns="y"), frame["y"])
+    found = pd.read_csv("report/predictions.csv")
+    np.testing.assert_allclose(found["mean"], there.predict(new), rtol=1e-6)
+    assert found["kind"].tolist() == [2] * len(new)
+    said = "'kind' of X has the value 'C' (row 2), which is none of its categories in training ('1A', '2', '3B', '4C')"
+    new.iloc[:2].assign(kind=["2", "C"]).to_csv("new.csv", index=False)
+    assert run(*words, "--missing", "indicator") == 2 and said in capsys.readouterr().err
+    assert run(*words, "--missing", "mean") == 2
+    assert "--missing must be one of 'error', 'indicator', got 'mean'" in capsys.readouterr().err
 
 
 def test_pictures_show_every_row_and_every_length(rng):
