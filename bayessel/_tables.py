@@ -8,11 +8,9 @@ the column, the row and what to do about it. Rows are counted from 1, after the 
 from __future__ import annotations
 
 import difflib
-import warnings
 import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray
+from bayessel._csv_files import csv_frames, csv_header
 from bayessel._npz import npz_header, npz_pairs, npz_rows
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ def read_inputs(path: str | Path, like: pd.DataFrame, *, gaps: bool = False) -> 
             raise ValueError(f"{file.name} must have the columns {', '.join(names)}, it has {X.shape[1]}")
         frame = pd.DataFrame(X, columns=list(names))
     else:
-        header = {".csv": _csv_header, ".parquet": _parquet_header}[form](file)
+        header = {".csv": csv_header, ".parquet": _parquet_header}[form](file)
         for name in names:
             _refuse_unknown(file, name, list(header), "input")
         frame = _whole_frame(columns, [name for name in names if not is_numeric_dtype(like[name].dtype)])
@@ -114,8 +113,12 @@ def _whole_frame(columns: _Columns, text: Sequence[str] = ()) -> pd.DataFrame:
     """All rows of the chosen columns of a CSV or Parquet file; those in `text` are read as text."""
     import pandas as pd
 
-    reader = _csv_frames(columns, None, text) if columns.form == ".csv" else _parquet_frames(columns, None)
-    return pd.concat(list(reader), ignore_index=True)
+    wanted = [*columns.inputs, columns.target]
+    if columns.form == ".csv":
+        frames = csv_frames(columns.path, wanted, None, text)
+    else:
+        frames = _parquet_frames(columns.path, wanted, None)
+    return pd.concat(list(frames), ignore_index=True)
 
 
 def _checked_frame(columns: _Columns, frame: pd.DataFrame, y: FloatArray, gaps: bool) -> pd.DataFrame:
@@ -171,7 +174,7 @@ def _choose(path: str | Path, target: str, inputs: Sequence[str] | None) -> _Col
         raise TypeError(f"target must be the name of a column, got {target!r}")
     if isinstance(inputs, str):
         raise TypeError(f"inputs must be a list of column names, got the single string {inputs!r}: write [{inputs!r}]")
-    header = {".csv": _csv_header, ".parquet": _parquet_header, ".npz": npz_header}[form](file)
+    header = {".csv": csv_header, ".parquet": _parquet_header, ".npz": npz_header}[form](file)
     _refuse_unknown(file, target, list(header), "target")
     if form == ".npz":
         return _choose_arrays(file, header, target, inputs)
@@ -260,11 +263,12 @@ def _refuse_bad_inputs(file: Path, inputs: tuple[str, ...], header: Sequence[str
 
 def _blocks(columns: _Columns, rows: int | None) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Blocks of the chosen columns, each checked; ``rows=None`` takes the file in one piece."""
-    reader = {".csv": _csv_frames, ".parquet": _parquet_frames}.get(columns.form)
+    reader = {".csv": csv_frames, ".parquet": _parquet_frames}.get(columns.form)
+    wanted = [*columns.inputs, columns.target]
     pairs = (
-        npz_pairs(columns.path, (*columns.inputs, columns.target), rows)
+        npz_pairs(columns.path, wanted, rows)
         if reader is None
-        else _frame_pairs(columns, reader(columns, rows))
+        else _frame_pairs(columns, reader(columns.path, wanted, rows))
     )
     first = 1
     for X, y in pairs:
@@ -293,74 +297,7 @@ def _refuse_missing(columns: _Columns, X: FloatArray, y: FloatArray, first: int)
     )
 
 
-# CSV and Parquet, through pandas and pyarrow
-
-
-def _csv_header(file: Path) -> dict[str, tuple[int, ...]]:
-    names = _csv_names(file)
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(
-            f"{file} has more than one column called {', '.join(map(repr, twice))}: rename or drop all but one"
-        )
-    return {name: () for name in names}
-
-
-def _csv_names(file: Path) -> list[str]:
-    """Names as they stand in the first line, blanks around them aside; pandas names the columns without one."""
-    import pandas as pd
-
-    with _csv_errors(file):
-        named = pd.read_csv(file, nrows=0, index_col=False, skipinitialspace=True).columns
-        # read as a header duplicates would be renamed, so the line is read as values
-        written = pd.read_csv(
-            file, nrows=1, header=None, index_col=False, dtype=str, keep_default_na=False, skipinitialspace=True
-        ).iloc[0]
-    return [str(text).strip() or str(name) for text, name in zip(written, named, strict=True)]
-
-
-def _csv_frames(columns: _Columns, rows: int | None, text: Sequence[str] = ()) -> Iterator[pd.DataFrame]:
-    import pandas as pd
-
-    wanted = [*columns.inputs, columns.target]
-    names = _csv_names(columns.path)
-    with _csv_errors(columns.path):
-        called = pd.read_csv(columns.path, nrows=0, index_col=False, skipinitialspace=True).columns
-    types = {name: str for name, own in zip(called, names, strict=True) if own in text}
-    # every column is parsed, also those not wanted, and index_col=False: otherwise pandas drops the surplus of a line
-    # with too many values, or shifts its columns, without a word
-    with _csv_errors(columns.path):
-        reader = pd.read_csv(
-            columns.path, index_col=False, skipinitialspace=True, iterator=True, chunksize=rows, dtype=types
-        )
-    with reader:
-        while True:
-            with _csv_errors(columns.path):
-                try:
-                    frame = reader.read() if rows is None else reader.get_chunk()
-                except StopIteration:
-                    return
-            frame.columns = pd.Index(names)
-            yield frame[wanted]
-            if rows is None:
-                return
-
-
-@contextmanager
-def _csv_errors(file: Path) -> Iterator[None]:
-    """Turn everything that can go wrong in a CSV file, warnings of lost values included, into one kind of error."""
-    import pandas as pd
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            yield
-    except pd.errors.ParserWarning:
-        raise ValueError(f"{file.name} cannot be read as CSV: its lines have more values than names") from None
-    except pd.errors.EmptyDataError:
-        raise ValueError(f"{file.name} is empty: a line of column names is needed") from None
-    except (ValueError, OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"{file.name} cannot be read as CSV: {str(error).strip()}") from error
+# Parquet, through pyarrow
 
 
 def _parquet() -> Any:
@@ -384,9 +321,8 @@ def _parquet_header(file: Path) -> dict[str, tuple[int, ...]]:
         return {str(name): () for name in table.schema_arrow.names if not str(name).startswith("__index_level_")}
 
 
-def _parquet_frames(columns: _Columns, rows: int | None) -> Iterator[pd.DataFrame]:
-    wanted = [*columns.inputs, columns.target]
-    with _open_parquet(columns.path) as table:
+def _parquet_frames(path: Path, wanted: list[str], rows: int | None) -> Iterator[pd.DataFrame]:
+    with _open_parquet(path) as table:
         if rows is None:
             yield table.read(columns=wanted).to_pandas()[wanted]
             return

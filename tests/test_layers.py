@@ -19,6 +19,7 @@ GROUND = {
     "errors",
     "_check",
     "_compiled",
+    "_csv_files",
     "_files",
     "_formulas",
     "_memory",

@@ -1,6 +1,6 @@
 """Tables on disk: what is read is what was written, blocks equal the whole, and bad files are refused with advice.
 
-Guards `bayessel._npz`, `bayessel._tables`.
+Guards `bayessel._csv_files`, `bayessel._npz`, `bayessel._tables`.
 """
 
 import builtins
