@@ -12,13 +12,17 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from bayessel._check import FloatArray, as_matrix, as_target, check_magnitude
-from bayessel.covariance import Covariance, Prior
+from bayessel.covariance import Covariance, Prior, UnknownMeanPrior
 from bayessel.covariance.standard import as_covariance
 from bayessel.models._gp_op import LogMarginal
 
 
 def gp(
-    X: npt.ArrayLike, t: npt.ArrayLike, covariance: Covariance | None = None, *, prior: Prior | None = None
+    X: npt.ArrayLike,
+    t: npt.ArrayLike,
+    covariance: Covariance | None = None,
+    *,
+    prior: Prior | UnknownMeanPrior | None = None,
 ) -> pm.Model:
     """Declare t ~ N(0, K(θ) + r²I) with priors on θ; `pm.sample(model=...)` and `bs.sample` run on the result.
 
@@ -31,8 +35,8 @@ def gp(
     covariance : bayessel.covariance.Covariance, optional
         Default `bayessel.covariance.Standard`: bias, linear part, ARD squared exponential and noise of Rasmussen
         (1996). To one without a noise term `bayessel.covariance.Noise` is added.
-    prior : bayessel.covariance.Prior, optional
-        Default that of the covariance.
+    prior : bayessel.covariance.Prior or UnknownMeanPrior, optional
+        Default that of the covariance. `UnknownMeanPrior(covariance.prior(m))` has the top-level mean as an unknown.
 
     Returns
     -------
@@ -68,12 +72,13 @@ def gp(
     m = inputs.shape[1]
     covariance = as_covariance(covariance).with_noise()
     names = covariance.names(m)
-    if prior is not None and not isinstance(prior, Prior):
-        raise TypeError(f"prior must be a bayessel.covariance.Prior, got {type(prior).__name__}")
+    if prior is not None and not isinstance(prior, Prior | UnknownMeanPrior):
+        raise TypeError(f"prior must be a bayessel.covariance.Prior or UnknownMeanPrior, got {type(prior).__name__}")
     belief = covariance.prior(m) if prior is None else prior
-    if len(belief.first) != len(names):
+    given = belief.given if isinstance(belief, UnknownMeanPrior) else belief
+    if len(given.first) != len(names):
         raise ValueError(
-            f"prior must have {len(names)} entries ({', '.join(names)}), got {len(belief.first)}; join the parts with "
+            f"prior must have {len(names)} entries ({', '.join(names)}), got {len(given.first)}; join the parts with "
             "Prior.join"
         )
     marginal: Any = LogMarginal(covariance)
@@ -97,23 +102,26 @@ def gp(
     return model
 
 
-def _declare(prior: Prior, start: FloatArray) -> Any:
+def _declare(prior: Prior | UnknownMeanPrior, start: FloatArray) -> Any:
     """The random vector θ, the two kinds of priors side by side."""
-    is_normal, first, second = (np.asarray(part) for part in (prior.is_normal, prior.first, prior.second))
+    given = prior.given if isinstance(prior, UnknownMeanPrior) else prior
+    is_normal, first, second = (np.asarray(part) for part in (given.is_normal, given.first, given.second))
 
     def draw(*parameters: Any, rng: np.random.Generator, size: Sequence[int]) -> FloatArray:
-        draws = prior.draw(rng, int(np.prod(size[:-1], dtype=int)))
-        return draws.reshape((*size[:-1], len(start)))
+        batch = size if joint else size[:-1]
+        draws = prior.draw(rng, int(np.prod(batch, dtype=int)))
+        return draws.reshape((*batch, len(start)))
 
+    joint = isinstance(prior, UnknownMeanPrior)
     return pm.CustomDist(
         "theta",
         pt.constant(is_normal),
         pt.constant(first),
         pt.constant(second),
-        logp=_log_prior,
+        logp=partial(_log_joint_prior, a=prior.a) if isinstance(prior, UnknownMeanPrior) else _log_prior,
         random=draw,
         support_point=lambda rv, size, *parameters: pt.constant(start),
-        signature="(),(),()->()",
+        signature="(k),(k),(k)->(k)" if joint else "(),(),()->()",
         dims="parameter",
     )
 
@@ -124,6 +132,16 @@ def _log_prior(theta: Any, is_normal: Any, first: Any, second: Any) -> Any:
     normal = -0.5 * z**2 - pt.log(second) - 0.5 * np.log(2.0 * np.pi)
     gamma = first * pt.log(second) - pt.gammaln(first) - first * theta - second * pt.exp(-theta)
     return pt.where(is_normal, normal, gamma)
+
+
+def _log_joint_prior(theta: Any, is_normal: Any, first: Any, second: Any, a: float) -> Any:
+    """Log density of θ with the factor ρ ~ Gamma(a, a) on the rates integrated out, see `UnknownMeanPrior`."""
+    tau = pt.where(is_normal, 0.0, second * pt.exp(-pt.where(is_normal, 0.0, theta)))
+    # the terms of the given priors without −Σ rate τ, and what the integral over ρ puts in its place
+    alone = _log_prior(theta, is_normal, first, second) + tau
+    total = a + pt.where(is_normal, 0.0, first).sum()
+    shared = a * np.log(a) - pt.gammaln(a) + pt.gammaln(total) - total * pt.log(a + tau.sum())
+    return alone.sum() + shared
 
 
 def draw_targets(

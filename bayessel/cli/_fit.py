@@ -58,8 +58,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "--inference",
         default=None,
         metavar="HOW",
-        help="gp: map (hyperparameters at their mode; the default) or mc; mlp: mc (the default), early-stopping or "
-        "evidence",
+        help="gp: auto (a mixture over states of the hyperparameters; the default), map (their mode) or mc; mlp: mc "
+        "(the default), early-stopping or evidence",
     )
     fit.add_argument("--hidden", metavar="H", help="mlp: hidden units; default: auto, from the number of rows")
     fit.add_argument(
@@ -68,7 +68,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         help=f"gp: {', '.join(COVARIANCES)}, also sums and products of them, such as linear+se*periodic; default: "
         "standard, bias + linear + se + noise with a length per input",
     )
-    fit.add_argument("--inducing", metavar="M", help="gp with map: approximate through M inducing inputs; many rows")
+    fit.add_argument("--inducing", metavar="M", help="gp, not mc: approximate through M inducing inputs; many rows")
     fit.add_argument("--time-budget", metavar="TIME", help="mc, and mlp of any kind: stop after so long, such as 2m")
     fit.add_argument("--draws", metavar="N", help="mc: draws per chain")
     fit.add_argument("--tune", metavar="N", help="mc: draws of tuning before")

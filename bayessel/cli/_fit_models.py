@@ -52,12 +52,12 @@ def estimator(arguments: argparse.Namespace) -> Any:
         return (RVMRegressor if model == "rvm" else EvidenceRegressor)(width=value)
     from bayessel.estimators import GPRegressor
 
-    inference = one_of(arguments.inference or "map", "--inference", ("map", "mc"))
+    inference = one_of(arguments.inference or "auto", "--inference", ("auto", "map", "mc"))
     options: dict[str, Any] = {"progressbar": not arguments.quiet}
     for name in ("time_budget", *SAMPLED):
         text = getattr(arguments, name)
-        if text is not None and inference == "map":
-            raise ValueError(f"--{name.replace('_', '-')} is for --inference mc: the mode is not sampled")
+        if text is not None and inference != "mc":
+            raise ValueError(f"--{name.replace('_', '-')} is for --inference mc: nothing else has chains of such lengths")
         if text is not None:
             options[name] = text if name == "time_budget" else words.number_of(text, f"--{name}", int)
     if arguments.inducing is not None:
@@ -108,9 +108,8 @@ def facts(arguments: argparse.Namespace, estimator: Any, X: pd.DataFrame) -> str
     }.get(arguments.model, "")
     if arguments.model == "mlp":
         what = _kind_of_network(estimator)
-    trace = getattr(estimator, "trace_", None)
-    if arguments.model == "gp" and trace is not None and trace["posterior"].sizes["draw"]:
-        what = f"Gaussian process, a mixture over {len(estimator.theta_)} states of the hyperparameters"
+    if arguments.model == "gp" and estimator.fit_.n_states > 1:
+        what = f"Gaussian process, a mixture over {estimator.fit_.n_states} states of the hyperparameters"
     if arguments.inducing is not None:
         many = len(estimator.fit_.mode.inducing)
         what = f"Gaussian process through {many} inducing inputs, hyperparameters at their mode"

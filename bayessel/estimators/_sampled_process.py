@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, override
+from typing import override
 
 import numpy as np
 import pandas as pd
@@ -16,11 +16,12 @@ from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
 from bayessel.errors import NumericalWarning
 from bayessel.estimators import _importance_loo
+from bayessel.estimators._around_mode import AroundMode
 from bayessel.estimators._data_units import FitInDataUnits
-from bayessel.estimators._laplace_process import LaplaceProcess
+from bayessel.estimators._mixed_process import MixedProcess
 from bayessel.estimators._relevance import lengths_of_draws
 from bayessel.estimators.base import HERE
-from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
+from bayessel.fit import Evidence, LeaveOneOut, Status
 from bayessel.gp import Predictor
 from bayessel.gp.map_result import GPFit
 from bayessel.prediction import Prediction
@@ -30,7 +31,7 @@ _DRAWS_OF_EVIDENCE = 5
 
 
 @dataclass(frozen=True, eq=False)
-class SampledProcess(Fit):
+class SampledProcess(AroundMode):
     """A Gaussian process whose hyperparameters were drawn from their posterior.
 
     Attributes
@@ -45,42 +46,11 @@ class SampledProcess(Fit):
         Of finding the mode and of sampling.
     """
 
-    mode: GPFit = field(repr=False)
     draws: FloatArray = field(repr=False)
     thetas: FloatArray = field(repr=False)
     status: Status
     notes: tuple[Status, ...]
     seconds: float
-
-    @property
-    def n_rows(self) -> int:
-        """Rows fitted to."""
-        return self.mode.n_rows
-
-    @property
-    def fingerprint(self) -> str:
-        """Name of inputs and target."""
-        return self.mode.fingerprint
-
-    @property
-    def target_fingerprint(self) -> str:
-        """Name of the target."""
-        return self.mode.target_fingerprint
-
-    @property
-    def evidence(self) -> Evidence:
-        """log p(t|θ) at the mode, of kind "type2"; see `model_evidence`."""
-        return self.mode.evidence
-
-    @property
-    def optima(self) -> tuple[Any, ...]:
-        """Local maxima of the posterior density."""
-        return self.mode.optima
-
-    @property
-    def history(self) -> tuple[Mapping[str, Any], ...]:
-        """Evaluations of the search for the mode."""
-        return self.mode.history
 
     @property
     def n_states(self) -> int:
@@ -118,16 +88,6 @@ class SampledProcess(Fit):
 
         found = bridge_sampling(self.mode.log_joint, self.draws)
         return Evidence(found.log_evidence, "sampled", found.error, integrated=self.mode.names)
-
-    @property
-    def effective_parameters(self) -> float:
-        """Well-determined parameters at the mode."""
-        return self.mode.gamma
-
-    @property
-    def sum_squares(self) -> float:
-        """Squared residuals of the mean at the mode."""
-        return self.mode.sum_squares
 
     @cached_property
     def _predictor(self) -> Predictor:
@@ -180,7 +140,7 @@ class SampledProcess(Fit):
 class ProcessInDataUnits(FitInDataUnits):
     """A fit of a Gaussian process, at a mode or of draws, in the units of the data."""
 
-    inner: GPFit | LaplaceProcess | SampledProcess
+    inner: GPFit | MixedProcess | SampledProcess
 
     @property
     def mode(self) -> GPFit:

@@ -11,9 +11,10 @@ from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
 from bayessel.covariance import Covariance
 from bayessel.estimators import held_out
+from bayessel.estimators._process_parts import states_around
 from bayessel.estimators.residual_checks import remarks_on_residuals
 from bayessel.fit import Status, worst
-from bayessel.gp import fit_map
+from bayessel.gp import Predictor, fit_map
 from bayessel.gp.map_result import GPFit
 from bayessel.prediction import Prediction
 from bayessel.work.interrupts import InterruptGuard
@@ -43,7 +44,7 @@ def witnessed(mode: GPFit, covariance: Covariance | None, seed: int) -> tuple[GP
         fit = fit_map(X[train], seen, covariance, random_state=seed)
         if Status.INTERRUPTED in fit.notes:
             raise KeyboardInterrupt
-        return fit.predict(X[~train])
+        return Predictor(fit.X, fit.t, fit.covariance, states_around(fit))(X[~train])
 
     notes: tuple[Status, ...] = ()
     share = 1.0

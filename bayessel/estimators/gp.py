@@ -18,7 +18,8 @@ from bayessel._types import Seed
 from bayessel.covariance import Covariance
 from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains, _description, _importance_loo, _mixture_predictions
-from bayessel.estimators._laplace_process import LaplaceProcess, states_around
+from bayessel.estimators._mixed_process import MixedProcess, ProcessPart
+from bayessel.estimators._process_parts import process_parts
 from bayessel.estimators._relevance import in_units
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
 from bayessel.estimators._witnessed_mode import witnessed
@@ -28,6 +29,7 @@ from bayessel.fit import LeaveOneOut, Status, fingerprint, worst
 from bayessel.gp import fit_inducing, fit_map
 from bayessel.gp.map_result import GPFit
 from bayessel.prediction import Prediction
+from bayessel.work.interrupts import InterruptGuard
 from bayessel.work.progress import progress_of
 
 if TYPE_CHECKING:
@@ -143,6 +145,7 @@ class GPRegressor(RegressorMixin, Versioned):
     _units: Standardisation
     _rows: tuple[FloatArray, FloatArray]
     _run: _chains.Chains | None
+    _parts: tuple[ProcessPart, ...]
     fit_: ProcessInDataUnits
 
     def __init__(
@@ -183,7 +186,9 @@ class GPRegressor(RegressorMixin, Versioned):
         """Fit to inputs (N, D) and a target (N,)."""
         X, y = validated_regression(self, X, y, reset=True)
         self._check_parameters(len(X))
-        self._units = Standardisation.of(X, y) if self.standardise else Standardisation.none(X.shape[1])
+        self._units = Standardisation.none(X.shape[1])
+        if self.standardise:
+            self._units = Standardisation.of(X, y, robust=self.inference == "auto")
         self._rows = self._units.inputs(X), self._units.targets(y)
         self._seed = chosen_seed(self.random_state)
         self.fingerprint_, self.target_fingerprint_ = fingerprint(X, y), fingerprint(y)
@@ -195,9 +200,11 @@ class GPRegressor(RegressorMixin, Versioned):
                 self._mode = fit_inducing(
                     *self._rows, self.covariance, n_inducing=self.inducing, random_state=self._seed
                 )
-            self._share = 1.0
+            self._share, self._parts = 1.0, ()
             if self.inference != "mc":
                 self._mode, self._share = witnessed(self._mode, self.covariance, self._seed)
+            if self.inference == "auto" and self.inducing is None:
+                self._mix()
         self._run = _chains.Chains(self._settings()) if self.inference == "mc" else None
         # who interrupts the search for the mode does not want the chains after it
         if self._run is not None and self._mode.status is not Status.INTERRUPTED:
@@ -207,6 +214,17 @@ class GPRegressor(RegressorMixin, Versioned):
             self._sample(self._run, self.draws, seconds)
         self._finish()
         return self
+
+    def _mix(self) -> None:
+        """The states of the hyperparameters that predict by default."""
+        self._parts = (ProcessPart(self._mode.covariance, self._mode.theta[None], 1.0),)
+        if Status.INTERRUPTED in self._mode.notes or Status.CONSTANT_TARGET in self._mode.notes:
+            return
+        with InterruptGuard() as guard:
+            self._parts = process_parts(self._mode, self._seed)
+        if guard.interrupted:
+            notes = (*self._mode.notes, Status.INTERRUPTED)
+            self._mode = replace(self._mode, status=worst(notes), notes=notes)
 
     def _check_parameters(self, n: int) -> None:
         _chains.check_settings(self.get_params(deep=False), ("auto", "map", "mc"), ("cores",))
@@ -277,10 +295,10 @@ class GPRegressor(RegressorMixin, Versioned):
     def _finish(self) -> None:
         """Choose the states that predict, and say how it went."""
         self.trace_ = None if self._run is None else self._run.trace
-        inner: GPFit | LaplaceProcess | SampledProcess = self._mode
+        inner: GPFit | MixedProcess | SampledProcess = self._mode
         self.theta_ = self._mode.theta
-        if self.inference == "auto" and self.inducing is None and self._mode.status is not Status.CONSTANT_TARGET:
-            inner = LaplaceProcess(self._mode, states_around(self._mode), self._share)
+        if self._parts:
+            inner = MixedProcess(self._mode, self._parts, self._share)
         if self._run is not None and self.trace_ is not None:
             notes = [*self._mode.notes, *self._run.notes()]
             draws = self._run.n_draws

@@ -1,6 +1,7 @@
 """Robust standardisation of a data set, as DELVE encodes it by default (Rasmussen 1996, section 3.2).
 
-Real columns get median 0 and mean absolute deviation 1 from it; inputs with two values become 0 and 1.
+Real columns get median 0 and mean absolute deviation 1 from it; inputs with two values become 0 and 1. A few huge
+values of an input decide that deviation: robust inputs have the spread of their central two thirds, in the same unit.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, check_magnitude
+from bayessel.estimators.found_width import robust_spread
 from bayessel.fit import LeaveOneOut
 
+#: mean absolute deviation of a normal distribution, in standard deviations
+_DEVIATION = float(np.sqrt(2.0 / np.pi))
 #: size of numbers whose sums and differences may overflow
 LARGEST = 1e300
 
@@ -28,9 +32,14 @@ class Standardisation:
     target_scale: Any
 
     @classmethod
-    def of(cls, X: FloatArray, y: FloatArray) -> Self:
-        """Found in the training data; a column that does not vary is shifted and not scaled."""
+    def of(cls, X: FloatArray, y: FloatArray, robust: bool = False) -> Self:
+        """Found in the training data; a column that does not vary is shifted and not scaled.
+
+        With `robust`, the scale of an input is its `robust_spread`, in the unit of the deviation.
+        """
         shift, scale = _robust(X, "X")
+        if robust:
+            scale = np.where(np.ptp(X, axis=0) > 0.0, _DEVIATION * robust_spread(X), scale)
         low, high = X.min(axis=0), X.max(axis=0)
         two = ((X == low) | (X == high)).all(axis=0) & (low < high)
         target_shift, target_scale = _robust(y if y.ndim == 2 else y[:, None], "y")

@@ -45,7 +45,7 @@ def test_it_writes_what_python_computes(table, tmp_path, capsys):
     expected = bs.GPRegressor("map", random_state=3).fit(table[["x", "junk"]], table["y"])
     found = joblib.load(folder / "model.joblib")
     np.testing.assert_array_equal(found.theta_, expected.theta_)
-    assert found.random_state == 3 and found.inference == "map"
+    assert found.random_state == 3 and found.inference == "auto"
     mean, std, (low, median, high) = expected.predict(
         table[["x", "junk"]].head(4), return_std=True, return_quantiles=[0.05, 0.5, 0.95]
     )
@@ -161,7 +161,7 @@ def test_what_is_predicted_gets_other_names_where_the_inputs_have_them(table, tm
 BAD = {
     "no file": (["--inputs", "q"], "no input 'q'"),
     "model": (["--model", "svm"], "--model must be one of 'gp', 'mlp', 'rvm', 'evidence'"),
-    "inference": (["--inference", "vi"], "--inference must be one of 'map', 'mc'"),
+    "inference": (["--inference", "vi"], "--inference must be one of 'auto', 'map', 'mc'"),
     "covariance": (["--covariance", "rbf+linear"], "--covariance knows standard, se, .*got 'rbf'"),
     "empty covariance": (["--covariance", "se+"], "--covariance knows .*got ''"),
     "draws of a mode": (["--draws", "5"], "--draws is for --inference mc"),

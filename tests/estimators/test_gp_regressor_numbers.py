@@ -184,8 +184,8 @@ def test_a_long_prediction_shows_a_bar_on_a_terminal_only(sampled, monkeypatch):
 @pytest.mark.filterwarnings("ignore:STEP_LIMIT")
 def test_many_rows_through_inducing_inputs(rng):
     X, y = wave(rng, 150, d=1)
-    exact = G(random_state=0).fit(X, y)
-    model = G(inducing=25, random_state=0).fit(X, y)
+    exact = G("map", random_state=0).fit(X, y)
+    model = G("map", inducing=25, random_state=0).fit(X, y)
     assert (model.kind_, exact.kind_) == ("bound", "type2") and len(model.fit_.mode.inducing) <= 25
     # a bound at its own hyperparameters, and a close one
     there, _ = dense(model, X, y, model.theta_)

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import bayessel as bs
-from bayessel.covariance import Linear, Matern52, Noise, Prior, Standard
+from bayessel.covariance import Linear, Matern52, Noise, Prior, Standard, UnknownMeanPrior
 from bayessel.errors import DataMismatchError
 from bayessel.models._gp import draw_targets
 from bayessel.samplers.run.fingerprint import fingerprints
@@ -169,3 +169,16 @@ def test_a_store_tells_another_covariance_or_prior_from_other_data(rng):
         assert other["model"] == stored["model"]
         with pytest.raises(DataMismatchError, match="other data, or other arrays in the model, such as"):
             check_same(stored, other, "st")
+
+
+def test_the_prior_with_an_unknown_mean_is_the_one_on_arrays(rng):
+    X, t = problem(rng)
+    prior = UnknownMeanPrior(Standard().prior(2), 1.5)
+    model = bs.models.gp(X, t, prior=prior)
+    theta = Standard().start(2) + 0.3 * rng.normal(size=6)
+    expected = bs.gp.log_marginal(theta, X, t) + prior.log_density(theta)
+    assert_allclose(model.compile_logp(**PYTHON)({"theta": theta}), expected, rtol=1e-9)
+    draws = pm.draw(model["theta"], 400, random_seed=1, **PYTHON)
+    assert draws.shape == (400, 6)
+    ours = prior.draw(rng, 400)
+    assert stats.ks_2samp(draws[:, 2], ours[:, 2]).pvalue > 1e-3

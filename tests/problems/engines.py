@@ -15,7 +15,7 @@ import numpy as np
 import bayessel as bs
 from bayessel.errors import NumericalWarning
 from bayessel.estimators._data_units import FitInDataUnits
-from bayessel.estimators._laplace_process import LaplaceProcess
+from bayessel.estimators._mixed_process import MixedProcess
 from bayessel.estimators._sampled_networks import SampledNetworks
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
 from bayessel.estimators.averaged_fit import AveragedFit
@@ -301,9 +301,9 @@ ENGINES = (
         columns=1e-3,
     ),
     Engine(
-        "Laplace process",
+        "mixed process",
         _estimated(lambda: _gp(standardise=False), inside=True),
-        (LaplaceProcess, GPFit),
+        (MixedProcess, GPFit),
         rows=inputs,
         units=None,
         order=1e-3,

@@ -1,0 +1,143 @@
+r"""States of the hyperparameters of a Gaussian process that stand for their posterior: drawn, or around the mode.
+
+Up to some hundred rows they are drawn by Hamiltonian Monte Carlo, under priors whose top-level mean is unknown
+(`bayessel.covariance.UnknownMeanPrior`), beside draws for a covariance with one length for all inputs. What each
+covariance is worth is told by the rows: the weights are those under which the rows left out are predicted best, each by
+draws weighed as if it had not been seen,
+
+.. math:: p(t_i|t_{-i}) = \Bigl(\tfrac1S \sum_s 1/p(t_i|t_{-i}, \theta_s)\Bigr)^{-1}.
+
+With more rows states are θ̂ + H^{-1/2}z_s by Laplace's approximation, H the Hessian of −log p(θ|t) and z_s normal in
+pairs of opposite sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import logsumexp
+
+from bayessel._check import FloatArray
+from bayessel._formulas import log_normal
+from bayessel.covariance import Bias, Covariance, Linear, Noise, Prior, SquaredExponential, Standard, UnknownMeanPrior
+from bayessel.estimators import held_out
+from bayessel.estimators._mixed_process import ProcessPart
+from bayessel.gp import Marginal, Predictor, fit_map
+from bayessel.gp.hamiltonian_draws import hamiltonian_draws
+from bayessel.gp.map_result import GPFit
+
+#: states that predict, and the cubes of rows that the factorisations of those around a mode may take together
+MOST_STATES, MOST_CUBES = 40, 4e10
+#: trajectories of a chain, and those before them that tune it; as many up to so many rows
+DRAWS, TUNE, FULL_ROWS = 60, 25, 200
+#: share of the trajectories below which there are too few of them: with (rows / FULL_ROWS)^-1.5, from 450 rows on
+LEAST_SHARE = 0.3
+#: least curvature in a direction: of draws, whose steps correct it; of states around the mode, where it is that of a
+#: prior with a standard deviation of two; their farthest step, in logarithms
+LEAST_METRIC, LEAST_CURVATURE, FARTHEST = 0.1, 0.25, 4.0
+#: Newton steps with one Hessian, and the squared decrement up to which they lead to the mode
+_NEWTON_STEPS, _NEAR = 4, 0.1
+
+
+def process_parts(mode: GPFit, seed: int) -> tuple[ProcessPart, ...]:
+    """What predicts for a fit by its mode; the same for the same fit and seed."""
+    share = (max(mode.n_rows, FULL_ROWS) / FULL_ROWS) ** -1.5
+    if share < LEAST_SHARE:
+        return (ProcessPart(mode.covariance, states_around(mode), 1.0),)
+    drawn = [(fit.covariance, _drawn(fit, seed, share)) for fit in _fits(mode, seed)]
+    return stacked(mode, drawn)
+
+
+def stacked(mode: GPFit, drawn: list[tuple[Covariance, FloatArray]]) -> tuple[ProcessPart, ...]:
+    """Parts weighed by the rows left out, with as many of their states as their weight is worth."""
+    weights = np.ones(1)
+    if len(drawn) > 1:
+        densities = []
+        for covariance, thetas in drawn:
+            left_out = Predictor(mode.X, mode.t, covariance, evenly(thetas, MOST_STATES)).leave_one_out()
+            each = log_normal(mode.t - left_out.means, left_out.variances)
+            densities.append(np.log(len(each)) - logsumexp(-each, axis=0))
+        weights = held_out.stacking_weights(np.array(densities))
+    counts = np.round(MOST_STATES * weights).astype(int)
+    used = weights * (counts > 0)
+    return tuple(
+        ProcessPart(covariance, evenly(thetas, count), float(weight / used.sum()))
+        for (covariance, thetas), count, weight in zip(drawn, counts, weights, strict=True)
+        if count
+    )
+
+
+def evenly(thetas: FloatArray, count: int) -> FloatArray:
+    """At most so many of the states, evenly spread, the last among them."""
+    length = len(thetas)
+    count = min(count, length)
+    return thetas[[length - 1 - (k * length) // count for k in range(count)][::-1]]
+
+
+def _fits(mode: GPFit, seed: int) -> Iterator[GPFit]:
+    """The fit, and of the default covariance the same with one length for all inputs."""
+    yield mode
+    standard = mode.covariance
+    if not isinstance(standard, Standard) or len(standard.used(mode.X.shape[1])) == 1:
+        return
+    columns = standard.columns
+    shared = SquaredExponential(ard=False, columns=columns) + Linear(columns=columns) + Bias() + Noise()
+    yield fit_map(mode.X, mode.t, shared, random_state=seed)
+
+
+def _drawn(fit: GPFit, seed: int, share: float) -> FloatArray:
+    """Draws under an unknown top-level mean, (S, k); where no chain moves, states around the mode."""
+    given = fit.prior
+    if given is None or not np.isfinite(fit.hessian).all():
+        return fit.theta[None]
+    marginal, prior = Marginal(fit.X, fit.t, fit.covariance), UnknownMeanPrior(given)
+
+    def density(theta: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient = marginal.value_and_gradient(theta)
+        return value + prior.log_density(theta), gradient + prior.gradient(theta)
+
+    fit = _peak(fit, given, marginal)
+    hessian = fit.hessian + np.diag(given.hessian_diagonal(fit.theta)) - prior.hessian(fit.theta)
+    found = hamiltonian_draws(
+        density,
+        fit.theta,
+        _root(hessian, fit.theta, LEAST_METRIC),
+        draws=round(share * DRAWS),
+        tune=round(np.sqrt(share) * TUNE),
+        rng=np.random.default_rng(seed),
+    )
+    return found.draws if len(np.unique(found.draws[:, 0])) > 1 else states_around(fit)
+
+
+def _peak(fit: GPFit, prior: Prior, marginal: Marginal) -> GPFit:
+    """The fit at its mode to rounding, by Newton steps, so that chains do not depend on where a search stopped."""
+    values, axes = np.linalg.eigh(fit.hessian)
+    theta = fit.theta
+    for _ in range(_NEWTON_STEPS):
+        along = axes.T @ (marginal.value_and_gradient(theta)[1] + prior.gradient(theta))
+        if not values[0] > 0.0 or not float((along**2 / values).sum()) < _NEAR:
+            return fit
+        theta = theta + axes @ (along / values)
+    return replace(fit, theta=theta)
+
+
+def states_around(mode: GPFit) -> FloatArray:
+    """Hyperparameters around the mode, (S, k), the same for the same fit; of many rows few, of more the mode alone."""
+    count = 2 * int(min(MOST_STATES, MOST_CUBES / max(mode.n_rows, 1) ** 3) / 2)
+    if not count or not np.isfinite(mode.hessian).all():
+        return mode.theta[None]
+    z = np.random.default_rng(0).normal(size=(count // 2, len(mode.theta)))
+    steps = np.vstack([z, -z]) @ _root(mode.hessian, mode.theta, LEAST_CURVATURE).T
+    states = mode.theta + np.clip(steps, -FARTHEST, FARTHEST)
+    # noise-free targets may leave no factor where the noise is still less
+    possible = [theta for theta in states if np.isfinite(mode.log_joint(theta))]
+    return np.array(possible) if possible else mode.theta[None]
+
+
+def _root(hessian: FloatArray, theta: FloatArray, least: float) -> FloatArray:
+    """W with W Wᵀ = H⁻¹; its columns in the order of θ, so that the order of the inputs changes nothing."""
+    values, axes = np.linalg.eigh(hessian)
+    root = (axes / np.sqrt(np.maximum(values, least))) @ axes.T
+    return np.asarray(root[:, np.argsort(theta, kind="stable")])
