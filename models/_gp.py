@@ -12,7 +12,8 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from bayessel._check import FloatArray, as_matrix, as_target, check_magnitude
-from bayessel.covariance import Covariance, Prior, UnknownMeanPrior
+from bayessel.covariance import Covariance, Prior
+from bayessel.covariance.prior import UnknownMeanPrior
 from bayessel.covariance.standard import as_covariance
 from bayessel.models._gp_op import LogMarginal
 
@@ -35,7 +36,7 @@ def gp(
     covariance : bayessel.covariance.Covariance, optional
         Default `bayessel.covariance.Standard`: bias, linear part, ARD squared exponential and noise of Rasmussen
         (1996). To one without a noise term `bayessel.covariance.Noise` is added.
-    prior : bayessel.covariance.Prior or UnknownMeanPrior, optional
+    prior : bayessel.covariance.Prior or bayessel.covariance.prior.UnknownMeanPrior, optional
         Default that of the covariance. `UnknownMeanPrior(covariance.prior(m))` has the top-level mean as an unknown.
 
     Returns

@@ -57,7 +57,9 @@ def estimator(arguments: argparse.Namespace) -> Any:
     for name in ("time_budget", *SAMPLED):
         text = getattr(arguments, name)
         if text is not None and inference != "mc":
-            raise ValueError(f"--{name.replace('_', '-')} is for --inference mc: nothing else has chains of such lengths")
+            raise ValueError(
+                f"--{name.replace('_', '-')} is for --inference mc: nothing else has chains of such lengths"
+            )
         if text is not None:
             options[name] = text if name == "time_budget" else words.number_of(text, f"--{name}", int)
     if arguments.inducing is not None:

@@ -4,7 +4,7 @@ from bayessel.covariance.arcsin import Arcsin
 from bayessel.covariance.base import Covariance
 from bayessel.covariance.constant_linear_noise import Bias, Linear, Noise
 from bayessel.covariance.periodic import Periodic
-from bayessel.covariance.prior import Prior, UnknownMeanPrior
+from bayessel.covariance.prior import Prior
 from bayessel.covariance.standard import Standard
 from bayessel.covariance.stationary import Matern12, Matern32, Matern52, RationalQuadratic, SquaredExponential
 
@@ -22,5 +22,4 @@ __all__ = [
     "RationalQuadratic",
     "SquaredExponential",
     "Standard",
-    "UnknownMeanPrior",
 ]

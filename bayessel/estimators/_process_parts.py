@@ -1,7 +1,7 @@
 r"""States of the hyperparameters of a Gaussian process that stand for their posterior: drawn, or around the mode.
 
 Up to some hundred rows they are drawn by Hamiltonian Monte Carlo, under priors whose top-level mean is unknown
-(`bayessel.covariance.UnknownMeanPrior`), beside draws for a covariance with one length for all inputs. What each
+(`bayessel.covariance.prior.UnknownMeanPrior`), beside draws for a covariance with one length for all inputs. What each
 covariance is worth is told by the rows: the weights are those under which the rows left out are predicted best, each by
 draws weighed as if it had not been seen,
 
@@ -21,12 +21,15 @@ from scipy.special import logsumexp
 
 from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
-from bayessel.covariance import Bias, Covariance, Linear, Noise, Prior, SquaredExponential, Standard, UnknownMeanPrior
+from bayessel.covariance import Bias, Covariance, Linear, Noise, Prior, SquaredExponential, Standard
+from bayessel.covariance.prior import UnknownMeanPrior
 from bayessel.estimators import held_out
-from bayessel.estimators._mixed_process import ProcessPart
+from bayessel.estimators._mixed_process import MixedProcess, ProcessPart
+from bayessel.fit import Status, worst
 from bayessel.gp import Marginal, Predictor, fit_map
 from bayessel.gp.hamiltonian_draws import hamiltonian_draws
 from bayessel.gp.map_result import GPFit
+from bayessel.work.interrupts import InterruptGuard
 
 #: states that predict, and the cubes of rows that the factorisations of those around a mode may take together
 MOST_STATES, MOST_CUBES = 40, 4e10
@@ -39,6 +42,19 @@ LEAST_SHARE = 0.3
 LEAST_METRIC, LEAST_CURVATURE, FARTHEST = 0.1, 0.25, 4.0
 #: Newton steps with one Hessian, and the squared decrement up to which they lead to the mode
 _NEWTON_STEPS, _NEAR = 4, 0.1
+
+
+def mixed_process(mode: GPFit, share: float, seed: int) -> MixedProcess:
+    """The process that predicts by default, with this weight beside a constant; after Ctrl-C that of the mode."""
+    found = (ProcessPart(mode.covariance, mode.theta[None], 1.0),)
+    if Status.INTERRUPTED in mode.notes or Status.CONSTANT_TARGET in mode.notes:
+        return MixedProcess(mode, found, share)
+    with InterruptGuard() as guard:
+        found = process_parts(mode, seed)
+    if guard.interrupted:
+        notes = (*mode.notes, Status.INTERRUPTED)
+        mode = replace(mode, status=worst(notes), notes=notes)
+    return MixedProcess(mode, found, share)
 
 
 def process_parts(mode: GPFit, seed: int) -> tuple[ProcessPart, ...]:

@@ -9,7 +9,8 @@ from scipy import stats
 from scipy.integrate import quad
 from scipy.optimize import approx_fprime
 
-from bayessel.covariance import Prior, Standard, UnknownMeanPrior
+from bayessel.covariance import Prior, Standard
+from bayessel.covariance.prior import UnknownMeanPrior
 
 GIVEN = Prior.join(Prior.normal(-1.0, 2.0), Prior.inverse_gamma(0.5, 0.125, 2), Prior.inverse_gamma(1.5, 0.7))
 

@@ -13,7 +13,8 @@ from scipy.special import logsumexp
 from scipy.stats import chisquare, norm
 
 import bayessel as bs
-from bayessel.covariance import Noise, SquaredExponential, Standard, UnknownMeanPrior
+from bayessel.covariance import Noise, SquaredExponential, Standard
+from bayessel.covariance.prior import UnknownMeanPrior
 from bayessel.errors import NumericalWarning
 from bayessel.estimators import _process_parts as parts
 from bayessel.estimators._mixed_process import MixedProcess, ProcessPart

@@ -1,7 +1,6 @@
 """Defaults of the regressors: beside ridge and a constant, rows that come and go, interruptions, weights.
 
-Guards `bayessel.estimators._laplace_process`, `bayessel.estimators.offered_columns`,
-`bayessel.estimators.stacked_widths`.
+Guards `bayessel.estimators.offered_columns`, `bayessel.estimators.stacked_widths`.
 """
 
 from dataclasses import replace

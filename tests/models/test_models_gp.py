@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import bayessel as bs
-from bayessel.covariance import Linear, Matern52, Noise, Prior, Standard, UnknownMeanPrior
+from bayessel.covariance import Linear, Matern52, Noise, Prior, Standard
+from bayessel.covariance.prior import UnknownMeanPrior
 from bayessel.errors import DataMismatchError
 from bayessel.models._gp import draw_targets
 from bayessel.samplers.run.fingerprint import fingerprints
