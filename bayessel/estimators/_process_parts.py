@@ -46,7 +46,7 @@ _NEWTON_STEPS, _NEAR = 4, 0.1
 
 def mixed_process(mode: GPFit, share: float, seed: int) -> MixedProcess:
     """The process that predicts by default, with this weight beside a constant; after Ctrl-C that of the mode."""
-    found = (ProcessPart(mode.covariance, mode.theta[None], 1.0),)
+    found: tuple[ProcessPart, ...] = (ProcessPart(mode.covariance, mode.theta[None], 1.0),)
     if Status.INTERRUPTED in mode.notes or Status.CONSTANT_TARGET in mode.notes:
         return MixedProcess(mode, found, share)
     with InterruptGuard() as guard:

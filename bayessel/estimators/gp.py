@@ -49,13 +49,10 @@ class GPRegressor(RegressorMixin, Versioned):
     r"""Gaussian-process regression: gp-map and gp-mc of Rasmussen (1996).
 
     The function has the covariance :math:`C(x,x') = a_0 + a_1 x\cdot x' + v_0 \exp(-\frac12 \sum_i w_i (x_i-x_i')^2)`,
-    the noise the variance r². These hyperparameters are found at the maximum of their posterior density. By default
-    predictions are mixtures over some forty states drawn from that posterior, so that error bars hold the uncertainty
-    of the hyperparameters, and of the same covariance with one length for all inputs, by the weights under which rows
-    left out are predicted best; beyond some 450 rows over states by Laplace's approximation, beyond 2700 the mode
-    alone. Where refitted folds doubt that the process predicts better than a constant, the constant is a part of the
-    mixture. With ``"mc"`` long chains with diagnostics are sampled. Distrust it where the noise varies with the input
-    or has heavy tails.
+    the noise the variance r². By default predictions are mixtures over forty states of these hyperparameters, drawn
+    from their posterior with a length per input and with one for all, by the weights under which rows left out are
+    predicted best (beyond 450 rows by Laplace's approximation, beyond 2700 the mode alone); and over a constant, where
+    refitted folds doubt the process. Distrust it where the noise varies with the input or has heavy tails.
 
     Parameters
     ----------
