@@ -205,7 +205,8 @@ class AveragedRegressor(RegressorMixin, Versioned):
         elif made.gains is not None:
             chosen = by_stacking(list(members), made.gains, f"rows held out of {N_FOLDS} refitted folds")
         elif self._by_folds and again:
-            notes += [] if made.interrupted else [Status.TOO_FEW_ROWS]
+            varies = target is None or np.ptp(target) > 0.0
+            notes += [] if made.interrupted else [Status.TOO_FEW_ROWS if varies else Status.CONSTANT_TARGET]
             chosen = without_folds(list(members), "no folds to judge by: equal weights")
         else:
             chosen = weights_by_left_out(members, constant)

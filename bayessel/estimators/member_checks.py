@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import _check_y, check_consistent_length, check_is_fitted
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.utils.validation import _check_y, _is_fitted, check_consistent_length
 
 from bayessel._check import FloatArray, as_float_array, check_magnitude
 from bayessel.diagnostics.comparable_fits import refuse_different_data
@@ -42,18 +41,15 @@ def checked_members(members: Members, taken: Sequence[str]) -> dict[str, Any]:
                 f"{name!r} must be an estimator or the fit of an engine (a bayessel.fit.Fit), got "
                 f"{type(member).__name__}"
             )
+        if not isinstance(member, Fit) and is_classifier(member):
+            raise TypeError(f"{name!r} is a classifier: an average is of regressors of one target")
     return dict(members)
 
 
 def is_fitted(member: Any) -> bool:
     """Whether a member can predict."""
-    if isinstance(member, Fit):
-        return True
-    try:
-        check_is_fitted(member)
-    except NotFittedError:
-        return False
-    return True
+    # an estimator that can predict from its prior, as scikit-learn's process does, counts once it has seen data
+    return isinstance(member, Fit) or bool(_is_fitted(member))
 
 
 def as_rows(X: Any) -> Any:
@@ -74,6 +70,8 @@ def checked_target(estimator: Any, X: Any, y: Any) -> FloatArray:
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
     target = as_float_array(_check_y(y, multi_output=False, y_numeric=True, estimator=estimator), "y")
+    if not len(target):
+        raise ValueError("an average needs rows: got X and y with 0 samples, while a minimum of 1 is required")
     check_magnitude(target, "y")
     return target
 
