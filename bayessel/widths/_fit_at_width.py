@@ -108,4 +108,5 @@ class FitAtWidth(Fit):
         """Each row predicted from all others, in the user's units."""
         found: LeaveOneOut = self.inner.leave_one_out()
         densities = found.log_densities - np.log(self.scale)
-        return LeaveOneOut(self.scale * found.errors, self.scale**2 * found.variances, densities)
+        whole = None if found.prediction is None else found.prediction.scaled(self.shift, self.scale)
+        return LeaveOneOut(self.scale * found.errors, self.scale**2 * found.variances, densities, whole)

@@ -79,6 +79,9 @@ def test_stacking_uses_rows_left_out(comparison, data):
         gain = (member.leave_one_out().log_densities - alone).mean()
         assert_allclose(found.loc[name, "gain"], gain, rtol=1e-8)
     assert_allclose(found["weight"].sum(), 1.0)
+    left_out = model.leave_one_out()
+    assert_allclose(left_out.target, y)
+    assert_allclose(left_out.prediction.log_density(y), left_out.log_densities, rtol=1e-8, atol=1e-10)
     assert model.gain_ >= found["gain"].max() - 0.05
 
 
