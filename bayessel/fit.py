@@ -55,6 +55,11 @@ class Status(Enum):
         "with the precisions integrated out, a model without functions (or with the constant alone) is more probable "
         "than this one: what was found may be noise"
     )
+    FELL_BACK = (
+        "the functions selected say less than all functions together, by more than a tenth of a nat a row or half of "
+        "what these are worth; predictions are those of all functions (EvidenceRegressor), the selection is a rough "
+        "summary"
+    )
     HEAVY_TAILS = (
         "some rows lie much further from the fit than normal noise puts them (six robust standard deviations of the "
         "residuals): a few rows decide the noise level, error bars are wrong for most, and the fit follows the few; "

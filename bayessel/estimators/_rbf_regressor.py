@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
@@ -25,9 +26,6 @@ from bayessel.fit import Fit, Status, fingerprint, worst
 from bayessel.linear import LinearFit, RidgeFit, Spectrum
 from bayessel.linear.several_outputs import SeveralOutputs
 from bayessel.prediction import Prediction
-
-#: rows whose mixtures are made at a time
-PIECE = 2000
 
 
 class RBFRegressor(RegressorMixin, Versioned):
@@ -148,10 +146,8 @@ class RBFRegressor(RegressorMixin, Versioned):
         Returns (N,) arrays, or (N, K) for K outputs.
         """
         X = new_rows(self, X)
-        if self._mixes:
-            parts = np.array_split(X, 1 + len(X) // PIECE)
-            found = [(part.mean, part.std) for part in map(self._engine.predict, parts)]
-            mean, std = (np.concatenate(each) for each in zip(*found, strict=True))
+        if (mixtures := self._mixtures()) is not None:
+            mean, std = normal_predictions.moments_in_pieces(mixtures, X)
             return (mean, std) if return_std else mean
         body = self._body(X)
         design = np.hstack([body, np.ones((len(X), 1))]) if self.bias else body
@@ -162,30 +158,16 @@ class RBFRegressor(RegressorMixin, Versioned):
             return mean, np.sqrt((self._rows.state.variance(self._rows.columns(X)) + 1.0) / self.beta_)
         return mean, self.fit_.predict(body).std  # type: ignore[union-attr]
 
-    def predictive(self, X: ArrayLike) -> Prediction:
-        """Whole predictive distributions of new observations at new inputs: quantiles, densities."""
-        check_is_fitted(self)
-        return self._engine.predict(new_rows(self, X)) if self._mixes else normal_predictions.predictive(self, X)
-
-    def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> FloatArray:
-        """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
-        check_is_fitted(self)
-        rows, target = validated_regression(self, X, y, reset=False)
-        if not self._mixes:
-            return normal_predictions.log_predictive_density(self, X, y)
-        if target.ndim == 2:
-            raise ValueError(f"y must have the shape of the training target, ({len(target)},); got {target.shape}")
-        pieces = np.array_split(np.arange(len(rows)), 1 + len(rows) // PIECE)
-        return np.concatenate([self._engine.predict(rows[piece]).log_density(target[piece]) for piece in pieces])
+    predictive = normal_predictions.predictive
+    log_predictive_density = normal_predictions.log_predictive_density
 
     def _thins(self, y: FloatArray) -> bool:
         """Whether centres at the rows are thinned, so that there may be any number of rows."""
         return False
 
-    @property
-    def _mixes(self) -> bool:
-        """Whether predictions are mixtures at inputs."""
-        return False
+    def _mixtures(self) -> Callable[[FloatArray], Prediction] | None:
+        """Predictive distributions at inputs, where they are mixtures."""
+        return None
 
     leave_one_out = _description.leave_one_out
     describe = _description.describe

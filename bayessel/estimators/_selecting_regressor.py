@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,18 +11,17 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, one_of
-from bayessel.basis import Dictionary, LazyDesign, RBFDictionary, design_of
+from bayessel.basis import Dictionary, RBFDictionary, design_of
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators import _description, normal_predictions
 from bayessel.estimators._radial_dictionary import centres_of, find_widths, set_dictionary
-from bayessel.estimators._sparse_attributes import predicted, remember
+from bayessel.estimators._sparse_attributes import found_reference, mixtures, predicted, remember
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.evidence import INFERENCES
 from bayessel.estimators.found_width import FoundWidth
-from bayessel.estimators.given_dictionary import bound_dictionary
+from bayessel.estimators.given_dictionary import bound_dictionary, fit_witnessed
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
-from bayessel.estimators.offered_columns import OfferedColumns, choose_columns
-from bayessel.estimators.stacked_widths import RadialModel, fit_stacked
+from bayessel.estimators.referenced_fit import ReferencedFit, engine_fit
 from bayessel.fit import Status
 from bayessel.linear import fit_abf, fit_evidence
 
@@ -72,61 +70,44 @@ class SelectingRegressor(RegressorMixin, Versioned):
         centers = centres_of(self, X) if self.dictionary is None else X
         self._width_notes: tuple[Status, ...] = ()
         self.found_width_: FoundWidth | None = None
-        self.offered_: OfferedColumns | None = None
-        self.variance_factor_ = 1.0
         one_of(self.inference, "inference", INFERENCES)
         if self.dictionary is not None:
             fit = self._fit_given(X, y)
         elif self.width is None and self.inference == "auto":
-            fit = self._fit_offered(X, y, centers)
+            fit = self._fit_referenced(X, y, centers)
         else:
             set_dictionary(self, self._widths(X, y, centers), centers)
             fit = self._select(design_of(self.dictionary_.without_bias(), X, STORED), y)
         remember(self, fit, X, y)
-        d = self.dictionary_
+        d, inner = self.dictionary_, engine_fit(fit)
         if self.bias:
-            self.basis_ = np.append(fit.basis, d.n_columns - 1)
-            self.coef_ = np.append(fit.coef, fit.intercept)
+            self.basis_ = np.append(inner.basis, d.n_columns - 1)
+            self.coef_ = np.append(inner.coef, inner.intercept)
             self.n_basis_ = len(self.basis_)
-        self.path_: Mapping[int, Any] = fit.path
+        self.path_: Mapping[int, Any] = inner.path
         self._warn()
         return self
 
-    def _fit_offered(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
-        """Widths of the model that integrates over them, and of its columns those that refitted folds prefer."""
-        own = self.centers is None
-        _, found = fit_stacked(X, y, RadialModel(None if own else centers, self.kind, bool(self.bias)))
-        self.found_width_, self.width_ = found, found.widths
+    def _fit_referenced(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> ReferencedFit:
+        """Functions and slopes selected at the widths of the model that integrates over them, which judges them."""
+        reference, found = found_reference(self, X, y, centers)
         # one precision serves for all weights: the slopes' columns vary about as much as radial functions do
-        self.dictionary_ = RBFDictionary(
-            centers, found.widths, kind=self.kind, bias=bool(self.bias), linear=SLOPE_SPREADS * found.spread
-        )
-        self._width_notes = tuple(note for note in found.notes if note is Status.INTERRUPTED)
-        return self._fit_columns(X, y, own)
+        slopes = SLOPE_SPREADS * found.spread
+        self.dictionary_ = RBFDictionary(centers, found.widths, kind=self.kind, bias=bool(self.bias), linear=slopes)
+        inner = self._select(design_of(self.dictionary_.without_bias(), X, STORED), y)
+        return ReferencedFit(inner, reference, self.dictionary_, found.gain, found.notes)
 
     def _fit_given(self, X: FloatArray, y: FloatArray) -> Any:
-        """The dictionary of the user; by default its columns or the constant alone, as refitted folds prefer."""
+        """The dictionary of the user; by default all its columns together judge those selected."""
         d = bound_dictionary(self, X)
         self.width_ = None
-        if self.inference == "auto":
-            self.dictionary_ = d.scaled(X)
-            return self._fit_columns(X, y, False)
-        self.dictionary_ = d
-        return self._select(d.columns(X), y)
-
-    def _fit_columns(self, X: FloatArray, y: FloatArray, own: bool) -> Any:
-        """Of the columns of the dictionary those that refitted folds prefer."""
-        d = self.dictionary_.without_bias()  # the engine adds it itself, its prior flat
-        self.offered_ = choose_columns(X, y, d, own, self._select)
-        self._width_notes = (*self._width_notes, *self.offered_.notes)
-        columns = self.offered_.columns
-        if len(columns) == d.n_columns:
-            fit = self._select(design_of(d, X, STORED), y)
-        else:
-            fit = self._select(LazyDesign(d, X).columns(columns) if len(columns) else np.zeros((len(X), 1)), y)
-            fit = replace(fit, basis=columns[fit.basis] if len(columns) else fit.basis, n_candidates=d.n_columns)
-        self.variance_factor_ = self.offered_.factor_of(fit.predict(fit.design[self.offered_.rows]).variance)
-        return replace(fit, variance_factor=self.variance_factor_)
+        if self.inference != "auto":
+            self.dictionary_ = d
+            return self._select(d.columns(X), y)
+        self.dictionary_ = d.scaled(X)
+        reference, witness = fit_witnessed(X, y, d)
+        inner = self._select(self.dictionary_.without_bias().columns(X), y)
+        return ReferencedFit(inner, reference, self.dictionary_, witness.gain, witness.notes)
 
     def _widths(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         """Widths as given, or those that all functions together prefer, on some of the rows where there are many."""
@@ -156,22 +137,23 @@ class SelectingRegressor(RegressorMixin, Versioned):
     @predicts_mean_and_std
     def predict(self, X: ArrayLike, return_std: bool = False) -> MeanAndStd:
         """Mean at new inputs; with `return_std` also the standard deviation of a new observation there."""
-        X = new_rows(self, X)
-        return predicted(self, X, return_std)
+        return predicted(self, new_rows(self, X), return_std)
 
     predictive = normal_predictions.predictive
     log_predictive_density = normal_predictions.log_predictive_density
     leave_one_out = _description.leave_one_out
     describe = _description.describe
+    _mixtures = mixtures
 
     def to_pymc(self) -> pm.Model:
         """Declare the selected functions as a `pymc.Model` with hyperpriors on both precisions."""
         from bayessel.models import linear
 
         check_is_fitted(self)
-        if not len(self.fit_.basis):
+        fit = engine_fit(self.fit_)
+        if not len(fit.basis):
             raise ValueError("no function was selected: there is nothing to declare")
-        return linear(self.fit_.design, self.fit_.target, bias=bool(self.bias))
+        return linear(fit.design, fit.target, bias=bool(self.bias))
 
     # ---- pictures
 
@@ -189,7 +171,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
         known = {size: value for size, value in sorted(self._path_values().items()) if np.isfinite(value)}
         if known:
             (line,) = ax.plot(list(known), list(known.values()), lw=1.8, label=label)
-            at = len(self.fit_.basis)
+            at = len(engine_fit(self.fit_).basis)
             if at in known:
                 ax.plot([at], [known[at]], "*", ms=13, color=line.get_color(), mec="white", mew=0.6, zorder=5)
         else:
@@ -215,9 +197,10 @@ class SelectingRegressor(RegressorMixin, Versioned):
             _, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
         if not isinstance(self.dictionary_, RBFDictionary):
             raise ValueError("plot_centres draws the centres of radial functions, and a dictionary of columns has none")
-        X, t = self._inputs, self.fit_.target
-        radial = self.fit_.basis < len(self.dictionary_.centers)  # the others are slopes, which have no place
-        at, weights = self.dictionary_.centers[self.fit_.basis[radial]], self.fit_.coef[radial]
+        fit = engine_fit(self.fit_)
+        X, t = self._inputs, fit.target
+        radial = fit.basis < len(self.dictionary_.centers)  # the others are slopes, which have no place
+        at, weights = self.dictionary_.centers[fit.basis[radial]], fit.coef[radial]
         title = label if label is not None else f"{len(at)} of {len(self.dictionary_.centers)} functions"
         if X.shape[1] == 1:
             x = X[:, 0]

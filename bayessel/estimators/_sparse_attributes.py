@@ -2,40 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from bayessel._check import FloatArray
-from bayessel.basis import LazyDesign
-from bayessel.estimators.normal_predictions import MeanAndStd
+from bayessel.estimators.found_width import FoundWidth
+from bayessel.estimators.normal_predictions import MeanAndStd, moments_in_pieces
+from bayessel.estimators.referenced_fit import ReferencedFit, columns_in_use, engine_fit
 from bayessel.estimators.residual_checks import remarks_on_residuals
+from bayessel.estimators.stacked_widths import RadialModel, fit_stacked
 from bayessel.fit import fingerprint, worst
+from bayessel.linear.integrated.mixture import IntegratedFit
+from bayessel.prediction import Prediction
+
+
+def found_reference(
+    estimator: Any, X: FloatArray, y: FloatArray, centers: FloatArray
+) -> tuple[IntegratedFit, FoundWidth]:
+    """The model that integrates over the widths: it finds those that functions are selected at, and judges the few."""
+    own = estimator.centers is None
+    reference, found = fit_stacked(X, y, RadialModel(None if own else centers, estimator.kind, bool(estimator.bias)))
+    estimator.found_width_, estimator.width_ = found, found.widths
+    return reference, found
 
 
 def remember(estimator: Any, fit: Any, X: FloatArray, y: FloatArray) -> None:
     """Set the attributes that tell of a fit, on a dictionary that was set before."""
     estimator.fit_ = fit
-    estimator.basis_, estimator.coef_, estimator.n_basis_ = fit.basis, fit.coef, fit.n_basis
-    estimator.alpha_, estimator.beta_, estimator.gamma_ = fit.alpha, fit.beta, fit.gamma
+    inner = engine_fit(fit)
+    estimator.basis_, estimator.coef_, estimator.n_basis_ = inner.basis, inner.coef, inner.n_basis
+    estimator.alpha_, estimator.beta_, estimator.gamma_ = inner.alpha, inner.beta, inner.gamma
     estimator.noise_std_ = fit.noise_std
-    estimator.log_evidence_, estimator.model_evidence_ = fit.log_evidence, fit.model_evidence
-    estimator.notes_ = (*fit.notes, *estimator._width_notes, *remarks_on_residuals(fit.residuals))
+    estimator.log_evidence_, estimator.model_evidence_ = inner.log_evidence, inner.model_evidence
+    estimator.notes_ = (*fit.notes, *estimator._width_notes, *remarks_on_residuals(inner.residuals))
     estimator.status_ = worst([fit.status, *estimator.notes_])
-    estimator.history_ = [dict(step) for step in fit.history]
-    estimator.n_rows_ = fit.n_rows
+    estimator.history_ = [dict(step) for step in inner.history]
+    estimator.n_rows_ = inner.n_rows
     estimator.fingerprint_ = fingerprint(X, y)
     estimator._inputs = X
 
 
 def functions_in_use(estimator: Any, X: FloatArray) -> FloatArray:
     """The functions in use at inputs X; a bias that the engine adds itself is left out."""
-    basis = estimator.fit_.basis
-    return LazyDesign(estimator.dictionary_, X).columns(basis) if len(basis) else np.zeros((len(X), 0))
+    return columns_in_use(engine_fit(estimator.fit_).basis, estimator.dictionary_, X)
+
+
+def mixtures(self: Any) -> Callable[[FloatArray], Prediction] | None:
+    """Predictive distributions at inputs, where a reference stands behind the fit."""
+    return self.fit_.predict if isinstance(self.fit_, ReferencedFit) else None
 
 
 def predicted(estimator: Any, X: FloatArray, return_std: bool) -> MeanAndStd:
     """Mean at inputs X; with `return_std` also the standard deviation of an observation."""
+    fit = estimator.fit_
+    if isinstance(fit, ReferencedFit):
+        return moments_in_pieces(fit.predict, X) if return_std else fit.mean(X)
     design = functions_in_use(estimator, X)
     if not return_std:
         return estimator.fit_.mean(design)

@@ -10,6 +10,7 @@ from bayessel._check import FloatArray, as_flag, one_of
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.criteria.evidence import EVIDENCE
 from bayessel.estimators._selecting_regressor import SelectingRegressor
+from bayessel.estimators.referenced_fit import engine_fit
 from bayessel.linear import search
 from bayessel.linear.selection.objective import SCORES
 from bayessel.linear.selection.strategies import Strategy
@@ -73,8 +74,8 @@ class BasisSearchRegressor(SelectingRegressor):
     basis_, coef_, n_basis_
         Columns of ``dictionary_`` in use (the bias is its last), their weights, their number.
     alpha_, beta_, noise_std_, gamma_
-        Weight precision, noise precision, standard deviation of the noise in predictions (the root of
-        ``variance_factor_ / beta_``), well-determined parameters.
+        Weight precision and noise precision of the functions in use, standard deviation of the noise (by default that
+        of the model of all functions), well-determined parameters.
     path_ : dict
         Size -> the best model of that size that was seen: ``.value`` (larger is better) and ``.basis``.
     n_added_, n_removed_, seconds_
@@ -131,7 +132,8 @@ class BasisSearchRegressor(SelectingRegressor):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
         super().fit(X, y)
-        self.n_added_, self.n_removed_, self.seconds_ = self.fit_.n_added, self.fit_.n_removed, self.fit_.seconds
+        fit = engine_fit(self.fit_)
+        self.n_added_, self.n_removed_, self.seconds_ = fit.n_added, fit.n_removed, fit.seconds
         return self
 
     @override

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
@@ -19,6 +20,7 @@ from bayessel.fit import fingerprint
 from bayessel.linear import LinearFit, Spectrum, fit_abf, fit_evidence
 from bayessel.linear.integrated.mixture import IntegratedFit
 from bayessel.linear.type2 import METHODS
+from bayessel.prediction import Prediction
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -96,7 +98,7 @@ class EvidenceRegressor(RBFRegressor):
     Examples
     --------
     >>> import numpy as np
-        >>> rng = np.random.default_rng(0)
+    >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(0, 1, size=(50, 1))
     >>> y = np.sin(6 * X[:, 0]) + 0.1 * rng.normal(size=50)
     >>> model = EvidenceRegressor(width="fit").fit(X, y)
@@ -160,10 +162,9 @@ class EvidenceRegressor(RBFRegressor):
     def _thins(self, y: FloatArray) -> bool:
         return self.width is None and self.inference == "auto" and y.ndim == 1
 
-    @property
     @override
-    def _mixes(self) -> bool:
-        return isinstance(self._engine, IntegratedFit)
+    def _mixtures(self) -> Callable[[FloatArray], Prediction] | None:
+        return self._engine.predict if isinstance(self._engine, IntegratedFit) else None
 
     def _choose_width(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         if self.width is None:

@@ -11,8 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
-from bayessel.estimators.base import validated_regression
+from bayessel.estimators.base import new_rows, validated_regression
 from bayessel.prediction import Prediction
+
+#: rows whose mixtures are made at a time
+PIECE = 2000
 
 #: the mean alone, or mean and standard deviation
 type MeanAndStd = FloatArray | tuple[FloatArray, FloatArray]
@@ -49,14 +52,29 @@ def predicts_mean_and_std[E, **P](method: Callable[Concatenate[E, ArrayLike, boo
 
 def predictive(self: Any, X: ArrayLike) -> Prediction:
     """Whole predictive distributions of new observations at new inputs: quantiles, densities."""
+    check_is_fitted(self)
+    if (mixtures := self._mixtures()) is not None:
+        return mixtures(new_rows(self, X))
     mean, std = self.predict(X, return_std=True)
     return Prediction.normal(mean, np.square(std))
+
+
+def moments_in_pieces(predict: Callable[[FloatArray], Prediction], X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Means and standard deviations of mixtures, made of some rows at a time: they take memory for every component."""
+    found = [(part.mean, part.std) for part in map(predict, np.array_split(X, 1 + len(X) // PIECE))]
+    mean, std = (np.concatenate(each) for each in zip(*found, strict=True))
+    return mean, std
 
 
 def log_predictive_density(self: Any, X: ArrayLike, y: ArrayLike) -> FloatArray:
     """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
     check_is_fitted(self)
-    _, target = validated_regression(self, X, y, reset=False)
+    rows, target = validated_regression(self, X, y, reset=False)
+    if (mixtures := self._mixtures()) is not None:
+        if target.ndim == 2:
+            raise ValueError(f"y must have the shape of the training target, ({len(target)},); got {target.shape}")
+        pieces = np.array_split(np.arange(len(rows)), 1 + len(rows) // PIECE)
+        return np.concatenate([mixtures(rows[piece]).log_density(target[piece]) for piece in pieces])
     mean, std = self.predict(X, return_std=True)  # as it came: a table's columns have names that are checked
     if target.shape != mean.shape:
         raise ValueError(f"y must have the shape of the training target, {mean.shape}; got {target.shape}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,20 +11,19 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_positive, one_of
-from bayessel.basis import Dictionary, LazyDesign, RBFDictionary, design_of, radial, scaled_distances
+from bayessel.basis import Dictionary, RBFDictionary, design_of, radial, scaled_distances
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators import _description, normal_predictions
 from bayessel.estimators._radial_dictionary import centres_of, find_widths, set_dictionary
-from bayessel.estimators._sparse_attributes import functions_in_use, predicted, remember
+from bayessel.estimators._sparse_attributes import found_reference, functions_in_use, mixtures, predicted, remember
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.evidence import INFERENCES
 from bayessel.estimators.found_width import FoundWidth
-from bayessel.estimators.given_dictionary import bound_dictionary
+from bayessel.estimators.given_dictionary import bound_dictionary, fit_witnessed
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
-from bayessel.estimators.offered_columns import OfferedColumns, choose_columns
-from bayessel.estimators.stacked_widths import RadialModel, fit_stacked
+from bayessel.estimators.referenced_fit import ReferencedFit, engine_fit
 from bayessel.fit import Status
-from bayessel.linear import LinearFit, fit_evidence, fit_rvm
+from bayessel.linear import fit_evidence, fit_rvm
 from bayessel.linear.healing import Healing, KernelFeatures
 from bayessel.linear.rvm import RVMFit
 from bayessel.linear.widths.rvm_width import STORED, fit_rvm_width
@@ -91,15 +90,13 @@ class RVMRegressor(RegressorMixin, Versioned):
         Width in use, in the units of X; one per input where it was found.
     found_width_ : FoundWidth or None
         With None: the widths compared, and the nats per held-out row that the fit is worth over a constant.
-    offered_, variance_factor_ : OfferedColumns or None, float
-        With None and 'auto': the offers compared, and the factor of the predictive variances; else None and 1.
     log_evidence_, model_evidence_ : float
         log p(y | alpha_, beta_) in nats and in the units of y; the same with the precisions integrated out.
     basis_, coef_, alpha_, n_basis_
         Columns of ``dictionary_`` in use (the bias is its last), their weights and precisions, their number.
     beta_, noise_std_, gamma_
-        Noise precision, the standard deviation of the noise in predictions (the root of ``variance_factor_ / beta_``),
-        the number of well-determined parameters.
+        Noise precision of the functions in use, the standard deviation of the noise (by default that of the model of
+        all functions), the number of well-determined parameters.
     status_ : Status
         How the fit ended, with advice.
     history_ : list of dict
@@ -164,20 +161,19 @@ class RVMRegressor(RegressorMixin, Versioned):
         self.optima_: tuple[Any, ...] = ()
         self._width_notes: tuple[Status, ...] = ()
         self.found_width_: FoundWidth | None = None
-        self.offered_: OfferedColumns | None = None
-        self.variance_factor_ = 1.0
         one_of(self.inference, "inference", INFERENCES)
         if self.dictionary is not None:
-            fit: LinearFit | RVMFit = self._fit_given(X, y)
+            fit: Any = self._fit_given(X, y)
         elif isinstance(self.width, str):
             one_of(self.width, "width", ("fit", "ard"))
             found = fit_rvm_width(
                 X, y, centers=centers, kind=self.kind, bias=bool(self.bias), shared=self.width == "fit", init=self.init
             )
-            self.optima_, self._width_notes, fit = found.optima, found.notes, found.fit
+            self.optima_, self._width_notes = found.optima, found.notes
+            fit = found.fit
             set_dictionary(self, float(found.widths[0]) if self.width == "fit" else found.widths, centers)
         elif self.width is None and self.inference == "auto":
-            fit = self._fit_offered(X, y, centers)
+            fit = self._fit_referenced(X, y, centers)
         else:
             chosen = self.width
             if chosen is None:
@@ -192,40 +188,22 @@ class RVMRegressor(RegressorMixin, Versioned):
         self._warn()
         return self
 
-    def _fit_offered(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> RVMFit:
-        """Widths of the model that integrates over them, and of its columns those that refitted folds prefer."""
-        own = self.centers is None
-        _, self.found_width_ = fit_stacked(X, y, RadialModel(None if own else centers, self.kind, bool(self.bias)))
-        self.width_ = self.found_width_.widths
-        d = RBFDictionary(centers, self.width_, kind=self.kind, bias=bool(self.bias), linear=True)
-        self._width_notes = tuple(note for note in self.found_width_.notes if note is Status.INTERRUPTED)
-        return self._fit_columns(X, y, d, own)
+    def _fit_referenced(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> ReferencedFit:
+        """Functions and slopes selected at the widths of the model that integrates over them, which judges them."""
+        reference, found = found_reference(self, X, y, centers)
+        d = RBFDictionary(centers, found.widths, kind=self.kind, bias=bool(self.bias), linear=True)
+        self.dictionary_ = d
+        return ReferencedFit(fit_rvm(design_of(d, X, STORED), y, init=self.init), reference, d, found.gain, found.notes)
 
-    def _fit_given(self, X: FloatArray, y: FloatArray) -> RVMFit:
-        """The dictionary of the user; by default its columns or the constant alone, as refitted folds prefer."""
+    def _fit_given(self, X: FloatArray, y: FloatArray) -> RVMFit | ReferencedFit:
+        """The dictionary of the user; by default all its columns together judge those selected."""
         d = bound_dictionary(self, X)
-        self.width_ = None
-        if self.inference == "auto":
-            return self._fit_columns(X, y, d, False)
-        self.dictionary_ = d
-        return fit_rvm(d.design(X), y, init=self.init)
-
-    def _fit_columns(self, X: FloatArray, y: FloatArray, d: Dictionary, own: bool) -> RVMFit:
-        """Of the columns of a dictionary those that refitted folds prefer."""
-        init = "full" if self.init == "auto" else self.init
-        self.dictionary_ = d
-        self.offered_ = choose_columns(X, y, d, own, lambda Phi, t: fit_rvm(Phi, t, init=init))
-        self._width_notes = (*self._width_notes, *self.offered_.notes)
-        columns = self.offered_.columns
-        if len(columns) == d.n_columns:
-            fit = fit_rvm(design_of(d, X, STORED), y, init=self.init)
-        else:
-            fit = fit_rvm(
-                LazyDesign(d, X).columns(columns) if len(columns) else np.zeros((len(X), 1)), y, init=self.init
-            )
-            fit = replace(fit, basis=columns[fit.basis] if len(columns) else fit.basis, n_candidates=d.n_columns)
-        self.variance_factor_ = self.offered_.factor_of(fit.predict(fit.design[self.offered_.rows]).variance)
-        return replace(fit, variance_factor=self.variance_factor_)
+        self.dictionary_, self.width_ = d, None
+        inner = fit_rvm(d.design(X), y, init=self.init)
+        if self.inference != "auto":
+            return inner
+        reference, witness = fit_witnessed(X, y, d)
+        return ReferencedFit(inner, reference, d, witness.gain, witness.notes)
 
     def _fit_fold(self, Phi: FloatArray, t: FloatArray) -> Any:
         """A fit to some of the rows, from one start."""
@@ -247,12 +225,15 @@ class RVMRegressor(RegressorMixin, Versioned):
             return predicted(self, X, return_std)
         ready = self._healing if self._healing is not None and self._healing[0] == kind else (kind, self._healed(kind))
         mean, variance = ready[1].predict(X, functions_in_use(self, X))
-        return (mean, np.sqrt(self.variance_factor_ * (variance + 1.0 / self.beta_))) if return_std else mean
+        return (mean, np.sqrt(variance + 1.0 / self.beta_)) if return_std else mean
 
     predictive = normal_predictions.predictive
     log_predictive_density = normal_predictions.log_predictive_density
     leave_one_out = _description.leave_one_out
     describe = _description.describe
+
+    def _mixtures(self) -> Callable[[FloatArray], Prediction] | None:
+        return mixtures(self) if self._augment(self.augment) is None else None
 
     def to_pymc(self, columns: str = "used", prior: str = "gamma", collapsed: bool = False) -> pm.Model:
         """Declare the model as a `pymc.Model` on the training rows, every precision with a hyperprior.
@@ -270,10 +251,10 @@ class RVMRegressor(RegressorMixin, Versioned):
         one_of(columns, "columns", ("used", "all"))
         if columns == "used" and not self.n_basis_:
             raise ValueError("the fit kept no function; declare the whole dictionary with columns='all'")
-        names = self.dictionary_.names
+        names, fit = self.dictionary_.names, engine_fit(self.fit_)
         if columns == "all":
-            return rvm(self.dictionary_.design(self._inputs), self.fit_.target, prior, collapsed, names=names)
-        return rvm(self.fit_.design, self.fit_.target, prior, collapsed, names=[names[i] for i in self.basis_])
+            return rvm(self.dictionary_.design(self._inputs), fit.target, prior, collapsed, names=names)
+        return rvm(fit.design, fit.target, prior, collapsed, names=[names[i] for i in self.basis_])
 
     # ---- healing
 
@@ -303,7 +284,8 @@ class RVMRegressor(RegressorMixin, Versioned):
         return radial(d.kind, scaled_distances(A, B, d._r, d.centers.mean(axis=0)))
 
     def _healed(self, kind: str) -> Healing:
-        X, t, fit = self._inputs, self.fit_.target, self.fit_
+        fit = engine_fit(self.fit_)
+        X, t = self._inputs, fit.target
         features = KernelFeatures(self._kernel, X, PROCESS_RANK) if kind == "process" else None
         precision = self._precision_of(kind, features)
         bias = None
@@ -321,7 +303,7 @@ class RVMRegressor(RegressorMixin, Versioned):
 
     def _precision_of(self, kind: str, features: KernelFeatures | None) -> float:
         """Prior precision of what is added; infinity where the target shows nothing to be uncertain about."""
-        t, value = self.fit_.target, self.augment_precision
+        t, value = engine_fit(self.fit_).target, self.augment_precision
         self._check_precision()
         if value is None:
             value = "evidence" if kind == "process" else "var"

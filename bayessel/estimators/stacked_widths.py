@@ -52,6 +52,8 @@ METRIC = Bias() + SquaredExponential() + Noise()
 LEAST_RELEVANT = 1e3
 #: metrics, and the constant, with less weight than this are left out
 LEAST_WEIGHT = 0.1
+#: a gain over the constant of fewer standard errors is doubtful, and the constant then counts so many rows beforehand
+CLEAR_ERRORS, DOUBTS = 2.0, 10.0
 #: remarks on rows that no fold can be made of
 DEGENERATE = frozenset({Status.TOO_FEW_ROWS, Status.CONSTANT_TARGET, Status.PURE_NOISE})
 
@@ -99,7 +101,7 @@ def fit_stacked(X: FloatArray, t: FloatArray, model: RadialModel) -> tuple[Integ
     with few_threads(len(X) ** 2), InterruptGuard() as guard:
         if folds:
             gains = _gains(X[rows], t[rows], fold % N_FOLDS, spread, powers, model)
-            weights = clear(stacking_weights(np.vstack([gains, np.zeros(gains.shape[1])])))
+            weights = clear(_weights(gains))
         parts = _parts(X, t, spread, powers, weights, model)
     notes = [Status.INTERRUPTED] if guard.interrupted else []
     if guard.interrupted:
@@ -149,6 +151,14 @@ def _parts(
     # that it holds no signal is no remark on the others
     constant = fit_constant(X, t, centre=model.centre)
     return [*parts, replace(constant, notes=(), status=Status.CONVERGED)]
+
+
+def _weights(gains: FloatArray) -> FloatArray:
+    """Stacking weights of the metrics and of the constant, which counts for more where none is clearly better."""
+    best = gains[int(np.argmax([mean_gain(line) for line in gains]))]
+    clear = mean_gain(best) > CLEAR_ERRORS * float(best.std() / np.sqrt(len(best)))
+    prior = np.append(np.ones(len(gains)), 1.0 if clear else DOUBTS)
+    return stacking_weights(np.vstack([gains, np.zeros(gains.shape[1])]), prior)
 
 
 def clear(weights: FloatArray) -> FloatArray:

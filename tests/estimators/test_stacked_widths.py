@@ -1,9 +1,7 @@
 """Defaults of the regressors: beside ridge and a constant, rows that come and go, interruptions, weights.
 
-Guards `bayessel.estimators.offered_columns`, `bayessel.estimators.stacked_widths`.
+Guards `bayessel.estimators.stacked_widths`.
 """
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +13,7 @@ from bayessel.errors import NumericalWarning
 from bayessel.estimators import stacked_widths
 from bayessel.estimators.held_out import stacking_weights
 from bayessel.linear.integrated import fit_integrated
-from benchmarks.defaults import judged, smooth, tables
+from benchmarks.defaults import judged, tables
 
 #: estimator -> least mean gain over a constant in nats a row, and largest share of tables where a constant is better
 DEFAULTS = {
@@ -47,26 +45,6 @@ def test_relevant_inputs_are_found_among_many(rng):
     assert found["gain"] > 0.5 and found["error"] < 0.6
     model = bs.EvidenceRegressor().fit(X[:120], y[:120])
     assert model.found_width_.path[-1]["power"] == 1.0 and model.found_width_.gain > 0.5
-
-
-def test_errors_of_a_sparse_model_are_as_wide_as_the_folds_say(rng):
-    X = rng.normal(size=(364, 8))
-    y = smooth(X) + 0.3 * rng.normal(size=364)
-    model = bs.RVMRegressor().fit(X[:64], y[:64])
-    assert model.offered_.path[0]["name"] == "functions and trend" and model.variance_factor_ > 1.5
-    plain = replace(model.fit_, variance_factor=1.0).predict(model.dictionary_.design(X[64:]))
-    mean, std = model.predict(X[64:], return_std=True)
-    np.testing.assert_allclose(std, np.sqrt(model.variance_factor_) * plain.std)
-    np.testing.assert_allclose(mean, plain.mean)
-    # rows left out, comparisons and new rows are predicted by one model
-    out = model.leave_one_out()
-    folds = replace(model.fit_, variance_factor=1.0).leave_one_out()
-    np.testing.assert_allclose(out.variances, model.variance_factor_ * folds.variances)
-    table = bs.diagnostics.compare({"rvm": model}, by="elpd-loo")
-    assert table.loc["rvm", "elpd-loo"] == pytest.approx(out.log_densities.sum())
-    assert model.noise_std_ == pytest.approx(np.sqrt(model.variance_factor_ / model.beta_))
-    np.testing.assert_allclose(model.predictive(X[64:]).std, std)
-    assert f"multiplied by {model.variance_factor_:.3g}" in model.describe()
 
 
 def test_of_noise_a_sparse_model_keeps_the_constant(rng):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, override
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,9 +48,6 @@ class ColumnsFit(PosteriorFit):
         Columns of the dictionary.
     design, target : (N, k), (N,) arrays
         The columns in use and the target.
-    variance_factor : float
-        By which the variances of predictions are multiplied, those of rows left out too: a model that chose its columns
-        by the rows is surer of them than of others. The evidences know nothing of it.
     """
 
     evidence: Evidence
@@ -65,7 +62,6 @@ class ColumnsFit(PosteriorFit):
     design: FloatArray = field(repr=False)
     target: FloatArray = field(repr=False)
     fingerprint: str = field(repr=False)
-    variance_factor: float = 1.0
 
     @property
     def n_rows(self) -> int:
@@ -76,20 +72,6 @@ class ColumnsFit(PosteriorFit):
     def target_fingerprint(self) -> str:
         """Name of the target."""
         return fingerprint(self.target)
-
-    @property
-    @override
-    def noise_std(self) -> float:
-        """Standard deviation of the noise in predictions."""
-        return float(np.sqrt(self.variance_factor) * self.beta**-0.5)
-
-    @property
-    @override
-    def details(self) -> tuple[str, ...]:
-        """What multiplies the variances, where something does."""
-        factor = self.variance_factor
-        said = f"predictive variances are multiplied by {factor:.3g}, as rows held out of folds fitted anew ask"
-        return () if factor == 1.0 else (said,)
 
     @property
     def fitted(self) -> FloatArray:
@@ -110,15 +92,13 @@ class ColumnsFit(PosteriorFit):
 
     def leave_one_out(self) -> LeaveOneOut:
         """Each row predicted from all others with these columns and precisions, exactly."""
-        found = self.posterior.leave_one_out(self.target)
-        return LeaveOneOut.normal(found.errors, self.variance_factor * found.variances, self.target)
+        return self.posterior.leave_one_out(self.target)
 
     def predict(self, rows: npt.ArrayLike) -> Prediction:
         """Predictive distributions at new rows of the dictionary: all its columns, or those of `basis` alone."""
         inside = in_use(rows, self.basis, self.n_candidates)
-        variance, factor = self._variance(inside), self.variance_factor
-        mean = inside @ self.coef + self.intercept
-        return Prediction.normal(mean, factor * (variance + 1.0 / self.beta), factor * variance)
+        variance = self._variance(inside)
+        return Prediction.normal(inside @ self.coef + self.intercept, variance + 1.0 / self.beta, variance)
 
     def mean(self, rows: npt.ArrayLike) -> FloatArray:
         """Means of `predict` alone, without the cost of the variances."""

@@ -3,8 +3,6 @@
 Guards `bayessel.linear.columns.fit`.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -63,26 +61,6 @@ def test_every_engine_keeps_the_contract(rng, name):
         np.testing.assert_allclose(there.variance - there.function.variance, 1.0 / fit.beta, rtol=1e-12)
         np.testing.assert_array_equal(fit.mean(F[:5]), there.mean)
     assert isinstance(there, ClassPrediction if name == "loomi" else Prediction)
-
-
-@pytest.mark.parametrize("name", ["rvm", "search, bias", "ols"])
-def test_one_factor_multiplies_the_variances_of_new_rows_and_of_rows_left_out(rng, name):
-    F, t = problem(rng)
-    plain = ENGINES[name](F, t)
-    wide = replace(plain, variance_factor=2.25)
-    there, before = wide.predict(F[:5]), plain.predict(F[:5])
-    np.testing.assert_array_equal(there.mean, before.mean)
-    np.testing.assert_allclose(there.std, 1.5 * before.std, rtol=1e-12)
-    np.testing.assert_allclose(there.function.std, 1.5 * before.function.std, rtol=1e-12)
-    assert wide.noise_std == pytest.approx(1.5 * plain.noise_std, rel=1e-14)
-    out, left_out = wide.leave_one_out(), plain.leave_one_out()
-    std = 1.5 * np.sqrt(left_out.variances)
-    np.testing.assert_allclose(out.log_densities, stats.norm.logpdf(left_out.errors, 0.0, std), rtol=1e-10)
-    np.testing.assert_allclose(out.pit, stats.norm.cdf(left_out.errors / std), rtol=1e-9)
-    assert "multiplied by 2.25" in wide.describe() and "multiplied" not in plain.describe()
-    table = bs.diagnostics.compare({"plain": plain, "wide": wide}, by="elpd-loo")
-    assert table.loc["wide", "elpd-loo"] == pytest.approx(out.log_densities.sum())
-    assert table.loc["wide", "noise_std"] == wide.noise_std
 
 
 @pytest.mark.parametrize("name", ENGINES)

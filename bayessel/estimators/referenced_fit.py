@@ -1,0 +1,209 @@
+r"""A fit of few functions beside its reference, the model of all functions with its hyperparameters integrated out.
+
+A model that selects functions is sure of its choice; its error bars leave out that others would have done as well. The
+reference is not: its predictions, means :math:`m(x)` and variances :math:`v(x)`, are what is believed of a new
+observation. Whoever predicts :math:`m_s(x)` instead, the mean of the few, is off by
+
+.. math:: \mathrm{E}(t-m_s(x))^2 = v(x) + (m(x)-m_s(x))^2,
+
+and that is the variance a `ReferencedFit` gives: it holds what is unknown of widths and noise, and grows away from the
+rows as the reference's does. The selection costs about
+
+.. math:: \ell = \tfrac12\,\overline{\log(1 + (m-m_s)^2/v)}
+
+nats a row of log density, as the reference expects. It is taken at the rows and, where it is larger, at crossed rows,
+each input from one of two rows. Where it is more than a tenth of a nat, or more than half of what the reference is
+worth over a constant, the few functions are no summary, and the reference predicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, override
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayessel._check import FloatArray, IntArray, as_matrix
+from bayessel.basis import Dictionary, LazyDesign
+from bayessel.criteria.capabilities import Message
+from bayessel.estimators.normal_predictions import moments_in_pieces
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, worst
+from bayessel.linear.columns.fit import ColumnsFit
+from bayessel.linear.integrated.mixture import IntegratedFit
+from bayessel.prediction import Prediction
+
+#: largest loss of a summary, in nats a row: ten rows then tell it from its reference with odds of e to 1
+LARGEST_LOSS = 0.1
+#: largest part of the reference's worth over a constant that a summary may lose, and what is never too much
+LARGEST_SHARE, SMALLEST_LOSS = 0.5, 0.02
+#: rows at which the loss is taken
+MOST_ROWS = 300
+
+
+@dataclass(frozen=True, eq=False)
+class ReferencedFit(Fit):
+    """Few functions, and all functions as their reference.
+
+    Attributes
+    ----------
+    inner : ColumnsFit
+        What the engine selected; evidence, optima and history are its.
+    reference : IntegratedFit
+        All functions and a trend, hyperparameters integrated out.
+    dictionary : Dictionary
+        Of whose columns `inner` uses some.
+    gain : float
+        What the reference is worth over a constant, nats a row held out of refitted folds; nan without folds.
+    remarks : tuple of Status
+        What those folds remarked.
+    """
+
+    inner: ColumnsFit
+    reference: IntegratedFit = field(repr=False)
+    dictionary: Dictionary = field(repr=False)
+    gain: float
+    remarks: tuple[Status, ...]
+
+    # ---- beside the reference
+
+    @cached_property
+    def loss(self) -> float:
+        """Nats a row that the selection costs, as the reference expects: at the rows, or at crossed rows if more."""
+        X = self._inputs
+        some = X[np.lexsort(X.T)[:: -(-len(X) // MOST_ROWS)]]
+        rng = np.random.default_rng(0)
+        one, other = rng.integers(0, len(X), (2, min(MOST_ROWS, 4 * len(X))))
+        crossed = np.where(rng.random((len(one), X.shape[1])) < 0.5, X[one], X[other])
+        return max(self._loss_at(some), self._loss_at(crossed))
+
+    @cached_property
+    def falls_back(self) -> bool:
+        """Whether the reference predicts, for the few functions are no summary of it."""
+        gain = self.gain if np.isfinite(self.gain) else np.inf
+        return not self.loss <= min(LARGEST_LOSS, max(LARGEST_SHARE * gain, SMALLEST_LOSS))
+
+    def predict(self, rows: ArrayLike) -> Prediction:
+        """Predictive distributions at inputs (N, D)."""
+        X = as_matrix(rows, "X")
+        there = self.reference.predict(X)
+        if self.falls_back:
+            return there
+        mean = self.summary(X)
+        moved = (mean - there.mean) ** 2
+        return Prediction.normal(mean, there.variance + moved, there.function.variance + moved)
+
+    def mean(self, rows: ArrayLike) -> FloatArray:
+        """Means of `predict` alone: of few functions, without the cost of the reference."""
+        X = as_matrix(rows, "X")
+        return moments_in_pieces(self.reference.predict, X)[0] if self.falls_back else self.summary(X)
+
+    def summary(self, X: FloatArray) -> FloatArray:
+        """Mean of the few functions at inputs (N, D)."""
+        return np.asarray(self.inner.mean(columns_in_use(self.inner.basis, self.dictionary, X)))
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Each row predicted from all others; functions, hyperparameters and their weights are those of all rows."""
+        there = self.reference.leave_one_out()
+        if self.falls_back:
+            return there
+        errors = self.inner.leave_one_out().errors
+        return LeaveOneOut.normal(errors, there.variances + (errors - there.errors) ** 2, self.inner.target)
+
+    def _loss_at(self, X: FloatArray) -> float:
+        there = self.reference.predict(X)
+        return float(0.5 * np.log1p((self.summary(X) - there.mean) ** 2 / there.variance).mean())
+
+    @property
+    def _inputs(self) -> FloatArray:
+        source, _ = self.reference.posterior.spectrum.given  # type: ignore[misc]
+        return np.asarray(source.X)
+
+    @property
+    @override
+    def details(self) -> tuple[str, ...]:
+        """How many functions were selected, and what that costs."""
+        return (f"{self.inner.n_basis} functions selected lose {self.loss:.2g} nats a row against all of them",)
+
+    # ---- what the engine says
+
+    @property
+    def notes(self) -> tuple[Status, ...]:
+        """Those of the folds, and of the selection, or FELL_BACK where the reference predicts in its place."""
+        return tuple(dict.fromkeys((*((Status.FELL_BACK,) if self.falls_back else self.inner.notes), *self.remarks)))
+
+    @property
+    def status(self) -> Status:
+        """The most serious of the remarks."""
+        return worst(self.notes if self.falls_back else [self.inner.status, *self.notes])
+
+    @property
+    def n_rows(self) -> int:
+        """Rows fitted to."""
+        return self.inner.n_rows
+
+    @property
+    def fingerprint(self) -> str:
+        """Name of inputs and target."""
+        return self.reference.fingerprint
+
+    @property
+    def target_fingerprint(self) -> str:
+        """Name of the target."""
+        return self.inner.target_fingerprint
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """That of the functions selected."""
+        return self.inner.evidence
+
+    @property
+    def model_evidence(self) -> float:
+        """That of the functions selected, their precisions integrated out."""
+        return float(getattr(self.inner, "model_evidence", np.nan))
+
+    @property
+    def optima(self) -> tuple[Any, ...]:
+        """Selections that competed."""
+        return tuple(self.inner.optima)
+
+    @property
+    def history(self) -> tuple[Mapping[str, Any], ...]:
+        """Steps of the selection."""
+        return tuple(self.inner.history)
+
+    @property
+    def seconds(self) -> float:
+        """Time by the clock, that of the reference included."""
+        return float(self.inner.seconds + self.reference.seconds)
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise, as the reference estimates it."""
+        return self.reference.noise_std
+
+    @property
+    def effective_parameters(self) -> float:
+        """Well-determined parameters of the functions selected."""
+        return self.inner.effective_parameters
+
+    @property
+    def sum_squares(self) -> float:
+        """Squared residuals of the functions selected."""
+        return self.inner.sum_squares
+
+    def message(self) -> Message:
+        """What a description length sends of the functions selected."""
+        return self.inner.message()
+
+
+def columns_in_use(basis: IntArray, dictionary: Dictionary, X: FloatArray) -> FloatArray:
+    """The columns `basis` of a dictionary at inputs (N, D)."""
+    return LazyDesign(dictionary, X).columns(basis) if len(basis) else np.zeros((len(X), 0))
+
+
+def engine_fit(fit: Fit) -> Any:
+    """What the engine returned, without its reference."""
+    return fit.inner if isinstance(fit, ReferencedFit) else fit

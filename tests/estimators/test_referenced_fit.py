@@ -1,0 +1,136 @@
+"""Few functions beside all of them: error bars of the reference about the mean of the few, replaced where they fail.
+
+Guards `bayessel.estimators.referenced_fit`, `bayessel.estimators._sparse_attributes`.
+"""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import bayessel as bs
+from bayessel.errors import NumericalWarning
+from bayessel.estimators.referenced_fit import LARGEST_LOSS, SMALLEST_LOSS, ReferencedFit
+from bayessel.fit import Status
+from benchmarks.defaults import smooth
+
+SPARSE = (bs.RVMRegressor, bs.BasisSearchRegressor, bs.ForwardSelectionRegressor)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(420, 3))
+    return X, smooth(X) + 0.3 * rng.normal(size=420)
+
+
+@pytest.fixture(scope="module", params=SPARSE, ids=lambda make: make.__name__)
+def model(request, data):
+    X, y = data
+    return request.param().fit(X[:120], y[:120])
+
+
+def test_error_bars_are_the_expected_error_of_the_few_under_the_reference(model, data, rng):
+    """Draws from the reference's mixture: their mean square about the mean of the few is the variance given."""
+    X, _ = data
+    fit, new = model.fit_, X[120:126]
+    assert isinstance(fit, ReferencedFit) and not fit.falls_back
+    there, columns = fit.reference.predict(new), model.dictionary_.design(new)
+    mean = columns[:, model.basis_] @ model.coef_
+    draws = 40_000
+    for n in range(len(new)):
+        weights = np.exp(there.log_weights[:, n]) if there.log_weights is not None else np.full(len(there.means), 1.0)
+        part = rng.choice(len(weights), draws, p=weights / weights.sum())
+        drawn = there.means[part, n] + np.sqrt(there.variances[part, n]) * rng.normal(size=draws)
+        squares = (drawn - mean[n]) ** 2
+        error = squares.std() / np.sqrt(draws)
+        _, std = model.predict(new[n : n + 1], return_std=True)
+        assert abs(std[0] ** 2 - squares.mean()) < 4.0 * error
+    np.testing.assert_allclose(model.predict(new), mean)
+
+
+def test_the_mean_needs_no_reference(model, data):
+    X, _ = data
+    alone, (both, std) = model.predict(X[120:]), model.predict(X[120:], return_std=True)
+    np.testing.assert_allclose(alone, both)
+    np.testing.assert_allclose(model.predictive(X[120:]).std, std)
+
+
+def test_log_densities_are_those_of_the_predictions(model, data):
+    X, y = data
+    mean, std = model.predict(X[120:], return_std=True)
+    np.testing.assert_allclose(model.log_predictive_density(X[120:], y[120:]), norm.logpdf(y[120:], mean, std))
+
+
+def test_rows_left_out_have_the_variances_of_both_errors(model):
+    found = model.leave_one_out()
+    few, all_functions = model.fit_.inner.leave_one_out(), model.fit_.reference.leave_one_out()
+    np.testing.assert_allclose(found.errors, few.errors)
+    np.testing.assert_allclose(found.variances, all_functions.variances + (few.errors - all_functions.errors) ** 2)
+    assert 0.8 < found.coverage(0.9) <= 1.0
+
+
+def test_loss_is_that_of_normal_predictions(model, data):
+    """Written out at the rows: half the mean log ratio of the expected squared errors."""
+    X, _ = data
+    fit = model.fit_
+    there = fit.reference.predict(X[:120])
+    moved = model.dictionary_.design(X[:120])[:, model.basis_] @ model.coef_ - there.mean
+    at_rows = 0.5 * np.mean(np.log((there.variance + moved**2) / there.variance))
+    assert fit.loss >= at_rows - 1e-12
+    assert fit.loss < LARGEST_LOSS
+
+
+def test_a_selection_that_fails_falls_back(data):
+    X, y = data
+    model = bs.BasisSearchRegressor().fit(X[:120], y[:120])
+    wrong = replace(model.fit_.inner, coef=-model.fit_.inner.coef)
+    fit = replace(model.fit_, inner=wrong)
+    assert fit.loss > LARGEST_LOSS and fit.falls_back
+    assert fit.status is Status.FELL_BACK and Status.FELL_BACK in fit.notes
+    there, reference = fit.predict(X[120:]), fit.reference.predict(X[120:])
+    np.testing.assert_array_equal(there.mean, reference.mean)
+    np.testing.assert_array_equal(fit.mean(X[120:]), reference.mean)
+    np.testing.assert_array_equal(fit.leave_one_out().errors, fit.reference.leave_one_out().errors)
+
+
+def test_what_may_be_lost_is_half_of_what_there_is(data):
+    X, y = data
+    fit = bs.BasisSearchRegressor().fit(X[:120], y[:120]).fit_
+    loss = fit.loss
+    assert 0.001 < loss < LARGEST_LOSS
+    assert replace(fit, gain=loss).falls_back is (loss > SMALLEST_LOSS)
+    assert not replace(fit, gain=2.5 * loss).falls_back
+    assert not replace(fit, gain=np.nan).falls_back  # without folds nothing is known of its worth
+
+
+def test_a_fall_back_is_said(rng):
+    """Sixty inputs of which four matter, and forty rows: one precision for each slope interpolates."""
+    X = rng.normal(size=(360, 60))
+    y = 2.0 * X[:, :4].sum(axis=1) + rng.normal(size=360)
+    with pytest.warns(NumericalWarning, match="FELL_BACK|NO_BETTER"):
+        model = bs.RVMRegressor().fit(X[:40], y[:40])
+    np.testing.assert_allclose(model.predict(X[40:]), model.fit_.reference.predict(X[40:]).mean)
+
+
+def test_off_the_range_error_bars_grow_back(model, data):
+    X, _ = data
+    far = 6.0 * X[120:] / np.linalg.norm(X[120:], axis=1)[:, None]
+    _, std = model.predict(far, return_std=True)
+    _, near = model.predict(X[120:], return_std=True)
+    assert np.median(std) > 2.0 * np.median(near)
+
+
+def test_a_pickle_predicts_the_same(model, data):
+    X, _ = data
+    again = pickle.loads(pickle.dumps(model))
+    both = [one.predict(X[120:], return_std=True) for one in (again, model)]
+    np.testing.assert_array_equal(*both)
+
+
+def test_its_own_width_has_no_reference(data):
+    X, y = data
+    model = bs.BasisSearchRegressor(width=2.0).fit(X[:120], y[:120])
+    assert not isinstance(model.fit_, ReferencedFit)
