@@ -15,7 +15,7 @@ from bayessel.basis import Dictionary, RBFDictionary, design_of
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators import _description, normal_predictions
 from bayessel.estimators._radial_dictionary import centres_of, find_widths, set_dictionary
-from bayessel.estimators._sparse_attributes import found_reference, mixtures, predicted, remember
+from bayessel.estimators._sparse_attributes import SLOPE_SPREADS, found_reference, mixtures, predicted, remember
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.evidence import INFERENCES
 from bayessel.estimators.found_width import FoundWidth
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 STORED = 100_000_000
 #: widths are fitted with all functions on at most this many rows: each step costs their cube
 ABF_ROWS = 500
-#: inputs as columns are divided by so many of their spreads
-SLOPE_SPREADS = 2.0
 
 
 class SelectingRegressor(RegressorMixin, Versioned):

@@ -15,6 +15,9 @@ from bayessel.fit import fingerprint, worst
 from bayessel.linear.integrated.mixture import IntegratedFit
 from bayessel.prediction import Prediction
 
+#: inputs as columns are divided by so many of their spreads, so that they vary about as much as radial functions
+SLOPE_SPREADS = 2.0
+
 
 def found_reference(
     estimator: Any, X: FloatArray, y: FloatArray, centers: FloatArray

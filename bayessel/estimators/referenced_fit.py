@@ -32,6 +32,7 @@ from bayessel.criteria.capabilities import Message
 from bayessel.estimators.normal_predictions import moments_in_pieces
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, worst
 from bayessel.linear.columns.fit import ColumnsFit
+from bayessel.linear.design_fit import DesignFit
 from bayessel.linear.integrated.mixture import IntegratedFit
 from bayessel.prediction import Prediction
 
@@ -49,7 +50,7 @@ class ReferencedFit(Fit):
 
     Attributes
     ----------
-    inner : ColumnsFit
+    inner : ColumnsFit or DesignFit
         What the engine selected; evidence, optima and history are its.
     reference : IntegratedFit
         All functions and a trend, hyperparameters integrated out.
@@ -61,7 +62,7 @@ class ReferencedFit(Fit):
         What those folds remarked.
     """
 
-    inner: ColumnsFit
+    inner: ColumnsFit | DesignFit
     reference: IntegratedFit = field(repr=False)
     dictionary: Dictionary = field(repr=False)
     gain: float
@@ -102,7 +103,9 @@ class ReferencedFit(Fit):
 
     def summary(self, X: FloatArray) -> FloatArray:
         """Mean of the few functions at inputs (N, D)."""
-        return np.asarray(self.inner.mean(columns_in_use(self.inner.basis, self.dictionary, X)))
+        basis, coef = self.inner.basis, self.inner.coef
+        weights = coef if len(coef) == len(basis) else coef[basis]
+        return np.asarray(columns_in_use(basis, self.dictionary, X) @ weights + self.inner.intercept)
 
     def leave_one_out(self) -> LeaveOneOut:
         """Each row predicted from all others; functions, hyperparameters and their weights are those of all rows."""
@@ -110,7 +113,7 @@ class ReferencedFit(Fit):
         if self.falls_back:
             return there
         errors = self.inner.leave_one_out().errors
-        return LeaveOneOut.normal(errors, there.variances + (errors - there.errors) ** 2, self.inner.target)
+        return LeaveOneOut.normal(errors, there.variances + (errors - there.errors) ** 2, there.target)
 
     def _loss_at(self, X: FloatArray) -> float:
         there = self.reference.predict(X)

@@ -8,13 +8,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, one_of
+from bayessel.basis import RBFDictionary
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.criteria.error_estimates import GCV
 from bayessel.criteria.leave_one_out import LOO
 from bayessel.criteria.registry import OF_RIDGE
-from bayessel.estimators._radial_dictionary import find_widths
+from bayessel.estimators._changing_rows import TrainingRows
+from bayessel.estimators._radial_dictionary import centres_of, find_widths
 from bayessel.estimators._rbf_regressor import RBFRegressor
+from bayessel.estimators._sparse_attributes import SLOPE_SPREADS, found_reference, mixtures
+from bayessel.estimators.referenced_fit import ReferencedFit
 from bayessel.linear import RidgeFit, Spectrum, fit_ridge
+
+INFERENCES = ("auto", "plug-in")
 
 
 class RidgeRBFRegressor(RBFRegressor):
@@ -26,8 +32,7 @@ class RidgeRBFRegressor(RBFRegressor):
     Parameters
     ----------
     width : None, float or (D,) array
-        r of exp(-d^2/r^2). None finds it: one width in units of each input's robust spread, at which rows held out of
-        refitted folds are predicted best.
+        r of exp(-d^2/r^2). None leaves it to the estimator, see `inference`.
     centers : None or (M, D) array
         Centres of the functions; None puts one at each training input.
     kind : str
@@ -38,6 +43,12 @@ class RidgeRBFRegressor(RBFRegressor):
         'global' or 'local'.
     criterion : str
         'gcv', 'loo', 'uev', 'fpe' or 'bic'; 'local' needs 'gcv'.
+    inference : str
+        Where the width is left to the estimator and there is one target: 'auto' takes the widths of the model that
+        integrates over them (`EvidenceRegressor`), has a linear trend beside the functions and the error bars of that
+        model, which predicts itself where ridge regression says less than it; 'plug-in' finds one width in units of
+        each input's robust spread, at which rows held out of refitted folds are predicted best, and is plain ridge
+        regression otherwise.
     missing : {"error", "indicator"}
         Missing values of X: refused, or filled by the median of the column, with a 0/1 column that says where
         (``docs/tables.md``).
@@ -56,7 +67,8 @@ class RidgeRBFRegressor(RBFRegressor):
         Log evidence of the equivalent Gaussian prior, precision ``alpha_ = lam_ * beta_``, in nats; NaN where a
         local penalty is zero, for then that prior is improper (status IMPROPER_PRIOR).
     width_, found_width_, alpha_, beta_, noise_std_, gamma_, basis_, coef_, n_basis_, status_, history_
-        As in `EvidenceRegressor`; the noise level is the unbiased estimate S/(N - gamma).
+        As in `EvidenceRegressor`; the noise level is the unbiased estimate S/(N - gamma), with 'auto' that of the model
+        of all functions.
 
     Examples
     --------
@@ -79,6 +91,7 @@ class RidgeRBFRegressor(RBFRegressor):
         penalty: str = "global",
         criterion: str = GCV.name,
         missing: str = "error",
+        inference: str = "auto",
         dictionary: DictionaryLike | None = None,
     ) -> None:
         self.width = width
@@ -88,13 +101,31 @@ class RidgeRBFRegressor(RBFRegressor):
         self.penalty = penalty
         self.criterion = criterion
         self.missing = missing
+        self.inference = inference
         self.dictionary = dictionary
 
     @override
     def _fit_data(self, X: FloatArray, y: FloatArray) -> None:
         one_of(self.penalty, "penalty", ("global", "local"))
         one_of(self.criterion, "criterion", OF_RIDGE)
-        super()._fit_data(X, y)
+        one_of(self.inference, "inference", INFERENCES)
+        if self.width is None and self.dictionary is None and self.inference == "auto" and y.ndim == 1:
+            self._fit_referenced(X, y)
+        else:
+            super()._fit_data(X, y)
+
+    def _fit_referenced(self, X: FloatArray, y: FloatArray) -> None:
+        """Ridge regression on functions and slopes at the widths of the model that integrates over them."""
+        centers = centres_of(self, X, stored=True)
+        reference, found = found_reference(self, X, y, centers)
+        slopes = SLOPE_SPREADS * found.spread
+        self.dictionary_ = RBFDictionary(centers, found.widths, kind=self.kind, bias=bool(self.bias), linear=slopes)
+        self._fit_rows(X, y)
+        fit = ReferencedFit(self._engine, reference, self.dictionary_, found.gain, found.notes)
+        self._engine, self._rows = fit, TrainingRows(X, y)
+        self.notes_, self.status_, self.noise_std_ = fit.notes, fit.status, fit.noise_std
+
+    _mixtures = mixtures
 
     def _choose_width(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         if isinstance(self.width, str):
