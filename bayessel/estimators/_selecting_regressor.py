@@ -19,7 +19,7 @@ from bayessel.estimators._sparse_attributes import SLOPE_SPREADS, found_referenc
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.evidence import INFERENCES
 from bayessel.estimators.found_width import FoundWidth
-from bayessel.estimators.given_dictionary import bound_dictionary, fit_witnessed
+from bayessel.estimators.given_dictionary import Predict, bound_dictionary, fold_witness
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.referenced_fit import ReferencedFit, engine_fit
 from bayessel.fit import Status
@@ -96,16 +96,21 @@ class SelectingRegressor(RegressorMixin, Versioned):
         return ReferencedFit(inner, reference, self.dictionary_, found.gain, found.notes)
 
     def _fit_given(self, X: FloatArray, y: FloatArray) -> Any:
-        """The dictionary of the user; by default all its columns together judge those selected."""
+        """The dictionary of the user; by default its columns are scaled, and refitted folds are witnesses."""
         d = bound_dictionary(self, X)
         self.width_ = None
         if self.inference != "auto":
             self.dictionary_ = d
             return self._select(d.columns(X), y)
         self.dictionary_ = d.scaled(X)
-        reference, witness = fit_witnessed(X, y, d)
-        inner = self._select(self.dictionary_.without_bias().columns(X), y)
-        return ReferencedFit(inner, reference, self.dictionary_, witness.gain, witness.notes)
+        columns = self.dictionary_.without_bias().columns
+
+        def fitted(rows: FloatArray, seen: FloatArray) -> Predict:
+            fold = self._select(columns(rows), seen)
+            return lambda fresh: fold.predict(columns(fresh))
+
+        self._width_notes = fold_witness(X, y, fitted).notes
+        return self._select(columns(X), y)
 
     def _widths(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         """Widths as given, or those that all functions together prefer, on some of the rows where there are many."""

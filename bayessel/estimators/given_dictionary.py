@@ -2,6 +2,7 @@ r"""A dictionary of the user's own in an estimator: what is refused beside it, a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +21,9 @@ from bayessel.linear.integrated.mixture import IntegratedFit, joined
 from bayessel.linear.integrated.plain_models import fit_constant
 from bayessel.prediction import Prediction
 from bayessel.work.interrupts import InterruptGuard
+
+#: inputs (N, D) -> predictive distributions
+Predict = Callable[[FloatArray], Prediction]
 
 #: parameters of the radial functions that are made where no dictionary is given
 RADIAL = {"width": None, "centers": None, "kind": "gaussian"}
@@ -65,33 +69,35 @@ def fit_witnessed(X: FloatArray, t: FloatArray, dictionary: BoundDictionary) -> 
     fit = fit_integrated_dictionary(X, t, dictionary, centre=centre)
     if DEGENERATE & set(fit.notes):
         return fit, FoldWitness(np.nan, np.nan, 1.0, ())
+    witness = fold_witness(
+        X, t, lambda rows, seen: fit_integrated_dictionary(rows, seen, dictionary, centre=centre).predict
+    )
+    if witness.share < 1.0:
+        # that it holds no signal is no remark on the columns
+        constant = replace(fit_constant(X, t, centre=centre), notes=(), status=Status.CONVERGED)
+        fit = joined([fit, constant], np.array([witness.share, 1.0 - witness.share]), main=0)
+    every = (*fit.notes, *witness.notes)
+    return replace(fit, notes=every, status=worst(every)), witness
+
+
+def fold_witness(X: FloatArray, t: FloatArray, fitted: Callable[[FloatArray, FloatArray], Predict]) -> FoldWitness:
+    """What folds say of a method, (inputs, target) -> predictions at inputs, beside the constant."""
     some, rank = some_rows(X, t[:, None])
     if rank.max() + 1 < 2 * N_FOLDS or not np.ptp(t[some]) > 0.0:
-        return _noted(fit, 1.0, np.full(1, np.nan), (Status.TOO_FEW_ROWS,))
+        return FoldWitness(np.nan, np.nan, 1.0, (Status.TOO_FEW_ROWS,))
     rows, fold = X[some], rank % N_FOLDS
 
     def predicted(k: int, train: npt.NDArray[np.bool_], seen: FloatArray) -> Prediction:
-        return fit_integrated_dictionary(rows[train], seen, dictionary, centre=centre).predict(rows[~train])
+        return fitted(rows[train], seen)(rows[~train])
 
     gains = np.full(1, np.nan)
-    with few_threads(len(rows) ** 2), np.errstate(all="ignore"), InterruptGuard(lambda: gains) as guard:
+    with few_threads(len(rows) ** 2), np.errstate(all="ignore"), InterruptGuard(lambda: True) as guard:
         gains = gains_over_constant(t[some, None], fold, predicted)
     if guard.interrupted:
-        return _noted(fit, 1.0, np.full(1, np.nan), (Status.INTERRUPTED,))
+        return FoldWitness(np.nan, np.nan, 1.0, (Status.INTERRUPTED,))
     both = np.array([np.nan_to_num(gains, nan=-1e300, neginf=-1e300), np.zeros(len(gains))])
     weights = clear(stacking_weights(both))
     stacked = logsumexp(both, axis=0, b=weights[:, None])
     notes = (Status.NO_BETTER_THAN_CONSTANT,) if unsure(stacked) else ()
-    if weights[1] > 0.0:
-        # that it holds no signal is no remark on the columns
-        constant = replace(fit_constant(X, t, centre=centre), notes=(), status=Status.CONVERGED)
-        fit = joined([fit, constant], weights, main=0)
-    return _noted(fit, float(weights[0]), stacked, notes)
-
-
-def _noted(
-    fit: IntegratedFit, share: float, gains: FloatArray, notes: tuple[Status, ...]
-) -> tuple[IntegratedFit, FoldWitness]:
-    every = (*fit.notes, *notes)
-    witness = FoldWitness(float(gains.mean()), float(gains.std() / np.sqrt(len(gains))), share, notes)
-    return replace(fit, notes=every, status=worst(every)), witness
+    error = float(stacked.std() / np.sqrt(len(stacked)))
+    return FoldWitness(float(stacked.mean()), error, float(weights[0]), notes)

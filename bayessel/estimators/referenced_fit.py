@@ -32,7 +32,7 @@ from bayessel.criteria.capabilities import Message
 from bayessel.estimators.normal_predictions import moments_in_pieces
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, worst
 from bayessel.linear.columns.fit import ColumnsFit
-from bayessel.linear.design_fit import DesignFit
+from bayessel.linear.design_fit import DesignFit, given_arrays
 from bayessel.linear.integrated.mixture import IntegratedFit
 from bayessel.prediction import Prediction
 
@@ -113,7 +113,7 @@ class ReferencedFit(Fit):
         if self.falls_back:
             return there
         errors = self.inner.leave_one_out().errors
-        return LeaveOneOut.normal(errors, there.variances + (errors - there.errors) ** 2, there.target)
+        return LeaveOneOut.normal(errors, there.variances + (errors - there.errors) ** 2, self.target)
 
     def _loss_at(self, X: FloatArray) -> float:
         there = self.reference.predict(X)
@@ -121,8 +121,7 @@ class ReferencedFit(Fit):
 
     @property
     def _inputs(self) -> FloatArray:
-        source, _ = self.reference.posterior.spectrum.given  # type: ignore[misc]
-        return np.asarray(source.X)
+        return given_arrays(self.reference)[0]
 
     @property
     @override
@@ -156,6 +155,11 @@ class ReferencedFit(Fit):
     def target_fingerprint(self) -> str:
         """Name of the target."""
         return self.inner.target_fingerprint
+
+    @property
+    def target(self) -> FloatArray:
+        """What was fitted to, (N,)."""
+        return given_arrays(self.reference)[1]
 
     @property
     def evidence(self) -> Evidence | None:

@@ -19,7 +19,7 @@ from bayessel.estimators._sparse_attributes import found_reference, functions_in
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.evidence import INFERENCES
 from bayessel.estimators.found_width import FoundWidth
-from bayessel.estimators.given_dictionary import bound_dictionary, fit_witnessed
+from bayessel.estimators.given_dictionary import Predict, bound_dictionary, fold_witness
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.referenced_fit import ReferencedFit, engine_fit
 from bayessel.fit import Status
@@ -195,15 +195,18 @@ class RVMRegressor(RegressorMixin, Versioned):
         self.dictionary_ = d
         return ReferencedFit(fit_rvm(design_of(d, X, STORED), y, init=self.init), reference, d, found.gain, found.notes)
 
-    def _fit_given(self, X: FloatArray, y: FloatArray) -> RVMFit | ReferencedFit:
-        """The dictionary of the user; by default all its columns together judge those selected."""
+    def _fit_given(self, X: FloatArray, y: FloatArray) -> RVMFit:
+        """The dictionary of the user; by default refitted folds are witnesses."""
         d = bound_dictionary(self, X)
         self.dictionary_, self.width_ = d, None
-        inner = fit_rvm(d.design(X), y, init=self.init)
-        if self.inference != "auto":
-            return inner
-        reference, witness = fit_witnessed(X, y, d)
-        return ReferencedFit(inner, reference, d, witness.gain, witness.notes)
+
+        def fitted(rows: FloatArray, seen: FloatArray) -> Predict:
+            fold = fit_rvm(d.design(rows), seen, init="full" if self.init == "auto" else self.init)
+            return lambda fresh: fold.predict(d.design(fresh))
+
+        if self.inference == "auto":
+            self._width_notes = fold_witness(X, y, fitted).notes
+        return fit_rvm(d.design(X), y, init=self.init)
 
     def _fit_fold(self, Phi: FloatArray, t: FloatArray) -> Any:
         """A fit to some of the rows, from one start."""

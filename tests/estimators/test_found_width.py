@@ -219,7 +219,7 @@ def test_no_standard_deviation_is_far_beyond_that_of_the_target(n, d, width, cri
         one = bs.RidgeRBFRegressor(width=width, criterion=criterion).fit(X, y)
         other = bs.RidgeRBFRegressor(width=width, criterion=criterion).fit(X[order], y[order])
     mean, std = one.predict(new, return_std=True)
-    assert std.max() < 4.0 * y.std()
+    assert std.max() < 6.0 * y.std()  # of few functions: their distance from all functions included
     np.testing.assert_allclose(other.predict(new, return_std=True), (mean, std), rtol=1e-5, atol=1e-6)
     ours, theirs = one.leave_one_out(), other.leave_one_out()
     for name in ("errors", "variances", "log_densities"):

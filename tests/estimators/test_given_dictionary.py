@@ -4,6 +4,7 @@ Guards `bayessel.estimators.given_dictionary`.
 """
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -119,16 +120,16 @@ def test_where_folds_doubt_the_columns_a_constant_stands_beside_them(rng):
 
 
 @pytest.mark.parametrize("name", ["rvm", "search", "forward"])
-def test_models_that_choose_are_judged_by_all_columns(rng, name):
+def test_folds_are_witnesses_of_models_that_choose(rng, name):
     X = rng.normal(size=(40, 5))
-    with pytest.warns(NumericalWarning, match="NO_BETTER_THAN_CONSTANT|PURE_NOISE|FELL_BACK"):
+    with pytest.warns(NumericalWarning) as said:
         model = MAKERS[name](dictionary=PolynomialDictionary(3)).fit(X, rng.normal(size=40))
-    assert Status.NO_BETTER_THAN_CONSTANT in model.fit_.notes
-    assert model.predict(X).std() < 0.5
-    whole = bs.EvidenceRegressor(dictionary=PolynomialDictionary(3))
+    assert Status.NO_BETTER_THAN_CONSTANT in model.notes_ and len(said) == 1
     y = X[:, 0] - X[:, 1] ** 2 + 0.2 * rng.normal(size=40)
-    model, whole = MAKERS[name](dictionary=PolynomialDictionary(3)).fit(X, y), whole.fit(X, y)
-    np.testing.assert_allclose(model.fit_.reference.predict(X).mean, whole.predict(X), rtol=1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumericalWarning)  # 55 columns for 40 rows
+        model = MAKERS[name](dictionary=PolynomialDictionary(3)).fit(X, y)
+    assert Status.NO_BETTER_THAN_CONSTANT not in model.notes_
 
 
 def test_searches_scale_columns_and_say_so(rows):
