@@ -90,6 +90,7 @@ class RadialModel:
 
 def fit_stacked(X: FloatArray, t: FloatArray, model: RadialModel) -> tuple[IntegratedFit, FoundWidth]:
     """The stacked fit and what rows held out say of it."""
+    X = np.ascontiguousarray(X)  # sums in one order, whatever the order in memory
     spread = robust_spread(X)
     powers = POWERS if X.shape[1] > 1 else POWERS[:1]
     rows, rank = some_rows(X, t[:, None])

@@ -125,9 +125,10 @@ def test_folds_are_witnesses_of_models_that_choose(rng, name):
     with pytest.warns(NumericalWarning) as said:
         model = MAKERS[name](dictionary=PolynomialDictionary(3)).fit(X, rng.normal(size=40))
     assert Status.NO_BETTER_THAN_CONSTANT in model.notes_ and len(said) == 1
-    y = X[:, 0] - X[:, 1] ** 2 + 0.2 * rng.normal(size=40)
+    X = rng.normal(size=(150, 5))
+    y = X[:, 0] - X[:, 1] ** 2 + 0.2 * rng.normal(size=150)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NumericalWarning)  # 55 columns for 40 rows
+        warnings.simplefilter("ignore", NumericalWarning)  # 55 columns for the 100 rows of a fold
         model = MAKERS[name](dictionary=PolynomialDictionary(3)).fit(X, y)
     assert Status.NO_BETTER_THAN_CONSTANT not in model.notes_
 
