@@ -2,7 +2,8 @@
 
 `predictive_calibration` is of predictions; `calibration` is of samplers.
 
-Studies (`delve`), `prequential` lengths and `calibration` fit what they are given; nothing else here fits a model.
+Studies (`delve`), `prequential` lengths, `rolling_origin` and `calibration` fit what they are given; nothing else here
+fits a model.
 """
 
 from bayessel.diagnostics import calibration, delve
@@ -13,6 +14,7 @@ from bayessel.diagnostics._mdl import flag_length, mdl_alpha, mdl_w
 from bayessel.diagnostics._nml import nml
 from bayessel.diagnostics._predictive_calibration import predictive_calibration
 from bayessel.diagnostics._prequential import prequential
+from bayessel.diagnostics._rolling_origin import rolling_origin
 
 __all__ = [
     "bridge_sampling",
@@ -26,4 +28,5 @@ __all__ = [
     "nml",
     "predictive_calibration",
     "prequential",
+    "rolling_origin",
 ]

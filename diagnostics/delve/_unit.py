@@ -20,11 +20,10 @@ from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
 from bayessel.diagnostics.delve._losses import standardised_losses
 from bayessel.diagnostics.delve._task import Instance
+from bayessel.diagnostics.fresh_estimators import prepare, unfitted_copy
 
 #: warnings kept of a unit, and characters of each
 _WARNINGS, _LENGTH = 5, 300
-#: settings of this library's estimators that do not change their numbers
-_FIXED = {"progressbar": False, "cores": 1}
 #: begins the reason why there is no loss, where that is an error
 FAILED = "failed: "
 
@@ -133,7 +132,7 @@ def _judge(method: Any, instance: Instance, losses: tuple[str, ...], outcome: Ou
     random.seed(outcome.seed)
     np.random.seed(outcome.seed)  # noqa: NPY002
     model = _made(method, len(instance.y))
-    _prepare(model, outcome.seed)
+    prepare(model, outcome.seed)
     began = time.perf_counter()
     fitted = model.fit(instance.X, instance.y)
     model = model if fitted is None else fitted
@@ -210,13 +209,7 @@ class _Says:
 def _made(method: Any, size: int) -> Any:
     """A fresh estimator: a copy of one, or what a factory makes."""
     if hasattr(method, "fit") and not isinstance(method, type):
-        if hasattr(method, "get_params"):
-            from sklearn.base import clone
-
-            return clone(method)
-        import copy
-
-        return copy.deepcopy(method)
+        return unfitted_copy(method)
     return method(size) if takes_size(method) else method()
 
 
@@ -228,21 +221,6 @@ def takes_size(factory: Callable[..., Any]) -> bool:
         return False
     needed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return any(one.kind in needed and one.default is inspect.Parameter.empty for one in parameters)
-
-
-def _prepare(model: Any, seed: int) -> None:
-    """Give every part its seed; no progress bar, for the study shows one; and one core, for units share them."""
-    if not hasattr(model, "get_params"):
-        return
-    values: dict[str, Any] = {}
-    for name in model.get_params(deep=True):
-        last = name.rpartition("__")[2]
-        if last == "random_state":
-            values[name] = seed
-        elif last in _FIXED:
-            values[name] = _FIXED[last]
-    if values:
-        model.set_params(**values)
 
 
 def _last(model: Any, X: FloatArray) -> tuple[Any, Any]:
