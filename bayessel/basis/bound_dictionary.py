@@ -13,8 +13,8 @@ from bayessel.basis.dictionary import Dictionary
 
 #: entries of a design (3 GB) beyond which it is refused
 MOST_ENTRIES = 400_000_000
-#: rows that tell whether columns depend on their own row alone
-LOOKED_AT = 20
+#: rows that tell whether columns depend on their own row alone, and what rounding may change of a column
+LOOKED_AT, ROUNDING = 20, 1e-6
 
 
 @runtime_checkable
@@ -93,7 +93,8 @@ class BoundDictionary(Dictionary):
         if not some:
             return
         together, alone = self.columns(X)[:some], self.columns(X[:some])
-        away = np.abs(together - alone) > 1e-6 * (1e-300 + np.maximum(np.abs(together), np.abs(alone)))
+        size = np.maximum(np.abs(together), np.abs(alone)).max(axis=0)
+        away = np.abs(together - alone) > ROUNDING * size
         for j in np.flatnonzero(away.any(axis=0)):
             raise ValueError(
                 f"column {self._names[j]!r} of the dictionary is another one where other rows are asked for beside: a "
@@ -121,7 +122,8 @@ class BoundDictionary(Dictionary):
         self.check_inputs(X)
         if self._empty:
             return np.zeros((len(X), 1))
-        found = as_matrix(self.inner.columns(X), "the columns of the dictionary", allow_1d=True, finite=False)
+        # a copy: what a function does to its rows stays its own
+        found = as_matrix(self.inner.columns(X.copy()), "the columns of the dictionary", allow_1d=True, finite=False)
         if found.shape != (len(X), len(self._names)):
             raise ValueError(
                 f"the dictionary must return one row for each of {len(X)} and the {len(self._names)} columns it "

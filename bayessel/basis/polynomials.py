@@ -28,6 +28,8 @@ from bayessel.basis.dictionary import Dictionary, as_inputs, unbound
 MOST_COLUMNS = 100_000
 #: a polynomial of which less than this part is left by those of lower degree is rounding
 NEGLIGIBLE = 1e-10
+#: polynomials whose recurrence misses them by this part of their size are left out
+LOST = 1e-9
 _EPS = float(np.finfo(float).eps)
 
 
@@ -49,7 +51,7 @@ class OrthogonalPolynomials:
 
     @classmethod
     def of(cls, x: FloatArray, degree: int) -> Self:
-        """Up to this degree; fewer where there are too few different values for it."""
+        """Up to this degree; fewer where there are too few different values for it, or rounding would decide them."""
         low, high = float(x.min()) / 2.0, float(x.max()) / 2.0
         middle, half = low + high, high - low
         if not half > 4.0 * _EPS * max(abs(low), abs(high)):
@@ -69,7 +71,11 @@ class OrthogonalPolynomials:
                 return cls(middle, half, H[: k + 1, :k])
             H[k + 1, k] = left
             Q[:, k + 1] = rest / left
-        return cls(middle, half, H)
+        found = cls(middle, half, H)
+        # where degrees come near the number of values the recurrence amplifies its rounding
+        wrong = np.abs(found.values(x) - Q).max(axis=0) > LOST * np.abs(Q).max(axis=0)
+        kept = int(np.argmax(wrong)) - 1 if wrong.any() else most
+        return cls(middle, half, H[: kept + 1, :kept])
 
     @property
     def degree(self) -> int:
@@ -90,8 +96,8 @@ class PolynomialDictionary(Dictionary):
     """Polynomials of the inputs, orthogonal over the training rows, and their products.
 
     Column "P2(x[0])*P1(x[1])" is the polynomial of degree 2 of input 0 times that of degree 1 of input 1. The columns
-    span what the powers of the inputs span. An input with k different values has k − 1 polynomials, a constant one
-    has none.
+    span what the powers of the inputs span. An input with k different values has at most k − 1 polynomials, a
+    constant one has none; where degrees come near the number of rows, those that rounding would decide are left out.
 
     Parameters
     ----------

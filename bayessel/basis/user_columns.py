@@ -58,7 +58,7 @@ class UserDictionary(Dictionary):
         """Evaluate the user's functions and check their shape."""
         parts = []
         for function in self._functions:
-            parts.append(as_matrix(function(X), "the user's columns", allow_1d=True))
+            parts.append(as_matrix(function(X.copy()), "the user's columns", allow_1d=True))
             if len(parts[-1]) != len(X):
                 raise ValueError(
                     f"a user's column must have one value per row: {len(X)} rows, got shape {parts[-1].shape}"

@@ -40,7 +40,7 @@ def gains_over_constant(T: FloatArray, fold: npt.NDArray[np.intp], predicted: Re
         held = fold == k
         n = int((~held).sum())
         for t, seen in zip(T[held].T, T[~held].T, strict=True):
-            floor = (4.0 * _EPS * float(np.abs(seen).max(initial=_EPS))) ** 2
+            floor = max((4.0 * _EPS * float(np.abs(seen).max())) ** 2, float(np.finfo(float).tiny))
             there = predicted(k, ~held, seen)
             constant = max(float(seen.var(ddof=1)) * (1.0 + 1.0 / n), floor)
             gains[held] += replace(there, variances=np.maximum(there.variances, floor)).log_density(t)

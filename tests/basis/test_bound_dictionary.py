@@ -94,3 +94,15 @@ def test_columns_of_another_shape_than_named_are_refused(rng):
         BoundDictionary(Short(), rng.normal(size=(9, 1)), bias=True)
     with pytest.raises(ValueError, match="2 columns that were fitted"):
         BoundDictionary(Own(), rng.normal(size=(9, 2)), bias=True).columns(np.ones((3, 1)))
+
+
+def test_functions_that_change_their_rows_harm_nobody(rng):
+    def doubled(X):
+        X *= 2.0
+        return X[:, 0]
+
+    X = rng.normal(size=(30, 2))
+    before = X.copy()
+    D = BoundDictionary(UserDictionary([doubled, lambda X: X[:, 0]], ["a", "b"]), X, bias=False)
+    np.testing.assert_allclose(D.columns(X), before[:, :1] * [2.0, 1.0])
+    np.testing.assert_array_equal(X, before)

@@ -124,3 +124,12 @@ def test_bound_dictionaries_are_copies_and_pickle(rng):
 def test_bad_recipes_are_refused(rng, options, error, says):
     with pytest.raises(error, match=says):
         PolynomialDictionary(**options).bind(rng.normal(size=(8, 3)))
+
+
+def test_degrees_that_rounding_would_decide_are_left_out(rng):
+    """The recurrence at other rows, in other company, gives the same numbers."""
+    x = rng.normal(size=60)
+    D = PolynomialDictionary(50).bind(x[:, None])
+    assert 10 <= D.n_columns < 50
+    whole = D.design(x)
+    np.testing.assert_allclose(D.design(x[:7]), whole[:7], rtol=1e-6, atol=1e-7 * np.abs(whole).max())

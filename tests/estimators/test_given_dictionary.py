@@ -306,3 +306,12 @@ def test_far_inputs_beyond_double_precision_are_refused(rows):
     model = bs.EvidenceRegressor(dictionary=PolynomialDictionary(10, interactions=False)).fit(X, y)
     with pytest.raises(ValueError, match="a column of the dictionary has values of size"):
         model.predict([[1e20, 0.0]])
+
+
+@EVERY
+@pytest.mark.parametrize("unit", [1e-50, 1e50])
+def test_units_of_the_target_change_nothing(rows, name, unit):
+    X, y = rows
+    a, b = (MAKERS[name](dictionary=OWN).fit(X, y * u) for u in (1.0, unit))
+    np.testing.assert_allclose(b.predict(X) / unit, a.predict(X), rtol=1e-6)
+    np.testing.assert_allclose(b.noise_std_ / unit, a.noise_std_, rtol=1e-6)
