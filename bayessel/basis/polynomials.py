@@ -29,7 +29,7 @@ MOST_COLUMNS = 100_000
 #: a polynomial of which less than this part is left by those of lower degree is rounding
 NEGLIGIBLE = 1e-10
 #: polynomials whose recurrence misses them by this part of their size are left out
-LOST = 1e-9
+LOST = 1e-7
 _EPS = float(np.finfo(float).eps)
 
 
