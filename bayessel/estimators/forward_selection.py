@@ -64,7 +64,7 @@ class ForwardSelectionRegressor(SelectingRegressor):
         Columns of your own instead of radial functions: a dictionary of `bayessel.basis` or any object with its
         methods; width, centers and kind are then left alone, and `bias` decides about the bias. By default the columns
         are divided by their standard deviations (``dictionary_.scale``, to which ``coef_`` belongs), and refitted folds
-        choose between them and the constant alone, and how wide the errors are.
+        say whether the selection beats the constant.
 
     Attributes
     ----------

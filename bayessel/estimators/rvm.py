@@ -75,7 +75,7 @@ class RVMRegressor(RegressorMixin, Versioned):
     dictionary : None or object
         Columns of your own instead of radial functions: a dictionary of `bayessel.basis` or any object with its
         methods; width, centers and kind are then left alone, and `bias` decides about the bias. By default refitted
-        folds choose between the columns and the constant alone, and how wide the errors are.
+        folds say whether the machine beats the constant.
     augment_precision : None, float or str
         Prior precision of what is added: a number, 'evidence' (1 / the variance of the Gaussian process that explains
         the training data best, at least that of y without the noise), 'var' (1 / variance of y), 'mean' (1 / the mean
