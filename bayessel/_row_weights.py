@@ -19,7 +19,7 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from bayessel._check import FloatArray, as_positive_vector, check_magnitude
+from bayessel._check import FloatArray, as_float_array, as_positive_vector, check_magnitude
 
 #: largest ratio of two multipliers of rows: beyond it rounding in the one row is larger than the other
 MOST_RATIO = 1e8
@@ -46,11 +46,14 @@ class RowWeights:
         Standard deviation of the noise of each row in units of that of a typical one.
     unit : float
         Standard deviation that was given for a typical row, the geometric mean; 1 where none were.
+    knows_noise : bool
+        Whether noise levels were given.
     """
 
     count: FloatArray
     std: FloatArray
     unit: float = 1.0
+    knows_noise: bool = False
 
     @classmethod
     def of(cls, n_rows: int, noise_std: Any = None, sample_weight: Any = None) -> RowWeights | None:
@@ -74,7 +77,7 @@ class RowWeights:
             std = given / unit
         if noise_std is None and (count == 1.0).all():
             return None
-        weights = cls(count, std, unit)
+        weights = cls(count, std, unit, noise_std is not None)
         if not weights.root.max() <= MOST_RATIO * weights.root.min():
             raise ValueError(
                 "noise_std, and one over the root of sample_weight, must lie within a factor of "
@@ -102,7 +105,11 @@ class RowWeights:
         """Of some of the rows, in units of their own."""
         count, std = self.count[rows], self.std[rows]
         own = _geometric_mean(std, count)
-        return RowWeights(count, std / own, own * self.unit)
+        return RowWeights(count, std / own, own * self.unit, self.knows_noise)
+
+    def part(self, rows: Any) -> RowWeights:
+        """Of some of the rows, in the same units."""
+        return RowWeights(self.count[rows], self.std[rows], self.unit, self.knows_noise)
 
     def scale(self, rows: FloatArray) -> FloatArray:
         """Rows (N,) or (N, M) times their multipliers."""
@@ -119,7 +126,10 @@ class RowWeights:
 
 def given(weights: RowWeights | None) -> Given:
     """Arguments that hand weights on to an engine."""
-    return {} if weights is None else {"noise_std": weights.noise_std, "sample_weight": weights.count}
+    if weights is None:
+        return {}
+    found: Given = {"sample_weight": weights.count}
+    return {**found, "noise_std": weights.noise_std} if weights.knows_noise else found
 
 
 def some(weights: RowWeights | None, rows: Any) -> RowWeights | None:
@@ -131,12 +141,26 @@ def _geometric_mean(std: FloatArray, count: FloatArray) -> float:
     return float(np.exp(count @ np.log(std) / count.sum()))
 
 
+def without_copies(
+    X: FloatArray, t: FloatArray, weights: RowWeights | None
+) -> tuple[FloatArray, FloatArray, RowWeights | None]:
+    """Different rows, each counted as often as it came: the same data in fewer rows, sorted where some came twice."""
+    count, std = (np.ones(len(t)), np.ones(len(t))) if weights is None else (weights.count, weights.std)
+    rows, back = np.unique(np.column_stack([X, t, std]), axis=0, return_inverse=True)
+    if len(rows) == len(t):
+        return X, t, weights
+    known = (1.0, False) if weights is None else (weights.unit, weights.knows_noise)
+    together = RowWeights(np.bincount(back.ravel(), weights=count), rows[:, -1], *known)
+    return rows[:, :-2], rows[:, -2], together
+
+
 def checked(value: Any, n_rows: int, name: str) -> FloatArray:
     """One non-negative number per row, or one for all."""
-    if np.ndim(value) == 0:
+    array = as_float_array(value, name)
+    if array.ndim == 0:
         raise TypeError(f"{name} must be {n_rows} numbers, one per row; got {value!r}")
-    if np.shape(value) != (n_rows,):
-        raise ValueError(f"{name} must be {n_rows} numbers, one per row; got shape {np.shape(value)}")
+    if array.shape != (n_rows,):
+        raise ValueError(f"{name} must be {n_rows} numbers, one per row; got shape {array.shape}")
     return as_positive_vector(value, name, n_rows, allow_zero=True)
 
 
@@ -170,6 +194,23 @@ def deviation(values: FloatArray, weights: RowWeights | None) -> float:
 def counted(values: npt.NDArray[Any], weights: RowWeights | None) -> float:
     """Number of rows, each counted as often as its weight."""
     return float(len(values)) if weights is None else weights.total
+
+
+def rows_of_the_fit(rows: FloatArray, centre: bool, weights: RowWeights | None) -> FloatArray:
+    """Rows (N,) or (N, M), multiplied where they have weights, without what a bias explains of them."""
+    if weights is None:
+        return rows - rows.mean(axis=0) if centre else rows
+    scaled = weights.scale(rows)
+    return weights.without_bias(scaled) if centre else scaled
+
+
+def medians(values: FloatArray, weights: RowWeights | None) -> FloatArray:
+    """Median over the rows of (N,) or (N, M) values, each counted as often as its weight."""
+    if weights is None:
+        return np.asarray(np.median(values, axis=0))
+    columns = values.reshape(len(values), -1).T
+    found = np.array([quantile(column, 0.5, weights.count) for column in columns])
+    return found if values.ndim > 1 else found[0]
 
 
 def quantile(values: FloatArray, q: float, count: FloatArray) -> float:

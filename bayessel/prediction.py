@@ -222,6 +222,13 @@ class Prediction:
             factor = np.where(widths < spread, (spread / widths) ** 2, 1.0)
         return replace(self, variances=self.variances * factor)
 
+    def with_noise(self, ratio: Any) -> Prediction:
+        """The same functions, observed with noise of `ratio` (N,) times the standard deviation."""
+        inside = self.function.variances
+        ratio = np.asarray(ratio, dtype=np.float64)
+        ratio = ratio.reshape(ratio.shape + (1,) * (self.means.ndim - 1 - ratio.ndim))  # one of several outputs
+        return replace(self, variances=inside + ratio**2 * (self.variances - inside))
+
     def scaled(self, shift: Any, scale: Any) -> Self:
         """The distributions of shift + scale·Y."""
         inside = self.function_variances

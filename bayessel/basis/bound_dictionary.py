@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FOURTH_POWERS, FloatArray, as_matrix, check_finite, check_magnitude
+from bayessel._row_weights import RowWeights, mean
 from bayessel.basis.dictionary import Dictionary
 
 #: entries of a design (3 GB) beyond which it is refused
@@ -40,12 +41,12 @@ class DictionaryLike(Protocol):
         """Whether the last column of the design is a column of ones."""
 
 
-def mean_squares(columns: FloatArray, centre: bool) -> FloatArray:
+def mean_squares(columns: FloatArray, centre: bool, weights: RowWeights | None = None) -> FloatArray:
     """Mean square of each column over the rows, after a bias has taken its mean; zero where that is rounding."""
-    whole = (columns**2).mean(axis=0)
+    whole = mean(columns**2, weights)
     if not centre:
-        return np.asarray(whole)
-    rest = columns.var(axis=0)
+        return whole
+    rest = columns.var(axis=0) if weights is None else mean((columns - mean(columns, weights)) ** 2, weights)
     return np.where(rest > (16.0 * np.finfo(float).eps) ** 2 * whole, rest, 0.0)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from bayessel._check import FloatArray
+from bayessel._row_weights import RowWeights
 from bayessel.gp.marginal import Factor
 
 
@@ -25,3 +26,8 @@ def leave_one_out(factor: Factor) -> tuple[FloatArray, FloatArray]:
     """Errors t_i − E[t_i | t_{−i}] of each row predicted from all others, and the variances of those predictions."""
     precision = inverse_diagonal(factor.L)
     return factor.a / precision, 1.0 / precision
+
+
+def own_noise(weights: RowWeights) -> FloatArray:
+    """What rows left out whole and predicted once have more of variance than means of copies, in units of the noise."""
+    return np.asarray(weights.std**2 - weights.root**-2.0)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, as_count, as_float_array, as_generator, as_positive, check_finite
+from bayessel._row_weights import RowWeights
 from bayessel._types import Seed
 from bayessel.covariance import Covariance, Prior
 from bayessel.covariance.standard import as_covariance
@@ -54,6 +55,8 @@ def fit_map(
     tol: float = 1e-5,
     max_evaluations: int = 200,
     random_state: Seed = 0,
+    noise_std: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> GPFit:
     r"""Maximise :math:`\log p(t|\theta) + \log p(\theta)` over the hyperparameters.
 
@@ -80,6 +83,11 @@ def fit_map(
         Of the likelihood, per search.
     random_state : int, Generator or None
         Chooses the rows of the first searches, and the random starts.
+    noise_std
+        Standard deviations of the noise of each row (n,), up to a common factor, which is found: the noise of row i has
+        the variance s_i² r²/s², s the geometric mean of all s_i, and a new row is predicted with r².
+    sample_weight
+        How often each row counts (n,), positive: 2 is a row that came twice.
 
     Returns
     -------
@@ -97,7 +105,8 @@ def fit_map(
     began = perf_counter()
     # which rows come first must not depend on how many starts there are
     rng, for_starts = as_generator(random_state).spawn(2)
-    marginal = Marginal(X, t, as_covariance(covariance).with_noise())
+    weights = RowWeights.of(len(as_float_array(t, "t")), noise_std, sample_weight)
+    marginal = Marginal(X, t, as_covariance(covariance).with_noise(), weights)
     problem = MapProblem.of(marginal, prior, fixed)
     points = _starts(starts, problem, for_starts)
     search = MapSearch(problem, as_positive(tol, "tol"), as_count(max_evaluations, "max_evaluations"), rng)
@@ -145,6 +154,7 @@ def _finish(problem: MapProblem, search: MapSearch, found: Sequence[Minimum], in
         history=history,
         n_evaluations=sum(entry["rows"] == len(t) for entry in history),
         seconds=perf_counter() - began,
+        row_weights=marginal.weights,
     )
 
 
@@ -179,7 +189,8 @@ def _much_rougher(problem: MapProblem, weights: npt.NDArray[np.bool_], rng: np.r
     """
     marginal = problem.marginal
     rows = rng.permutation(len(marginal.t))[:_LOOK]
-    few = Marginal(marginal.X[rows], marginal.t[rows], marginal.covariance)
+    shown = None if marginal.weights is None else marginal.weights.part(rows)
+    few = Marginal(marginal.X[rows], marginal.t[rows], marginal.covariance, shown)
     heights = [few.value(problem.template + more * weights) for more in (0.0, _ROUGHER[0], *_MUCH_ROUGHER)]
     best = int(np.argmax(heights))
     return [np.where(weights, _MUCH_ROUGHER[best - 2], 0.0)] if best >= 2 else []

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_float_array, check_finite
+from bayessel._row_weights import mean
 from bayessel.covariance import Covariance, Prior
 from bayessel.gp.marginal import Marginal, Process
 from bayessel.gp.optimise import KnownTerms, Roots
@@ -49,7 +50,7 @@ class MapProblem:
         chosen = check_prior(prior, marginal)
         part = None if chosen is None else chosen.some(free)
         start = template[free]
-        power = float(np.mean(marginal.t**2))
+        power = float(mean(marginal.t**2, marginal.weights))
         # variances of targets that are not standardised are farther from the start
         log_power = np.log(power) if power > 0.0 else 0.0
         more, less = max(log_power - _ORDINARY, 0.0), max(-log_power - _ORDINARY, 0.0)

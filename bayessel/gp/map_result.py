@@ -14,10 +14,11 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray
+from bayessel._row_weights import RowWeights, counted
 from bayessel.covariance import Covariance, Prior
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint
 from bayessel.gp.laplace import covariance_of, hessian_of, log_volume
-from bayessel.gp.loo import leave_one_out
+from bayessel.gp.loo import leave_one_out, own_noise
 from bayessel.gp.marginal import Marginal
 from bayessel.gp.predict import Predictor
 from bayessel.prediction import Prediction
@@ -59,6 +60,8 @@ class GPFit(Fit):
         One entry per evaluation: rows used, number of the start, objective, what was still expected.
     n_evaluations : int
         Evaluations of the likelihood on all rows; the many on fewer rows are in the history.
+    row_weights : RowWeights or None
+        Counts and noise levels of the rows, where they differ.
     """
 
     theta: FloatArray
@@ -76,6 +79,7 @@ class GPFit(Fit):
     history: tuple[dict[str, float], ...] = field(repr=False)
     n_evaluations: int
     seconds: float
+    row_weights: RowWeights | None = field(default=None, repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -94,12 +98,12 @@ class GPFit(Fit):
 
     @property
     def noise_std(self) -> float:
-        """Standard deviation r of the noise."""
+        """Standard deviation r of the noise; where noise levels were given that of a row of their geometric mean."""
         return float(np.sqrt(self.covariance.noise(self.theta, self.X.shape[1])))
 
     @cached_property
     def _marginal(self) -> Marginal:
-        return Marginal(self.X, self.t, self.covariance)
+        return Marginal(self.X, self.t, self.covariance, self.row_weights)
 
     def log_joint(self, theta: FloatArray) -> float:
         """log p(t|θ) p(θ_free) at any θ, in nats: what was maximised, and what samplers draw from."""
@@ -110,7 +114,8 @@ class GPFit(Fit):
 
     def _downhill(self) -> Callable[[FloatArray], FloatArray]:
         """Θ -> the gradient of minus the log evidence."""
-        marginal = Marginal(self.X, self.t, self.covariance)  # not the one that is kept: its n×n array would be
+        # not the one that is kept: its n×n array would be
+        marginal = Marginal(self.X, self.t, self.covariance, self.row_weights)
         return lambda theta: -marginal.value_and_gradient(theta)[1]
 
     @cached_property
@@ -184,7 +189,7 @@ class GPFit(Fit):
 
     @cached_property
     def _predictor(self) -> Predictor:
-        return Predictor(self.X, self.t, self.covariance, self.theta)
+        return Predictor(self.X, self.t, self.covariance, self.theta, self.row_weights)
 
     @override
     def predict(
@@ -194,8 +199,16 @@ class GPFit(Fit):
         return self._predictor(rows, variance, progress)
 
     @cached_property
+    def _of_means(self) -> tuple[FloatArray, FloatArray]:
+        """Errors of the rows left out and their variances, those of rows that count several times as of their means."""
+        return leave_one_out(self._predictor.factor(0))
+
+    @cached_property
     def _left_out(self) -> LeaveOneOut:
-        return LeaveOneOut.normal(*leave_one_out(self._predictor.factor(0)), self.t)
+        errors, variances = self._of_means
+        if self.row_weights is not None:
+            variances = variances + self.noise_std**2 * own_noise(self.row_weights)
+        return LeaveOneOut.normal(errors, variances, self.t)
 
     @override
     def leave_one_out(self, progress: Callable[[int, int], None] | None = None) -> LeaveOneOut:
@@ -204,10 +217,13 @@ class GPFit(Fit):
 
     @property
     def _off(self) -> tuple[FloatArray, FloatArray]:
-        """The residuals Pt and the diagonal of P = r²Q⁻¹, by which the fitted mean is (I − P)t."""
+        """The residuals Pt and the diagonal of P = RQ⁻¹, R the noise, by which the fitted mean is (I − P)t."""
         # the diagonal of Q⁻¹ is one over the variances, and Q⁻¹t the errors over them
-        share = self.noise_std**2 / self._left_out.variances
-        return share * self._left_out.errors, share
+        errors, variances = self._of_means
+        share = self.noise_std**2 / variances
+        if self.row_weights is not None:
+            share = share / self.row_weights.root**2
+        return share * errors, share
 
     @property
     def gamma(self) -> float:
@@ -221,6 +237,13 @@ class GPFit(Fit):
 
     @property
     def sum_squares(self) -> float:
-        """Squared residuals of the fitted mean."""
+        """Squared residuals of the fitted mean; of rows with weights of the multiplied ones."""
         residuals = self._off[0]
+        if self.row_weights is not None:
+            residuals = self.row_weights.scale(residuals)
         return float(residuals @ residuals)
+
+    @property
+    def n_counted(self) -> float:
+        """Rows that the noise counts: their number, or the sum of their weights."""
+        return counted(self.t, self.row_weights)

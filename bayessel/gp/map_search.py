@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel._row_weights import counted, deviation
 from bayessel.gp.laplace import STEP
 from bayessel.gp.map_problem import MapProblem
 from bayessel.gp.marginal import Marginal
@@ -103,9 +104,10 @@ class MapSearch:
         marginal = problem.marginal
         if not last:
             rows = self.order[:size]
-            marginal = Marginal(marginal.X[rows], marginal.t[rows], marginal.covariance)
+            shown = None if marginal.weights is None else marginal.weights.part(rows)
+            marginal = Marginal(marginal.X[rows], marginal.t[rows], marginal.covariance, shown)
         expensive = problem.expensive(marginal)
-        first = np.eye(int(problem.free.sum())) * (_FIRST * size)
+        first = np.eye(int(problem.free.sum())) * (_FIRST * counted(marginal.t, marginal.weights))
         states = [(end.start, end.minimum.x, end.minimum.curvature, end.known) for end in carried]
         states += [(start, x, first, False) for start, x in fresh]
         ends: list[SearchEnd] = []
@@ -173,7 +175,7 @@ class MapSearch:
         """Whether the noise explains more than half of the targets' variance."""
         marginal = self.problem.marginal
         noise = marginal.covariance.noise(self.problem.full(x), marginal.X.shape[1])
-        return bool(noise > 0.5 * float(np.var(marginal.t)))
+        return bool(noise > 0.5 * deviation(marginal.t, marginal.weights) ** 2)
 
     def _noisier(self, x: FloatArray) -> Iterator[FloatArray]:
         """The point, then with ever more noise: few rows may leave less of it than many need for a Cholesky factor."""

@@ -2,8 +2,11 @@
 
 log p(t|θ) = −½ log|Q| − ½ tᵀQ⁻¹t − n/2 log 2π,   ∂/∂θ_i = −½ Σ W∘∂Q/∂θ_i,   W = Q⁻¹ − aaᵀ,   a = Q⁻¹t
 
-(Rasmussen 1996, eqs 4.15 and 4.16). Q, its factor, its inverse and W share the lower triangle of one n×n array, which
-is the upper triangle of its transpose: LAPACK works on it in place, at powers of two faster than on the other.
+(Rasmussen 1996, eqs 4.15 and 4.16). A row that counts w times with noise of σ times the typical has σ²r²/w on the
+diagonal, and −½(w−1) log 2πσ²r² − ½ log w beside it: what w equal targets say more than their mean.
+
+Q, its factor, its inverse and W share the lower triangle of one n×n array, which is the upper triangle of its
+transpose: LAPACK works on it in place, at powers of two faster than on the other.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from scipy.linalg import blas, lapack
 
 from bayessel._check import FloatArray, as_flag, as_float_array, as_matrix, as_target, check_finite, check_magnitude
 from bayessel._numerics import few_threads
+from bayessel._row_weights import RowWeights
 from bayessel.covariance import Covariance
 from bayessel.covariance.base import PANEL, Evaluation
 from bayessel.covariance.standard import as_covariance
@@ -45,6 +49,8 @@ class Process:
     t : (n,) array
     covariance : Covariance, optional
         Default: `bayessel.covariance.Standard`.
+    weights : RowWeights, optional
+        Counts and noise levels of the rows, where they differ.
 
     Attributes
     ----------
@@ -54,13 +60,19 @@ class Process:
         Of the last evaluation: ``Status.ILL_CONDITIONED`` where it was not possible in double precision.
     """
 
-    def __init__(self, X: ArrayLike, t: ArrayLike, covariance: Covariance | None = None) -> None:
+    def __init__(
+        self,
+        X: ArrayLike,
+        t: ArrayLike,
+        covariance: Covariance | None = None,
+        weights: RowWeights | None = None,
+    ) -> None:
         # copies: what the caller does to the arrays later must not change what was fitted
         self.X = np.array(as_matrix(X, "X", allow_1d=True))
         self.t = np.array(as_target(t, len(self.X)))
         check_magnitude(self.X, "X")
         check_magnitude(self.t, "t")
-        self.covariance = as_covariance(covariance)
+        self.covariance, self.weights = as_covariance(covariance), weights
         self.names = self.covariance.names(self.X.shape[1])
         self.size = len(self.names)
         self.status = Status.CONVERGED
@@ -93,8 +105,14 @@ class Marginal(Process):
     (-9.78, [0.9, -12.2, 2.0, -0.1, -0.1])
     """
 
-    def __init__(self, X: ArrayLike, t: ArrayLike, covariance: Covariance | None = None) -> None:
-        super().__init__(X, t, covariance)
+    def __init__(
+        self,
+        X: ArrayLike,
+        t: ArrayLike,
+        covariance: Covariance | None = None,
+        weights: RowWeights | None = None,
+    ) -> None:
+        super().__init__(X, t, covariance, weights)
         self._work: _Workspace | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -107,7 +125,7 @@ class Marginal(Process):
     def _factorise(self, theta: ArrayLike) -> _Workspace | None:
         """The workspace with the factor in its lower triangle; None where there is none."""
         if self._work is None:
-            self._work = _Workspace(self.X, self.covariance)
+            self._work = _Workspace(self.X, self.covariance, self.weights)
         found = self._work.factorise(self.as_theta(theta))
         self.status = Status.CONVERGED if found else Status.ILL_CONDITIONED
         return self._work if found else None
@@ -140,8 +158,11 @@ class Marginal(Process):
 class _Workspace:
     """The n×n array of one data set, and what happens in it."""
 
-    def __init__(self, X: FloatArray, covariance: Covariance) -> None:
+    def __init__(self, X: FloatArray, covariance: Covariance, weights: RowWeights | None = None) -> None:
         n = len(X)
+        self.weights = weights
+        #: the noise of each row's mean target, in units of the noise
+        self.shares: Any = 1.0 if weights is None else weights.root**-2.0
         self.Q = np.empty((n, n))
         self.diagonal = self.Q.reshape(-1)[:: n + 1]
         self.evaluation: Evaluation = covariance.evaluation(X, keep=n <= KEEP)
@@ -158,7 +179,7 @@ class _Workspace:
                 return False
             for rows, cols in self.panels:
                 evaluation.fill(rows, cols, self.Q[rows, cols])
-            np.add(evaluation.diagonal(), evaluation.noise, out=self.diagonal)
+            np.add(evaluation.diagonal(), evaluation.noise * self.shares, out=self.diagonal)
             if not np.isfinite(self.diagonal.sum()):
                 return False
         _, info = lapack.dpotrf(self.Q.T, lower=0, overwrite_a=1, clean=0)
@@ -171,7 +192,15 @@ class _Workspace:
     def half_solved(self, t: FloatArray) -> tuple[float, FloatArray]:
         """log p(t|θ) and L⁻¹t."""
         v = blas.dtrsv(self.Q.T, t, lower=0, trans=1)
-        return -0.5 * float(v @ v) - self.half_log_det() - 0.5 * len(v) * LOG_2PI, v
+        value = -0.5 * float(v @ v) - self.half_log_det() - 0.5 * len(v) * LOG_2PI
+        return (value if self.weights is None else value + self._of_copies(self.weights)), v
+
+    def _of_copies(self, weights: RowWeights) -> float:
+        """What copies of targets say beyond their mean."""
+        more = weights.count - 1.0
+        with np.errstate(divide="ignore"):
+            level = LOG_2PI + 2.0 * np.log(weights.std) + np.log(self.evaluation.noise)
+        return -0.5 * float(more @ level + np.log(weights.count).sum())
 
     def solved(self, v: FloatArray) -> FloatArray:
         """L⁻ᵀv."""
@@ -182,7 +211,11 @@ class _Workspace:
         Q, evaluation = self.Q, self.evaluation
         invert(Q.T)
         blas.dsyr(-1.0, a, lower=0, a=Q.T, overwrite_a=1)
-        evaluation.pull_noise(0.5 * float(self.diagonal.sum()))
+        if self.weights is None:
+            evaluation.pull_noise(0.5 * float(self.diagonal.sum()))
+        else:
+            copies = self.weights.total - len(a)
+            evaluation.pull_noise(0.5 * (float(self.diagonal @ self.shares) + copies / evaluation.noise))
         for rows, cols in self.panels:
             # half of a symmetric sum: 1 below the diagonal, ½ on it; what is above is not of this θ
             size = rows.stop - rows.start

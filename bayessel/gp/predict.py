@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike
 from scipy.linalg import blas
 
 from bayessel._check import FloatArray, as_float_array, as_matrix, check_magnitude
+from bayessel._row_weights import RowWeights
 from bayessel.covariance import Covariance
-from bayessel.gp.loo import leave_one_out
+from bayessel.gp.loo import leave_one_out, own_noise
 from bayessel.gp.marginal import Factor, Marginal
 from bayessel.prediction import Prediction
 
@@ -38,14 +39,23 @@ class Predictor:
         None: `bayessel.covariance.Standard`.
     thetas : (k,) or (S, k) array
         The states.
+    weights : RowWeights, optional
+        Counts and noise levels of the rows; a new row has the noise of a typical one.
 
     Notes
     -----
     A factor costs n³/3 operations. As many as 400 MB hold are kept for the next call; a pickle has none.
     """
 
-    def __init__(self, X: ArrayLike, t: ArrayLike, covariance: Covariance | None, thetas: ArrayLike) -> None:
-        self.marginal = Marginal(X, t, covariance)
+    def __init__(
+        self,
+        X: ArrayLike,
+        t: ArrayLike,
+        covariance: Covariance | None,
+        thetas: ArrayLike,
+        weights: RowWeights | None = None,
+    ) -> None:
+        self.marginal = Marginal(X, t, covariance, weights)
         self.thetas = np.atleast_2d(as_float_array(thetas, "thetas"))
         if self.thetas.ndim != 2 or self.thetas.shape[1] != self.marginal.size or not len(self.thetas):
             raise ValueError(
@@ -123,6 +133,10 @@ class Predictor:
                 if progress is not None:
                     progress(state + 1, len(self))
             errors, variances = (np.array(part) for part in zip(*rows, strict=True))
+            if self.marginal.weights is not None:
+                m = self.marginal.X.shape[1]
+                noise = np.array([[self.marginal.covariance.noise(theta, m)] for theta in self.thetas])
+                variances = variances + noise * own_noise(self.marginal.weights)
             self._left_out = Prediction(self.marginal.t - errors, variances)
         return self._left_out
 

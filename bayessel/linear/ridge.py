@@ -156,7 +156,7 @@ def search_range(spectrum: Spectrum) -> tuple[float, float]:
     """Range of log lambda outside which nothing changes in double precision."""
     largest = float(spectrum.s[0]) if len(spectrum.s) and spectrum.s[0] > 0.0 else 1.0
     # singular values below eps s_max max(N, M) are rounding: a ridge below their square would only listen to them
-    smallest = largest * _EPS * max(spectrum.n_rows, spectrum.n_columns)
+    smallest = largest * _EPS * max(spectrum.n_counted, spectrum.n_columns)
     return 2.0 * float(np.log(smallest)), 2.0 * float(np.log(largest)) + float(np.log(1e12))
 
 

@@ -175,7 +175,7 @@ def _profile(spectrum: Spectrum, beta_max: float) -> LinearFit:
     parts = np.array_split(grid, 1 + len(grid) * len(spectrum.s) // 2_000_000)  # working arrays of 16 MB
     slope = np.concatenate([_slope(spectrum, part, beta_max) for part in parts])
     # on a plateau (interpolation at small lambda, no signal at large) the slope is rounding; its sign means nothing
-    noise = 1e-11 * spectrum.n_rows
+    noise = 1e-11 * spectrum.n_counted
     sign = np.where(np.abs(slope) < noise, 0, np.sign(slope)).astype(int)
     candidates: list[float] = []
     last = 1 if sign[0] > 0 else 0  # 0: nothing but plateau so far

@@ -13,6 +13,8 @@ import numpy.typing as npt
 from scipy.special import gammaln, logsumexp
 
 from bayessel._check import FloatArray, as_flag, as_matrix, as_positive_vector, as_target, one_of
+from bayessel._row_weights import RowWeights, counted
+from bayessel._row_weights import some as weights_of
 from bayessel.basis import KINDS, LazyDesign
 from bayessel.fit import Evidence, Status, worst
 from bayessel.linear.integrated.hyperparameter_grid import (
@@ -72,6 +74,10 @@ class Places(Protocol):
     def centre(self) -> bool:
         """Whether a bias takes the means off."""
 
+    @property
+    def row_weights(self) -> RowWeights | None:
+        """Counts and noise levels of the rows, where they differ."""
+
     def place(self, width: float, share: float, typical: float, /) -> WhitenedDictionary | None:
         """The design of a place; None where its columns do not vary."""
 
@@ -94,6 +100,8 @@ def fit_integrated(
     kind: str = "gaussian",
     centre: bool = True,
     fine: bool = True,
+    noise_std: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
 ) -> IntegratedFit:
     """Integrate width, share of a linear trend, signal to noise and noise level out.
 
@@ -111,6 +119,8 @@ def fit_integrated(
         Add a bias with a flat prior.
     fine
         Refine the grid of widths where the posterior is; False is quicker and nearly as good for comparing.
+    noise_std, sample_weight
+        As in `bayessel.linear.fit_evidence`.
 
     Where no column varies, the target does not, or less than two rows are left beside the bias, the fit is the constant
     alone (of zero without a bias), and its status says so.
@@ -125,7 +135,8 @@ def fit_integrated(
     order = np.lexsort((*X.T, t))
     if middles is None and len(X) > MOST_CENTRES:
         middles = X[order[np.linspace(0, len(X) - 1, MOST_CENTRES).round().astype(np.intp)]]
-    whole = HyperparameterGrid(X, t, X if middles is None else middles, kind, scale, centre)
+    weights = RowWeights.of(len(X), noise_std, sample_weight)
+    whole = HyperparameterGrid(X, t, X if middles is None else middles, kind, scale, centre, weights)
     if not varies(whole):
         return replace(constant(whole), seconds=perf_counter() - began)
     typical = whole.typical() if len(X) <= 4 * FIRST_ROWS else None
@@ -135,7 +146,7 @@ def fit_integrated(
         some = order[:: -(-len(X) // size)]
         Z = X[some]
         few = Z if middles is None else middles[:: max(1, -(-len(middles) // size))]
-        grid = HyperparameterGrid(Z, t[some], few, kind, scale, centre)
+        grid = HyperparameterGrid(Z, t[some], few, kind, scale, centre, weights_of(weights, some))
         typical = grid.typical()
         looked = look(grid, keys or _all(grid, fine), typical[1])
         if not looked:
@@ -157,7 +168,9 @@ def fit_integrated(
 def varies(grid: Places) -> bool:
     """Whether there are rows and targets to tell anything from."""
     t = grid.t
-    return len(t) - int(grid.centre) >= 2 and bool((np.ptp(t) if grid.centre else np.abs(t).max()) > 0.0)
+    return counted(t, grid.row_weights) - int(grid.centre) >= 2 and bool(
+        (np.ptp(t) if grid.centre else np.abs(t).max()) > 0.0
+    )
 
 
 def _all(grid: HyperparameterGrid, fine: bool) -> list[Key]:
@@ -171,7 +184,7 @@ def look(grid: Places, keys: Iterable[Key], typical: float) -> dict[Key, Looked]
     if not forms:
         return {}
     quad, log_det = quad_and_log_det(list(forms.values()), LAM)
-    plain = grid.nothing().spectrum(grid.X, grid.t, grid.centre, rows=True)
+    plain = grid.nothing().spectrum(grid.X, grid.t, grid.centre, True, grid.row_weights)
     n = plain.n_free
     away = (SIGNALS - SIGNAL) / SIGNAL_SPREAD
     logs = (
@@ -250,7 +263,7 @@ def mixture(grid: Places, looked: dict[Key, Looked], typical: float, fine: bool)
         design = grid.place(key[0], key[1], typical)
         if design is None:
             continue
-        spectrum = design.spectrum(X, t, grid.centre, rows)
+        spectrum = design.spectrum(X, t, grid.centre, rows, grid.row_weights)
         spectrum = replace(spectrum, given=(LazyDesign(design.dictionary, X), t))
         quad = np.maximum(np.asarray(spectrum.quad(LAM)), np.finfo(float).tiny)
         k = max((value, k) for other, k, value in kept if other == key)[1]
@@ -278,7 +291,7 @@ def mixture(grid: Places, looked: dict[Key, Looked], typical: float, fine: bool)
 def constant(grid: Places) -> IntegratedFit:
     """The fit without functions, of which only the noise is integrated out."""
     design, t = grid.nothing(), grid.t
-    spectrum = design.spectrum(grid.X, t, grid.centre, rows=True)
+    spectrum = design.spectrum(grid.X, t, grid.centre, True, grid.row_weights)
     lam = np.ones(1)
     if spectrum.n_free < 2:
         notes, betas = (Status.TOO_FEW_ROWS,), np.array([[(spectrum.t_scale or 1.0) ** -2.0]])

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_flag, as_matrix, as_target
+from bayessel._row_weights import RowWeights, rows_of_the_fit
 from bayessel.basis import Dictionary
 from bayessel.basis.bound_dictionary import mean_squares
 from bayessel.linear.integrated._fit_integrated import constant, look, mixture, varies
@@ -36,12 +37,15 @@ class FixedDictionary:
         Without a bias.
     centre : bool
         Whether a bias takes the means off.
+    row_weights : RowWeights or None
+        Counts and noise levels of the rows, where they differ.
     """
 
     X: FloatArray
     t: FloatArray
     dictionary: Dictionary
     centre: bool
+    row_weights: RowWeights | None = None
 
     @cached_property
     def _columns(self) -> FloatArray:
@@ -50,7 +54,7 @@ class FixedDictionary:
     @cached_property
     def _precisions(self) -> FloatArray:
         """Prior precisions of weights whose function has variance one; infinite for columns that do not vary."""
-        sizes = mean_squares(self._columns, self.centre)
+        sizes = mean_squares(self._columns, self.centre, self.row_weights)
         return np.where(sizes > 0.0, (sizes > 0.0).sum() * sizes, np.inf)
 
     def place(self, width: float, share: float, typical: float, /) -> WhitenedDictionary | None:
@@ -62,9 +66,8 @@ class FixedDictionary:
         kept = np.isfinite(self._precisions)
         if not kept.any():
             return None
-        root, t = self._columns[:, kept] / np.sqrt(self._precisions[kept]), self.t
-        if self.centre:
-            root, t = root - root.mean(axis=0), t - t.mean()
+        root = self._columns[:, kept] / np.sqrt(self._precisions[kept])
+        root, t = (rows_of_the_fit(rows, self.centre, self.row_weights) for rows in (root, self.t))
         if root.shape[1] >= len(t):
             return Tridiagonal.of(root @ root.T, t)
         return Tridiagonal.of(root.T @ root, root.T @ t, float(t @ t))
@@ -82,7 +85,13 @@ class FixedDictionary:
 
 
 def fit_integrated_dictionary(
-    X: npt.ArrayLike, t: npt.ArrayLike, dictionary: Dictionary, *, centre: bool = True
+    X: npt.ArrayLike,
+    t: npt.ArrayLike,
+    dictionary: Dictionary,
+    *,
+    centre: bool = True,
+    noise_std: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
 ) -> IntegratedFit:
     """Integrate signal to noise and noise level of a model on given columns out.
 
@@ -94,13 +103,16 @@ def fit_integrated_dictionary(
         The columns; its bias is not used.
     centre
         Add a bias with a flat prior.
+    noise_std, sample_weight
+        As in `bayessel.linear.fit_evidence`.
 
     Where no column varies, the target does not, or less than two rows are left beside the bias, the fit is the constant
     alone (of zero without a bias), and its status says so.
     """
     began = perf_counter()
     rows = as_matrix(X, "X", allow_1d=True)
-    grid = FixedDictionary(rows, as_target(t, len(rows)), dictionary.without_bias(), as_flag(centre, "centre"))
+    weights, columns = RowWeights.of(len(rows), noise_std, sample_weight), dictionary.without_bias()
+    grid = FixedDictionary(rows, as_target(t, len(rows)), columns, as_flag(centre, "centre"), weights)
     looked = look(grid, [(np.inf, 1.0)], 1.0) if varies(grid) else {}
     fit = mixture(grid, looked, 1.0, True) if looked else constant(grid)
     return replace(fit, seconds=perf_counter() - began)

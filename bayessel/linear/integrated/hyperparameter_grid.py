@@ -21,6 +21,7 @@ import scipy.linalg as sl
 from scipy.spatial.distance import cdist
 
 from bayessel._check import FloatArray
+from bayessel._row_weights import RowWeights, mean, rows_of_the_fit
 from bayessel.basis import Dictionary, RBFDictionary
 from bayessel.basis.bound_dictionary import mean_squares
 from bayessel.linear.integrated.tridiagonal import Tridiagonal
@@ -96,12 +97,16 @@ class WhitenedDictionary:
         k = self.whitening.shape[1]
         return np.concatenate([self.whitening @ coef[:k], coef[k:]])
 
-    def spectrum(self, X: FloatArray, t: FloatArray, centre: bool, rows: bool) -> Spectrum:
+    def spectrum(
+        self, X: FloatArray, t: FloatArray, centre: bool, rows: bool, weights: RowWeights | None = None
+    ) -> Spectrum:
         """Factorisation at which a ridge of 1/ρ is the prior with signal-to-noise ratio ρ.
 
         Without `rows` it is made of products of the columns, whose rounding is far below the least ridge of the grid.
         """
-        return Spectrum.weighed(self.columns(X), t, self.precisions, centre=centre, rows=rows, products=not rows)
+        return Spectrum.weighed(
+            self.columns(X), t, self.precisions, centre=centre, rows=rows, weights=weights, products=not rows
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +125,8 @@ class HyperparameterGrid:
         Spread of each input: a width r means r·spread.
     centre : bool
         Whether a bias takes the means off.
+    row_weights : RowWeights or None
+        Counts and noise levels of the rows, where they differ.
     """
 
     X: FloatArray
@@ -128,8 +135,9 @@ class HyperparameterGrid:
     kind: str
     spread: FloatArray
     centre: bool
+    row_weights: RowWeights | None = None
     _whitened: dict[float, FloatArray] = field(default_factory=dict, repr=False)
-    _products: dict[float, tuple[FloatArray, FloatArray | None]] = field(default_factory=dict, repr=False)
+    _products: dict[float, tuple[FloatArray, FloatArray | None, float]] = field(default_factory=dict, repr=False)
 
     def typical(self) -> tuple[float, float]:
         """Distances of nearest neighbours and of two rows, medians, in units of the spread."""
@@ -188,9 +196,9 @@ class HyperparameterGrid:
         Of :math:`G=(1-q)K/v_K+qZZ^T/v_Z`, the covariances of the radial part and of the trend at the rows, each divided
         by its mean variance, or of the columns whose products these are, where there are fewer of them.
         """
-        n, D, total = len(self.X), self.X.shape[1], float(self._target @ self._target)
-        size = float((self._slopes**2).sum())
-        of_trend = share * n / size if share > 0.0 and size > 0.0 else 0.0
+        D, total = self.X.shape[1], float(self._target @ self._target)
+        n, size = len(self.X), self._size_of_slopes
+        of_trend = share / size if share > 0.0 and size > 0.0 else 0.0
         if share == 1.0:
             if not of_trend:
                 return None
@@ -199,10 +207,8 @@ class HyperparameterGrid:
             return (
                 Tridiagonal.of(root @ root.T, self._target) if D >= n else Tridiagonal.of(root.T @ root, along, total)
             )
-        products, along_columns = self._radial_products(width)
-        by_rows = along_columns is None
-        size = float(np.trace(products if by_rows else products[:-D, :-D]))
-        of_radial = (1.0 - share) * n / size if size > FLAT * n else 0.0
+        products, along_columns, size = self._radial_products(width)
+        of_radial = (1.0 - share) / size if size > FLAT else 0.0
         if not of_trend + of_radial:
             return None
         if along_columns is None:
@@ -216,36 +222,53 @@ class HyperparameterGrid:
     @cached_property
     def _target(self) -> FloatArray:
         """Target, about its mean where there is a bias."""
-        return np.asarray(self.t - self.t.mean() if self.centre else self.t)
+        return self._without_bias(self.t)
 
     @cached_property
     def _slopes(self) -> FloatArray:
         """Inputs in units of their spread, about their means where there is a bias; zero where they do not vary."""
         Z = self.X / self.spread
-        varies = self._sizes(Z) > 0.0
-        return np.asarray(np.where(varies, Z - Z.mean(axis=0) if self.centre else Z, 0.0))
+        return np.where(self._sizes(Z) > 0.0, self._without_bias(Z), 0.0)
 
-    def _radial_products(self, width: float) -> tuple[FloatArray, FloatArray | None]:
+    @cached_property
+    def _size_of_slopes(self) -> float:
+        """Their mean square over the rows, all together."""
+        if self.row_weights is None:
+            return float((self._slopes**2).sum()) / len(self.X)
+        return float(self._sizes(self.X / self.spread).sum())
+
+    def _without_bias(self, rows: FloatArray) -> FloatArray:
+        """Rows (N,) or (N, k), multiplied where they have weights, without what a bias explains of them."""
+        return rows_of_the_fit(rows, self.centre, self.row_weights)
+
+    def _radial_products(self, width: float) -> tuple[FloatArray, FloatArray | None, float]:
         """Products of the rows of the radial part (N, N), or of its columns and the slopes, and theirs with the target.
+
+        Then the mean variance over the rows.
 
         Centres at the rows need no columns: their whitened products are the functions themselves.
         """
         if width not in self._products:
             own = self.centers is self.X and self.kind in COVARIANCES
             columns = self._dictionary(width).columns(self.X) if own else self._columns(width)
-            if own and self.centre:
-                columns = columns - columns.mean(axis=0)
-                columns -= columns.mean(axis=1)[:, None]
-            elif self.centre:
-                columns -= columns.mean(axis=0)
+            size = self._mean_variance(columns, own)
+            columns = self._without_bias(columns)
             if own:
-                self._products[width] = columns, None
+                self._products[width] = self._without_bias(columns.T), None, size
             elif columns.shape[1] + self.X.shape[1] >= len(self.X):
-                self._products[width] = columns @ columns.T, None
+                self._products[width] = columns @ columns.T, None, size
             else:
                 both = np.hstack([columns, self._slopes])
-                self._products[width] = both.T @ both, both.T @ self._target
+                self._products[width] = both.T @ both, both.T @ self._target, size
         return self._products[width]
+
+    def _mean_variance(self, columns: FloatArray, own: bool) -> float:
+        """Mean over the rows of the variance that columns give them, or that they are the covariances of."""
+        if not own:
+            rest = columns - mean(columns, self.row_weights) if self.centre else columns
+            return float(mean((rest**2).sum(axis=1), self.row_weights))
+        size = float(mean(np.diagonal(columns), self.row_weights))
+        return size - float(mean(mean(columns, self.row_weights), self.row_weights)) if self.centre else size
 
     def _dictionary(self, width: float, trend: bool = False) -> RBFDictionary:
         return RBFDictionary(self.centers, width * self.spread, kind=self.kind, bias=False, linear=trend)
@@ -259,6 +282,8 @@ class HyperparameterGrid:
         if width not in self._whitened:
             m = len(self.centers)
             whitening = np.eye(m)
+            if self.centers is self.X and self.row_weights is not None:  # a row that counts twice is two centres
+                whitening = np.diag(np.sqrt(self.row_weights.count))
             if self.kind in COVARIANCES:
                 values, vectors = sl.eigh(self._dictionary(width).columns(self.centers), check_finite=False)
                 kept = values > NEGLIGIBLE * values[-1]
@@ -268,4 +293,4 @@ class HyperparameterGrid:
 
     def _sizes(self, columns: FloatArray) -> FloatArray:
         """Mean square of each column over the rows, after a bias has taken its mean; zero where that is rounding."""
-        return mean_squares(columns, self.centre)
+        return mean_squares(columns, self.centre, self.row_weights)

@@ -24,7 +24,7 @@ from bayessel.fit import LeaveOneOut, worst
 from bayessel.linear.design_fit import DesignFit, given_arrays
 from bayessel.linear.integrated.hyperparameter_grid import WhitenedDictionary
 from bayessel.linear.spectrum import Spectrum
-from bayessel.linear.weight_posterior import Posterior
+from bayessel.linear.weight_posterior import Posterior, of_single_rows
 from bayessel.prediction import Prediction
 
 
@@ -127,13 +127,16 @@ class IntegratedFit(DesignFit):
             else:
                 source, target = spectrum.given  # type: ignore[misc]
                 there = posterior.coordinates(design.columns(source.X))
-                complement = 1.0 - there.variances(spectrum, lam)
-                residuals = target - _bias(spectrum) - there.means(spectrum, lam)
+                root = 1.0 if spectrum.row_weights is None else spectrum.row_weights.root
+                complement = 1.0 - root**2 * there.variances(spectrum, lam)
+                residuals = root * (target - _bias(spectrum) - there.means(spectrum, lam))
             complement = np.maximum(complement, np.finfo(float).tiny)
             apart = residuals / complement
             errors[mine] = apart[back]
             variances[mine] = 1.0 / (complement[back] * self.cells.beta[mine, None])
-        t = given_arrays(self)[1]
+        of_rows, t = self.posterior.spectrum.row_weights, given_arrays(self)[1]
+        if of_rows is not None:
+            errors, variances = of_single_rows(errors, variances, 1.0 / self.cells.beta[:, None], of_rows)
         logs = log_normal(errors, variances)
         without = self.cells.log_weights[:, None] - logs
         densities = -logsumexp(without, axis=0)

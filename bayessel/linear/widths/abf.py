@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_count, as_flag, as_positive_vector
 from bayessel._numerics import few_threads
-from bayessel._row_weights import RowWeights, counted, mean
+from bayessel._row_weights import RowWeights, counted, mean, rows_of_the_fit
 from bayessel.basis import radial, scaled_distances
 from bayessel.fit import Status
 from bayessel.linear.spectrum import Spectrum
@@ -49,18 +49,10 @@ def profile_gradient(
     r = np.exp(log_widths)
     z = scaled_distances(X, centers, r)
     Phi = radial(kind, z)
-    by_columns = _rows_of_the_fit(Phi, centre, weights)
+    by_columns = rows_of_the_fit(Phi, centre, weights)
     at = evidence_slopes(by_columns, t, float(np.exp(log_lam)), n_free=counted(t, weights) - int(centre))
     slopes = at.by_columns if weights is None else weights.scale(at.by_columns)
     return at.value, float(at.by_alpha.sum()), width_slopes(slopes, kind, z, X, centers, r)
-
-
-def _rows_of_the_fit(rows: FloatArray, centre: bool, weights: RowWeights | None) -> FloatArray:
-    """Rows (N,) or (N, M) multiplied by their weights, without what a bias explains."""
-    if weights is None:
-        return rows - rows.mean(axis=0) if centre else rows
-    scaled = weights.scale(rows)
-    return weights.without_bias(scaled) if centre else scaled
 
 
 def fit_abf(
@@ -163,7 +155,7 @@ class ABFSearch(WidthSearch):
         self.centred_t = y = self.t - mean(self.t, weights) if centre else self.t
         #: the profile of a unit target differs by a constant only
         self.unit = float(np.sqrt(mean(y**2, weights))) or 1.0
-        self.unit_t = _rows_of_the_fit(y, centre, weights) / self.unit if weights is not None else y / self.unit
+        self.unit_t = rows_of_the_fit(y, centre, weights) / self.unit if weights is not None else y / self.unit
         n = counted(y, weights)
         self.bounds = [(np.log(1e-13 * n), np.log(1e7 * n))]
         self.bounds += [(np.log(WIDTH_RANGE[0]), np.log(WIDTH_RANGE[1]))] * self.n_widths
