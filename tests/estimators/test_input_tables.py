@@ -142,6 +142,17 @@ def test_missing_values_are_filled_and_marked_as_by_an_imputer(name, rng):
         clone(ALL[name]).set_params(missing="mean").fit(X, target)
 
 
+def test_the_lower_of_two_medians_and_no_number_between_them():
+    model = R(width=2.0, missing="indicator").fit([[3.0], [8.0], [1.0], [9.0], [np.nan]], np.arange(5.0))
+    assert model.input_encoding_.fills.tolist() == [3.0]
+
+
+def test_text_is_no_number_later(rng):
+    frame, y = houses(rng)
+    with pytest.raises(ValueError, match=r"'rooms' of X has '3' \(row 0\), and must be numbers as in training"):
+        R(width=2.0).fit(frame, y).predict(frame[:2].assign(rooms=["3", "4"]))
+
+
 def test_what_is_masked_is_missing(rng):
     X, y = rng.normal(size=(21, 2)), rng.normal(size=21)
     masked, gappy = np.ma.masked_array(X, mask=X > 1.0), np.where(X > 1.0, np.nan, X)
