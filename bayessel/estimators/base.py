@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -38,6 +38,7 @@ from bayessel.estimators.input_table import (
     target_column,
 )
 from bayessel.fit import Status
+from bayessel.prediction import Prediction
 
 #: warnings are about the first line outside these files
 HERE = (str(Path(__file__).parent),)
@@ -162,6 +163,10 @@ class Versioned(BaseEstimator):
         if self.status_.distrusted:
             said = f"{self.status_.name}: {self.status_.value}"
             warnings.warn(said, NumericalWarning, skip_file_prefixes=HERE)
+
+    def _mixtures(self) -> Callable[[FloatArray], Prediction] | None:
+        """Predictive mixtures at inputs (N, D); None where predictions are normal."""
+        return None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
