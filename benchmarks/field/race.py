@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import select
 import signal
 import subprocess
 import sys
@@ -137,6 +138,10 @@ class Process:
         try:
             pickle.dump(dict(question), process.stdin)
             process.stdin.flush()
+            # not its end of the pipe alone: what a method started may keep that open
+            while not select.select([process.stdout], [], [], 0.2)[0]:
+                if process.poll() is not None:
+                    raise EOFError
             answer: dict[str, Any] = pickle.load(process.stdout)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError):
             code = process.wait()
@@ -145,15 +150,15 @@ class Process:
         return answer
 
     def kill(self) -> None:
-        """End the process, whoever waits for its answer."""
-        if self._process is not None:
-            self._process.kill()
+        """End the process and those that methods started in it, whoever waits for its answer."""
+        if (process := self._process) is not None:
+            _end(process)
 
     def close(self) -> None:
         """End the process and close its pipes."""
         if self._process is not None:
             process, self._process = self._process, None
-            process.kill()
+            _end(process)
             with suppress(BrokenPipeError), process:
                 pass
 
@@ -177,6 +182,11 @@ class Process:
 
     def __exit__(self, *unused: object) -> None:
         self.close()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def interpreter(method: str) -> str:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -236,6 +237,22 @@ def test_the_operating_system_ends_a_process_that_takes_too_long(folder, rng):
         assert time.monotonic() - began < 30.0
         # the next one is asked of a new process
         assert process.ask({"who": [RIDGE]}) == {RIDGE: ""}
+
+
+def test_processes_that_a_method_started_end_with_its_own(tmp_path):
+    # a stand-in for an interpreter: it leaves another process behind, as some samplers do
+    stand_in = tmp_path / "python"
+    stand_in.write_text(f"#!/bin/sh\nsleep 60 &\necho $! > {tmp_path}/child\nexit 3\n")
+    stand_in.chmod(0o755)
+    with race.Process(str(stand_in)) as process:
+        assert process.ask({"who": []}) == 3
+    child = int((tmp_path / "child").read_text())
+    for _ in range(100):
+        if not (Path("/proc") / str(child)).exists() or "Z" in (Path("/proc") / str(child) / "stat").read_text():
+            break
+        time.sleep(0.02)
+    else:
+        pytest.fail("the child goes on")
 
 
 def test_who_is_over_the_limit_is_left_out_of_larger_sets():
