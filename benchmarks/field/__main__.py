@@ -87,6 +87,9 @@ def _raced(args: argparse.Namespace, tasks: list[Task]) -> int:
         outcomes = list(store.values.values())
         if left:
             print(f"{left} fits are left; the same command goes on with them")
+    if args.fresh:
+        now = race.revision()
+        outcomes = [one for one in outcomes if race.is_done(one, now)]
     field = Field.of(tasks, outcomes, args.splits)
     found = page.reported(field, lacking)
     if args.troubles:
