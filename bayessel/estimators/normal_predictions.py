@@ -50,10 +50,16 @@ def predicts_mean_and_std[E, **P](method: Callable[Concatenate[E, ArrayLike, boo
     return cast(PredictMethod[P], method)
 
 
+def _mixtures_of(estimator: Any) -> Callable[[FloatArray], Prediction] | None:
+    """Predictive distributions at inputs, of those regressors whose predictions are more than a mean and a variance."""
+    made = getattr(estimator, "_mixtures", None)
+    return None if made is None else made()
+
+
 def predictive(self: Any, X: ArrayLike) -> Prediction:
     """Whole predictive distributions of new observations at new inputs: quantiles, densities."""
     check_is_fitted(self)
-    if (mixtures := self._mixtures()) is not None:
+    if (mixtures := _mixtures_of(self)) is not None:
         return mixtures(new_rows(self, X))
     mean, std = self.predict(X, return_std=True)
     return Prediction.normal(mean, np.square(std))
@@ -70,7 +76,7 @@ def log_predictive_density(self: Any, X: ArrayLike, y: ArrayLike) -> FloatArray:
     """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
     check_is_fitted(self)
     rows, target = validated_regression(self, X, y, reset=False)
-    if (mixtures := self._mixtures()) is not None:
+    if (mixtures := _mixtures_of(self)) is not None:
         if target.ndim == 2:
             raise ValueError(f"y must have the shape of the training target, ({len(target)},); got {target.shape}")
         pieces = np.array_split(np.arange(len(rows)), 1 + len(rows) // PIECE)

@@ -13,7 +13,8 @@ rows as the reference's does. The selection costs about
 
 nats a row of log density, as the reference expects. It is taken at the rows and, where it is larger, at crossed rows,
 each input from one of two rows. Where it is more than a tenth of a nat, or more than half of what the reference is
-worth over a constant, the few functions are no summary, and the reference predicts.
+worth over a constant, the few functions are no summary, and the reference predicts; so it does where the loss is more
+than 0.15 nats just outside, at the rows stretched away from their medians by 1.3.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ from bayessel.prediction import Prediction
 LARGEST_LOSS = 0.1
 #: largest part of the reference's worth over a constant that a summary may lose, and what is never too much
 LARGEST_SHARE, SMALLEST_LOSS = 0.5, 0.02
+#: largest loss at the rows stretched away from their medians, and by how much
+LARGEST_OUTSIDE, STRETCH = 0.15, 1.3
 #: rows at which the loss is taken
 MOST_ROWS = 300
 
@@ -74,17 +77,23 @@ class ReferencedFit(Fit):
     def loss(self) -> float:
         """Nats a row that the selection costs, as the reference expects: at the rows, or at crossed rows if more."""
         X = self._inputs
-        some = X[np.lexsort(X.T)[:: -(-len(X) // MOST_ROWS)]]
         rng = np.random.default_rng(0)
         one, other = rng.integers(0, len(X), (2, min(MOST_ROWS, 4 * len(X))))
         crossed = np.where(rng.random((len(one), X.shape[1])) < 0.5, X[one], X[other])
-        return max(self._loss_at(some), self._loss_at(crossed))
+        return max(self._loss_at(self._some), self._loss_at(crossed))
+
+    @cached_property
+    def loss_outside(self) -> float:
+        """The same at the rows stretched away from their medians."""
+        middle = np.median(self._inputs, axis=0)
+        return self._loss_at(middle + STRETCH * (self._some - middle))
 
     @cached_property
     def falls_back(self) -> bool:
         """Whether the reference predicts, for the few functions are no summary of it."""
         gain = self.gain if np.isfinite(self.gain) else np.inf
-        return not self.loss <= min(LARGEST_LOSS, max(LARGEST_SHARE * gain, SMALLEST_LOSS))
+        inside = self.loss <= min(LARGEST_LOSS, max(LARGEST_SHARE * gain, SMALLEST_LOSS))
+        return not (inside and self.loss_outside <= LARGEST_OUTSIDE)
 
     def predict(self, rows: ArrayLike) -> Prediction:
         """Predictive distributions at inputs (N, D)."""
@@ -118,6 +127,11 @@ class ReferencedFit(Fit):
     def _loss_at(self, X: FloatArray) -> float:
         there = self.reference.predict(X)
         return float(0.5 * np.log1p((self.summary(X) - there.mean) ** 2 / there.variance).mean())
+
+    @property
+    def _some(self) -> FloatArray:
+        X = self._inputs
+        return X[np.lexsort(X.T)[:: -(-len(X) // MOST_ROWS)]]
 
     @property
     def _inputs(self) -> FloatArray:
