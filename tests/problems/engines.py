@@ -19,6 +19,7 @@ from bayessel.estimators._mixed_process import MixedProcess
 from bayessel.estimators._sampled_networks import SampledNetworks
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
 from bayessel.estimators.averaged_fit import AveragedFit
+from bayessel.estimators.referenced_fit import ReferencedFit
 from bayessel.fit import Fit
 from bayessel.gp import Predictor
 from bayessel.gp.inducing.inducing_fit import InducingFit
@@ -295,6 +296,15 @@ ENGINES = (
         "EvidenceRegressor",
         _estimated(bs.EvidenceRegressor),
         (IntegratedFit,),
+        rows=inputs,
+        units=1e-3,
+        order=1e-3,
+        columns=1e-3,
+    ),
+    Engine(
+        "BasisSearchRegressor",
+        _estimated(bs.BasisSearchRegressor),
+        (ReferencedFit,),
         rows=inputs,
         units=1e-3,
         order=1e-3,
