@@ -47,6 +47,16 @@ class Status(Enum):
         "all candidates together do not come as close as was asked for; offer other functions, or raise tol"
     )
     AT_BOUND = "the optimum lies on the edge of the search range; the data do not determine this parameter"
+    UNEVEN_NOISE = (
+        "errors of rows left out are larger in some places than in others (their sizes follow an input, the fitted "
+        "values, or the order of the rows), and the noise is taken for even: error bars are too wide here and too "
+        "narrow there; transform the target (its logarithm, where errors grow with it), or give the noise of each row"
+    )
+    TREND_IN_RESIDUALS = (
+        "errors of rows left out follow an input, the fitted values, or the order of the rows: something is left that "
+        "the model has not found, or rows that follow each other share it (as in time); offer other functions, widths "
+        "or inputs, such as the number of the row"
+    )
     INTERPOLATION = (
         "a better value of the criterion was found at a fit that leaves too few rows to the noise; it is not preferred "
         "(look at the end of `optima`, or at `starts`), because there the criterion says nothing about new data"
@@ -118,8 +128,8 @@ class Status(Enum):
     def distrusted(self) -> bool:
         """Whether numbers of such a fit deserve a second look; estimators warn of these.
 
-        The others are remarks on the way the fit was found, or tell the user what the user asked for: a time budget, an
-        interruption.
+        The others are remarks on the way the fit was found or on patterns in its residuals, or tell the user what the
+        user asked for: a time budget, an interruption.
         """
         return self not in _REMARKS
 
@@ -133,6 +143,8 @@ _REMARKS = frozenset(
         Status.MULTIPLE_OPTIMA,
         Status.CANDIDATES_USED_UP,
         Status.AT_BOUND,
+        Status.UNEVEN_NOISE,
+        Status.TREND_IN_RESIDUALS,
         Status.TIME_BUDGET,
         Status.INTERRUPTED,
     }

@@ -21,7 +21,7 @@ from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.estimators.given_dictionary import bound_dictionary
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
-from bayessel.estimators.residual_checks import remarks_on_residuals
+from bayessel.estimators.residual_checks import remarks_on_fit
 from bayessel.fit import Fit, Status, fingerprint, worst
 from bayessel.linear import LinearFit, RidgeFit, Spectrum
 from bayessel.linear.several_outputs import SeveralOutputs
@@ -60,7 +60,7 @@ class RBFRegressor(RegressorMixin, Versioned):
         self.found_width_, self._width_notes = None, ()
         self._fit_data(X, y)
         fitted = self.dictionary_.design(X)[:, self.basis_] @ self.coef_.T
-        self.notes_ = (*self.notes_, *remarks_on_residuals(y - fitted))
+        self.notes_ = (*self.notes_, *remarks_on_fit(self.fit_, y - fitted, X, y))
         self.status_ = worst([self.status_, *self.notes_])
         self._warn()
         return self

@@ -9,7 +9,7 @@ from bayessel._check import FloatArray
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.estimators.normal_predictions import MeanAndStd, moments_in_pieces
 from bayessel.estimators.referenced_fit import ReferencedFit, columns_in_use, engine_fit
-from bayessel.estimators.residual_checks import remarks_on_residuals
+from bayessel.estimators.residual_checks import remarks_on_fit
 from bayessel.estimators.stacked_widths import RadialModel, fit_stacked
 from bayessel.fit import fingerprint, worst
 from bayessel.linear.integrated.mixture import IntegratedFit
@@ -37,7 +37,7 @@ def remember(estimator: Any, fit: Any, X: FloatArray, y: FloatArray) -> None:
     estimator.alpha_, estimator.beta_, estimator.gamma_ = inner.alpha, inner.beta, inner.gamma
     estimator.noise_std_ = fit.noise_std
     estimator.log_evidence_, estimator.model_evidence_ = inner.log_evidence, inner.model_evidence
-    estimator.notes_ = (*fit.notes, *estimator._width_notes, *remarks_on_residuals(inner.residuals))
+    estimator.notes_ = (*fit.notes, *estimator._width_notes, *remarks_on_fit(fit, inner.residuals, X, y))
     estimator.status_ = worst([fit.status, *estimator.notes_])
     estimator.history_ = [dict(step) for step in inner.history]
     estimator.n_rows_ = inner.n_rows

@@ -12,7 +12,7 @@ from bayessel._formulas import log_normal
 from bayessel.covariance import Covariance
 from bayessel.estimators import held_out
 from bayessel.estimators._process_parts import states_around
-from bayessel.estimators.residual_checks import remarks_on_residuals
+from bayessel.estimators.residual_checks import remarks_on_patterns, remarks_on_residuals
 from bayessel.fit import Status, worst
 from bayessel.gp import Predictor, fit_map
 from bayessel.gp.map_result import GPFit
@@ -32,7 +32,8 @@ def witnessed(mode: GPFit, covariance: Covariance | None, seed: int) -> tuple[GP
     if Status.INTERRUPTED in mode.notes or not np.ptp(t) > 0.0:
         return mode, 1.0
     left_out = mode.leave_one_out()
-    mode = _remarked(mode, remarks_on_residuals(left_out.errors / np.sqrt(left_out.variances)))
+    residuals = left_out.errors / np.sqrt(left_out.variances)
+    mode = _remarked(mode, (*remarks_on_residuals(residuals), *remarks_on_patterns(left_out, X, t)))
     if held_out.mean_gain(left_out.log_densities - log_normal(t - t.mean(), t.var(ddof=1))) > CLEAR_GAIN:
         return mode, 1.0
     some, rank = held_out.some_rows(X, t[:, None])

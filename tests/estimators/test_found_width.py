@@ -251,6 +251,8 @@ def test_statuses_that_ask_for_a_second_look():
         "MULTIPLE_OPTIMA",
         "CANDIDATES_USED_UP",
         "AT_BOUND",
+        "UNEVEN_NOISE",
+        "TREND_IN_RESIDUALS",
         "TIME_BUDGET",
         "INTERRUPTED",
     }
