@@ -59,7 +59,8 @@ class RVMRegressor(RegressorMixin, Versioned):
     bias : bool
         Offer a constant as one more function.
     init : str
-        Starts of the fit: 'auto' (several, the best evidence wins), 'greedy', 'full' or 'backward'.
+        Starts of the fit: 'auto' (several, the best evidence wins; 'quick' where a reference judges the fit, see
+        `inference`), 'greedy', 'full', 'backward' or 'quick'.
     augment : bool or str
         Heal the predictive distribution away from the data. 'function' adds one function centred at the test input
         (Rasmussen and Quinonero-Candela 2005); 'process' adds a Gaussian process of the same kernel. True is
@@ -194,7 +195,8 @@ class RVMRegressor(RegressorMixin, Versioned):
         d = RBFDictionary(centers, found.widths, kind=self.kind, bias=bool(self.bias), linear=True)
         self.dictionary_ = d
         # the last nats of the evidence change nothing that its reference would let stand
-        inner = fit_rvm(design_of(d, X, STORED), y, init=self.init, restarts=0)
+        init = "quick" if self.init == "auto" else self.init
+        inner = fit_rvm(design_of(d, X, STORED), y, init=init)
         return ReferencedFit(inner, reference, d, found.gain, found.notes)
 
     def _fit_given(self, X: FloatArray, y: FloatArray) -> RVMFit:

@@ -18,7 +18,7 @@ from bayessel.linear.rvm.result import RVMFit
 
 #: entries of a dictionary from which the products with it may use several BLAS threads
 SEVERAL_THREADS = 100_000_000
-INITS = ("auto", "greedy", "full", "backward")
+INITS = ("auto", "greedy", "full", "backward", "quick")
 
 
 def fit_rvm(
@@ -43,8 +43,8 @@ def fit_rvm(
     t
         Target (N,).
     init
-        'auto' tries several starts and keeps the best evidence; 'full', 'greedy', 'backward' name one kind of them; an
-        `RVMFit`, or (basis, alpha, beta), is a warm start.
+        'auto' tries several starts and keeps the best evidence; 'full', 'greedy', 'backward' name one kind of them,
+        'quick' is one of each of the first two, and is not shaken, where the last nats do not matter; an `RVMFit`, or (basis, alpha, beta), is a warm start.
     beta
         Noise precision when it is known; learned otherwise.
     max_steps

@@ -171,6 +171,10 @@ def _starts(problem: RVMProblem, init: str) -> Iterator[tuple[str, RVMState]]:
     if init == "auto" and subsample_start.wanted(problem):
         yield "some rows", subsample_start.from_some_rows(problem, replace(LEAN, b_max=problem.b_max), 0.05)
         return
+    if init == "quick":
+        yield "full", starts.full(form, replace(LEAN, b_max=problem.b_max), b)
+        yield "sequential", starts.sequential(form, problem.level(0.1), problem.learn_noise, problem.b_max)
+        return
     if init in ("auto", "full"):
         for name, contest in _contests(problem, init).items():
             yield name, starts.full(form, replace(contest, b_max=problem.b_max), b)
