@@ -44,7 +44,8 @@ def fit_rvm(
         Target (N,).
     init
         'auto' tries several starts and keeps the best evidence; 'full', 'greedy', 'backward' name one kind of them,
-        'quick' is one of each of the first two, and is not shaken, where the last nats do not matter; an `RVMFit`, or (basis, alpha, beta), is a warm start.
+        'quick' is one of each of the first two, where the last nats do not matter; an `RVMFit`, or (basis, alpha,
+        beta), is a warm start.
     beta
         Noise precision when it is known; learned otherwise.
     max_steps
