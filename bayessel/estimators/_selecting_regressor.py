@@ -72,7 +72,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
         if self.dictionary is not None:
             fit = self._fit_given(X, y)
         elif self.width is None and self.inference == "auto":
-            fit = self._fit_referenced(X, y, centers)
+            fit = self._fit_referenced(X, y)
         else:
             set_dictionary(self, self._widths(X, y, centers), centers)
             fit = self._select(design_of(self.dictionary_.without_bias(), X, STORED), y)
@@ -86,12 +86,10 @@ class SelectingRegressor(RegressorMixin, Versioned):
         self._warn()
         return self
 
-    def _fit_referenced(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> ReferencedFit:
+    def _fit_referenced(self, X: FloatArray, y: FloatArray) -> ReferencedFit:
         """Functions and slopes selected at the widths of the model that integrates over them, which judges them."""
-        reference, found = found_reference(self, X, y, centers)
         # one precision serves for all weights: the slopes' columns vary about as much as radial functions do
-        slopes = SLOPE_SPREADS * found.spread
-        self.dictionary_ = RBFDictionary(centers, found.widths, kind=self.kind, bias=bool(self.bias), linear=slopes)
+        reference, found, self.dictionary_ = found_reference(self, X, y, SLOPE_SPREADS)
         inner = self._select(design_of(self.dictionary_.without_bias(), X, STORED), y)
         return ReferencedFit(inner, reference, self.dictionary_, found.gain, found.notes)
 

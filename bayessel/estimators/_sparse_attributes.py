@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from bayessel._check import FloatArray
+from bayessel.basis import RBFDictionary
+from bayessel.estimators._radial_dictionary import centres_of
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.estimators.normal_predictions import MeanAndStd, moments_in_pieces
 from bayessel.estimators.referenced_fit import ReferencedFit, columns_in_use, engine_fit
@@ -20,13 +22,20 @@ SLOPE_SPREADS = 2.0
 
 
 def found_reference(
-    estimator: Any, X: FloatArray, y: FloatArray, centers: FloatArray
-) -> tuple[IntegratedFit, FoundWidth]:
-    """The model that integrates over the widths: it finds those that functions are selected at, and judges the few."""
-    own = estimator.centers is None
-    reference, found = fit_stacked(X, y, RadialModel(None if own else centers, estimator.kind, bool(estimator.bias)))
+    estimator: Any, X: FloatArray, y: FloatArray, slopes: float
+) -> tuple[IntegratedFit, FoundWidth, RBFDictionary]:
+    """The model that integrates over the widths, and the dictionary to select from: its functions, and the inputs.
+
+    The inputs are divided by so many of their spreads; with 0 they are as they are.
+    """
+    centers = None if estimator.centers is None else centres_of(estimator, X)
+    reference, found = fit_stacked(X, y, RadialModel(centers, estimator.kind, bool(estimator.bias)))
     estimator.found_width_, estimator.width_ = found, found.widths
-    return reference, found
+    functions = reference.mode.dictionary
+    assert isinstance(functions, RBFDictionary)
+    linear, bias = slopes * found.spread if slopes else True, bool(estimator.bias)
+    d = RBFDictionary(functions.centers, found.widths, kind=estimator.kind, bias=bias, linear=linear)
+    return reference, found, d
 
 
 def remember(estimator: Any, fit: Any, X: FloatArray, y: FloatArray) -> None:

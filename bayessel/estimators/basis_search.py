@@ -36,7 +36,8 @@ class BasisSearchRegressor(SelectingRegressor):
         predicts rows held out of refitted folds best. 'abf' takes the widths, one per input, that a model of all
         functions prefers (of at most 500 rows).
     centers : None or (M, D) array
-        Centres of the functions on offer; None puts one at each training input.
+        Centres of the functions on offer; None puts one at each training input (where the
+        width is left to the estimator, at 400 of more rows).
     kind : str
         'gaussian', 'multiquadric', 'inverse_multiquadric' or 'cauchy'.
     bias : bool

@@ -49,7 +49,8 @@ class EvidenceRegressor(RBFRegressor):
         'auto' integrates the hyperparameters out where the width is left to the estimator and there is one target;
         'type2' maximises the evidence over them, always.
     centers : None or (M, D) array
-        Centres of the functions; None puts one at each training input.
+        Centres of the functions; None puts one at each training input (where the
+        width is left to the estimator, at 400 of more rows).
     kind : str
         'gaussian', 'multiquadric', 'inverse_multiquadric' or 'cauchy'.
     bias : bool

@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, one_of
-from bayessel.basis import RBFDictionary
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.criteria.error_estimates import GCV
 from bayessel.criteria.leave_one_out import LOO
 from bayessel.criteria.registry import OF_RIDGE
 from bayessel.estimators._changing_rows import TrainingRows
-from bayessel.estimators._radial_dictionary import centres_of, find_widths
+from bayessel.estimators._radial_dictionary import find_widths
 from bayessel.estimators._rbf_regressor import RBFRegressor
 from bayessel.estimators._sparse_attributes import SLOPE_SPREADS, found_reference, mixtures
 from bayessel.estimators.referenced_fit import ReferencedFit
@@ -34,7 +33,8 @@ class RidgeRBFRegressor(RBFRegressor):
     width : None, float or (D,) array
         r of exp(-d^2/r^2). None leaves it to the estimator, see `inference`.
     centers : None or (M, D) array
-        Centres of the functions; None puts one at each training input.
+        Centres of the functions; None puts one at each training input (where the
+        width is left to the estimator, at 400 of more rows).
     kind : str
         'gaussian', 'multiquadric', 'inverse_multiquadric' or 'cauchy'.
     bias : bool
@@ -116,10 +116,7 @@ class RidgeRBFRegressor(RBFRegressor):
 
     def _fit_referenced(self, X: FloatArray, y: FloatArray) -> None:
         """Ridge regression on functions and slopes at the widths of the model that integrates over them."""
-        centers = centres_of(self, X, stored=True)
-        reference, found = found_reference(self, X, y, centers)
-        slopes = SLOPE_SPREADS * found.spread
-        self.dictionary_ = RBFDictionary(centers, found.widths, kind=self.kind, bias=bool(self.bias), linear=slopes)
+        reference, found, self.dictionary_ = found_reference(self, X, y, SLOPE_SPREADS)
         self._fit_rows(X, y)
         fit = ReferencedFit(self._engine, reference, self.dictionary_, found.gain, found.notes)
         self._engine, self._rows = fit, TrainingRows(X, y)

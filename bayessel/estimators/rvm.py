@@ -53,7 +53,8 @@ class RVMRegressor(RegressorMixin, Versioned):
         r of exp(-d^2/r^2). None leaves it to the estimator, see `inference`. 'fit' chooses one width under the
         evidence, 'ard' one per input.
     centers : None or (M, D) array
-        Centres of the functions; None puts one at each training input.
+        Centres of the functions; None puts one at each training input (where the
+        width is left to the estimator, at 400 of more rows).
     kind : str
         'gaussian', 'multiquadric', 'inverse_multiquadric' or 'cauchy'.
     bias : bool
@@ -174,7 +175,7 @@ class RVMRegressor(RegressorMixin, Versioned):
             fit = found.fit
             set_dictionary(self, float(found.widths[0]) if self.width == "fit" else found.widths, centers)
         elif self.width is None and self.inference == "auto":
-            fit = self._fit_referenced(X, y, centers)
+            fit = self._fit_referenced(X, y)
         else:
             chosen = self.width
             if chosen is None:
@@ -189,10 +190,9 @@ class RVMRegressor(RegressorMixin, Versioned):
         self._warn()
         return self
 
-    def _fit_referenced(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> ReferencedFit:
+    def _fit_referenced(self, X: FloatArray, y: FloatArray) -> ReferencedFit:
         """Functions and slopes selected at the widths of the model that integrates over them, which judges them."""
-        reference, found = found_reference(self, X, y, centers)
-        d = RBFDictionary(centers, found.widths, kind=self.kind, bias=bool(self.bias), linear=True)
+        reference, found, d = found_reference(self, X, y, 0.0)
         self.dictionary_ = d
         # the last nats of the evidence change nothing that its reference would let stand
         init = "quick" if self.init == "auto" else self.init
