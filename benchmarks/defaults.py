@@ -5,8 +5,9 @@
 Prints for every estimator, as it is by default and with the hyperparameters maximised (``inference="type2"`` or
 "map"): in how many fits it is worse than a constant normal distribution by more than 0.05 nats a row, and how many of
 these said nothing; the mean gain over the constant; how often its squared error is more than a quarter above
-BayesianRidge's; the coverage of nominal 90 % intervals; the same outside the range of the rows, up to
-2.5 times as far away, on functions that do not grow faster than a line; seconds of processor. Then the fits that are worse than the constant.
+BayesianRidge's; the coverage of nominal 90 % intervals; the same outside the range of the rows, up to 2.5 times as far
+away, on functions that do not grow faster than a line; seconds of processor. Then the fits that are worse than the
+constant.
 """
 
 from __future__ import annotations
