@@ -69,11 +69,10 @@ def main(argv: list[str] | None = None) -> int:
 
 def _raced(args: argparse.Namespace, tasks: list[Task]) -> int:
     began, load = time.perf_counter(), report.load()
-    lacking: dict[str, str] = {}
+    able, lacking = race.able(chosen(args.methods))
     if args.show:
         outcomes = race.read(args.store)
     else:
-        able, lacking = race.able(chosen(args.methods))
         for name, what in lacking.items():
             print(f"{name} is skipped: {what} is missing")
         store = race.opened(args.store)

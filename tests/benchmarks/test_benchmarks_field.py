@@ -396,16 +396,25 @@ def test_results_of_other_divisions_do_not_count(field):
 def test_the_page_says_what_the_race_found(field):
     found = page.reported(field, {"TabPFN": "tabpfn"})
     text = page.text(found, field)
-    assert "| **GPRegressor** | 1.7 |" in text and "| TabPFN | tabpfn |" in text
+    assert "| **GPRegressor** | 1.7 |" in text and "| TabPFN | tabpfn is missing |" in text
     assert "c -1." in text and "(×4) silent" in text and "At most 4 splits" in text
     missed = [one.label for one in found.verdicts if not one.met]
     assert missed == [
-        "64 rows: sets where one of ours is worse than BayesianRidge, squared",
-        "64 rows: sets where one of ours is worse than BayesianRidge, log",
+        "64 rows: one of ours worse than BayesianRidge on a set, squared, of 3 pairs",
+        "64 rows: one of ours worse than BayesianRidge on a set, log, of 3 pairs",
         "64 rows: fits of ours below the constant",
         "64 rows: of these without a warning",
     ]
     assert "SILENT" in page.troubles(field) and "> ridge     c 64: log" in page.troubles(field)
+
+
+def test_a_single_split_is_no_verdict(field):
+    one = Field.of(field.tasks.values(), field.outcomes.values(), 1)
+    assert page.decided(one, "GPRegressor", RIDGE, "log", 64) == (0, 0, 0)
+    assert not any("worse than BayesianRidge" in verdict.label for verdict in page.verdicts(one, [64]))
+    (row,) = page.below(one, 64)
+    assert row["worse than BayesianRidge, log"] == "–" and row["coverage of 90 %"] == "none"
+    assert page.decided(field, "GPRegressor", RIDGE, "log", 64)[2] == 3
 
 
 def test_squared_errors_are_compared_by_their_ratio(field):
