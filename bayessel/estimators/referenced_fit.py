@@ -130,12 +130,13 @@ class ReferencedFit(Fit):
 
     @property
     def _some(self) -> FloatArray:
-        X = self._inputs
-        return X[np.lexsort(X.T)[:: -(-len(X) // MOST_ROWS)]]
+        return self._inputs[:: -(-len(self._inputs) // MOST_ROWS)]
 
-    @property
+    @cached_property
     def _inputs(self) -> FloatArray:
-        return given_arrays(self.reference)[0]
+        """Inputs in the order of the target, so that the order of the rows changes nothing."""
+        X, t = given_arrays(self.reference)
+        return np.ascontiguousarray(X[np.lexsort((*X.T, t))])
 
     @property
     @override

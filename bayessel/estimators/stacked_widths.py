@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from bayessel._check import FloatArray
+from bayessel._check import FloatArray, check_magnitude
 from bayessel._numerics import few_threads
 from bayessel.basis import RBFDictionary
 from bayessel.covariance import Bias, Noise, SquaredExponential
@@ -92,6 +92,7 @@ def fit_stacked(X: FloatArray, t: FloatArray, model: RadialModel) -> tuple[Integ
     """The stacked fit and what rows held out say of it."""
     X = np.ascontiguousarray(X)  # sums in one order, whatever the order in memory
     spread = robust_spread(X)
+    check_magnitude(spread, "the spread of X")
     powers = POWERS if X.shape[1] > 1 else POWERS[:1]
     rows, rank = some_rows(X, t[:, None])
     step = -(-len(rows) // MOST_ROWS)

@@ -84,6 +84,59 @@ def test_loss_is_that_of_normal_predictions(model, data):
     assert fit.loss < LARGEST_LOSS
 
 
+@pytest.fixture(scope="module")
+def correlated():
+    """Two inputs that hardly differ: crossed rows lie where no row is."""
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=80)
+    X = np.c_[10.0 + z, z + 0.3 * rng.normal(size=80)]
+    y = np.sin(2.0 * z) + X[:, 1] + 0.3 * rng.normal(size=80)
+    return bs.BasisSearchRegressor().fit(X, y), X, y
+
+
+def expected_loss(fit, X):
+    """Means of the loss at inputs, and the standard deviation over them."""
+    there = fit.reference.predict(X)
+    losses = 0.5 * np.log1p((fit.predict(X).mean - there.mean) ** 2 / there.variance)
+    return losses.mean(), losses.std()
+
+
+def test_loss_is_taken_at_crossed_rows_too(correlated):
+    """Every way to take one input from one row and the other from another; the fit takes three hundred of them."""
+    model, X, _ = correlated
+    every = np.array([[a, b] for a in X[:, 0] for b in X[:, 1]])
+    at_rows, _ = expected_loss(model.fit_, X)
+    mixed, deviation = expected_loss(model.fit_, every)
+    crossed = 0.5 * at_rows + 0.5 * mixed  # half of the draws take both inputs from one row
+    assert not model.fit_.falls_back
+    assert crossed > 1.5 * at_rows
+    assert abs(model.fit_.loss - crossed) < 4.0 * deviation / np.sqrt(300)
+
+
+def test_loss_outside_is_taken_away_from_the_median_of_each_input(correlated):
+    model, X, _ = correlated
+    middle = np.median(X, axis=0)
+    outside, _ = expected_loss(model.fit_, middle + 1.3 * (X - middle))
+    np.testing.assert_allclose(model.fit_.loss_outside, outside)
+
+
+def test_the_order_of_the_rows_changes_no_loss(correlated, rng):
+    model, X, y = correlated
+    order = rng.permutation(len(X))
+    other = bs.BasisSearchRegressor().fit(X[order], y[order])
+    np.testing.assert_allclose(other.fit_.loss, model.fit_.loss, rtol=1e-6)
+    np.testing.assert_allclose(other.fit_.loss_outside, model.fit_.loss_outside, rtol=1e-6)
+
+
+def test_what_is_not_noise_holds_the_error_of_the_few(model, data):
+    """Of the variance of a new observation the noise of the reference is apart from the rest."""
+    X, _ = data
+    few, reference = model.fit_.predict(X[120:]), model.fit_.reference.predict(X[120:])
+    noise = reference.variance - reference.function.variance
+    np.testing.assert_allclose(few.variance - few.function.variance, noise)
+    assert (few.function.variance > reference.function.variance).all()
+
+
 def test_a_selection_that_fails_falls_back(data):
     X, y = data
     model = bs.BasisSearchRegressor().fit(X[:120], y[:120])

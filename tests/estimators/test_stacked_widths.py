@@ -67,6 +67,25 @@ def test_weights_are_those_of_the_best_mixture(rng):
     np.testing.assert_allclose(stacking_weights(densities), np.exp(best - logsumexp(best)), atol=1e-4)
 
 
+def test_widths_per_input_are_those_of_the_function(rng):
+    """A symmetric function of u and v, seen through u and v/4: widths are four times as long along the first."""
+    U = rng.uniform(-2.0, 2.0, size=(120, 2))
+    t = np.sin(1.5 * (U[:, 0] + U[:, 1])) + 0.05 * rng.normal(size=120)
+    model = stacked_widths.RadialModel(None, "gaussian", True)
+    shared, half, per_input = model.metrics(U / [1.0, 4.0], t, np.array([2.0, 1.0]), (0.0, 0.5, 1.0))
+    np.testing.assert_allclose(shared, [2.0, 1.0])
+    np.testing.assert_allclose(per_input[0] / per_input[1], 4.0, rtol=0.25)
+    np.testing.assert_allclose(half, np.sqrt(shared * per_input))
+    np.testing.assert_allclose(np.prod(per_input), np.prod(shared))
+
+
+@pytest.mark.parametrize("unit", [1e150, 1e-200])
+def test_units_beyond_double_precision_are_named(rng, unit):
+    X = rng.normal(size=(12, 2))
+    with pytest.raises(ValueError, match="the spread of X .* rescale it"):
+        bs.EvidenceRegressor().fit(unit * X, X[:, 0])
+
+
 def test_type_two_takes_the_road_of_the_papers(rng):
     X = rng.uniform(-3.0, 3.0, size=(50, 1))
     y = np.sin(2.0 * X[:, 0]) + 0.2 * rng.normal(size=50)

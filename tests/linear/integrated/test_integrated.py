@@ -13,9 +13,10 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 from scipy.stats import t as student
 
+from bayessel.fit import Status
 from bayessel.linear.integrated import fit_integrated
-from bayessel.linear.integrated._fit_integrated import LAM, MOST_CENTRES, look
-from bayessel.linear.integrated.hyperparameter_grid import HyperparameterGrid
+from bayessel.linear.integrated._fit_integrated import LAM, MOST_CENTRES, _volumes, look
+from bayessel.linear.integrated.hyperparameter_grid import SHARES, HyperparameterGrid
 from bayessel.linear.integrated.mixture import joined, noise_precisions
 from bayessel.linear.integrated.plain_models import fit_constant, fit_trend
 from bayessel.linear.weight_posterior import Posterior
@@ -48,7 +49,7 @@ def grid_of(X, t):
 @pytest.mark.parametrize(("width", "share"), [(1.3, 0.0), (1.3, 0.5), (np.inf, 1.0)])
 def test_evidence_of_a_place_is_the_integral_over_the_noise(rows, width, share):
     X, t = rows
-    found = look(grid_of(X, t), [(width, share)], 1.0)[width, share]
+    found = look(grid_of(X, t), [(width, share)], 2.5)[width, share]
     for k in (20, 40):
         lam = LAM[k]
         C = np.eye(len(t)) + covariance(X, X, X, width, share) / lam
@@ -59,8 +60,67 @@ def test_evidence_of_a_place_is_the_integral_over_the_noise(rows, width, share):
         integral = np.log(quad(density, -8.0, 12.0, epsabs=0.0, epsrel=1e-10, limit=400)[0])
         prior = norm(np.log(5.0), 2.5).logpdf(-np.log(lam)) + np.log(0.3) - np.log(5.0)
         if share < 1.0:
-            prior += norm(0.0, 1.0).logpdf(np.log(width))
+            prior += norm(np.log(2.5), 1.0).logpdf(np.log(width))
         np.testing.assert_allclose(found[k], integral + prior, rtol=1e-7)
+
+
+def test_typical_distances_are_medians_in_units_of_the_spread():
+    """Of 0, 1 and 3 the distances are 1, 2 and 3, to the nearest 1, 1 and 2; copies of rows count once."""
+    X = np.array([[0.0], [2.0], [6.0], [6.0], [0.0]])
+    assert HyperparameterGrid(X, X[:, 0], X, "gaussian", np.array([2.0]), False).typical() == (1.0, 2.0)
+    near = np.array([[0.0], [1e-5], [1.0], [1.0 + 1e-5]])  # four of six distances are about 1
+    nearest, typical = HyperparameterGrid(near, near[:, 0], near, "gaussian", np.ones(1), False).typical()
+    np.testing.assert_allclose((nearest, typical), (0.02, 1.0), rtol=1e-4)
+
+
+def test_places_stand_for_equal_stretches_of_an_even_grid():
+    looked = {(float(r), q): np.zeros(3) for q in (0.0, 0.5) for r in np.exp([0.0, 0.2, 0.4, 0.6])}
+    volumes = _volumes({**looked, (np.inf, 1.0): np.zeros(3)})
+    assert volumes.pop((np.inf, 1.0)) == 0.0
+    np.testing.assert_allclose(list(volumes.values()), np.log(0.2))
+
+
+def test_weights_of_cells_are_the_posterior_of_their_places(rows):
+    """Cells of one design: its posterior over the ridges, which the quantiles of the noise share evenly."""
+    X, t = rows
+    fit = fit_integrated(X, t, spread=SPREAD, centre=False)
+    cells, grid = fit.cells, grid_of(X, t)
+    for k in range(len(fit.designs)):
+        design, mine = fit.designs[k], cells.design == k
+        key = (design.width if design.share < 1.0 else np.inf, design.share)
+        expected = dict(zip(LAM, look(grid, [key], 1.0)[key], strict=True))
+        each = np.array([cells.log_weights[mine] - [expected[lam] for lam in cells.lam[mine]]])
+        np.testing.assert_allclose(each, each[0, 0], rtol=0.0, atol=1e-6)
+
+
+def test_the_evidence_of_many_rows_is_that_of_an_even_grid(rng):
+    """The low targets of a parabola lie together: what a first look at some rows leaves must hold the posterior."""
+    X = rng.uniform(-3.0, 3.0, size=(200, 1))
+    t = X[:, 0] ** 2 + 0.1 * rng.normal(size=200)
+    fit = fit_integrated(X, t, spread=[1.0])
+    grid = HyperparameterGrid(X, t, X, "gaussian", np.ones(1), True)
+    typical = grid.typical()[1]
+    places = [(float(r), q) for r in np.geomspace(0.3, 20.0, 25) * typical for q in SHARES[:-1]]
+    weights = [logsumexp(line) for line in look(grid, [*places, (np.inf, 1.0)], typical).values()]
+    even = logsumexp(weights) + np.log(np.log(20.0 / 0.3) / 24.0)
+    assert abs(fit.evidence.value - even) < 0.2
+
+
+def test_predictions_are_the_mixture_of_gaussian_processes(rows, rng):
+    X, t = rows
+    new = rng.normal(size=(5, 2)) * SPREAD * 3.0  # some of them far away
+    fit = fit_integrated(X, t, spread=SPREAD, centre=False)
+    found, cells = fit.predict(new), fit.cells
+    for c in range(0, len(cells.lam), 7):
+        design = fit.designs[cells.design[c]]
+        width, share = (design.width, design.share) if design.share < 1.0 else (1.0, 1.0)
+        among, across, there = (
+            covariance(A, B, X, width, share) / cells.lam[c] for A, B in ((X, X), (new, X), (new, new))
+        )
+        gain = np.linalg.solve(among + np.eye(len(t)), across.T).T
+        np.testing.assert_allclose(found.means[c], gain @ t, atol=1e-4)
+        expected = np.diag(there - gain @ across.T + np.eye(5)) / cells.beta[c]
+        np.testing.assert_allclose(found.variances[c], expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize("rows_kept", [True, False])
@@ -228,6 +288,12 @@ def test_a_noise_free_target_is_interpolated():
     fit = fit_integrated(X, np.sin(X[:, 0]), spread=np.ones(1))
     new = np.linspace(0.5, 5.5, 40)[:, None]
     assert np.abs(fit.predict(new).mean - np.sin(new[:, 0])).max() < 1e-3
+    assert fit.status is Status.NOISE_AT_FLOOR
+
+
+def test_noise_alone_is_not_said_to_be_noise_free(rng):
+    fit = fit_integrated(rng.normal(size=(40, 2)), rng.normal(size=40), spread=np.ones(2))
+    assert Status.NOISE_AT_FLOOR not in fit.notes
 
 
 def test_mixtures_are_joined_by_their_weights(rows):
