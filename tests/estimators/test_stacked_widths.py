@@ -79,10 +79,18 @@ def test_widths_per_input_are_those_of_the_function(rng):
     np.testing.assert_allclose(np.prod(per_input), np.prod(shared))
 
 
+def test_the_gain_has_the_standard_error_of_its_mean(rng, monkeypatch):
+    gains = rng.normal(1.0, 0.3, size=40)
+    monkeypatch.setattr(stacked_widths, "_gains", lambda *_: gains[None])
+    X = rng.normal(size=(40, 1))
+    found = bs.EvidenceRegressor().fit(X, X[:, 0] + rng.normal(size=40)).found_width_
+    np.testing.assert_allclose((found.gain, found.error), (gains.mean(), np.sqrt(gains.var() / 40)))
+
+
 @pytest.mark.parametrize("unit", [1e150, 1e-200])
 def test_units_beyond_double_precision_are_named(rng, unit):
     X = rng.normal(size=(12, 2))
-    with pytest.raises(ValueError, match="the spread of X .* rescale it"):
+    with pytest.raises(ValueError, match=r"the spread of X .* rescale it"):
         bs.EvidenceRegressor().fit(unit * X, X[:, 0])
 
 
