@@ -100,7 +100,10 @@ def _fits(mode: GPFit, seed: int) -> Iterator[GPFit]:
         return
     columns = standard.columns
     shared = SquaredExponential(ard=False, columns=columns) + Linear(columns=columns) + Bias() + Noise()
-    yield fit_map(mode.X, mode.t, shared, random_state=seed)
+    fit = fit_map(mode.X, mode.t, shared, random_state=seed)
+    if Status.INTERRUPTED in fit.notes:
+        raise KeyboardInterrupt
+    yield fit
 
 
 def _drawn(fit: GPFit, seed: int, share: float) -> FloatArray:

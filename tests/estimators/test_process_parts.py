@@ -18,6 +18,7 @@ from bayessel.covariance.prior import UnknownMeanPrior
 from bayessel.errors import NumericalWarning
 from bayessel.estimators import _process_parts as parts
 from bayessel.estimators._mixed_process import MixedProcess, ProcessPart
+from bayessel.fit import Status
 from bayessel.gp import Predictor, fit_map, log_marginal
 
 TWO = SquaredExponential(ard=False, amplitude=False) + Noise()  # log w, log r2
@@ -243,3 +244,17 @@ def test_lengths_of_many_inputs_cover_and_beat_the_mode():
         inside.append(np.mean((y[100:] > low) & (y[100:] < high)))
     assert np.mean(gains) > 2.0 * np.std(gains, ddof=1) / np.sqrt(8)
     assert 0.85 < np.mean(inside) < 0.95
+
+
+def test_ctrl_c_in_the_search_for_one_shared_length_leaves_the_mode(rng, monkeypatch):
+    """That search ends by itself and says so in its notes; what follows must not go on."""
+    X, t = wave(rng, n=30, m=2)
+    found = fit_map(X, t, Standard())
+
+    def interrupted(*arguments, **options):
+        fit = fit_map(*arguments, **options)
+        return replace(fit, notes=(*fit.notes, Status.INTERRUPTED))
+
+    monkeypatch.setattr(parts, "fit_map", interrupted)
+    fit = parts.mixed_process(found, 1.0, 0)
+    assert fit.status is Status.INTERRUPTED and fit.n_states == 1
