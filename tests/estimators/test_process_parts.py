@@ -18,6 +18,7 @@ from bayessel.covariance.prior import UnknownMeanPrior
 from bayessel.errors import NumericalWarning
 from bayessel.estimators import _process_parts as parts
 from bayessel.estimators._mixed_process import MixedProcess, ProcessPart
+from bayessel.estimators.held_out import stacking_weights
 from bayessel.fit import Status
 from bayessel.gp import Predictor, fit_map, log_marginal
 
@@ -258,3 +259,18 @@ def test_ctrl_c_in_the_search_for_one_shared_length_leaves_the_mode(rng, monkeyp
     monkeypatch.setattr(parts, "fit_map", interrupted)
     fit = parts.mixed_process(found, 1.0, 0)
     assert fit.status is Status.INTERRUPTED and fit.n_states == 1
+
+
+def test_parts_are_weighed_by_draws_that_have_not_seen_a_row(rng):
+    """Densities of rows left out are harmonic means over the draws; weights then those of the best mixture."""
+    X, t = wave(rng, n=25)
+    mode = fit_map(X, t, TWO)
+    drawn = [(TWO, mode.theta + np.array([[-shift], [0.0], [shift]]) * [1.0, 0.5]) for shift in (0.3, 2.0)]
+    densities = []
+    for covariance, thetas in drawn:
+        left_out = [Predictor(mode.X, mode.t, covariance, theta[None]).leave_one_out() for theta in thetas]
+        each = [norm.pdf(mode.t, one.means[0], np.sqrt(one.variances[0])) for one in left_out]
+        densities.append(-np.log(np.mean(1.0 / np.array(each), axis=0)))
+    expected = stacking_weights(np.array(densities))
+    found = parts.stacked(mode, drawn)
+    np.testing.assert_allclose([part.weight for part in found], expected, rtol=1e-6)

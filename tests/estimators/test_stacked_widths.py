@@ -79,6 +79,22 @@ def test_widths_per_input_are_those_of_the_function(rng):
     np.testing.assert_allclose(np.prod(per_input), np.prod(shared))
 
 
+def test_folds_find_their_widths_without_the_rows_held_out(rng, monkeypatch):
+    seen = []
+    original = stacked_widths.RadialModel.metrics
+
+    def metrics(self, X, t, spread, powers):
+        seen.append(set(t))
+        return original(self, X, t, spread, powers)
+
+    monkeypatch.setattr(stacked_widths.RadialModel, "metrics", metrics)
+    X, fold = rng.normal(size=(24, 2)), np.arange(24) % 3
+    t = X[:, 0] + 0.3 * rng.normal(size=24)
+    model = stacked_widths.RadialModel(None, "gaussian", True)
+    stacked_widths._gains(X, t, fold, np.ones(2), (0.0, 1.0), model)
+    assert seen == [set(t[fold != k]) for k in range(3)]
+
+
 def test_the_gain_has_the_standard_error_of_its_mean(rng, monkeypatch):
     gains = rng.normal(1.0, 0.3, size=40)
     monkeypatch.setattr(stacked_widths, "_gains", lambda *_: gains[None])
