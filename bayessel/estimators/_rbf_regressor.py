@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray
+from bayessel._row_weights import RowWeights
 from bayessel.basis import Dictionary, LazyDesign
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators import _description, normal_predictions
@@ -22,6 +23,7 @@ from bayessel.estimators.found_width import FoundWidth
 from bayessel.estimators.given_dictionary import bound_dictionary
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.residual_checks import remarks_on_fit
+from bayessel.estimators.weighted_rows import noise_ratio, weighted_rows
 from bayessel.fit import Fit, Status, fingerprint, worst
 from bayessel.linear import LinearFit, RidgeFit, Spectrum
 from bayessel.linear.several_outputs import SeveralOutputs
@@ -43,6 +45,8 @@ class RBFRegressor(RegressorMixin, Versioned):
     found_width_: FoundWidth | None
     _width_notes: tuple[Status, ...]
     notes_: tuple[Status, ...]
+    #: what is known of the rows; None where they are alike
+    _row_weights: RowWeights | None
 
     # ---- what a subclass says
 
@@ -54,13 +58,27 @@ class RBFRegressor(RegressorMixin, Versioned):
 
     # ---- fitting
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit to inputs (N, D) and a target (N,), or several targets (N, K) that share the dictionary."""
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None, noise_std: ArrayLike | None = None
+    ) -> Self:
+        """Fit to inputs (N, D) and a target (N,), or several targets (N, K) that share the dictionary.
+
+        Parameters
+        ----------
+        X, y
+            Inputs and targets.
+        sample_weight
+            How often each row counts, (N,): 2 is a row that came twice, 0 one that did not come.
+        noise_std
+            Standard deviations of the noise of each row (N,), up to a common factor, which is found
+            (`docs/weights.md`).
+        """
         X, y = validated_regression(self, X, y, reset=True)
+        X, y, self._row_weights = weighted_rows(X, y, sample_weight, noise_std)
         self.found_width_, self._width_notes = None, ()
         self._fit_data(X, y)
         fitted = self.dictionary_.design(X)[:, self.basis_] @ self.coef_.T
-        self.notes_ = (*self.notes_, *remarks_on_fit(self.fit_, y - fitted, X, y))
+        self.notes_ = (*self.notes_, *remarks_on_fit(self.fit_, y - fitted, X, y, self._row_weights))
         self.status_ = worst([self.status_, *self.notes_])
         self._warn()
         return self
@@ -78,7 +96,13 @@ class RBFRegressor(RegressorMixin, Versioned):
         """Fit with the dictionary that was set."""
         body = self._body(X)
         outputs = y if y.ndim == 2 else y[:, None]
-        spectrum = Spectrum.of(body, outputs[:, 0], centre=self.bias, rows=outputs.shape[1] > 1 or self._needs_rows())
+        rows, weights = outputs.shape[1] > 1 or self._needs_rows(), self._row_weights
+        at_rows = self.centers is None and self.dictionary is None and body.shape[1] >= len(X)  # of many rows at some
+        if weights is None or not at_rows:
+            spectrum = Spectrum.of(body, outputs[:, 0], centre=self.bias, rows=rows, weights=weights)
+        else:  # a row that counts twice is two centres
+            penalties = np.append(1.0 / weights.count, np.ones(body.shape[1] - len(X)))
+            spectrum = Spectrum.weighed(body, outputs[:, 0], penalties, centre=self.bias, rows=rows, weights=weights)
         # the fit knows the inputs instead of the design, which is made again when it is asked for
         d = self.dictionary_
         lazy = LazyDesign(d.without_bias(), X)
@@ -91,7 +115,9 @@ class RBFRegressor(RegressorMixin, Versioned):
         first = fits[0]
         kept = np.asarray(first.basis)
         lam = np.broadcast_to(np.asarray(first.lam, dtype=np.float64), first.coef.shape)[kept]
-        self._rows: TrainingRows | None = ChangingRows(X, y, d, kept, lam) if y.ndim == 1 else None
+        self._rows: TrainingRows | None = None
+        if y.ndim == 1:
+            self._rows = ChangingRows(X, y, d, kept, lam) if weights is None else TrainingRows(X, y)
         self._fingerprint: str | None = fingerprint(X, y)
 
     def _needs_rows(self) -> bool:
@@ -140,14 +166,16 @@ class RBFRegressor(RegressorMixin, Versioned):
     # ---- predicting
 
     @predicts_mean_and_std
-    def predict(self, X: ArrayLike, return_std: bool = False) -> MeanAndStd:
+    def predict(self, X: ArrayLike, return_std: bool = False, noise_std: ArrayLike | None = None) -> MeanAndStd:
         """Mean at new inputs; with `return_std` also the standard deviation of a new observation there.
 
-        Returns (N,) arrays, or (N, K) for K outputs.
+        Returns (N,) arrays, or (N, K) for K outputs. `noise_std` are noise levels of the new rows, in the units of
+        those given to `fit`; without, they are those of a typical row, the geometric mean.
         """
         X = new_rows(self, X)
+        ratio = None if noise_std is None else noise_ratio(self, noise_std, len(X))
         if (mixtures := self._mixtures()) is not None:
-            mean, std = normal_predictions.moments_in_pieces(mixtures, X)
+            mean, std = normal_predictions.moments_in_pieces(mixtures, X, ratio)
             return (mean, std) if return_std else mean
         body = self._body(X)
         design = np.hstack([body, np.ones((len(X), 1))]) if self.bias else body
@@ -156,7 +184,9 @@ class RBFRegressor(RegressorMixin, Versioned):
             return mean
         if isinstance(self._rows, ChangingRows) and self._rows.changed:
             return mean, np.sqrt((self._rows.state.variance(self._rows.columns(X)) + 1.0) / self.beta_)
-        return mean, self.fit_.predict(body).std  # type: ignore[union-attr]
+        there = self.fit_.predict(body)
+        assert isinstance(there, Prediction)
+        return mean, (there if ratio is None else there.with_noise(ratio)).std
 
     predictive = normal_predictions.predictive
     log_predictive_density = normal_predictions.log_predictive_density
@@ -216,6 +246,8 @@ class RBFRegressor(RegressorMixin, Versioned):
     def _one_output(self, what: str, y: FloatArray) -> TrainingRows:
         if self._rows is None or y.ndim == 2:
             raise ValueError(f"{what} works with one output; fit one estimator per output")
+        if self._row_weights is not None:
+            raise ValueError(f"{what} works with rows that are all alike; fit anew with the weights of all rows")
         rows = self._rows  # where the fit is made anew, they are replaced when it is there
         return rows if isinstance(rows, ChangingRows) else TrainingRows(rows.X, rows.y)
 

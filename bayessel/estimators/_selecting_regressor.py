@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, one_of
+from bayessel._row_weights import RowWeights
 from bayessel.basis import Dictionary, RBFDictionary, design_of
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators import _description, normal_predictions
@@ -22,6 +23,7 @@ from bayessel.estimators.found_width import FoundWidth
 from bayessel.estimators.given_dictionary import Predict, bound_dictionary, fold_witness
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.referenced_fit import ReferencedFit, engine_fit
+from bayessel.estimators.weighted_rows import without_weights
 from bayessel.fit import Status
 from bayessel.linear import fit_abf, fit_evidence
 
@@ -62,6 +64,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
 
     # ---- fitting
 
+    @without_weights
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
         X, y = validated_regression(self, X, y, reset=True)
@@ -103,7 +106,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
         self.dictionary_ = d.scaled(X)
         columns = self.dictionary_.without_bias().columns
 
-        def fitted(rows: FloatArray, seen: FloatArray) -> Predict:
+        def fitted(rows: FloatArray, seen: FloatArray, _: RowWeights | None) -> Predict:
             fold = self._select(columns(rows), seen)
             return lambda fresh: fold.predict(columns(fresh))
 
@@ -117,8 +120,8 @@ class SelectingRegressor(RegressorMixin, Versioned):
                 self,
                 X,
                 y,
-                lambda Phi, t: fit_evidence(Phi, t, centre=bool(self.bias)),
-                judge=self._select,
+                lambda Phi, t, _: fit_evidence(Phi, t, centre=bool(self.bias)),
+                judge=lambda Phi, t, _: self._select(Phi, t),
                 per_input=True,
             )
         if not isinstance(self.width, str):

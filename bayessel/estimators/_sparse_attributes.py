@@ -29,7 +29,8 @@ def found_reference(
     The inputs are divided by so many of their spreads; with 0 they are as they are.
     """
     centers = None if estimator.centers is None else centres_of(estimator, X)
-    reference, found = fit_stacked(X, y, RadialModel(centers, estimator.kind, bool(estimator.bias)))
+    model = RadialModel(centers, estimator.kind, bool(estimator.bias))
+    reference, found = fit_stacked(X, y, model, getattr(estimator, "_row_weights", None))
     estimator.found_width_, estimator.width_ = found, found.widths
     functions = reference.mode.dictionary
     assert isinstance(functions, RBFDictionary)
@@ -46,7 +47,8 @@ def remember(estimator: Any, fit: Any, X: FloatArray, y: FloatArray) -> None:
     estimator.alpha_, estimator.beta_, estimator.gamma_ = inner.alpha, inner.beta, inner.gamma
     estimator.noise_std_ = fit.noise_std
     estimator.log_evidence_, estimator.model_evidence_ = inner.log_evidence, inner.model_evidence
-    estimator.notes_ = (*fit.notes, *estimator._width_notes, *remarks_on_fit(fit, inner.residuals, X, y))
+    remarks = remarks_on_fit(fit, inner.residuals, X, y, getattr(estimator, "_row_weights", None))
+    estimator.notes_ = (*fit.notes, *estimator._width_notes, *remarks)
     estimator.status_ = worst([fit.status, *estimator.notes_])
     estimator.history_ = [dict(step) for step in inner.history]
     estimator.n_rows_ = inner.n_rows
@@ -64,13 +66,13 @@ def mixtures(self: Any) -> Callable[[FloatArray], Prediction] | None:
     return self.fit_.predict if isinstance(self.fit_, ReferencedFit) else None
 
 
-def predicted(estimator: Any, X: FloatArray, return_std: bool) -> MeanAndStd:
-    """Mean at inputs X; with `return_std` also the standard deviation of an observation."""
+def predicted(estimator: Any, X: FloatArray, return_std: bool, ratio: FloatArray | None = None) -> MeanAndStd:
+    """Mean at inputs X; with `return_std` also the standard deviation of an observation, its noise times `ratio`."""
     fit = estimator.fit_
     if isinstance(fit, ReferencedFit):
-        return moments_in_pieces(fit.predict, X) if return_std else fit.mean(X)
+        return moments_in_pieces(fit.predict, X, ratio) if return_std else fit.mean(X)
     design = functions_in_use(estimator, X)
     if not return_std:
         return estimator.fit_.mean(design)
     there = estimator.fit_.predict(design)
-    return there.mean, there.std
+    return there.mean, (there if ratio is None else there.with_noise(ratio)).std

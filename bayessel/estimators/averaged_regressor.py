@@ -36,6 +36,7 @@ from bayessel.estimators.member_weights import CONSTANT, as_given, by_stacking, 
 from bayessel.estimators.refitted_folds import FittedMembers, fit_members, folds_of
 from bayessel.estimators.rvm import RVMRegressor
 from bayessel.estimators.weighing import RULES, STACKING, guarded, weights_by_evidence, weights_by_left_out
+from bayessel.estimators.weighted_rows import without_weights
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
 from bayessel.prediction import Prediction
 from bayessel.work.jobs import check_jobs
@@ -120,6 +121,7 @@ class AveragedRegressor(RegressorMixin, Versioned):
 
     # ---- fitting
 
+    @without_weights
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit clones of the members to inputs (N, D) and a target (N,), and weigh them."""
         began = perf_counter()

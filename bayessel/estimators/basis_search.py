@@ -11,6 +11,7 @@ from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.criteria.evidence import EVIDENCE
 from bayessel.estimators._selecting_regressor import SelectingRegressor
 from bayessel.estimators.referenced_fit import engine_fit
+from bayessel.estimators.weighted_rows import without_weights
 from bayessel.linear import search
 from bayessel.linear.selection.objective import SCORES
 from bayessel.linear.selection.strategies import Strategy
@@ -130,6 +131,7 @@ class BasisSearchRegressor(SelectingRegressor):
         self.dictionary = dictionary
 
     @override
+    @without_weights
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
         super().fit(X, y)

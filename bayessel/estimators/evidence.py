@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, one_of
+from bayessel._row_weights import given
 from bayessel.basis import RBFDictionary
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators._changing_rows import TrainingRows
@@ -16,6 +17,7 @@ from bayessel.estimators._radial_dictionary import centres_of, find_widths
 from bayessel.estimators._rbf_regressor import RBFRegressor
 from bayessel.estimators.given_dictionary import FoldWitness, bound_dictionary, fit_witnessed
 from bayessel.estimators.stacked_widths import RadialModel, fit_stacked
+from bayessel.estimators.weighted_rows import refuse_weights
 from bayessel.fit import fingerprint
 from bayessel.linear import LinearFit, Spectrum, fit_abf, fit_evidence
 from bayessel.linear.integrated.mixture import IntegratedFit
@@ -145,12 +147,12 @@ class EvidenceRegressor(RBFRegressor):
         """Integrate the hyperparameters out."""
         if self.dictionary is not None:
             columns = bound_dictionary(self, X)
-            fit, self.witness_ = fit_witnessed(X, y, columns)
+            fit, self.witness_ = fit_witnessed(X, y, columns, self._row_weights)
             self.dictionary_, self.width_ = columns, None
         else:
             centers = centres_of(self, X)
             model = RadialModel(None if self.centers is None else centers, self.kind, bool(self.bias))
-            fit, found = fit_stacked(X, y, model)
+            fit, found = fit_stacked(X, y, model, self._row_weights)
             self.found_width_, self._width_notes = found, found.notes
             d = fit.mode.dictionary
             assert isinstance(d, RBFDictionary)
@@ -173,7 +175,7 @@ class EvidenceRegressor(RBFRegressor):
                 self,
                 X,
                 y,
-                lambda Phi, t: fit_evidence(Phi, t, centre=bool(self.bias), method=self.method),
+                lambda Phi, t, w: fit_evidence(Phi, t, centre=bool(self.bias), method=self.method, **given(w)),
                 per_input=y.ndim == 1,
             )
         if not isinstance(self.width, str):
@@ -183,7 +185,8 @@ class EvidenceRegressor(RBFRegressor):
             raise ValueError(
                 f"width={self.width!r} works with one output; fit one estimator per output, or pass a number"
             )
-        found = fit_abf(X, y, centers=centers, kind=self.kind, centre=self.bias, shared=self.width == "fit")
+        weights = given(self._row_weights)
+        found = fit_abf(X, y, centers=centers, kind=self.kind, centre=self.bias, shared=self.width == "fit", **weights)
         self.optima_ = found.optima
         self._width_notes = found.notes
         return float(found.widths[0]) if self.width == "fit" else found.widths
@@ -200,4 +203,5 @@ class EvidenceRegressor(RBFRegressor):
         check_is_fitted(self)
         if self._rows is None:
             raise ValueError("to_pymc works with one output; fit one estimator per output")
+        refuse_weights(self, "to_pymc")
         return linear(self._body(self._rows.X), self._rows.y, bias=bool(self.bias))

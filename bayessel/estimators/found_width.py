@@ -16,10 +16,12 @@ from scipy.spatial.distance import cdist
 
 from bayessel._check import FloatArray
 from bayessel._numerics import few_threads
+from bayessel._row_weights import RowWeights, given, quantile, some
 from bayessel.basis import radial
 from bayessel.estimators.held_out import (
     MAX_ROWS,
     N_FOLDS,
+    error_of_mean,
     gains_over_constant,
     mean_gain,
     ranks_of_rows,
@@ -31,8 +33,8 @@ from bayessel.linear import fit_abf
 from bayessel.prediction import Prediction
 from bayessel.work.interrupts import InterruptGuard
 
-#: (design, target) -> a fit
-Engine = Callable[[FloatArray, FloatArray], Any]
+#: (design, target, what is known of the rows) -> a fit
+Engine = Callable[[FloatArray, FloatArray, RowWeights | None], Any]
 
 #: widths compared, from the distance of nearest neighbours to this multiple of a typical distance
 N_WIDTHS = 10
@@ -69,7 +71,7 @@ class FoundWidth:
     notes: tuple[Status, ...]
 
 
-def robust_spread(X: FloatArray) -> FloatArray:
+def robust_spread(X: FloatArray, weights: RowWeights | None = None) -> FloatArray:
     """Spread of each column, one standard deviation where it is normal.
 
     Half the distance of the quantiles 0.16 and 0.84; half the distance of two values (flags, one-hot columns); where
@@ -80,15 +82,25 @@ def robust_spread(X: FloatArray) -> FloatArray:
         values = np.unique(column)
         if values[-1] / 2.0 - values[0] / 2.0 <= 4.0 * _EPS * np.abs(values).max():
             continue
-        low, high = np.quantile(column / 2.0, [0.16, 0.84])  # halves first: the range may not be a number
-        away = np.abs(column / 2.0 - np.median(column) / 2.0)
+        # halves first: the range may not be a number
+        low, high, middle = _quantiles(column / 2.0, weights)
+        away = np.abs(column / 2.0 - middle)
         if len(values) == 2:
             spread[d] = values[1] / 2.0 - values[0] / 2.0
         elif high - low > 4.0 * _EPS * np.abs(values).max():
             spread[d] = high - low
         else:
-            spread[d] = 2.0 * np.median(away[away > 0.0])
+            spread[d] = 2.0 * _quantiles(away[away > 0.0], some(weights, away > 0.0))[2]
     return np.maximum(spread, float(np.finfo(float).tiny))
+
+
+def _quantiles(values: FloatArray, weights: RowWeights | None) -> tuple[float, float, float]:
+    """Quantiles 0.16 and 0.84, and the median."""
+    if weights is None:
+        low, high = np.quantile(values, [0.16, 0.84])
+        return float(low), float(high), float(np.median(values))
+    low, high, middle = (quantile(values, q, weights.count) for q in (0.16, 0.84, 0.5))
+    return low, high, middle
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +117,8 @@ class WidthFolds:
         Centres of the functions; None: the rows fitted.
     kind
         Of the functions.
+    weights
+        What is known of the rows.
     """
 
     Z: FloatArray
@@ -112,27 +126,38 @@ class WidthFolds:
     fold: npt.NDArray[np.intp]
     centers: FloatArray | None
     kind: str
+    weights: RowWeights | None = None
 
     def gains(self, engine: Engine, widths: Sequence[FloatArray]) -> FloatArray:
         """Nats over a constant of each row, predicted by the fit to the other folds, each with its widths."""
-        Z, centers = self.Z, self.centers
+        Z, centers, weights = self.Z, self.centers, self.weights
 
         def predicted(k: int, train: npt.NDArray[np.bool_], seen: FloatArray) -> Prediction:
             middle = (Z[train] if centers is None else centers) / widths[k]
             design, fresh = (
                 radial(self.kind, cdist(rows / widths[k], middle, "sqeuclidean")) for rows in (Z[train], Z[~train])
             )
-            return engine(design, seen).predict(fresh)
+            shown = some(weights, train)
+            if shown is not None and centers is None:  # a row that counts twice is two centres
+                design, fresh = design * np.sqrt(shown.count), fresh * np.sqrt(shown.count)
+            return engine(design, seen, shown).predict(fresh)
 
-        return gains_over_constant(self.T, self.fold, predicted)
+        return gains_over_constant(self.T, self.fold, predicted, weights)
 
     def per_input(self, engine: Engine, bias: bool) -> tuple[FloatArray, FloatArray]:
         """Gains of widths per input, found anew in each fold, and the widths that all rows prefer."""
 
-        def found(some: npt.NDArray[np.bool_]) -> FloatArray:
-            own = self.Z[some] if self.centers is None else self.centers
+        def found(part: npt.NDArray[np.bool_]) -> FloatArray:
+            own = self.Z[part] if self.centers is None else self.centers
             fit = fit_abf(
-                self.Z[some], self.T[some, 0], centers=own, kind=self.kind, centre=bias, n_starts=1, max_steps=60
+                self.Z[part],
+                self.T[part, 0],
+                centers=own,
+                kind=self.kind,
+                centre=bias,
+                n_starts=1,
+                max_steps=60,
+                **given(some(self.weights, part)),
             )
             if Status.INTERRUPTED in fit.notes:
                 raise KeyboardInterrupt
@@ -152,6 +177,7 @@ def find_width(
     bias: bool,
     judge: Engine | None = None,
     per_input: bool = False,
+    weights: RowWeights | None = None,
 ) -> FoundWidth:
     """Shared width, or one per input, whose refitted folds predict held-out rows best.
 
@@ -169,12 +195,15 @@ def find_width(
         Engine that the width is judged with in the end, where it is slower than `screen`.
     per_input
         Offer the widths that the evidence of all functions prefers (`bayessel.linear.fit_abf`) as well.
+    weights
+        What is known of the rows.
     """
-    spread = robust_spread(X)
+    spread = robust_spread(X, weights)
     rows, rank = some_rows(X, Y)
-    Z, T = X[rows] / spread, Y[rows]
+    Z, T, shown = X[rows] / spread, Y[rows], some(weights, rows)
+    everyone = shown
     C = None if centers is None else centers[:: -(-len(centers) // MAX_ROWS)] / spread
-    folds = WidthFolds(Z, T, rank % N_FOLDS, C, kind)
+    folds = WidthFolds(Z, T, rank % N_FOLDS, C, kind, shown)
     typical, grid = _grid(Z)
     plain = FoundWidth(typical * spread, spread, np.nan, np.nan, (), ())
     if rank.max() + 1 < 2 * N_FOLDS or not (np.ptp(T, axis=0) > 0.0).any():
@@ -185,22 +214,24 @@ def find_width(
         with InterruptGuard(lambda: path) as guard:
             for r in grid:
                 path.append((float(r), folds.gains(screen, [np.full(Z.shape[1], r)] * N_FOLDS)))
-            best = max(path, key=lambda one: mean_gain(one[1]))
+            best = max(path, key=lambda one: mean_gain(one[1], everyone))
             widths, gains = np.full(Z.shape[1], best[0]), best[1]
             if judge is not None:
                 few = rank % -(-len(Z) // MAX_SLOW_ROWS) == 0 if len(Z) > MAX_SLOW_ROWS else np.ones(len(Z), dtype=bool)
                 again = ranks_of_rows(Z[few], T[few, 0]) % N_FOLDS
-                gains = WidthFolds(Z[few], T[few], again, C, kind).gains(judge, [widths] * N_FOLDS)
+                shown = some(shown, few)
+                gains = WidthFolds(Z[few], T[few], again, C, kind, shown).gains(judge, [widths] * N_FOLDS)
             if per_input and Z.shape[1] > 1 and T.shape[1] == 1:
-                gains, widths = max((gains, widths), folds.per_input(engine, bias), key=lambda pair: mean_gain(pair[0]))
+                rivals = [(gains, widths, shown), (*folds.per_input(engine, bias), everyone)]
+                gains, widths, shown = max(rivals, key=lambda one: mean_gain(one[0], one[2]))
         if guard.interrupted:
             notes.append(Status.INTERRUPTED)
-            best = max(path, key=lambda one: mean_gain(one[1]))
-            widths, gains = np.full(Z.shape[1], best[0]), best[1]
-    gain, error = mean_gain(gains), float(gains.std() / np.sqrt(len(gains)))
-    if unsure(gains):
+            best = max(path, key=lambda one: mean_gain(one[1], everyone))
+            widths, gains, shown = np.full(Z.shape[1], best[0]), best[1], everyone
+    gain, error = mean_gain(gains, shown), error_of_mean(gains, shown)
+    if unsure(gains, shown):
         notes.append(Status.NO_BETTER_THAN_CONSTANT)
-    values = tuple({"width": r, "gain": mean_gain(g)} for r, g in path)
+    values = tuple({"width": r, "gain": mean_gain(g, everyone)} for r, g in path)
     return FoundWidth(widths * spread, spread, gain, error, values, tuple(notes))
 
 

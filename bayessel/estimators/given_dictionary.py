@@ -12,8 +12,16 @@ from scipy.special import logsumexp
 
 from bayessel._check import FloatArray, as_flag
 from bayessel._numerics import few_threads
+from bayessel._row_weights import RowWeights, given, mean, some
 from bayessel.basis.bound_dictionary import BoundDictionary
-from bayessel.estimators.held_out import N_FOLDS, gains_over_constant, some_rows, stacking_weights, unsure
+from bayessel.estimators.held_out import (
+    N_FOLDS,
+    error_of_mean,
+    gains_over_constant,
+    some_rows,
+    stacking_weights,
+    unsure,
+)
 from bayessel.estimators.stacked_widths import DEGENERATE, clear
 from bayessel.fit import Status, worst
 from bayessel.linear.integrated.fixed_dictionary import fit_integrated_dictionary
@@ -24,6 +32,9 @@ from bayessel.work.interrupts import InterruptGuard
 
 #: inputs (N, D) -> predictive distributions
 Predict = Callable[[FloatArray], Prediction]
+
+#: (inputs, target, what is known of the rows) -> predictions at inputs
+Refitted = Callable[[FloatArray, FloatArray, RowWeights | None], Predict]
 
 #: parameters of the radial functions that are made where no dictionary is given
 RADIAL = {"width": None, "centers": None, "kind": "gaussian"}
@@ -63,41 +74,50 @@ def bound_dictionary(estimator: Any, X: FloatArray) -> BoundDictionary:
     return BoundDictionary(estimator.dictionary, X, as_flag(estimator.bias, "bias"))
 
 
-def fit_witnessed(X: FloatArray, t: FloatArray, dictionary: BoundDictionary) -> tuple[IntegratedFit, FoldWitness]:
+def fit_witnessed(
+    X: FloatArray, t: FloatArray, dictionary: BoundDictionary, weights_of_rows: RowWeights | None = None
+) -> tuple[IntegratedFit, FoldWitness]:
     """The fit that integrates signal and noise, stacked with the constant by rows held out of refitted folds."""
     centre = dictionary.bias
-    fit = fit_integrated_dictionary(X, t, dictionary, centre=centre)
+    fit = fit_integrated_dictionary(X, t, dictionary, centre=centre, **given(weights_of_rows))
     if DEGENERATE & set(fit.notes):
         return fit, FoldWitness(np.nan, np.nan, 1.0, ())
     witness = fold_witness(
-        X, t, lambda rows, seen: fit_integrated_dictionary(rows, seen, dictionary, centre=centre).predict
+        X,
+        t,
+        lambda rows, seen, known: (
+            fit_integrated_dictionary(rows, seen, dictionary, centre=centre, **given(known)).predict
+        ),
+        weights_of_rows,
     )
     if witness.share < 1.0:
         # that it holds no signal is no remark on the columns
-        constant = replace(fit_constant(X, t, centre=centre), notes=(), status=Status.CONVERGED)
+        constant = fit_constant(X, t, centre=centre, **given(weights_of_rows))
+        constant = replace(constant, notes=(), status=Status.CONVERGED)
         fit = joined([fit, constant], np.array([witness.share, 1.0 - witness.share]), main=0)
     every = (*fit.notes, *witness.notes)
     return replace(fit, notes=every, status=worst(every)), witness
 
 
-def fold_witness(X: FloatArray, t: FloatArray, fitted: Callable[[FloatArray, FloatArray], Predict]) -> FoldWitness:
-    """What folds say of a method, (inputs, target) -> predictions at inputs, beside the constant."""
-    some, rank = some_rows(X, t[:, None])
-    if rank.max() + 1 < 2 * N_FOLDS or not np.ptp(t[some]) > 0.0:
+def fold_witness(
+    X: FloatArray, t: FloatArray, fitted: Refitted, weights_of_rows: RowWeights | None = None
+) -> FoldWitness:
+    """What folds say of a method, (inputs, target, weights) -> predictions at inputs, beside the constant."""
+    few, rank = some_rows(X, t[:, None])
+    if rank.max() + 1 < 2 * N_FOLDS or not np.ptp(t[few]) > 0.0:
         return FoldWitness(np.nan, np.nan, 1.0, (Status.TOO_FEW_ROWS,))
-    rows, fold = X[some], rank % N_FOLDS
+    rows, fold, shown = X[few], rank % N_FOLDS, some(weights_of_rows, few)
 
     def predicted(k: int, train: npt.NDArray[np.bool_], seen: FloatArray) -> Prediction:
-        return fitted(rows[train], seen)(rows[~train])
+        return fitted(rows[train], seen, some(shown, train))(rows[~train])
 
     gains = np.full(1, np.nan)
     with few_threads(len(rows) ** 2), np.errstate(all="ignore"), InterruptGuard(lambda: True) as guard:
-        gains = gains_over_constant(t[some, None], fold, predicted)
+        gains = gains_over_constant(t[few, None], fold, predicted, shown)
     if guard.interrupted:
         return FoldWitness(np.nan, np.nan, 1.0, (Status.INTERRUPTED,))
     both = np.array([np.nan_to_num(gains, nan=-1e300, neginf=-1e300), np.zeros(len(gains))])
-    weights = clear(stacking_weights(both))
+    weights = clear(stacking_weights(both, of_rows=shown))
     stacked = logsumexp(both, axis=0, b=weights[:, None])
-    notes = (Status.NO_BETTER_THAN_CONSTANT,) if unsure(stacked) else ()
-    error = float(stacked.std() / np.sqrt(len(stacked)))
-    return FoldWitness(float(stacked.mean()), error, float(weights[0]), notes)
+    notes = (Status.NO_BETTER_THAN_CONSTANT,) if unsure(stacked, shown) else ()
+    return FoldWitness(float(mean(stacked, shown)), error_of_mean(stacked, shown), float(weights[0]), notes)

@@ -25,6 +25,7 @@ from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProc
 from bayessel.estimators._witnessed_mode import witnessed
 from bayessel.estimators.base import HERE, Versioned, validated_regression
 from bayessel.estimators.standardise import Standardisation
+from bayessel.estimators.weighted_rows import without_weights
 from bayessel.fit import LeaveOneOut, Status, fingerprint, worst
 from bayessel.gp import fit_inducing, fit_map
 from bayessel.gp.map_result import GPFit
@@ -181,6 +182,7 @@ class GPRegressor(RegressorMixin, Versioned):
 
     # ---- fitting
 
+    @without_weights
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
         X, y = validated_regression(self, X, y, reset=True)

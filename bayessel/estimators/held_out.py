@@ -20,6 +20,7 @@ from scipy.special import logsumexp
 
 from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
+from bayessel._row_weights import RowWeights, counted, deviation, mean, some
 from bayessel.prediction import Prediction
 
 N_FOLDS = 3
@@ -33,30 +34,53 @@ _EPS = float(np.finfo(float).eps)
 Refit = Callable[[int, npt.NDArray[np.bool_], FloatArray], Prediction]
 
 
-def gains_over_constant(T: FloatArray, fold: npt.NDArray[np.intp], predicted: Refit) -> FloatArray:
-    """Nats over a constant of each row, (N,), predicted by the fit to the other folds; summed over targets (N, K)."""
+def gains_over_constant(
+    T: FloatArray, fold: npt.NDArray[np.intp], predicted: Refit, weights: RowWeights | None = None
+) -> FloatArray:
+    """Nats over a constant of each row, (N,), predicted by the fit to the other folds; summed over targets (N, K).
+
+    A row with a weight is predicted once, with its own noise.
+    """
     gains = np.zeros(len(T))
     for k in range(N_FOLDS):
         held = fold == k
-        n = int((~held).sum())
+        shown = some(weights, ~held)
+        n = counted(fold[~held], shown)
         for t, seen in zip(T[held].T, T[~held].T, strict=True):
             floor = max((4.0 * _EPS * float(np.abs(seen).max())) ** 2, float(np.finfo(float).tiny))
             there = predicted(k, ~held, seen)
-            constant = max(float(seen.var(ddof=1)) * (1.0 + 1.0 / n), floor)
+            there = with_noise_of_rows(there, weights, held)
             gains[held] += replace(there, variances=np.maximum(there.variances, floor)).log_density(t)
-            gains[held] -= log_normal(t - seen.mean(), constant)
+            middle, constant = float(seen.mean()), np.full(len(t), float(seen.var(ddof=1)) * (1.0 + 1.0 / n))
+            if shown is not None:
+                middle = float(shown.along(shown.scale(seen)))
+                noise = float(np.sum(shown.scale(seen - middle) ** 2)) / max(n - 1.0, 0.5 * n)
+                of_mean = np.full(len(t), noise / float(shown.root @ shown.root))
+                alone = Prediction.normal(np.full(len(t), middle), noise + of_mean, of_mean)
+                constant = with_noise_of_rows(alone, weights, held).variances[0]
+            gains[held] -= log_normal(t - middle, np.maximum(constant, floor))
     return gains
 
 
-def unsure(gains: FloatArray) -> bool:
+def with_noise_of_rows(there: Prediction, weights: RowWeights | None, held: npt.NDArray[np.bool_]) -> Prediction:
+    """Predictions of rows held out, by a fit to the others, with their own noise."""
+    return there if weights is None else there.with_noise(weights.noise_std[held] / weights.some(~held).unit)
+
+
+def unsure(gains: FloatArray, weights: RowWeights | None = None) -> bool:
     """Whether the mean gain is within a standard error of nothing, or below it."""
     least = 1e-9  # the constant beside itself is rounding apart
-    return not mean_gain(gains) > max(float(gains.std() / np.sqrt(len(gains))), least)
+    return not mean_gain(gains, weights) > max(error_of_mean(gains, weights), least)
 
 
-def mean_gain(gains: FloatArray) -> float:
+def mean_gain(gains: FloatArray, weights: RowWeights | None = None) -> float:
     """Mean, minus infinity where a density is no number."""
-    return float(gains.mean()) if np.isfinite(gains).all() else -np.inf
+    return float(mean(gains, weights)) if np.isfinite(gains).all() else -np.inf
+
+
+def error_of_mean(gains: FloatArray, weights: RowWeights | None = None) -> float:
+    """Standard error of the mean."""
+    return deviation(gains, weights) / float(np.sqrt(counted(gains, weights)))
 
 
 def ranks_of_rows(X: FloatArray, y: FloatArray) -> npt.NDArray[np.intp]:
@@ -77,7 +101,9 @@ def some_rows(X: FloatArray, Y: FloatArray) -> tuple[npt.NDArray[np.intp], npt.N
     return some, ranks_of_rows(X[some], Y[some, 0])
 
 
-def stacking_weights(densities: FloatArray, prior: Any = _PRIOR, steps: int = _STEPS) -> FloatArray:
+def stacking_weights(
+    densities: FloatArray, prior: Any = _PRIOR, steps: int = _STEPS, of_rows: RowWeights | None = None
+) -> FloatArray:
     """Weights of K models under which their mixture predicts best, from log densities of rows held out, (K, N).
 
     Expectation and maximisation; a prior worth so many rows for each model, one number or (K,), keeps weights off zero.
@@ -90,5 +116,8 @@ def stacking_weights(densities: FloatArray, prior: Any = _PRIOR, steps: int = _S
         with np.errstate(invalid="ignore"):
             shares = np.exp(logs - logsumexp(logs, axis=0))
         shares = np.where(np.isfinite(shares), shares, 1.0 / count)
-        weights = (shares.sum(axis=1) + prior) / (densities.shape[1] + prior.sum())
+        held, total = (
+            (shares.sum(axis=1), densities.shape[1]) if of_rows is None else (shares @ of_rows.count, of_rows.total)
+        )
+        weights = (held + prior) / (total + prior.sum())
     return weights

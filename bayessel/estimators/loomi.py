@@ -18,6 +18,7 @@ from bayessel.basis import LazyDesign
 from bayessel.estimators._radial_dictionary import centres_of, set_dictionary
 from bayessel.estimators.base import Versioned, new_rows, validated_classification
 from bayessel.estimators.found_width import robust_spread
+from bayessel.estimators.weighted_rows import without_weights
 from bayessel.fit import Status, fingerprint, worst
 from bayessel.linear.loomi import fit_loomi
 from bayessel.linear.loomi.result import LOOMIFit
@@ -137,6 +138,7 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
 
     # ---- fitting
 
+    @without_weights
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and labels (N,) of any sort."""
         X, self.classes_, codes = validated_classification(self, X, y)

@@ -16,6 +16,7 @@ from bayessel.diagnostics.comparable_fits import refuse_different_data
 from bayessel.diagnostics.fit_reader import Reading, read, unwrap
 from bayessel.errors import DataMismatchError
 from bayessel.estimators.member_weights import CONSTANT
+from bayessel.estimators.weighted_rows import weights_of_fit
 from bayessel.fit import Fit, fingerprint
 
 #: name -> estimator, or fit of an engine
@@ -92,6 +93,11 @@ def one_data_set(members: Mapping[str, Any]) -> tuple[str, str]:
     for name, member in members.items():
         inner, piped = unwrap(member)
         fit = inner if isinstance(inner, Fit) else getattr(inner, "fit_", None)
+        if weights_of_fit(inner) is not None:
+            raise ValueError(
+                f"{name!r} was fitted with sample_weight or noise_std, and an average weighs all rows alike: "
+                "fit the members without"
+            )
         if not isinstance(fit, Fit):  # of another library: it knows no names of its data
             continue
         readings[name] = read(member, repr(name))

@@ -16,6 +16,7 @@ from bayessel._numerics import few_threads
 from bayessel.estimators._network_estimator import CHUNK, NetworkEstimator
 from bayessel.estimators._sampled_networks import SampledNetworks
 from bayessel.estimators.base import new_rows, validated_classification
+from bayessel.estimators.weighted_rows import without_weights
 from bayessel.mlp.targets import MOST_CLASSES
 from bayessel.prediction import ClassPrediction
 
@@ -64,6 +65,7 @@ class MLPClassifier(ClassifierMixin, NetworkEstimator):
 
     # ---- fitting
 
+    @without_weights
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and labels (N,) of any sort."""
         X, self.classes_, codes = validated_classification(self, X, y)

@@ -17,6 +17,7 @@ from bayessel.estimators import _mixture_predictions
 from bayessel.estimators._network_estimator import CHUNK, NetworkEstimator
 from bayessel.estimators._sampled_networks import SampledNetworks
 from bayessel.estimators.base import validated_regression
+from bayessel.estimators.weighted_rows import without_weights
 from bayessel.mlp.network_fit import Networks
 from bayessel.prediction import Prediction
 
@@ -126,6 +127,7 @@ class MLPRegressor(RegressorMixin, NetworkEstimator):
 
     # ---- fitting
 
+    @without_weights
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,), or K targets (N, K)."""
         X, y = validated_regression(self, X, y, reset=True)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Concatenate, Literal, Protocol, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from bayessel._check import FloatArray
+from bayessel._check import FloatArray, IntArray
 from bayessel._formulas import log_normal
 from bayessel.estimators.base import new_rows, validated_regression
+from bayessel.estimators.weighted_rows import noise_ratio, refuse_levels
 from bayessel.prediction import Prediction
 
 #: rows whose mixtures are made at a time
@@ -56,32 +57,63 @@ def _mixtures_of(estimator: Any) -> Callable[[FloatArray], Prediction] | None:
     return None if made is None else made()
 
 
-def predictive(self: Any, X: ArrayLike) -> Prediction:
-    """Whole predictive distributions of new observations at new inputs: quantiles, densities."""
+def predictive(self: Any, X: ArrayLike, noise_std: ArrayLike | None = None) -> Prediction:
+    """Whole predictive distributions of new observations at new inputs: quantiles, densities.
+
+    `noise_std` are noise levels of the new rows as in `predict`, of regressors that take them.
+    """
     check_is_fitted(self)
     if (mixtures := _mixtures_of(self)) is not None:
-        return mixtures(new_rows(self, X))
-    mean, std = self.predict(X, return_std=True)
+        there = mixtures(new_rows(self, X))
+        return there if noise_std is None else there.with_noise(noise_ratio(self, noise_std, there.means.shape[1]))
+    mean, std = self.predict(X, return_std=True, **_known(self, noise_std))
     return Prediction.normal(mean, np.square(std))
 
 
-def moments_in_pieces(predict: Callable[[FloatArray], Prediction], X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Means and standard deviations of mixtures, made of some rows at a time: they take memory for every component."""
-    found = [(part.mean, part.std) for part in map(predict, np.array_split(X, 1 + len(X) // PIECE))]
+def _known(estimator: Any, noise_std: ArrayLike | None) -> dict[str, ArrayLike]:
+    """What `predict` is told of the new rows; refused where the estimator takes no noise levels."""
+    if noise_std is None:
+        return {}
+    refuse_levels(estimator)
+    return {"noise_std": noise_std}
+
+
+def moments_in_pieces(
+    predict: Callable[[FloatArray], Prediction], X: FloatArray, ratio: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Means and standard deviations of mixtures, made of some rows at a time: they take memory for every component.
+
+    `ratio` (N,) are noise levels of the rows in units of that of a typical one.
+    """
+    found = [(part.mean, part.std) for part, _ in _in_pieces(predict, X, ratio)]
     mean, std = (np.concatenate(each) for each in zip(*found, strict=True))
     return mean, std
 
 
-def log_predictive_density(self: Any, X: ArrayLike, y: ArrayLike) -> FloatArray:
-    """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need."""
+def _in_pieces(
+    predict: Callable[[FloatArray], Prediction], X: FloatArray, ratio: FloatArray | None
+) -> Iterator[tuple[Prediction, IntArray]]:
+    """Mixtures of some rows at a time, and which."""
+    for piece in np.array_split(np.arange(len(X)), 1 + len(X) // PIECE):
+        there = predict(X[piece])
+        yield there if ratio is None else there.with_noise(ratio[piece]), piece
+
+
+def log_predictive_density(self: Any, X: ArrayLike, y: ArrayLike, noise_std: ArrayLike | None = None) -> FloatArray:
+    """log p(y_n | x_n, training data) of each new observation, in nats; sum or average it as you need.
+
+    `noise_std` are noise levels of the new rows as in `predict`, of regressors that take them.
+    """
     check_is_fitted(self)
     rows, target = validated_regression(self, X, y, reset=False)
     if (mixtures := _mixtures_of(self)) is not None:
         if target.ndim == 2:
             raise ValueError(f"y must have the shape of the training target, ({len(target)},); got {target.shape}")
-        pieces = np.array_split(np.arange(len(rows)), 1 + len(rows) // PIECE)
-        return np.concatenate([mixtures(rows[piece]).log_density(target[piece]) for piece in pieces])
-    mean, std = self.predict(X, return_std=True)  # as it came: a table's columns have names that are checked
+        ratio = None if noise_std is None else noise_ratio(self, noise_std, len(rows))
+        pieces = _in_pieces(mixtures, rows, ratio)
+        return np.concatenate([there.log_density(target[piece]) for there, piece in pieces])
+    # X as it came: a table's columns have names that are checked
+    mean, std = self.predict(X, return_std=True, **_known(self, noise_std))
     if target.shape != mean.shape:
         raise ValueError(f"y must have the shape of the training target, {mean.shape}; got {target.shape}")
     return log_normal((target - mean) / std, 1.0) - np.log(std)

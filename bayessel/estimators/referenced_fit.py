@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, IntArray, as_matrix
+from bayessel._row_weights import RowWeights, mean, medians, some
 from bayessel.basis import Dictionary, LazyDesign
 from bayessel.criteria.capabilities import Message
 from bayessel.estimators.normal_predictions import moments_in_pieces
@@ -76,17 +77,20 @@ class ReferencedFit(Fit):
     @cached_property
     def loss(self) -> float:
         """Nats a row that the selection costs, as the reference expects: at the rows, or at crossed rows if more."""
-        X = self._inputs
-        rng = np.random.default_rng(0)
-        one, other = rng.integers(0, len(X), (2, min(MOST_ROWS, 4 * len(X))))
+        X, weights = self._inputs, self._row_weights
+        upto = np.cumsum(np.ones(len(X)) if weights is None else weights.count)
+        rng, total = np.random.default_rng(0), max(int(upto[-1]), 1)
+        drawn = rng.integers(0, total, (2, min(MOST_ROWS, 4 * total)))
+        one, other = np.searchsorted(upto, drawn, side="right")  # each row as often as it counts
         crossed = np.where(rng.random((len(one), X.shape[1])) < 0.5, X[one], X[other])
-        return max(self._loss_at(self._some), self._loss_at(crossed))
+        return max(self._loss_at(X[self._some], some(weights, self._some)), self._loss_at(crossed))
 
     @cached_property
     def loss_outside(self) -> float:
         """The same at the rows stretched away from their medians."""
-        middle = np.median(self._inputs, axis=0)
-        return self._loss_at(middle + STRETCH * (self._some - middle))
+        X, weights = self._inputs, self._row_weights
+        middle = medians(X, weights)
+        return self._loss_at(middle + STRETCH * (X[self._some] - middle), some(weights, self._some))
 
     @cached_property
     def falls_back(self) -> bool:
@@ -101,9 +105,9 @@ class ReferencedFit(Fit):
         there = self.reference.predict(X)
         if self.falls_back:
             return there
-        mean = self.summary(X)
-        moved = (mean - there.mean) ** 2
-        return Prediction.normal(mean, there.variance + moved, there.function.variance + moved)
+        here = self.summary(X)
+        moved = (here - there.mean) ** 2
+        return Prediction.normal(here, there.variance + moved, there.function.variance + moved)
 
     def mean(self, rows: ArrayLike) -> FloatArray:
         """Means of `predict` alone: of few functions, without the cost of the reference."""
@@ -124,19 +128,29 @@ class ReferencedFit(Fit):
         errors = self.inner.leave_one_out().errors
         return LeaveOneOut.normal(errors, there.variances + (errors - there.errors) ** 2, self.target)
 
-    def _loss_at(self, X: FloatArray) -> float:
+    def _loss_at(self, X: FloatArray, weights: RowWeights | None = None) -> float:
         there = self.reference.predict(X)
-        return float(0.5 * np.log1p((self.summary(X) - there.mean) ** 2 / there.variance).mean())
+        return float(0.5 * mean(np.log1p((self.summary(X) - there.mean) ** 2 / there.variance), weights))
 
     @property
-    def _some(self) -> FloatArray:
-        return self._inputs[:: -(-len(self._inputs) // MOST_ROWS)]
+    def _some(self) -> slice:
+        return slice(None, None, -(-len(self._inputs) // MOST_ROWS))
+
+    @cached_property
+    def _row_weights(self) -> RowWeights | None:
+        """Of the rows in the order of `_inputs`."""
+        weights = self.reference.posterior.spectrum.row_weights
+        return None if weights is None else weights.part(self._order)
+
+    @cached_property
+    def _order(self) -> IntArray:
+        X, t = given_arrays(self.reference)
+        return np.lexsort((*X.T, t))
 
     @cached_property
     def _inputs(self) -> FloatArray:
         """Inputs in the order of the target, so that the order of the rows changes nothing."""
-        X, t = given_arrays(self.reference)
-        return np.ascontiguousarray(X[np.lexsort((*X.T, t))])
+        return np.ascontiguousarray(given_arrays(self.reference)[0][self._order])
 
     @property
     @override

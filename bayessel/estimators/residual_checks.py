@@ -17,6 +17,7 @@ from scipy.special import ndtri
 from scipy.stats import chi2, norm, rankdata
 
 from bayessel._check import FloatArray
+from bayessel._row_weights import RowWeights
 from bayessel.fit import Fit, LeaveOneOut, Status
 
 #: a residual further from the median than so many robust standard deviations is no normal noise; of N rows 1 + 10/N
@@ -38,19 +39,24 @@ TREND_DEGREE, SIZE_DEGREE = 3, 2
 _LEAST_SIGNAL = 0.3
 
 
-def remarks_on_residuals(residuals: FloatArray) -> tuple[Status, ...]:
+def remarks_on_residuals(residuals: FloatArray, weights: RowWeights | None = None) -> tuple[Status, ...]:
     """HEAVY_TAILS where residuals, (N,) or (N, K), are no normal noise; of normal ones in less than one fit of 200."""
     columns = residuals.reshape(len(residuals), -1)
+    columns = columns if weights is None else columns / weights.std[:, None]
     return (Status.HEAVY_TAILS,) if any(map(_heavy, columns.T)) else ()
 
 
-def remarks_on_fit(fit: Fit, residuals: FloatArray, X: FloatArray, y: FloatArray) -> tuple[Status, ...]:
+def remarks_on_fit(
+    fit: Fit, residuals: FloatArray, X: FloatArray, y: FloatArray, weights: RowWeights | None = None
+) -> tuple[Status, ...]:
     """All remarks, from the residuals of a fit to inputs (N, D) and a target (N,) or (N, K)."""
     if len(X) <= MOST_LEFT_OUT:
         left_out = fit.leave_one_out()
     else:
-        left_out = LeaveOneOut.normal(residuals, np.ones_like(residuals))
-    return (*remarks_on_residuals(residuals), *remarks_on_patterns(left_out, X, y))
+        levels = np.ones(len(X)) if weights is None else weights.std
+        variances = np.square(levels).reshape((-1,) + (1,) * (residuals.ndim - 1))
+        left_out = LeaveOneOut.normal(residuals, np.broadcast_to(variances, residuals.shape))
+    return (*remarks_on_residuals(residuals, weights), *remarks_on_patterns(left_out, X, y))
 
 
 def remarks_on_patterns(left_out: LeaveOneOut, X: FloatArray, y: FloatArray) -> tuple[Status, ...]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, one_of
+from bayessel._row_weights import given
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.criteria.error_estimates import GCV
 from bayessel.criteria.leave_one_out import LOO
@@ -129,7 +130,10 @@ class RidgeRBFRegressor(RBFRegressor):
             raise TypeError(f"width must be None, a positive number or one per input, got {self.width!r}")
         if self.width is None:
             return find_widths(
-                self, X, y, lambda Phi, t: fit_ridge(Phi, t, criterion=self.criterion, centre=bool(self.bias))
+                self,
+                X,
+                y,
+                lambda Phi, t, w: fit_ridge(Phi, t, criterion=self.criterion, centre=bool(self.bias), **given(w)),
             )
         return self.width
 
@@ -138,7 +142,8 @@ class RidgeRBFRegressor(RBFRegressor):
 
     def _fit_one(self, spectrum: Spectrum, design: FloatArray, t: FloatArray) -> RidgeFit:
         if self.penalty == "local":
-            return fit_ridge(design, t, criterion=self.criterion, penalty="local", centre=self.bias)
+            known = given(self._row_weights)
+            return fit_ridge(design, t, criterion=self.criterion, penalty="local", centre=self.bias, **known)
         return fit_ridge(spectrum, criterion=self.criterion)
 
     def _show(self, fits: list[Any], many: bool) -> None:

@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_positive, one_of
+from bayessel._row_weights import RowWeights, given
 from bayessel.basis import Dictionary, RBFDictionary, design_of, radial, scaled_distances
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators import _description, normal_predictions
@@ -22,6 +23,7 @@ from bayessel.estimators.found_width import FoundWidth
 from bayessel.estimators.given_dictionary import Predict, bound_dictionary, fold_witness
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.referenced_fit import ReferencedFit, engine_fit
+from bayessel.estimators.weighted_rows import noise_ratio, refuse_weights, weighted_rows
 from bayessel.fit import Status
 from bayessel.linear import fit_evidence, fit_rvm
 from bayessel.linear.healing import Healing, KernelFeatures
@@ -154,9 +156,24 @@ class RVMRegressor(RegressorMixin, Versioned):
 
     # ---- fitting
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit to inputs (N, D) and a target (N,)."""
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None, noise_std: ArrayLike | None = None
+    ) -> Self:
+        """Fit to inputs (N, D) and a target (N,).
+
+        Parameters
+        ----------
+        X, y
+            Inputs and target.
+        sample_weight
+            How often each row counts, (N,): 2 is a row that came twice, 0 one that did not come.
+        noise_std
+            Standard deviations of the noise of each row (N,), up to a common factor, which is found
+            (`docs/weights.md`).
+        """
         X, y = validated_regression(self, X, y, reset=True)
+        X, y, self._row_weights = weighted_rows(X, y, sample_weight, noise_std)
+        known = given(self._row_weights)
         centers = centres_of(self, X) if self.dictionary is None else X
         self._augment(self.augment)
         self._check_precision()
@@ -169,7 +186,14 @@ class RVMRegressor(RegressorMixin, Versioned):
         elif isinstance(self.width, str):
             one_of(self.width, "width", ("fit", "ard"))
             found = fit_rvm_width(
-                X, y, centers=centers, kind=self.kind, bias=bool(self.bias), shared=self.width == "fit", init=self.init
+                X,
+                y,
+                centers=centers,
+                kind=self.kind,
+                bias=bool(self.bias),
+                shared=self.width == "fit",
+                init=self.init,
+                **known,
             )
             self.optima_, self._width_notes = found.optima, found.notes
             fit = found.fit
@@ -180,10 +204,14 @@ class RVMRegressor(RegressorMixin, Versioned):
             chosen = self.width
             if chosen is None:
                 chosen = find_widths(
-                    self, X, y, lambda Phi, t: fit_evidence(Phi, t, centre=bool(self.bias)), judge=self._fit_fold
+                    self,
+                    X,
+                    y,
+                    lambda Phi, t, w: fit_evidence(Phi, t, centre=bool(self.bias), **given(w)),
+                    judge=self._fit_fold,
                 )
             set_dictionary(self, chosen, centers)
-            fit = fit_rvm(design_of(self.dictionary_, X, STORED), y, init=self.init)
+            fit = fit_rvm(design_of(self.dictionary_, X, STORED), y, init=self.init, **known)
         remember(self, fit, X, y)
         kind = self._augment(self.augment)
         self._healing = None if kind is None else (kind, self._healed(kind))
@@ -196,7 +224,7 @@ class RVMRegressor(RegressorMixin, Versioned):
         self.dictionary_ = d
         # the last nats of the evidence change nothing that its reference would let stand
         init = "quick" if self.init == "auto" else self.init
-        inner = fit_rvm(design_of(d, X, STORED), y, init=init)
+        inner = fit_rvm(design_of(d, X, STORED), y, init=init, **given(self._row_weights))
         return ReferencedFit(inner, reference, d, found.gain, found.notes)
 
     def _fit_given(self, X: FloatArray, y: FloatArray) -> RVMFit:
@@ -204,35 +232,47 @@ class RVMRegressor(RegressorMixin, Versioned):
         d = bound_dictionary(self, X)
         self.dictionary_, self.width_ = d, None
 
-        def fitted(rows: FloatArray, seen: FloatArray) -> Predict:
-            fold = fit_rvm(d.design(rows), seen, init="full" if self.init == "auto" else self.init)
+        init = "full" if self.init == "auto" else self.init
+
+        def fitted(rows: FloatArray, seen: FloatArray, known: RowWeights | None) -> Predict:
+            fold = fit_rvm(d.design(rows), seen, init=init, **given(known))
             return lambda fresh: fold.predict(d.design(fresh))
 
         if self.inference == "auto":
-            self._width_notes = fold_witness(X, y, fitted).notes
-        return fit_rvm(d.design(X), y, init=self.init)
+            self._width_notes = fold_witness(X, y, fitted, self._row_weights).notes
+        return fit_rvm(d.design(X), y, init=self.init, **given(self._row_weights))
 
-    def _fit_fold(self, Phi: FloatArray, t: FloatArray) -> Any:
+    def _fit_fold(self, Phi: FloatArray, t: FloatArray, weights: RowWeights | None) -> Any:
         """A fit to some of the rows, from one start."""
         offered = np.hstack([Phi, np.ones((len(Phi), 1))]) if self.bias else Phi
-        return _WithConstant(fit_rvm(offered, t, init="full" if self.init == "auto" else self.init), bool(self.bias))
+        init = "full" if self.init == "auto" else self.init
+        return _WithConstant(fit_rvm(offered, t, init=init, **given(weights)), bool(self.bias))
 
     # ---- predicting
 
     @predicts_mean_and_std
-    def predict(self, X: ArrayLike, return_std: bool = False, augment: bool | str | None = None) -> MeanAndStd:
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: bool = False,
+        augment: bool | str | None = None,
+        noise_std: ArrayLike | None = None,
+    ) -> MeanAndStd:
         """Mean at new inputs; with `return_std` also the standard deviation of a new observation there.
 
         `augment` overrides the estimator's own. What is added moves the mean too, towards the data it still agrees
-        with.
+        with. `noise_std` are noise levels of the new rows, in the units of those given to `fit`; without, they are
+        those of a typical row, the geometric mean.
         """
         X = new_rows(self, X)
+        ratio = None if noise_std is None else noise_ratio(self, noise_std, len(X))
         kind = self._augment(self.augment if augment is None else augment)
         if kind is None:
-            return predicted(self, X, return_std)
+            return predicted(self, X, return_std, ratio)
         ready = self._healing if self._healing is not None and self._healing[0] == kind else (kind, self._healed(kind))
         mean, variance = ready[1].predict(X, functions_in_use(self, X))
-        return (mean, np.sqrt(variance + 1.0 / self.beta_)) if return_std else mean
+        noise = (1.0 if ratio is None else ratio**2) / self.beta_
+        return (mean, np.sqrt(variance + noise)) if return_std else mean
 
     predictive = normal_predictions.predictive
     log_predictive_density = normal_predictions.log_predictive_density
@@ -255,6 +295,7 @@ class RVMRegressor(RegressorMixin, Versioned):
         from bayessel.models import rvm
 
         check_is_fitted(self)
+        refuse_weights(self, "to_pymc")
         one_of(columns, "columns", ("used", "all"))
         if columns == "used" and not self.n_basis_:
             raise ValueError("the fit kept no function; declare the whole dictionary with columns='all'")
@@ -291,6 +332,7 @@ class RVMRegressor(RegressorMixin, Versioned):
         return radial(d.kind, scaled_distances(A, B, d._r, d.centers.mean(axis=0)))
 
     def _healed(self, kind: str) -> Healing:
+        refuse_weights(self, "augment")
         fit = engine_fit(self.fit_)
         X, t = self._inputs, fit.target
         features = KernelFeatures(self._kernel, X, PROCESS_RANK) if kind == "process" else None

@@ -20,12 +20,14 @@ from scipy.special import logsumexp
 
 from bayessel._check import FloatArray, check_magnitude
 from bayessel._numerics import few_threads
+from bayessel._row_weights import RowWeights, given, mean, medians, some, without_copies
 from bayessel.basis import RBFDictionary
 from bayessel.covariance import Bias, Noise, SquaredExponential
 from bayessel.estimators.found_width import FoundWidth, robust_spread
 from bayessel.estimators.held_out import (
     N_FOLDS,
     Refit,
+    error_of_mean,
     gains_over_constant,
     mean_gain,
     some_rows,
@@ -66,19 +68,34 @@ class RadialModel:
     kind: str
     centre: bool
 
-    def fit(self, X: FloatArray, t: FloatArray, spread: FloatArray, fine: bool = True) -> IntegratedFit:
+    def fit(
+        self, X: FloatArray, t: FloatArray, spread: FloatArray, rows: RowWeights | None, fine: bool = True
+    ) -> IntegratedFit:
         """All hyperparameters but the metric integrated out."""
-        return fit_integrated(X, t, spread=spread, centers=self.centers, kind=self.kind, centre=self.centre, fine=fine)
+        return fit_integrated(
+            X,
+            t,
+            spread=spread,
+            centers=self.centers,
+            kind=self.kind,
+            centre=self.centre,
+            fine=fine,
+            **given(rows),
+        )
 
-    def metrics(self, X: FloatArray, t: FloatArray, spread: FloatArray, powers: Sequence[float]) -> list[FloatArray]:
+    def metrics(
+        self, X: FloatArray, t: FloatArray, spread: FloatArray, powers: Sequence[float], rows: RowWeights | None
+    ) -> list[FloatArray]:
         """Spreads of the inputs, one for each power of the widths per input, of the same geometric mean."""
         if not any(powers):
             return [spread] * len(powers)
-        some = np.lexsort((*X.T, t))[:: -(-len(X) // MOST_ROWS_OF_WIDTHS)]
-        Z, shown = X[some] / spread, t[some]
-        scale = float(np.abs(shown - np.median(shown)).mean()) or 1.0
+        X, t, rows = without_copies(X, t, rows)
+        part = np.lexsort((*X.T, t))[:: -(-len(X) // MOST_ROWS_OF_WIDTHS)]
+        Z, shown, rows = X[part] / spread, t[part], some(rows, part)
+        Z, shown = Z - medians(Z, rows), shown - medians(shown, rows)
+        scale = float(mean(np.abs(shown), rows)) or 1.0
         with np.errstate(all="ignore"):
-            found = fit_map(Z - np.median(Z, axis=0), (shown - np.median(shown)) / scale, METRIC, starts=2)
+            found = fit_map(Z, shown / scale, METRIC, starts=2, **given(rows))
         if Status.INTERRUPTED in found.notes:
             raise KeyboardInterrupt
         weights = found.covariance.relevance(found.theta, X.shape[1])
@@ -88,10 +105,12 @@ class RadialModel:
         return [spread * np.exp(power * (log - log.mean())) for power in powers]
 
 
-def fit_stacked(X: FloatArray, t: FloatArray, model: RadialModel) -> tuple[IntegratedFit, FoundWidth]:
+def fit_stacked(
+    X: FloatArray, t: FloatArray, model: RadialModel, row_weights: RowWeights | None = None
+) -> tuple[IntegratedFit, FoundWidth]:
     """The stacked fit and what rows held out say of it."""
     X = np.ascontiguousarray(X)  # sums in one order, whatever the order in memory
-    spread = robust_spread(X)
+    spread = robust_spread(X, row_weights)
     check_magnitude(spread, "the spread of X")
     powers = POWERS if X.shape[1] > 1 else POWERS[:1]
     rows, rank = some_rows(X, t[:, None])
@@ -102,26 +121,28 @@ def fit_stacked(X: FloatArray, t: FloatArray, model: RadialModel) -> tuple[Integ
     parts: list[IntegratedFit] = []
     with few_threads(len(X) ** 2), InterruptGuard() as guard:
         if folds:
-            gains = _gains(X[rows], t[rows], fold % N_FOLDS, spread, powers, model)
-            weights = clear(_weights(gains))
-        parts = _parts(X, t, spread, powers, weights, model)
+            shown = some(row_weights, rows)
+            gains = _gains(X[rows], t[rows], fold % N_FOLDS, spread, powers, model, shown)
+            weights = clear(_weights(gains, shown))
+        parts = _parts(X, t, spread, powers, weights, model, row_weights)
     notes = [Status.INTERRUPTED] if guard.interrupted else []
     if guard.interrupted:
         gains, weights = np.full((1, 1), np.nan), np.array([1.0, 0.0])
-        parts = [model.fit(X, t, spread, fine=False)]
+        parts = [model.fit(X, t, spread, row_weights, fine=False)]
     if DEGENERATE & set(parts[0].notes):
         parts, weights, gains = parts[:1], np.array([1.0, 0.0]), np.full((1, 1), np.nan)
     elif not folds:
         notes.append(Status.TOO_FEW_ROWS)
+    shown = some(row_weights, rows) if gains.size > 1 else None
     every = np.vstack([gains, np.zeros(gains.shape[1])])
     with np.errstate(divide="ignore"):
         stacked = logsumexp(every + np.log(weights)[:, None], axis=0)
-    if np.isfinite(stacked).all() and unsure(stacked):
+    if np.isfinite(stacked).all() and unsure(stacked, shown):
         notes.append(Status.NO_BETTER_THAN_CONSTANT)
     weighed = weights[weights > 0.0]
     fit = joined(parts, weighed, main=int(np.argmax(weighed[: int((weights[:-1] > 0.0).sum())])))
     path = tuple(
-        {"power": power, "gain": mean_gain(line), "weight": float(weight)}
+        {"power": power, "gain": mean_gain(line, shown), "weight": float(weight)}
         for power, line, weight in zip(powers, gains, weights, strict=False)
     )
     dictionary = fit.mode.dictionary
@@ -129,8 +150,8 @@ def fit_stacked(X: FloatArray, t: FloatArray, model: RadialModel) -> tuple[Integ
     found = FoundWidth(
         widths=np.asarray(dictionary.width),
         spread=spread,
-        gain=float(stacked.mean()),
-        error=float(stacked.std() / np.sqrt(len(stacked))),
+        gain=float(mean(stacked, shown)),
+        error=error_of_mean(stacked, shown),
         path=path,
         notes=tuple(notes),
     )
@@ -144,23 +165,25 @@ def _parts(
     powers: Sequence[float],
     weights: FloatArray,
     model: RadialModel,
+    row_weights: RowWeights | None,
 ) -> list[IntegratedFit]:
     """Fits to all rows in the metrics that have weight, and the constant where that has."""
     used = [power for power, w in zip(powers, weights, strict=False) if w > 0.0]
-    parts = [model.fit(X, t, metric) for metric in model.metrics(X, t, spread, used)]
+    metrics = model.metrics(X, t, spread, used, row_weights)
+    parts = [model.fit(X, t, metric, row_weights) for metric in metrics]
     if not weights[-1] > 0.0:
         return parts
     # that it holds no signal is no remark on the others
-    constant = fit_constant(X, t, centre=model.centre)
+    constant = fit_constant(X, t, centre=model.centre, **given(row_weights))
     return [*parts, replace(constant, notes=(), status=Status.CONVERGED)]
 
 
-def _weights(gains: FloatArray) -> FloatArray:
+def _weights(gains: FloatArray, of_rows: RowWeights | None) -> FloatArray:
     """Stacking weights of the metrics and of the constant, which counts for more where none is clearly better."""
-    best = gains[int(np.argmax([mean_gain(line) for line in gains]))]
-    clear = mean_gain(best) > CLEAR_ERRORS * float(best.std() / np.sqrt(len(best)))
+    best = gains[int(np.argmax([mean_gain(line, of_rows) for line in gains]))]
+    clear = mean_gain(best, of_rows) > CLEAR_ERRORS * error_of_mean(best, of_rows)
     prior = np.append(np.ones(len(gains)), 1.0 if clear else DOUBTS)
-    return stacking_weights(np.vstack([gains, np.zeros(gains.shape[1])]), prior)
+    return stacking_weights(np.vstack([gains, np.zeros(gains.shape[1])]), prior, of_rows=of_rows)
 
 
 def clear(weights: FloatArray) -> FloatArray:
@@ -179,6 +202,7 @@ def _gains(
     spread: FloatArray,
     powers: Sequence[float],
     model: RadialModel,
+    row_weights: RowWeights | None,
 ) -> FloatArray:
     """Nats over a constant of each row in each metric, predicted by the fits to the other folds, (powers, N)."""
     fits: dict[int, list[IntegratedFit]] = {}
@@ -186,10 +210,12 @@ def _gains(
     def predicted(power: int) -> Refit:
         def prediction(k: int, train: npt.NDArray[np.bool_], seen: FloatArray) -> Prediction:
             if k not in fits:
-                metrics = model.metrics(X[train], seen, spread, powers)
-                fits[k] = [model.fit(X[train], seen, metric, fine=False) for metric in metrics]
+                shown = some(row_weights, train)
+                metrics = model.metrics(X[train], seen, spread, powers, shown)
+                fits[k] = [model.fit(X[train], seen, metric, shown, fine=False) for metric in metrics]
             return fits[k][power].predict(X[~train])
 
         return prediction
 
-    return np.array([gains_over_constant(t[:, None], fold, predicted(power)) for power in range(len(powers))])
+    each = range(len(powers))
+    return np.array([gains_over_constant(t[:, None], fold, predicted(power), row_weights) for power in each])

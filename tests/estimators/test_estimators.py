@@ -38,6 +38,9 @@ CHECKED = {
     "ridge, cauchy": R(kind="cauchy"),
 }
 FEW = ("evidence", "ridge")
+#: where a weight is no repeated row: leave-one-out leaves the whole of a row out, and maximised widths, or ridges that
+#: pass through every copy, end in places that rounding decides (docs/weights.md)
+NOT_REPEATED = ("evidence, fitted width", "ridge, loo", "ridge, cauchy")
 
 
 # --- scikit-learn's own checks ---------------------------------------------------------------------------------
@@ -64,6 +67,8 @@ def test_every_check_of_scikit_learn_passes(name):
     left = {key: value for key, value in found.items() if value != "passed"}
     # the one check that needs a variable set before SciPy is imported runs in the next test
     left = {key: value for key, value in left.items() if not value.startswith("SkipTest: SCIPY_ARRAY_API is not set")}
+    if name in NOT_REPEATED:
+        left = {key: value for key, value in left.items() if "check_sample_weight_equivalence" not in key}
     assert left == {}
 
 

@@ -72,7 +72,7 @@ def test_gain_is_that_of_folds_written_out(rng):
     X = rng.uniform(-2, 2, (30, 1))
     y = np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=30)
     found = find_width(
-        X, y[:, None], lambda P, t: fit_evidence(P, t, centre=True), centers=None, kind="gaussian", bias=True
+        X, y[:, None], lambda P, t, _: fit_evidence(P, t, centre=True), centers=None, kind="gaussian", bias=True
     )
     r, spread = max(found.path, key=lambda one: one["gain"])["width"], robust_spread(X)
     np.testing.assert_allclose(found.widths, r * spread, rtol=1e-12)
