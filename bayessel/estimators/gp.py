@@ -191,9 +191,8 @@ class GPRegressor(RegressorMixin, Versioned):
         if self.standardise:
             self._units = Standardisation.of(X, y, robust=self.inference == "auto")
         self._rows = self._units.inputs(X), self._units.targets(y)
-        self._seed = chosen_seed(self.random_state)
+        self._seed, began = chosen_seed(self.random_state), perf_counter()
         self.fingerprint_, self.target_fingerprint_ = fingerprint(X, y), fingerprint(y)
-        began = perf_counter()
         with few_threads(len(X) ** 2):
             if self.inducing is None:
                 self._mode: GPFit = fit_map(*self._rows, self.covariance, random_state=self._seed)

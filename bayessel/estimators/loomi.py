@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import pymc as pm
     from matplotlib.axes import Axes
 
-
 #: widths that 'auto' compares
 N_WIDTHS = 20
 #: standard errors by which a width's leave-one-out squared error may exceed the smallest
@@ -144,8 +143,7 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
         X, self.classes_, codes = validated_classification(self, X, y)
         as_count(self.patience, "patience")
         as_count(self.min_size, "min_size")
-        centers = centres_of(self, X, stored=True)
-        weights = self._weights(codes)
+        centers, weights = centres_of(self, X, stored=True), self._weights(codes)
         targets = [
             np.where(codes == k, 1.0, -1.0) for k in ([1] if len(self.classes_) == 2 else range(len(self.classes_)))
         ]
