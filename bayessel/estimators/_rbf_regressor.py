@@ -97,8 +97,8 @@ class RBFRegressor(RegressorMixin, Versioned):
         body = self._body(X)
         outputs = y if y.ndim == 2 else y[:, None]
         rows, weights = outputs.shape[1] > 1 or self._needs_rows(), self._row_weights
-        at_rows = self.centers is None and self.dictionary is None and body.shape[1] >= len(X)  # of many rows at some
-        if weights is None or not at_rows:
+        at_rows = self.centers is None and self.dictionary is None and len(self.dictionary_.centers) == len(X)
+        if weights is None or not at_rows:  # of many rows the centres are some
             spectrum = Spectrum.of(body, outputs[:, 0], centre=self.bias, rows=rows, weights=weights)
         else:  # a row that counts twice is two centres
             penalties = np.append(1.0 / weights.count, np.ones(body.shape[1] - len(X)))
