@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray
 from bayessel._row_weights import RowWeights
-from bayessel.basis import Dictionary, LazyDesign
+from bayessel.basis import Dictionary, LazyDesign, RBFDictionary
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators import _description, normal_predictions
 from bayessel.estimators._changing_rows import ChangingRows, TrainingRows
@@ -97,14 +97,14 @@ class RBFRegressor(RegressorMixin, Versioned):
         body = self._body(X)
         outputs = y if y.ndim == 2 else y[:, None]
         rows, weights = outputs.shape[1] > 1 or self._needs_rows(), self._row_weights
-        at_rows = self.centers is None and self.dictionary is None and len(self.dictionary_.centers) == len(X)
+        d = self.dictionary_
+        at_rows = self.centers is None and isinstance(d, RBFDictionary) and len(d.centers) == len(X)
         if weights is None or not at_rows:  # of many rows the centres are some
             spectrum = Spectrum.of(body, outputs[:, 0], centre=self.bias, rows=rows, weights=weights)
         else:  # a row that counts twice is two centres
             penalties = np.append(1.0 / weights.count, np.ones(body.shape[1] - len(X)))
             spectrum = Spectrum.weighed(body, outputs[:, 0], penalties, centre=self.bias, rows=rows, weights=weights)
         # the fit knows the inputs instead of the design, which is made again when it is asked for
-        d = self.dictionary_
         lazy = LazyDesign(d.without_bias(), X)
         spectrum = replace(spectrum, given=(lazy, outputs[:, 0]))
         fits = [
