@@ -84,7 +84,7 @@ class RadialModel:
         )
 
     def metrics(
-        self, X: FloatArray, t: FloatArray, spread: FloatArray, powers: Sequence[float], rows: RowWeights | None
+        self, X: FloatArray, t: FloatArray, spread: FloatArray, powers: Sequence[float], rows: RowWeights | None = None
     ) -> list[FloatArray]:
         """Spreads of the inputs, one for each power of the widths per input, of the same geometric mean."""
         if not any(powers):
@@ -202,7 +202,7 @@ def _gains(
     spread: FloatArray,
     powers: Sequence[float],
     model: RadialModel,
-    row_weights: RowWeights | None,
+    row_weights: RowWeights | None = None,
 ) -> FloatArray:
     """Nats over a constant of each row in each metric, predicted by the fits to the other folds, (powers, N)."""
     fits: dict[int, list[IntegratedFit]] = {}

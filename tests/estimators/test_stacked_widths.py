@@ -83,9 +83,9 @@ def test_folds_find_their_widths_without_the_rows_held_out(rng, monkeypatch):
     seen = []
     original = stacked_widths.RadialModel.metrics
 
-    def metrics(self, X, t, spread, powers):
+    def metrics(self, X, t, spread, powers, rows=None):
         seen.append(set(t))
-        return original(self, X, t, spread, powers)
+        return original(self, X, t, spread, powers, rows)
 
     monkeypatch.setattr(stacked_widths.RadialModel, "metrics", metrics)
     X, fold = rng.normal(size=(24, 2)), np.arange(24) % 3
