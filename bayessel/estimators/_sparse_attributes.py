@@ -13,7 +13,7 @@ from bayessel.estimators.normal_predictions import MeanAndStd, moments_in_pieces
 from bayessel.estimators.referenced_fit import ReferencedFit, columns_in_use, engine_fit
 from bayessel.estimators.residual_checks import remarks_on_fit
 from bayessel.estimators.stacked_widths import RadialModel, fit_stacked
-from bayessel.fit import fingerprint, worst
+from bayessel.fit import Status, fingerprint, worst
 from bayessel.linear.integrated.mixture import IntegratedFit
 from bayessel.prediction import Prediction
 
@@ -47,13 +47,20 @@ def remember(estimator: Any, fit: Any, X: FloatArray, y: FloatArray) -> None:
     estimator.alpha_, estimator.beta_, estimator.gamma_ = inner.alpha, inner.beta, inner.gamma
     estimator.noise_std_ = fit.noise_std
     estimator.log_evidence_, estimator.model_evidence_ = inner.log_evidence, inner.model_evidence
-    remarks = remarks_on_fit(fit, inner.residuals, X, y, getattr(estimator, "_row_weights", None))
-    estimator.notes_ = (*fit.notes, *estimator._width_notes, *remarks)
+    estimator.notes_ = (*fit.notes, *estimator._width_notes, *_remarks(estimator, X, y))
     estimator.status_ = worst([fit.status, *estimator.notes_])
     estimator.history_ = [dict(step) for step in inner.history]
     estimator.n_rows_ = inner.n_rows
     estimator.fingerprint_ = fingerprint(X, y)
     estimator._inputs = X
+
+
+def _remarks(estimator: Any, X: FloatArray, y: FloatArray) -> tuple[Status, ...]:
+    """Remarks on residuals: of the reference where there is one, for a selection follows the rows that lie far away."""
+    fit, weights = estimator.fit_, getattr(estimator, "_row_weights", None)
+    if not isinstance(fit, ReferencedFit):
+        return remarks_on_fit(fit, fit.residuals, X, y, weights)
+    return remarks_on_fit(fit.reference, fit.reference.leave_one_out().errors, X, y, weights)
 
 
 def functions_in_use(estimator: Any, X: FloatArray) -> FloatArray:

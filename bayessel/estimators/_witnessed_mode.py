@@ -34,9 +34,11 @@ def witnessed(mode: GPFit, covariance: Covariance | None, seed: int) -> tuple[GP
     left_out = mode.leave_one_out()
     residuals = left_out.errors / np.sqrt(left_out.variances)
     mode = _remarked(mode, (*remarks_on_residuals(residuals), *remarks_on_patterns(left_out, X, t)))
+    some, rank = held_out.some_rows(X, t[:, None])
+    if len(t) < 2 * held_out.N_FOLDS:
+        return _remarked(mode, (Status.TOO_FEW_ROWS,)), 1.0
     if held_out.mean_gain(left_out.log_densities - log_normal(t - t.mean(), t.var(ddof=1))) > CLEAR_GAIN:
         return mode, 1.0
-    some, rank = held_out.some_rows(X, t[:, None])
     if rank.max() + 1 < 2 * held_out.N_FOLDS:
         return mode, 1.0
     X, fold = X[some], rank % held_out.N_FOLDS

@@ -263,7 +263,7 @@ def test_text_and_missing_values_of_a_table(model, rng, tmp_path, monkeypatch, c
     assert run(*words) == 2
     assert "missing values in 3 row(s) (4, 5, 6;" in capsys.readouterr().err
     assert run(*words, "--missing", "indicator") == 0
-    make = bs.GPRegressor("map", random_state=0) if model == "gp" else bs.EvidenceRegressor(width=2.0)
+    make = bs.GPRegressor(random_state=0) if model == "gp" else bs.EvidenceRegressor(width=2.0)
     there = make.set_params(missing="indicator").fit(frame.drop(columns="y"), frame["y"])
     found = pd.read_csv("report/predictions.csv")
     np.testing.assert_allclose(found["mean"], there.predict(new), rtol=1e-6)
