@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from bayessel._check import FloatArray
 from bayessel.basis import RBFDictionary
 from bayessel.estimators._radial_dictionary import centres_of
@@ -60,7 +62,8 @@ def _remarks(estimator: Any, X: FloatArray, y: FloatArray) -> tuple[Status, ...]
     fit, weights = estimator.fit_, getattr(estimator, "_row_weights", None)
     if not isinstance(fit, ReferencedFit):
         return remarks_on_fit(fit, fit.residuals, X, y, weights)
-    return remarks_on_fit(fit.reference, fit.reference.leave_one_out().errors, X, y, weights)
+    left_out = fit.reference.leave_one_out()  # in units of what is unknown at each row, its own noise included
+    return remarks_on_fit(fit.reference, left_out.errors / np.sqrt(left_out.variances), X, y)
 
 
 def functions_in_use(estimator: Any, X: FloatArray) -> FloatArray:
