@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from bayessel._check import FloatArray, as_flag, as_float_array, chosen_seed, one_of
 from bayessel._types import Seed
+from bayessel.criteria.leave_one_out import LOO
 from bayessel.diagnostics.fit_reader import unwrap
 from bayessel.estimators.averaged_fit import AveragedFit
 from bayessel.estimators.base import Versioned
@@ -42,7 +43,7 @@ from bayessel.prediction import Prediction
 from bayessel.work.jobs import check_jobs
 from bayessel.work.seeds import seed_sequence
 
-DENSITIES = ("auto", "folds", "loo")
+DENSITIES = ("auto", "folds", LOO.name)
 #: rows that are predicted at a time
 PIECE = 2000
 #: members with so much weight together speak for the average
@@ -171,7 +172,7 @@ class AveragedRegressor(RegressorMixin, Versioned):
 
     @property
     def _by_folds(self) -> bool:
-        return self.densities != "loo"
+        return self.densities != LOO.name
 
     def chosen_members(self) -> dict[str, Any]:
         """The members by name, with every parameter looked at."""

@@ -211,7 +211,7 @@ def able(methods: Iterable[str]) -> tuple[list[str], dict[str, str]]:
 
 
 def units(tasks: Iterable[Task], methods: Iterable[str], splits: int) -> list[Unit]:
-    """What there is to do: first splits of all tasks first, cheap peers and ours by turns as they are given."""
+    """The fits to make: first splits of all tasks first, cheap peers and ours by turns as they are given."""
     known, names = list(tasks), list(methods)
     return [
         Unit(name, task.name, split, task.hash)

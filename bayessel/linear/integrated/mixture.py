@@ -131,9 +131,9 @@ class IntegratedFit(DesignFit):
                 complement = 1.0 - root**2 * there.variances(spectrum, lam)
                 residuals = root * (target - _bias(spectrum) - there.means(spectrum, lam))
             complement = np.maximum(complement, np.finfo(float).tiny)
-            apart = residuals / complement
-            errors[mine] = apart[back]
-            variances[mine] = 1.0 / (complement[back] * self.cells.beta[mine, None])
+            with np.errstate(over="ignore"):  # of rows that nothing but themselves determines
+                errors[mine] = (residuals / complement)[back]
+                variances[mine] = 1.0 / (complement[back] * self.cells.beta[mine, None])
         of_rows, t = self.posterior.spectrum.row_weights, given_arrays(self)[1]
         if of_rows is not None:
             errors, variances = of_single_rows(errors, variances, 1.0 / self.cells.beta[:, None], of_rows)

@@ -178,7 +178,9 @@ def test_degenerate_data_get_widths_and_a_status(rng, case, shared):
 def test_interpolation_does_not_win():
     """A function for almost every row comes last, whatever its evidence; among the others the evidence decides."""
     gammas, heights = (19.5, 18.1, 17.9, 5.0), (90.0, 80.0, 3.0, 2.0)
-    fits = [SimpleNamespace(n_rows=20, gamma=g, log_evidence=e) for g, e in zip(gammas, heights, strict=True)]
+    fits = [
+        SimpleNamespace(n_rows=20, n_counted=20, gamma=g, log_evidence=e) for g, e in zip(gammas, heights, strict=True)
+    ]
     ends = [rvm_width._End(np.zeros(1), fit) for fit in fits]
     order = sorted(ends, key=rvm_width._End.rank, reverse=True)
     assert [end.value for end in order] == [3.0, 2.0, 90.0, 80.0]
