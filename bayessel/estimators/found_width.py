@@ -24,7 +24,7 @@ from bayessel.estimators.held_out import (
     error_of_mean,
     gains_over_constant,
     mean_gain,
-    ranks_of_rows,
+    ranks_of_places,
     some_rows,
     unsure,
 )
@@ -199,7 +199,7 @@ def find_width(
         What is known of the rows.
     """
     spread = robust_spread(X, weights)
-    rows, rank = some_rows(X, Y)
+    rows, rank = some_rows(X, Y, ranks_of_places)
     Z, T, shown = X[rows] / spread, Y[rows], some(weights, rows)
     everyone = shown
     C = None if centers is None else centers[:: -(-len(centers) // MAX_ROWS)] / spread
@@ -218,7 +218,7 @@ def find_width(
             widths, gains = np.full(Z.shape[1], best[0]), best[1]
             if judge is not None:
                 few = rank % -(-len(Z) // MAX_SLOW_ROWS) == 0 if len(Z) > MAX_SLOW_ROWS else np.ones(len(Z), dtype=bool)
-                again = ranks_of_rows(Z[few], T[few, 0]) % N_FOLDS
+                again = ranks_of_places(Z[few], T[few, 0]) % N_FOLDS
                 shown = some(shown, few)
                 gains = WidthFolds(Z[few], T[few], again, C, kind, shown).gains(judge, [widths] * N_FOLDS)
             if per_input and Z.shape[1] > 1 and T.shape[1] == 1:

@@ -5,7 +5,9 @@ A row is worth
 .. math:: g_n = \log p(t_n|x_n, \text{other folds}) - \log N(t_n|\bar t, s_t^2(1+1/n)),
 
 with the mean and the variance of the n rows that were fitted: nats over a constant. Rows with equal inputs are held out
-together, and folds follow the order of the targets, so that the order of the rows changes nothing.
+together: a fit that follows copies shall gain nothing by it. Only where all rows lie at a few places that were measured
+again and again, such as the levels of a factor, a row is held out by itself, for new rows lie there too. Folds follow
+the order of the targets, so that the order of the rows changes nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from bayessel.prediction import Prediction
 N_FOLDS = 3
 #: rows that are looked at: the cost of a fold is the cube of their number
 MAX_ROWS = 300
+#: rows a place from which on places count as measured again and again
+ROWS_A_PLACE = 5
 #: steps of the iteration for stacking weights, and the rows that their prior counts
 _STEPS, _PRIOR = 200, 1.0
 _EPS = float(np.finfo(float).eps)
@@ -83,22 +87,48 @@ def error_of_mean(gains: FloatArray, weights: RowWeights | None = None) -> float
     return deviation(gains, weights) / float(np.sqrt(counted(gains, weights)))
 
 
-def ranks_of_rows(X: FloatArray, y: FloatArray) -> npt.NDArray[np.intp]:
+def ranks_of_places(X: FloatArray, y: FloatArray) -> npt.NDArray[np.intp]:
     """Rank of each row by its target, equal inputs sharing the rank of the largest of theirs."""
-    groups = np.unique(X, axis=0, return_inverse=True)[1].ravel()
-    largest = np.full(groups.max() + 1, -np.inf)
-    np.maximum.at(largest, groups, y)
+    places = np.unique(X, axis=0, return_inverse=True)[1].ravel()
+    largest = np.full(places.max() + 1, -np.inf)
+    np.maximum.at(largest, places, y)
     rank = np.empty(len(largest), dtype=np.intp)
     rank[np.argsort(largest, kind="stable")] = np.arange(len(largest))
-    return np.asarray(rank[groups])
+    return np.asarray(rank[places])
 
 
-def some_rows(X: FloatArray, Y: FloatArray) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def ranks_of_rows(X: FloatArray, y: FloatArray) -> npt.NDArray[np.intp]:
+    """Ranks by the target of what is held out together: rows with equal inputs, or each row where these are few.
+
+    They are few with five rows a place or more, or too few for folds, and most of the rows must lie at places with more
+    than one target: copies of whole rows stay together.
+    """
+    rank = ranks_of_places(X, y)
+    n_places = int(rank.max()) + 1
+    if len(X) < ROWS_A_PLACE * n_places and n_places >= 2 * N_FOLDS:
+        return rank
+    low, high = np.full((2, n_places), [[np.inf], [-np.inf]])
+    np.minimum.at(low, rank, y)
+    np.maximum.at(high, rank, y)
+    if 2 * int((low < high)[rank].sum()) <= len(X):
+        return rank
+    alone = np.empty(len(X), dtype=np.intp)
+    alone[np.lexsort((*X.T, y))] = np.arange(len(X))
+    return alone
+
+
+#: (inputs, target) -> rank of each row
+Ranks = Callable[[FloatArray, FloatArray], npt.NDArray[np.intp]]
+
+
+def some_rows(
+    X: FloatArray, Y: FloatArray, ranks: Ranks = ranks_of_rows
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """At most so many rows in the order of the first target, and their ranks."""
-    rank = ranks_of_rows(X, Y[:, 0])
+    rank = ranks(X, Y[:, 0])
     order = np.lexsort((*X.T, Y[:, 0], rank))
     some = order[:: -(-len(X) // MAX_ROWS)]
-    return some, ranks_of_rows(X[some], Y[some, 0])
+    return some, ranks(X[some], Y[some, 0])
 
 
 def stacking_weights(

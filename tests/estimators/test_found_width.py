@@ -12,7 +12,8 @@ from sklearn.linear_model import BayesianRidge
 
 import bayessel as bs
 from bayessel.errors import NumericalWarning
-from bayessel.estimators.found_width import N_FOLDS, find_width, ranks_of_rows, robust_spread
+from bayessel.estimators.found_width import N_FOLDS, find_width, robust_spread
+from bayessel.estimators.held_out import ranks_of_places, ranks_of_rows
 from bayessel.fit import Status
 from bayessel.linear import fit_evidence
 
@@ -63,9 +64,40 @@ def test_spread_of_the_largest_numbers_is_finite():
 
 def test_equal_inputs_share_a_fold_and_the_order_of_rows_changes_nothing(rng):
     X, y = rng.integers(0, 3, (60, 2)).astype(float), rng.normal(size=60)
-    rank, order = ranks_of_rows(X, y), rng.permutation(60)
+    rank, order = ranks_of_places(X, y), rng.permutation(60)
     assert all(len(set(rank[(X == row).all(axis=1)])) == 1 for row in X)
+    assert np.array_equal(ranks_of_places(X[order], y[order]), rank[order])
+
+
+def test_rows_at_a_few_places_that_were_measured_again_and_again_are_held_out_one_by_one(rng):
+    X, y = rng.integers(0, 4, (60, 1)).astype(float), rng.normal(size=60)
+    rank, order = ranks_of_rows(X, y), rng.permutation(60)
+    assert np.array_equal(np.argsort(rank), np.argsort(y))
     assert np.array_equal(ranks_of_rows(X[order], y[order]), rank[order])
+    flags = np.repeat([0.0, 1.0, 0.0, 1.0], 15)  # two targets at two places: ties follow the inputs
+    rank = ranks_of_rows(flags[:, None], np.repeat([0.0, 1.0], 30))
+    assert np.array_equal(rank // 15, np.repeat(np.arange(4), 15))
+    # places that stay together: copies of whole rows; three measurements each, as if more places were to come
+    copies = np.repeat(np.arange(10.0), 6)
+    assert np.array_equal(ranks_of_rows(copies[:, None], copies), copies)
+    few = np.repeat(np.arange(20.0), 3)
+    assert np.array_equal(ranks_of_rows(few[:, None], y), ranks_of_places(few[:, None], y))
+
+
+@EVERY
+@pytest.mark.filterwarnings("ignore:FELL_BACK")
+def test_levels_of_a_factor_are_as_good_as_their_means(make, rng):
+    """One input of two values, or dummies of ten: each level is seen in every fold, and is predicted by its mean."""
+    for levels in (2, 10):
+        which = np.arange(120) % levels
+        X = which[:, None] * 1.0 if levels == 2 else np.eye(levels)[which]
+        y = rng.permutation(np.linspace(-3.0, 3.0, levels))[which] + 0.3 * rng.normal(size=120)
+        model = make().fit(X, y)
+        means = np.array([y[which == k].mean() for k in range(levels)])
+        error = 0.3 / np.sqrt(120 / levels)
+        assert model.status_ is not Status.TOO_FEW_ROWS and Status.TREND_IN_RESIDUALS not in model.notes_
+        assert np.abs(model.predict(X[:levels]) - means).max() < 2.0 * error
+        assert model.found_width_.gain > 0.5
 
 
 def test_gain_is_that_of_folds_written_out(rng):
