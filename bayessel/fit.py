@@ -66,9 +66,9 @@ class Status(Enum):
         "than this one: what was found may be noise"
     )
     FELL_BACK = (
-        "the functions selected say less than all functions together, by more than a tenth of a nat a row or half of "
-        "what these are worth; predictions are those of all functions (EvidenceRegressor), the selection is a rough "
-        "summary"
+        "what was fitted says less than all radial functions together: a selection by more than a tenth of a nat a row "
+        "or half of what these are worth, networks of rows held out of folds fitted anew; predictions are those of all "
+        "functions (EvidenceRegressor), and what was fitted is a rough summary"
     )
     HEAVY_TAILS = (
         "some rows lie much further from the fit than normal noise puts them (six robust standard deviations of the "

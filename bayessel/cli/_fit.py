@@ -58,8 +58,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "--inference",
         default=None,
         metavar="HOW",
-        help="gp: auto (a mixture over states of the hyperparameters; the default), map (their mode) or mc; mlp: mc "
-        "(the default), early-stopping or evidence",
+        help="gp: auto (a mixture over states of the hyperparameters; the default), map (their mode) or mc; mlp: "
+        "auto (sampled, beside a reference; the default), mc (sampled), early-stopping or evidence",
     )
     fit.add_argument("--hidden", metavar="H", help="mlp: hidden units; default: auto, from the number of rows")
     fit.add_argument(

@@ -72,12 +72,12 @@ def estimator(arguments: argparse.Namespace) -> Any:
 def _network(arguments: argparse.Namespace) -> Any:
     from bayessel.estimators import MLPRegressor
 
-    inference = one_of(arguments.inference or "mc", "--inference", ("mc", "early-stopping", "evidence"))
+    inference = one_of(arguments.inference or "auto", "--inference", ("auto", "mc", "early-stopping", "evidence"))
     options: dict[str, Any] = {"progressbar": not arguments.quiet, "time_budget": arguments.time_budget}
     for name in SAMPLED:
         text = getattr(arguments, name)
-        if text is not None and inference != "mc":
-            raise ValueError(f"--{name} is for --inference mc: nothing else is sampled")
+        if text is not None and inference not in ("auto", "mc"):
+            raise ValueError(f"--{name} is for --inference auto or mc: nothing else is sampled")
         if text is not None:
             options[name] = words.number_of(text, f"--{name}", int)
     if arguments.hidden not in (None, "auto"):

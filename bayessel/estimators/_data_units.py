@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, override
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -63,6 +63,12 @@ class FitInDataUnits(Fit):
     def history(self) -> tuple[Mapping[str, Any], ...]:
         """That of the fit in standardised units, in these units."""
         return tuple(self.inner.history)
+
+    @property
+    @override
+    def details(self) -> tuple[str, ...]:
+        """That of the fit in standardised units."""
+        return tuple(self.inner.details)
 
     @property
     def seconds(self) -> float:

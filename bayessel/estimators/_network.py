@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,19 +17,22 @@ from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains
 from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._sampled_networks import SampledNetworks, constant_network, networks_of
+from bayessel.estimators._witnessed_networks import NetworkWitness, WitnessedNetworks, notes_beside, witness_of
 from bayessel.estimators.base import HERE
+from bayessel.estimators.held_out import N_FOLDS
 from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import Status, worst
 from bayessel.mlp import fit_early_stopping, fit_network_evidence
 from bayessel.mlp.architecture import Architecture, hidden_units
 from bayessel.mlp.evidence_result import NetworkEvidenceFit
 from bayessel.mlp.network_fit import Networks
+from bayessel.work.interrupts import InterruptGuard
 from bayessel.work.progress import LONG, progress_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-INFERENCES = ("mc", "early-stopping", "evidence")
+INFERENCES = ("auto", "mc", "early-stopping", "evidence")
 #: parameters that have a value of their own for None
 MAY_BE_NONE = ("draws", "tune", "updates_per_draw", "cores")
 #: parameters that chains which go on cannot change
@@ -40,12 +45,18 @@ SECONDS_PER_DRAW = 0.03
 SECONDS_PER_UPDATE, SECONDS_PER_ROW = 2e-4, 3.5e-8
 #: fewest draws of tuning, however short the time
 LEAST_TUNE = 10
+#: seconds that the folds get when the chains have taken all
+AT_LEAST = 1e-3
 #: updates that a stored draw has at most
 MOST_UPDATES = 1000
 #: draws that a run on time ends with, if time does not end it
 MOST_DRAWS = 1_000_000
 #: seconds of work below which other processes are not worth starting
 SHORT = 30.0
+#: share of the time that the chains have where folds are sampled anew, each of which has a third of the rest
+OF_ALL_ROWS = 4.0 / 7.0
+#: draws of tuning and after it in a fold
+FOLD_TUNE, FOLD_DRAWS = 50, 100
 #: training rows at which chains are asked whether they agree
 PROBES = 10
 
@@ -59,19 +70,20 @@ class SamplingPlan(NamedTuple):
     seconds: float
 
 
-def planned(settings: dict[str, Any], n: int, size: int) -> SamplingPlan:
-    """Updates and draws for n rows and `size` weights and the time there is, never from a clock."""
-    chains, seconds = as_count(settings["chains"], "chains"), as_seconds(settings["time_budget"])
+def planned(settings: dict[str, Any], n: int, size: int, share: float = 1.0) -> SamplingPlan:
+    """Updates and draws for n rows, `size` weights and this share of the time there is, never from a clock."""
+    chains, given = as_count(settings["chains"], "chains"), as_seconds(settings["time_budget"])
+    seconds = None if given is None else share * given
     update = SECONDS_PER_UPDATE + SECONDS_PER_ROW * n * size
-    share = np.inf if seconds is None else seconds / chains  # of one chain, when one works at a time
+    each = np.inf if seconds is None else seconds / chains  # of one chain, when one works at a time
     updates = settings["updates_per_draw"]
     if updates is None:
-        wanted = min(SECONDS_PER_DRAW, share / (TUNE + DRAWS))
+        wanted = min(share * SECONDS_PER_DRAW, each / (TUNE + DRAWS))
         updates = int(np.clip(round(wanted / update), 1, MOST_UPDATES))
     tune = TUNE if settings["tune"] is None else settings["tune"]
     if settings["tune"] is None and seconds is not None:
         # half of what will be discarded, so that there are draws on a slower machine, too
-        tune = int(np.clip(share / 6.0 / (updates * update), LEAST_TUNE, TUNE))
+        tune = int(np.clip(each / 6.0 / (updates * update), LEAST_TUNE, TUNE))
     draws = settings["draws"]
     if draws is None:
         draws = DRAWS if seconds is None else MOST_DRAWS
@@ -95,7 +107,9 @@ class NetworkRun:
     units, names, classes
         For `FitInDataUnits`; the names are the fingerprints of all data and of the target.
     chains : Chains or None
-        Of "mc", with `plan` and `architecture`.
+        Of sampling, with `plan` and `architecture`.
+    witness : NetworkWitness or None
+        Of "auto": what refitted folds say.
     """
 
     def __init__(
@@ -115,6 +129,7 @@ class NetworkRun:
         self.kind, self.single, self.units, self.names, self.classes = kind, single, units, names, classes
         self.seed = chosen_seed(settings["random_state"])
         self.chains: _chains.Chains | None = None
+        self.witness: NetworkWitness | None = None
 
     @property
     def data(self) -> tuple[FloatArray, npt.NDArray[Any]]:
@@ -133,9 +148,19 @@ class NetworkRun:
         outputs = t.shape[1] if t.ndim == 2 else 1 if self.kind == "logistic" else int(t.max()) + 1
         hidden = hidden_units(settings["hidden"], len(X), X.shape[1], outputs)
         self.architecture = Architecture(X.shape[1], hidden, outputs)
-        self.plan = planned(settings, len(X), self.architecture.size)
+        self.plan = planned(settings, len(X), self.architecture.size, self._share)
         self.chains = _chains.Chains({name: settings[name] for name in OF_CHAINS})
         return self._sample(self.chains, self.plan.draws, seconds, None)
+
+    @property
+    def _witnessed(self) -> bool:
+        """Whether folds are fitted anew: of one real target."""
+        return self.settings["inference"] == "auto" and self.kind == "gaussian" and self.single
+
+    @property
+    def _share(self) -> float:
+        """Share of the time for the chains on all rows."""
+        return OF_ALL_ROWS if self._witnessed and self.witness is None else 1.0
 
     def go_on(
         self, settings: dict[str, Any], fit: FitInDataUnits, draws: int | None, time_budget: Any
@@ -209,7 +234,7 @@ class NetworkRun:
             chains=settings["chains"],
             cores=cores,
             random_seed=self.seed,
-            time_budget=seconds,
+            time_budget=None if seconds is None else self._share * seconds,
             log_likelihood=False,
             progressbar=settings["progressbar"],
         )
@@ -229,8 +254,14 @@ class NetworkRun:
             said = f"{chains.trace.attrs['advice']}; until then predictions are those of no input at all"
             warnings.warn(said, SamplingWarning, skip_file_prefixes=HERE)
         X, t = self.rows
+        if made and self._witnessed and self.witness is None and Status.INTERRUPTED not in notes:
+            spent = float(chains.trace.attrs["sampling_time"])
+            notes += self._look_at_folds(None if seconds is None else max(seconds - spent, AT_LEAST))
+        if made and self.witness is not None:
+            notes = notes_beside(self.witness, notes)
+        kind = SampledNetworks if self.witness is None else partial(WitnessedNetworks, witness=self.witness)
         return self._hold(
-            SampledNetworks(
+            kind(
                 networks=networks,
                 noise=noise,
                 rows=X,
@@ -247,6 +278,34 @@ class NetworkRun:
                 evidence=evidence,
             )
         )
+
+    def _look_at_folds(self, seconds: float | None) -> list[Status]:
+        """Fit folds anew beside the reference; what is to be said of that."""
+        changed = {"inference": "mc", "hidden": self.architecture.hidden, "chains": 1, "cores": 1}
+        changed |= {"random_state": self.seed, "progressbar": False}
+        if seconds is None:
+            changed |= {"tune": FOLD_TUNE, "draws": FOLD_DRAWS, "updates_per_draw": self.plan.updates}
+        else:
+            changed |= {"tune": None, "draws": None, "updates_per_draw": None}
+        began = perf_counter()
+
+        def sample(X: FloatArray, t: FloatArray) -> SampledNetworks:
+            units = Standardisation.none(X.shape[1])
+            if seconds is not None:  # all that the reference left, in equal parts
+                left = max(seconds - (perf_counter() - began), AT_LEAST)
+                changed.setdefault("time_budget", left / N_FOLDS)
+            found = NetworkRun(self.settings | changed, X, t[:, None], self.kind, True, units, ("", "")).begin().inner
+            if Status.INTERRUPTED in found.notes:
+                raise KeyboardInterrupt
+            return found
+
+        X, t = self.data
+        with warnings.catch_warnings(), InterruptGuard() as guard:
+            warnings.simplefilter("ignore", SamplingWarning)  # networks without a draw are a constant
+            self.witness = witness_of(X, t, sample)
+        if guard.interrupted:
+            return [Status.INTERRUPTED]
+        return [Status.TOO_FEW_ROWS] if self.witness is None and np.ptp(t) > 0.0 else []
 
     def _about_the_data(self) -> list[Status]:
         X, t = self.rows

@@ -39,7 +39,7 @@ class NetworkEstimator(Versioned):
 
     def __init__(
         self,
-        inference: str = "mc",
+        inference: str = "auto",
         hidden: int | str = "auto",
         time_budget: float | str | None = None,
         random_state: Seed = None,
@@ -106,7 +106,7 @@ class NetworkEstimator(Versioned):
         Notes
         -----
         However often it was stopped, a run has the draws, or the networks, of one that never was. So the settings must
-        be those of the fit.
+        be those of the fit. With "auto" the weights that refitted folds gave stay.
         """
         check_is_fitted(self)
         self._show(self._run, self._run.go_on(self.get_params(deep=False), self.fit_, draws, time_budget))

@@ -122,12 +122,12 @@ Ranks = Callable[[FloatArray, FloatArray], npt.NDArray[np.intp]]
 
 
 def some_rows(
-    X: FloatArray, Y: FloatArray, ranks: Ranks = ranks_of_rows
+    X: FloatArray, Y: FloatArray, ranks: Ranks = ranks_of_rows, most: int = MAX_ROWS
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """At most so many rows in the order of the first target, and their ranks."""
     rank = ranks(X, Y[:, 0])
     order = np.lexsort((*X.T, Y[:, 0], rank))
-    some = order[:: -(-len(X) // MAX_ROWS)]
+    some = order[:: -(-len(X) // most)]
     return some, ranks(X[some], Y[some, 0])
 
 

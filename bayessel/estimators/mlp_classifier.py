@@ -31,7 +31,7 @@ class MLPClassifier(ClassifierMixin, NetworkEstimator):
     Parameters
     ----------
     inference, hidden, time_budget, random_state, draws, tune, chains, n_states, updates_per_draw, cores
-        As for `MLPRegressor`.
+        As for `MLPRegressor`; "auto" is "mc", since folds are fitted anew for real targets alone.
     progressbar, missing
         As for `MLPRegressor`.
     standardise : bool

@@ -26,14 +26,17 @@ class MLPRegressor(RegressorMixin, NetworkEstimator):
     r"""Regression by a network of tanh units with direct connections: mlp-mc of Rasmussen (1996), and rivals.
 
     :math:`f(x) = \sum_h v_h \tanh(\sum_i x_i u_{ih} + a_h) + \sum_i x_i w_i + b`, with a Gamma precision for each group
-    of weights and for the weights of each input. With ``inference="mc"`` weights and precisions are sampled, and
-    predictions are mixtures over them. Distrust it where `status_` says that chains disagree, and where the noise
+    of weights and for the weights of each input. By default weights and precisions are sampled, and predictions are
+    mixtures over them and over the model of `EvidenceRegressor`, by the weights under which both, fitted anew to three
+    folds, predict the rows left out best. Distrust it where `status_` says that chains disagree, and where the noise
     varies with the input or has heavy tails.
 
     Parameters
     ----------
-    inference : {"mc", "early-stopping", "evidence"}
-        "mc": Hamiltonian Monte Carlo for the weights, Gibbs sampling for the precisions; the one to trust.
+    inference : {"auto", "mc", "early-stopping", "evidence"}
+        "mc": Hamiltonian Monte Carlo for the weights, Gibbs sampling for the precisions. "auto", of one target: the
+        same beside the other model, which predicts alone where the networks do not help (status FELL_BACK); of several
+        targets "mc". What is said of "mc" below holds of both.
         "early-stopping": an ensemble without a prior (`bayessel.mlp.fit_early_stopping`), for the hurried with many
         rows. "evidence": the most probable network, precisions of greatest evidence, Laplace's approximation about it
         (`bayessel.mlp.fit_network_evidence`), for rows many times as many as weights.
@@ -41,9 +44,10 @@ class MLPRegressor(RegressorMixin, NetworkEstimator):
         Hidden units; "auto": the fewest with as many weights as rows, between 6 and 25; "early-stopping": as many as
         the rows that are trained on, at most 250.
     time_budget : seconds or text such as "2m", or None
-        "mc": sampling ends then, a third of the run is discarded, and the rest is used; "early-stopping": training
-        ends; `continue_fit` goes on with both. "evidence": no search is begun after it. Compiling does not count.
-        None: "mc" makes `draws`, the others as much as is usual.
+        "mc": sampling ends then, a third of the run is discarded, and the rest is used ("auto": four sevenths of the
+        time are for all rows, the rest for the folds); "early-stopping": training ends; `continue_fit` goes on with
+        both. "evidence": no search is begun after it. Compiling does not count. None: "mc" makes `draws`, the others
+        as much as is usual.
     random_state : int, Generator, RandomState or None
         Seed of the chains.
     standardise : bool
@@ -57,7 +61,8 @@ class MLPRegressor(RegressorMixin, NetworkEstimator):
     n_states : int
         "mc": draws that predictions use, evenly spread over all that are not discarded.
     updates_per_draw : int or None
-        "mc": trajectories between draws. None: as many as take about 0.03 s, less where the time budget is short.
+        "mc": trajectories between draws. None: as many as take about 0.03 s (0.02 s beside folds), less where the time
+        budget is short.
     cores : int or None
         "mc": processes; None: one per chain, as many as the machine has, or one in all for short runs.
     progressbar : bool
@@ -71,7 +76,8 @@ class MLPRegressor(RegressorMixin, NetworkEstimator):
     fit_ : Fit
         The fit in units of the data; ``fit_.inner`` is what was found in standardised units:
         `bayessel.mlp.early_stopping_result.EarlyStoppingEnsemble`, `bayessel.mlp.evidence_result.NetworkEvidenceFit`,
-        or of "mc" `SampledNetworks`.
+        or of "mc" `SampledNetworks`; of "auto" this with ``fit_.inner.witness``: ``share`` is the weight of the
+        networks, ``gains`` what they and the ``reference`` are worth on rows left out.
     hidden_ : int
         Hidden units of the network.
     weights_ : bayessel.mlp.Weights
@@ -84,7 +90,7 @@ class MLPRegressor(RegressorMixin, NetworkEstimator):
         thing. With several outputs slopes are per unit of standardised outputs, squares summed. Computed when asked
         for.
     noise_std_ : float or (K,) array
-        Standard deviation of the noise, in units of y.
+        Standard deviation of the noise, in units of y, of all that predicts.
     log_evidence_, kind_ : float, str
         "evidence": log p(y) at the best precisions, in nats and units of y, and "laplace"; "mc", once `evidence` was
         called: with weights and precisions integrated out, and "sampled". NaN and empty where there is none.

@@ -125,6 +125,7 @@ def test_other_models(table, tmp_path, capsys, model, make):
 
 
 NETWORKS = {
+    "auto": (("--draws", 30, "--tune", 10, "--chains", 2), "a mixture over 52 networks of 3 hidden units"),
     "mc": (("--draws", 30, "--tune", 10, "--chains", 2), "a mixture over 52 networks of 3 hidden units"),
     "early-stopping": (("--time-budget", "0.3"), "networks of 3 hidden units, stopped early"),
     "evidence": ((), "the most probable network of 3 hidden units"),
@@ -148,7 +149,10 @@ def test_networks(table, tmp_path, capsys, how):
     assert page.count("data:image/svg+xml") == 2 and "The slope is how fast" in page
     assert ("interval" in page) == (how != "evidence") and "nan" not in page.lower().split("<h2>")[-1]
     result = xr.open_datatree(tmp_path / "report" / "result.nc")
-    assert ("posterior" in result) == (how == "mc") and list(result["relevance"]["input"].values) == ["x", "junk"]
+    assert ("posterior" in result) == (how in ("auto", "mc")) and list(result["relevance"]["input"].values) == [
+        "x",
+        "junk",
+    ]
     result.close()
 
 
@@ -174,7 +178,7 @@ BAD = {
     "hidden of another model": (["--hidden", "3"], "--hidden is not an option of --model gp"),
     "hidden in words": (["--model", "mlp", "--hidden", "some"], "--hidden needs a whole number, got 'some'"),
     "draws of an ensemble": (["--model", "mlp", "--inference", "evidence", "--draws", "5"], "--draws is for --infer"),
-    "inference of a network": (["--model", "mlp", "--inference", "map"], "must be one of 'mc', 'early-stopping'"),
+    "inference of a network": (["--model", "mlp", "--inference", "map"], "must be one of 'auto', 'mc'"),
     "covariance of a network": (["--model", "mlp", "--covariance", "se"], "--covariance is not an option of --model"),
     "width in words": (["--model", "rvm", "--width", "wide"], "--width needs a number, got 'wide'"),
     "inducing of a run": (["--inference", "mc", "--inducing", "5"], "inducing is for inference='auto' or 'map'"),

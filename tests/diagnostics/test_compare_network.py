@@ -87,7 +87,7 @@ def test_an_engines_result_and_classifiers():
 def test_labels_left_out(rng):
     X, y = rings(rng, 30)
     for how in ("mc", "early-stopping", "evidence"):
-        model = bs.MLPClassifier(how, **SHORT | {"draws": 30, "tune": 5}, time_budget=20.0).fit(X, y)
+        model = bs.MLPClassifier(**SHORT | {"inference": how, "draws": 30, "tune": 5}, time_budget=20.0).fit(X, y)
         out = model.leave_one_out().log_densities
         assert out.shape == (30,) and np.isfinite(out).mean() > 0.7
         assert how == "early-stopping" or np.isfinite(out).all()

@@ -209,7 +209,7 @@ def test_a_run_stopped_by_its_budget_and_continued_is_one_that_never_was():
 
 def test_a_budget_without_a_number_of_draws_is_used_and_no_fault(rng):
     X, y = wave(rng, 20)
-    model = M(time_budget=0.6, hidden=3, cores=1, tune=2, updates_per_draw=2, random_state=0).fit(X, y)
+    model = M("mc", time_budget=0.6, hidden=3, cores=1, tune=2, updates_per_draw=2, random_state=0).fit(X, y)
     assert bs.Status.TIME_BUDGET not in model.notes_
     made, seconds = model.trace_.posterior.sizes["draw"], model.trace_.attrs["sampling_time"]
     assert made > 2 and 0.4 < seconds < 3.0
@@ -320,7 +320,7 @@ def test_the_model_in_pymc_is_that_of_the_fit():
 @pytest.mark.parametrize(
     ("arguments", "error", "text"),
     [
-        ({"inference": "mcmc"}, ValueError, "inference must be one of 'mc'"),
+        ({"inference": "mcmc"}, ValueError, "inference must be one of 'auto', 'mc'"),
         ({"hidden": 0}, ValueError, "hidden must be at least 1"),
         ({"hidden": "many"}, ValueError, "hidden must be 'auto' or a number"),
         ({"hidden": 2.5}, TypeError, "hidden must be an integer"),

@@ -18,6 +18,7 @@ from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._mixed_process import MixedProcess
 from bayessel.estimators._sampled_networks import SampledNetworks
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
+from bayessel.estimators._witnessed_networks import WitnessedNetworks
 from bayessel.estimators.averaged_fit import AveragedFit
 from bayessel.estimators.referenced_fit import ReferencedFit
 from bayessel.fit import Fit
@@ -364,6 +365,16 @@ ENGINES = (
         (SampledNetworks,),
         rows=inputs,
         outputs=True,
+        units=None,
+        order=None,
+        columns=None,
+        slow=True,
+    ),
+    Engine(
+        "networks beside their reference",
+        _estimated(lambda: _mlp(**_SHORT | {"inference": "auto"}, standardise=False), inside=True),
+        (WitnessedNetworks,),
+        rows=inputs,
         units=None,
         order=None,
         columns=None,

@@ -7,7 +7,16 @@ import numpy as np
 import bayessel as bs
 
 M, C = bs.MLPRegressor, bs.MLPClassifier
-SHORT = {"draws": 6, "tune": 3, "updates_per_draw": 1, "cores": 1, "n_states": 8, "random_state": 0, "hidden": 3}
+SHORT = {
+    "inference": "mc",
+    "draws": 6,
+    "tune": 3,
+    "updates_per_draw": 1,
+    "cores": 1,
+    "n_states": 8,
+    "random_state": 0,
+    "hidden": 3,
+}
 NEW = np.array([[-2.0, 0.5], [0.0, 0.0], [0.31, 0.9], [0.9, 0.2], [8.0, 0.5]])
 
 
