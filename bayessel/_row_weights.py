@@ -124,6 +124,12 @@ class RowWeights:
         return rows - np.multiply.outer(self.root, self.along(rows))
 
 
+def shares_of_means(n_rows: int, weights: RowWeights | None) -> FloatArray:
+    """What each row has of the bias that fits best, (N,)."""
+    squares = np.ones(n_rows) if weights is None else weights.root**2
+    return np.asarray(squares / squares.sum())
+
+
 def given(weights: RowWeights | None) -> Given:
     """Arguments that hand weights on to an engine."""
     if weights is None:

@@ -80,12 +80,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
             set_dictionary(self, self._widths(X, y, centers), centers)
             fit = self._select(design_of(self.dictionary_.without_bias(), X, STORED), y)
         remember(self, fit, X, y)
-        d, inner = self.dictionary_, engine_fit(fit)
-        if self.bias:
-            self.basis_ = np.append(inner.basis, d.n_columns - 1)
-            self.coef_ = np.append(inner.coef, inner.intercept)
-            self.n_basis_ = len(self.basis_)
-        self.path_: Mapping[int, Any] = inner.path
+        self.path_: Mapping[int, Any] = engine_fit(fit).path
         self._warn()
         return self
 

@@ -47,6 +47,11 @@ def remember(estimator: Any, fit: Any, X: FloatArray, y: FloatArray) -> None:
     inner = engine_fit(fit)
     estimator.basis_, estimator.coef_, estimator.n_basis_ = inner.basis, inner.coef, inner.n_basis
     estimator.alpha_, estimator.beta_, estimator.gamma_ = inner.alpha, inner.beta, inner.gamma
+    if estimator.bias and inner.posterior.spectrum.centred:  # a bias with a flat prior is no column of the engine's
+        estimator.basis_ = np.append(inner.basis, estimator.dictionary_.n_columns - 1)
+        estimator.coef_, estimator.n_basis_ = np.append(inner.coef, inner.intercept), inner.n_basis + 1
+        if np.ndim(inner.alpha):
+            estimator.alpha_ = np.append(inner.alpha, 0.0)
     estimator.noise_std_ = fit.noise_std
     estimator.log_evidence_, estimator.model_evidence_ = inner.log_evidence, inner.model_evidence
     estimator.notes_ = (*fit.notes, *estimator._width_notes, *_remarks(estimator, X, y))

@@ -22,7 +22,7 @@ from bayessel.estimators.evidence import INFERENCES
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.estimators.given_dictionary import Predict, bound_dictionary, fold_witness
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
-from bayessel.estimators.referenced_fit import ReferencedFit, engine_fit
+from bayessel.estimators.referenced_fit import ReferencedFit, columns_in_use, engine_fit
 from bayessel.estimators.weighted_rows import noise_ratio, refuse_weights, weighted_rows
 from bayessel.fit import Status
 from bayessel.linear import fit_evidence, fit_rvm
@@ -72,10 +72,10 @@ class RVMRegressor(RegressorMixin, Versioned):
         rows may differ by a fifth. `docs/healing.md` has the numbers.
     inference : str
         Where the width is left to the estimator: 'auto' takes the widths of the model that integrates over them
-        (`EvidenceRegressor`), offers a linear trend beside the functions, and lets refitted folds choose between
-        functions and trend, the trend alone and the constant alone, and how wide the errors are; 'type2' finds one
-        width in units of each input's robust spread, at which all functions together predict rows held out best, and
-        is otherwise the machine of the papers.
+        (`EvidenceRegressor`), offers a linear trend beside the functions and has the error bars of that model, which
+        predicts itself where the machine says less than it; its bias has a flat prior, a precision of 0 in `alpha_`.
+        'type2' finds one width in units of each input's robust spread, at which all functions together predict rows
+        held out best, and is otherwise the machine of the papers.
     dictionary : None or object
         Columns of your own instead of radial functions: a dictionary of `bayessel.basis` or any object with its
         methods; width, centers and kind are then left alone, and `bias` decides about the bias. By default refitted
@@ -224,7 +224,8 @@ class RVMRegressor(RegressorMixin, Versioned):
         self.dictionary_ = d
         # the last nats of the evidence change nothing that its reference would let stand
         init = "quick" if self.init == "auto" else self.init
-        inner = fit_rvm(design_of(d, X, STORED), y, init=init, **given(self._row_weights))
+        design = design_of(d.without_bias(), X, STORED)
+        inner = fit_rvm(design, y, init=init, centre=bool(self.bias), **given(self._row_weights))
         return ReferencedFit(inner, reference, d, found.gain, found.notes)
 
     def _fit_given(self, X: FloatArray, y: FloatArray) -> RVMFit:
@@ -302,7 +303,8 @@ class RVMRegressor(RegressorMixin, Versioned):
         names, fit = self.dictionary_.names, engine_fit(self.fit_)
         if columns == "all":
             return rvm(self.dictionary_.design(self._inputs), fit.target, prior, collapsed, names=names)
-        return rvm(fit.design, fit.target, prior, collapsed, names=[names[i] for i in self.basis_])
+        used = columns_in_use(self.basis_, self.dictionary_, self._inputs)
+        return rvm(used, fit.target, prior, collapsed, names=[names[i] for i in self.basis_])
 
     # ---- healing
 
@@ -338,14 +340,11 @@ class RVMRegressor(RegressorMixin, Versioned):
         features = KernelFeatures(self._kernel, X, PROCESS_RANK) if kind == "process" else None
         precision = self._precision_of(kind, features)
         bias = None
-        if (
-            kind == "process"
-            and self.bias
-            and np.isfinite(precision)
-            and self.dictionary_.n_columns - 1 not in fit.basis
-        ):
-            # a constant that the sparse model could do without is uncertain all the same
-            bias = 1.0 / (1.0 / precision + float(t.mean()) ** 2)
+        if self.bias and self.dictionary_.n_columns - 1 not in fit.basis:
+            # a constant that the sparse model could do without is uncertain all the same; one with a flat prior stays
+            wanted = fit.posterior.spectrum.centred or (kind == "process" and np.isfinite(precision))
+            variance = 1.0 / precision + float(t.mean()) ** 2
+            bias = 1.0 / variance if wanted and variance > 0.0 else None
         return Healing(
             fit.design, t, fit.alpha, fit.beta, X, self._kernel, precision, features=features, bias_precision=bias
         )

@@ -344,12 +344,15 @@ class Spectrum:
 
     def assemble_evidence[L: (float, FloatArray)](self, quad: L, log_det: L, beta: L) -> L:
         """Return log p(t | alpha, beta) from its parts."""
+        return self.log_density(np.log(beta), log_det, beta * quad)
+
+    def log_density[L: (float, FloatArray)](self, log_beta: L, log_det: L, misfit: L) -> L:
+        """The same from log beta, the log determinant, and beta times the quadratic form."""
         spread2 = None
         if self.centred:
             floor = (4.0 * np.finfo(float).eps * (self.t_scale or 1.0)) ** 2 * self.n_counted
             spread2 = max(self.tss if self.spread2 is None else self.spread2, floor)
-        log_beta: L = np.log(beta)
-        return log_density(self.n_counted, log_beta, log_det, beta * quad, spread2)
+        return log_density(self.n_counted, log_beta, log_det, misfit, spread2)
 
     def profile_sums(self, lam: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Gamma, t^T P t and |w|^2 at many positive lambdas at once, from one array of quotients."""

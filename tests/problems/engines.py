@@ -221,6 +221,7 @@ ENGINES = (
     Engine("ridge, after changes", _changed, (IncrementalFit,), left_out=_linear(False), units=None),
     Engine("evidence, several outputs", _several, (LinearFit, SeveralOutputs), outputs=True),
     Engine("rvm", bs.linear.fit_rvm, (RVMFit,), left_out=_columns(False)),
+    Engine("rvm, centred", lambda A, t: bs.linear.fit_rvm(A, t, centre=True), (RVMFit,), left_out=_columns(True)),
     Engine("forward", lambda A, t: bs.linear.forward_select(A, t, "rfs"), (ForwardFit,)),
     Engine("search", bs.linear.search, (SearchFit,), left_out=_columns(False)),
     Engine("search, centred", lambda A, t: bs.linear.search(A, t, centre=True), (SearchFit,), left_out=_columns(True)),

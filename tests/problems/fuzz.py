@@ -166,7 +166,16 @@ def ridge(d: Draw) -> Answer:
 def rvm(d: Draw) -> Answer:
     A, t, n, _ = d.design()
     return of_fit(
-        bs.linear.fit_rvm(A, t, init=d.setting("auto", "greedy"), max_steps=d.setting(50), restarts=d.setting(0)), A, n
+        bs.linear.fit_rvm(
+            A,
+            t,
+            init=d.setting("auto", "greedy"),
+            max_steps=d.setting(50),
+            restarts=d.setting(0),
+            centre=d.setting(False, True),
+        ),
+        A,
+        n,
     )
 
 

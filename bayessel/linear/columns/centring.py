@@ -15,15 +15,16 @@ FAR = 1e6
 BLOCK = 4_000_000
 
 
-def centred(columns: Columns, means: FloatArray, rounding: float) -> Columns:
+def centred(columns: Columns, means: FloatArray, rounding: float, share: FloatArray | None = None) -> Columns:
     """Return the same columns without their means; what is stored is stored once more.
 
-    Columns whose spread is less than `rounding` times their largest entry become zeros.
+    Columns whose spread is less than `rounding` times their largest entry become zeros. `share` (N,) is what each row
+    has of the means, where rows differ.
     """
     source = columns.source if columns.made_from is None else columns.made_from
 
     def shifted(which: Any) -> FloatArray:
-        return _without(np.asarray(source.columns(which), np.float64), means[which], rounding)
+        return _without(np.asarray(source.columns(which), np.float64), means[which], rounding, share)
 
     if not columns.stored:
         return Columns(MadeColumns(columns.shape, shifted))
@@ -33,14 +34,14 @@ def centred(columns: Columns, means: FloatArray, rounding: float) -> Columns:
     width = max(1, BLOCK // n)
     for start in range(0, p, width):
         part = slice(start, min(start + width, p))
-        kept[:, part] = _without(origin.raw(part), means[part], rounding)
+        kept[:, part] = _without(origin.raw(part), means[part], rounding, share)
     made_from = None if columns.made_from is None else MadeColumns(columns.shape, shifted)
     return Columns(kept, made_from=made_from)
 
 
-def _without(block: FloatArray, means: FloatArray, rounding: float) -> FloatArray:
+def _without(block: FloatArray, means: FloatArray, rounding: float, share: FloatArray | None) -> FloatArray:
     left = block - means
-    left -= left.mean(axis=0)
+    left -= left.mean(axis=0) if share is None else share @ left
     left[:, np.ptp(block, axis=0) <= rounding * np.abs(block).max(axis=0)] = 0.0
     return np.asarray(left)
 

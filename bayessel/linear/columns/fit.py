@@ -106,7 +106,11 @@ class ColumnsFit(PosteriorFit):
 
     def _variance(self, rows: FloatArray) -> FloatArray:
         """Variance of the function at rows of the columns in use."""
-        return self.posterior.variance(rows) if self.n_basis else np.zeros(len(rows))
+        if self.n_basis:
+            return self.posterior.variance(rows)
+        spectrum = self.posterior.spectrum  # of a bias alone
+        squares = spectrum.n_rows if spectrum.row_weights is None else float(np.sum(spectrum.row_weights.root**2))
+        return np.full(len(rows), spectrum.n_flat / (self.beta * squares))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

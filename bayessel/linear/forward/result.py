@@ -51,6 +51,4 @@ class ForwardFit(ChosenColumnsFit):
 
     @override
     def _variance(self, rows: FloatArray) -> FloatArray:
-        if not self.n_basis:
-            return np.full(len(rows), self.posterior.spectrum.n_flat / (self.beta * self.n_rows))
-        return self.posterior.variance(rows if self.turn is None else rows @ self.turn)
+        return super()._variance(rows if self.turn is None else rows @ self.turn)

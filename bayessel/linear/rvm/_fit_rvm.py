@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from bayessel._check import FloatArray, IntArray, as_count, as_positive, as_target, check_magnitude
+from bayessel._check import FloatArray, IntArray, as_count, as_flag, as_positive, as_target, check_magnitude
 from bayessel._row_weights import RowWeights
 from bayessel.linear.columns.dictionary import ColumnSource, as_columns
 from bayessel.linear.rvm.assemble import finish, polish
@@ -30,6 +30,7 @@ def fit_rvm(
     max_steps: int = 1000,
     tol: float = 1e-4,
     restarts: int | None = None,
+    centre: bool = False,
     noise_std: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
 ) -> RVMFit:
@@ -56,6 +57,8 @@ def fit_rvm(
         The surface has many optima a few nats apart. After the starts the best model is shaken (functions taken out,
         the noise held low) and searched again until this many tries in a row bring nothing. Default: a few for small
         problems, none for large ones; ten or more where the last nats matter more than the time.
+    centre
+        Add a bias with a flat prior, which is no column of `Phi`: offsets of columns and target then change nothing.
     noise_std, sample_weight
         As in `bayessel.linear.fit_evidence`.
 
@@ -75,6 +78,7 @@ def fit_rvm(
     weights = RowWeights.of(len(target), noise_std, sample_weight)
     as_count(max_steps, "max_steps")
     as_positive(tol, "tol")
+    as_flag(centre, "centre")
     if restarts is not None:
         as_count(restarts, "restarts", 0)
     known = None if beta is None else as_positive(beta, "beta")
@@ -87,7 +91,7 @@ def fit_rvm(
     with columns.threads(SEVERAL_THREADS):
         # trial steps in fragile places may overflow: such a state has no finite evidence and is never kept
         with np.errstate(all="ignore"):
-            problem = RVMProblem.of(columns, target, known, weights)
+            problem = RVMProblem.of(columns, target, known, weights, centre)
             if warm is None:
                 name, state, history, reached = search(problem, kind, max_steps, tol, restarts)
                 basis, own = polish(problem, state, history)

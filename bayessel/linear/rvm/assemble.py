@@ -79,7 +79,7 @@ def finish(
         notes.append(Status.MULTIPLE_OPTIMA)  # in a place so fragile rounding decides between them
     problem.columns.release()  # the largest array by far, and the last time it was needed
     design, target = problem.given.raw(basis), problem.target
-    factored = Spectrum.weighed(design, target, alpha / beta, centre=False, rows=True, weights=problem.weights)
+    factored = Spectrum.weighed(design, target, alpha / beta, centre=problem.centre, rows=True, weights=problem.weights)
     posterior = Posterior.of(factored, 1.0, beta)
     value, coef = evaluate(design, target, alpha, beta, posterior)
     steps = [
@@ -99,7 +99,7 @@ def finish(
     last = {"start": start, "action": "polish", "log_evidence": value, "n_basis": len(basis)}
     return RVMFit(
         evidence=Evidence(
-            value, "type2", maximised=("alpha", "beta")[: 1 + problem.learn_noise], integrated=("weights",)
+            value, "type2", maximised=("alpha", "beta")[: 1 + problem.learn_noise], integrated=posterior.integrated
         ),
         model_evidence=model_evidence(own, problem.n_rows, value),
         basis=basis,
@@ -158,7 +158,7 @@ def _remarks(problem: RVMProblem, own: RVMState, search: RVMSearch) -> list[Stat
 def _nulls(problem: RVMProblem) -> list[RVMState]:
     """Return the models without functions: noise alone, and a constant with noise if the dictionary has one."""
     nulls = []
-    constant = problem.given.constant()
+    constant = problem.constant
     for which in [[], [constant]] if constant is not None else [[]]:
         columns = problem.columns.take(np.array(which, dtype=np.intp))
         form = thin(columns, problem.t / problem.spread, problem.n_rows)

@@ -131,7 +131,7 @@ def _small(problem: RVMProblem) -> bool:
 def _contests(problem: RVMProblem, init: str) -> dict[str, Reestimation]:
     """Contests of all columns, by name; the larger the problem, the fewer."""
     p = problem.columns.shape[1]
-    constant = problem.given.constant()
+    constant = problem.constant
     with_constant = {} if constant is None else {"constant": Reestimation(0.1, keep=constant)}
     if init == "auto" and not _small(problem):
         if isinstance(problem.form, OrthogonalForm):

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from bayessel._check import FloatArray, IntArray
-from bayessel._row_weights import RowWeights, counted, deviation
+from bayessel._row_weights import RowWeights, counted, deviation, shares_of_means
+from bayessel.linear._evidence import LOG_2PI
+from bayessel.linear.columns.centring import centred
 from bayessel.linear.columns.dictionary import Columns
 from bayessel.linear.rvm.form_choice import choose_form
 from bayessel.linear.rvm.state import DictionaryForm, RVMState
 
 #: the noise is at least this many times the rounding of the largest target
 FLOOR = 4096.0
+#: spread of a column over its largest entry that is rounding
+SAME_IN_EVERY_ROW = 1e-12
 _EPS = float(np.finfo(float).eps)
 
 
@@ -24,11 +29,14 @@ class RVMProblem:
     Attributes
     ----------
     columns, t
-        The dictionary and the target, their rows multiplied where they have weights.
+        The dictionary and the target, without their means where a bias is integrated out, their rows multiplied where
+        they have weights.
     given, target
         The same as they came.
     weights
         Counts and noise levels of the rows; None where they are alike.
+    centre
+        Whether there is a bias with a flat prior.
     spread
         Unit of the target.
     form
@@ -50,12 +58,25 @@ class RVMProblem:
     given: Columns
     target: FloatArray
     weights: RowWeights | None
+    centre: bool
 
     @classmethod
-    def of(cls, columns: Columns, t: FloatArray, beta: float | None, weights: RowWeights | None = None) -> RVMProblem:
+    def of(
+        cls,
+        columns: Columns,
+        t: FloatArray,
+        beta: float | None,
+        weights: RowWeights | None = None,
+        centre: bool = False,
+    ) -> RVMProblem:
         """Scale the target and choose how to hold the dictionary."""
         given, target = columns, t
-        size, spread = float(np.abs(t).max()), deviation(t, weights)
+        if centre:
+            share = shares_of_means(len(t), weights)
+            t = t - share @ t
+            t = t - share @ t  # the first mean was rounded
+            columns = centred(columns, columns.inner(share[None])[0], SAME_IN_EVERY_ROW, share)
+        size, spread = float(np.abs(target).max()), deviation(target, weights)
         constant = spread <= 4.0 * _EPS * size * np.sqrt(len(t))
         if weights is not None:
             columns, t = columns.multiplied(weights), weights.scale(t)
@@ -64,7 +85,7 @@ class RVMProblem:
         unit = (size or 1.0) if constant else spread
         b = None if beta is None else float(np.log(beta) + 2.0 * np.log(unit))
         b_max = -2.0 * float(np.log(FLOOR * _EPS * max(size / unit, 1.0)))
-        columns, form = choose_form(columns, t / unit, counted(t, weights))
+        columns, form = choose_form(columns, t / unit, counted(t, weights) - int(centre))
         return cls(
             columns=columns,
             t=t,
@@ -74,15 +95,16 @@ class RVMProblem:
             b=b,
             b_max=b_max if b is None else max(b, b_max),
             constant_target=constant,
-            given=columns if weights is None else given,
+            given=columns if weights is None and not centre else given,
             target=target,
             weights=weights,
+            centre=centre,
         )
 
     @property
     def n_rows(self) -> float:
-        """Rows that the noise counts."""
-        return counted(self.t, self.weights)
+        """Rows that the noise counts, less the one that a bias with a flat prior takes."""
+        return counted(self.t, self.weights) - int(self.centre)
 
     @property
     def learn_noise(self) -> bool:
@@ -91,8 +113,14 @@ class RVMProblem:
 
     @property
     def shift(self) -> float:
-        """What the log evidence gains when the target goes back to its own units."""
-        return -self.n_rows * float(np.log(self.spread))
+        """What the log evidence gains when the target goes back to its own units, and by the density of the bias."""
+        units = -self.n_rows * float(np.log(self.spread))
+        return units if not self.centre else units - 0.5 * (LOG_2PI + float(np.log(self.t @ self.t)))
+
+    @cached_property
+    def constant(self) -> int | None:
+        """Number of a column that is the same in every row; with a bias of its own there is none to look for."""
+        return None if self.centre else self.given.constant()
 
     def level(self, noise: float) -> float:
         """Log noise precision of a variance `noise`, a share of the spread, unless the precision is known."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel._numerics import accurate_residual
-from bayessel.linear._evidence import log_density
+from bayessel._row_weights import shares_of_means
 from bayessel.linear.reported_sums import sums
 from bayessel.linear.weight_posterior import Posterior
 
@@ -19,12 +19,15 @@ def evaluate(
     design: FloatArray, t: FloatArray, alpha: FloatArray, beta: float, posterior: Posterior
 ) -> tuple[float, FloatArray]:
     """Log evidence and posterior means of the columns in `design`."""
-    n, counted, log_beta = len(t), posterior.spectrum.n_counted, float(np.log(beta))
-    weights = posterior.spectrum.row_weights
-    if weights is not None:
-        design, t = weights.scale(design), weights.scale(t)
+    spectrum, n, log_beta = posterior.spectrum, len(t), float(np.log(beta))
+    if spectrum.centred:
+        share = shares_of_means(n, spectrum.row_weights)
+        design, t = design - share @ design, t - share @ t
+        design, t = design - share @ design, t - share @ t  # the first means were rounded
+    if spectrum.row_weights is not None:
+        design, t = spectrum.row_weights.scale(design), spectrum.row_weights.scale(t)
     if not len(alpha):
-        return float(log_density(counted, log_beta, 0.0, beta * float(t @ t))), np.zeros(0)
+        return float(spectrum.log_density(log_beta, 0.0, beta * float(t @ t))), np.zeros(0)
     w = posterior.coef[: len(alpha)]
     best, kept = np.inf, w
     height = max(1, 2_000_000 // len(w))
@@ -40,8 +43,8 @@ def evaluate(
             break
         best, kept = quad, w
         w = w + covariance_times(posterior, beta * (design.T @ residual) - alpha * w)
-    log_det = sums(posterior.spectrum, posterior.lam).log_det
-    return float(log_density(counted, log_beta, log_det, best)), kept
+    log_det = sums(spectrum, posterior.lam).log_det
+    return float(spectrum.log_density(log_beta, log_det, best)), kept
 
 
 def covariance_times(posterior: Posterior, right: FloatArray) -> FloatArray:

@@ -14,7 +14,9 @@ from bayessel.linear.rvm.reported_evidence import covariance_times
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RVMFit(ColumnsFit):
-    r"""A sparse linear model whose precisions were chosen by the evidence; the bias is one of its columns.
+    r"""A sparse linear model whose precisions were chosen by the evidence.
+
+    The bias is one of its columns, with a precision of its own, or with ``centre=True`` the `intercept`.
 
     Attributes
     ----------
@@ -39,7 +41,7 @@ class RVMFit(ColumnsFit):
     @property
     def gamma(self) -> float:
         """Well-determined parameters, the sum of 1 - alpha_i Sigma_ii."""
-        return self.posterior.gamma if self.n_basis else 0.0
+        return self.posterior.gamma if self.n_basis else float(self.posterior.spectrum.n_flat)
 
     @cached_property
     def covariance(self) -> FloatArray:
