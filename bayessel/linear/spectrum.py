@@ -344,7 +344,8 @@ class Spectrum:
 
     def assemble_evidence[L: (float, FloatArray)](self, quad: L, log_det: L, beta: L) -> L:
         """Return log p(t | alpha, beta) from its parts."""
-        return self.log_density(np.log(beta), log_det, beta * quad)
+        log_beta: L = np.log(beta)
+        return self.log_density(log_beta, log_det, beta * quad)
 
     def log_density[L: (float, FloatArray)](self, log_beta: L, log_det: L, misfit: L) -> L:
         """The same from log beta, the log determinant, and beta times the quadratic form."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import override
 
-import numpy as np
-
 from bayessel._check import FloatArray
 from bayessel.linear.columns.fit import ChosenColumnsFit
 

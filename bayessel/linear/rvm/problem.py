@@ -115,7 +115,11 @@ class RVMProblem:
     def shift(self) -> float:
         """What the log evidence gains when the target goes back to its own units, and by the density of the bias."""
         units = -self.n_rows * float(np.log(self.spread))
-        return units if not self.centre else units - 0.5 * (LOG_2PI + float(np.log(self.t @ self.t)))
+        if not self.centre:
+            return units
+        rounding = 4.0 * _EPS * (float(np.abs(self.target).max()) or 1.0)
+        spread2 = max(float(self.t @ self.t), rounding**2 * counted(self.t, self.weights))
+        return units - 0.5 * (LOG_2PI + float(np.log(spread2)))
 
     @cached_property
     def constant(self) -> int | None:
