@@ -34,6 +34,11 @@ class Status(Enum):
         "some candidate functions are zero, copies of functions in use (which then count as one), or lie to rounding "
         "in their span, so that nothing could be said of them; very wide or very narrow functions do"
     )
+    COPIES_COUNT_ONCE = (
+        "rows that agree in all inputs and in the target are taken for one record listed several times: together all "
+        "rows count as many as there are different ones (weights that sum to more count likewise); if they are "
+        'observations of their own, inference="type2" counts every row'
+    )
     FEW_WELL_DETERMINED = (
         "fewer than 3 well-determined parameters (or fewer than 3 rows left for the noise): the Gaussian approximation "
         "of the third-level evidence would be poor, so it was integrated exactly over a range of lambda"
@@ -138,6 +143,7 @@ _REMARKS = frozenset(
     {
         Status.CONVERGED,
         Status.COLLINEAR_SKIPPED,
+        Status.COPIES_COUNT_ONCE,
         Status.FEW_WELL_DETERMINED,
         Status.IMPROPER_PRIOR,
         Status.MULTIPLE_OPTIMA,

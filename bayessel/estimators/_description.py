@@ -6,14 +6,15 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from bayessel.estimators.listed_records import Records
 from bayessel.fit import LeaveOneOut, Status, described
 
 
 def leave_one_out(self: Any) -> LeaveOneOut:
     """Each training row predicted from all others, hyperparameters and functions in use staying those of all rows."""
     check_is_fitted(self)
-    found: LeaveOneOut = self.fit_.leave_one_out()
-    return found
+    records: Records = self._records
+    return records.of_rows_given(self.fit_.leave_one_out())
 
 
 def describe(self: Any) -> str:

@@ -56,7 +56,7 @@ def find_widths(
         bias=bool(estimator.bias),
         judge=judge,
         per_input=per_input,
-        weights=getattr(estimator, "_row_weights", None),
+        weights=estimator._records.weights,
     )
     estimator.found_width_, estimator._width_notes = found, found.notes
     return found.widths

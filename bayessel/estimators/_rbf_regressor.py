@@ -21,6 +21,7 @@ from bayessel.estimators._radial_dictionary import centres_of, set_dictionary
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.estimators.given_dictionary import bound_dictionary
+from bayessel.estimators.listed_records import Records, records_of
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.residual_checks import remarks_on_fit
 from bayessel.estimators.weighted_rows import noise_ratio, weighted_rows
@@ -39,14 +40,20 @@ class RBFRegressor(RegressorMixin, Versioned):
     kind: str
     bias: bool
     dictionary: DictionaryLike | None
+    inference: str
     dictionary_: Dictionary
     width_: float | FloatArray | None
     #: the search for the width, where it was left to the estimator
     found_width_: FoundWidth | None
     _width_notes: tuple[Status, ...]
     notes_: tuple[Status, ...]
-    #: what is known of the rows; None where they are alike
+    #: what was said of the rows; None where they are alike
     _row_weights: RowWeights | None
+    #: what is fitted of them
+    _records: Records
+    #: the rows of one output, and the name of the data; None until it is asked for
+    _rows: TrainingRows | None
+    _fingerprint: str | None
 
     # ---- what a subclass says
 
@@ -76,12 +83,23 @@ class RBFRegressor(RegressorMixin, Versioned):
         X, y = validated_regression(self, X, y, reset=True)
         X, y, self._row_weights = weighted_rows(X, y, sample_weight, noise_std)
         self.found_width_, self._width_notes = None, ()
-        self._fit_data(X, y)
+        self._fit_records(X, y)
+        X, y, weights = self._records.X, self._records.y, self._records.weights
         fitted = self.dictionary_.design(X)[:, self.basis_] @ self.coef_.T
-        self.notes_ = (*self.notes_, *remarks_on_fit(self.fit_, y - fitted, X, y, self._row_weights))
+        self.notes_ = (*self.notes_, *remarks_on_fit(self.fit_, y - fitted, X, y, weights))
         self.status_ = worst([self.status_, *self.notes_])
         self._warn()
         return self
+
+    def _fit_records(self, X: FloatArray, y: FloatArray) -> None:
+        """Fit to the records among the rows, and remember the rows."""
+        self._records = records_of(self, X, y)
+        self._fit_data(self._records.X, self._records.y)
+        self.notes_ = (*self.notes_, *self._records.notes)
+        self.status_ = worst([self.status_, *self.notes_])
+        if self._records.place is not None:
+            self._rows = TrainingRows(X, y) if y.ndim == 1 else None
+            self._fingerprint = fingerprint(X, y)
 
     def _fit_data(self, X: FloatArray, y: FloatArray) -> None:
         """Choose the dictionary and fit."""
@@ -96,7 +114,7 @@ class RBFRegressor(RegressorMixin, Versioned):
         """Fit with the dictionary that was set."""
         body = self._body(X)
         outputs = y if y.ndim == 2 else y[:, None]
-        rows, weights = outputs.shape[1] > 1 or self._needs_rows(), self._row_weights
+        rows, weights = outputs.shape[1] > 1 or self._needs_rows(), self._records.weights
         d = self.dictionary_
         at_rows = self.centers is None and isinstance(d, RBFDictionary) and len(d.centers) == len(X)
         if weights is None or not at_rows:  # of many rows the centres are some
@@ -115,10 +133,10 @@ class RBFRegressor(RegressorMixin, Versioned):
         first = fits[0]
         kept = np.asarray(first.basis)
         lam = np.broadcast_to(np.asarray(first.lam, dtype=np.float64), first.coef.shape)[kept]
-        self._rows: TrainingRows | None = None
+        self._rows = None
         if y.ndim == 1:
             self._rows = ChangingRows(X, y, d, kept, lam) if weights is None else TrainingRows(X, y)
-        self._fingerprint: str | None = fingerprint(X, y)
+        self._fingerprint = fingerprint(X, y)
 
     def _needs_rows(self) -> bool:
         return False
@@ -254,7 +272,7 @@ class RBFRegressor(RegressorMixin, Versioned):
     def _follow(self, rows: TrainingRows) -> Self:
         """Show the changed state; where hyperparameters were integrated out they are so anew."""
         if not isinstance(rows, ChangingRows):
-            self._fit_data(rows.X, rows.y)
+            self._fit_records(rows.X, rows.y)
             self._warn()
             return self
         state = rows.state

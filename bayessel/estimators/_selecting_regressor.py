@@ -21,10 +21,11 @@ from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.evidence import INFERENCES
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.estimators.given_dictionary import Predict, bound_dictionary, fold_witness
+from bayessel.estimators.listed_records import Records, records_of
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.referenced_fit import ReferencedFit, engine_fit
 from bayessel.estimators.weighted_rows import without_weights
-from bayessel.fit import Status
+from bayessel.fit import Status, fingerprint
 from bayessel.linear import fit_abf, fit_evidence
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
     dictionary_: Dictionary
     width_: float | FloatArray | None
     history_: list[dict[str, Any]]
+    _records: Records
 
     def _select(self, design: Any, y: FloatArray) -> Any:
         raise TypeError("a subclass selects")
@@ -68,6 +70,8 @@ class SelectingRegressor(RegressorMixin, Versioned):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to inputs (N, D) and a target (N,)."""
         X, y = validated_regression(self, X, y, reset=True)
+        self._records, self.fingerprint_ = records_of(self, X, y), fingerprint(X, y)
+        X, y = self._records.X, self._records.y
         centers = centres_of(self, X) if self.dictionary is None else X
         self._width_notes: tuple[Status, ...] = ()
         self.found_width_: FoundWidth | None = None

@@ -147,12 +147,12 @@ class EvidenceRegressor(RBFRegressor):
         """Integrate the hyperparameters out."""
         if self.dictionary is not None:
             columns = bound_dictionary(self, X)
-            fit, self.witness_ = fit_witnessed(X, y, columns, self._row_weights)
+            fit, self.witness_ = fit_witnessed(X, y, columns, self._records.weights)
             self.dictionary_, self.width_ = columns, None
         else:
             centers = centres_of(self, X)
             model = RadialModel(None if self.centers is None else centers, self.kind, bool(self.bias))
-            fit, found = fit_stacked(X, y, model, self._row_weights)
+            fit, found = fit_stacked(X, y, model, self._records.weights)
             self.found_width_, self._width_notes = found, found.notes
             d = fit.mode.dictionary
             assert isinstance(d, RBFDictionary)
@@ -185,7 +185,7 @@ class EvidenceRegressor(RBFRegressor):
             raise ValueError(
                 f"width={self.width!r} works with one output; fit one estimator per output, or pass a number"
             )
-        weights = given(self._row_weights)
+        weights = given(self._records.weights)
         found = fit_abf(X, y, centers=centers, kind=self.kind, centre=self.bias, shared=self.width == "fit", **weights)
         self.optima_ = found.optima
         self._width_notes = found.notes

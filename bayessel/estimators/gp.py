@@ -24,6 +24,7 @@ from bayessel.estimators._relevance import in_units
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
 from bayessel.estimators._witnessed_mode import witnessed
 from bayessel.estimators.base import HERE, Versioned, validated_regression
+from bayessel.estimators.listed_records import Records, records_of
 from bayessel.estimators.standardise import Standardisation
 from bayessel.estimators.weighted_rows import without_weights
 from bayessel.fit import LeaveOneOut, Status, fingerprint, worst
@@ -146,6 +147,7 @@ class GPRegressor(RegressorMixin, Versioned):
     _rows: tuple[FloatArray, FloatArray]
     _run: _chains.Chains | None
     _mixed: MixedProcess | None
+    _records: Records
     fit_: ProcessInDataUnits
 
     def __init__(
@@ -187,12 +189,14 @@ class GPRegressor(RegressorMixin, Versioned):
         """Fit to inputs (N, D) and a target (N,)."""
         X, y = validated_regression(self, X, y, reset=True)
         self._check_parameters(len(X))
+        self.fingerprint_, self.target_fingerprint_ = fingerprint(X, y), fingerprint(y)
+        self._records = records_of(self, X, y)
+        X, y = self._records.X, self._records.y
         self._units = Standardisation.none(X.shape[1])
         if self.standardise:
             self._units = Standardisation.of(X, y, robust=self.inference == "auto")
         self._rows = self._units.inputs(X), self._units.targets(y)
         self._seed, began = chosen_seed(self.random_state), perf_counter()
-        self.fingerprint_, self.target_fingerprint_ = fingerprint(X, y), fingerprint(y)
         with few_threads(len(X) ** 2):
             if self.inducing is None:
                 self._mode: GPFit = fit_map(*self._rows, self.covariance, random_state=self._seed)
@@ -303,10 +307,12 @@ class GPRegressor(RegressorMixin, Versioned):
                 inner = replace(self._mode, status=worst(notes), notes=tuple(notes))
                 said = f"{self.trace_.attrs['advice']}; until then predictions are those of the mode"
                 warnings.warn(said, SamplingWarning, skip_file_prefixes=HERE)
-        self.fit_ = ProcessInDataUnits(inner, self._units, self.fingerprint_, self.target_fingerprint_)
+        names = fingerprint(self._records.X, self._records.y), fingerprint(self._records.y)
+        self.fit_ = ProcessInDataUnits(inner, self._units, *names)
         self.covariance_ = self._mode.covariance
         self.history_ = [dict(step) for step in self.fit_.history]
-        self.status_, self.notes_ = self.fit_.status, self.fit_.notes
+        self.notes_ = (*self.fit_.notes, *self._records.notes)
+        self.status_ = worst([self.fit_.status, *self.notes_])
         self.noise_std_ = self.fit_.noise_std
         weights = self.covariance_.relevance(inner.theta, self._rows[0].shape[1])
         with np.errstate(divide="ignore"):
@@ -351,7 +357,7 @@ class GPRegressor(RegressorMixin, Versioned):
         inner, n = self.fit_.inner, len(self._rows[1])
         states = inner.every.shape[0] if isinstance(inner, SampledProcess) else 1
         with few_threads(n**2), progress_of(self.progressbar, states, float(states) * n**3, "leaving out") as tell:
-            found = self.fit_.leave_one_out(tell)
+            found = self._records.of_rows_given(self.fit_.leave_one_out(tell))
         if isinstance(inner, SampledProcess) and states >= _importance_loo.FEW_DRAWS:
             _importance_loo.tell_arviz(self.trace_, inner.log_likelihood() - self._units.log_scale)
         return found

@@ -142,7 +142,7 @@ class RidgeRBFRegressor(RBFRegressor):
 
     def _fit_one(self, spectrum: Spectrum, design: FloatArray, t: FloatArray) -> RidgeFit:
         if self.penalty == "local":
-            known = given(self._row_weights)
+            known = given(self._records.weights)
             return fit_ridge(design, t, criterion=self.criterion, penalty="local", centre=self.bias, **known)
         return fit_ridge(spectrum, criterion=self.criterion)
 

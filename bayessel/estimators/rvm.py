@@ -21,10 +21,11 @@ from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.evidence import INFERENCES
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.estimators.given_dictionary import Predict, bound_dictionary, fold_witness
+from bayessel.estimators.listed_records import Records, records_of
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.referenced_fit import ReferencedFit, columns_in_use, engine_fit
 from bayessel.estimators.weighted_rows import noise_ratio, refuse_weights, weighted_rows
-from bayessel.fit import Status
+from bayessel.fit import Status, fingerprint
 from bayessel.linear import fit_evidence, fit_rvm
 from bayessel.linear.healing import Healing, KernelFeatures
 from bayessel.linear.rvm import RVMFit
@@ -129,6 +130,7 @@ class RVMRegressor(RegressorMixin, Versioned):
 
     dictionary_: Dictionary
     width_: float | FloatArray | None
+    _records: Records
 
     def __init__(
         self,
@@ -173,7 +175,8 @@ class RVMRegressor(RegressorMixin, Versioned):
         """
         X, y = validated_regression(self, X, y, reset=True)
         X, y, self._row_weights = weighted_rows(X, y, sample_weight, noise_std)
-        known = given(self._row_weights)
+        self._records, self.fingerprint_ = records_of(self, X, y), fingerprint(X, y)
+        X, y, known = self._records.X, self._records.y, given(self._records.weights)
         centers = centres_of(self, X) if self.dictionary is None else X
         self._augment(self.augment)
         self._check_precision()
@@ -225,7 +228,7 @@ class RVMRegressor(RegressorMixin, Versioned):
         # the last nats of the evidence change nothing that its reference would let stand
         init = "quick" if self.init == "auto" else self.init
         design = design_of(d.without_bias(), X, STORED)
-        inner = fit_rvm(design, y, init=init, centre=bool(self.bias), **given(self._row_weights))
+        inner = fit_rvm(design, y, init=init, centre=bool(self.bias), **given(self._records.weights))
         return ReferencedFit(inner, reference, d, found.gain, found.notes)
 
     def _fit_given(self, X: FloatArray, y: FloatArray) -> RVMFit:
@@ -240,8 +243,8 @@ class RVMRegressor(RegressorMixin, Versioned):
             return lambda fresh: fold.predict(d.design(fresh))
 
         if self.inference == "auto":
-            self._width_notes = fold_witness(X, y, fitted, self._row_weights).notes
-        return fit_rvm(d.design(X), y, init=self.init, **given(self._row_weights))
+            self._width_notes = fold_witness(X, y, fitted, self._records.weights).notes
+        return fit_rvm(d.design(X), y, init=self.init, **given(self._records.weights))
 
     def _fit_fold(self, Phi: FloatArray, t: FloatArray, weights: RowWeights | None) -> Any:
         """A fit to some of the rows, from one start."""
