@@ -14,13 +14,20 @@ from bayessel.estimators import held_out
 from bayessel.estimators._process_parts import states_around
 from bayessel.estimators.residual_checks import remarks_on_patterns, remarks_on_residuals
 from bayessel.fit import Status, worst
-from bayessel.gp import Predictor, fit_map
+from bayessel.gp import Predictor, fit_inducing, fit_map
 from bayessel.gp.map_result import GPFit
 from bayessel.prediction import Prediction
 from bayessel.work.interrupts import InterruptGuard
 
 #: nats a row over a constant, by leave-one-out, from which on no fold needs to be fitted anew
 CLEAR_GAIN = 0.5
+
+
+def found_mode(X: FloatArray, t: FloatArray, covariance: Covariance | None, inducing: int | None, seed: int) -> GPFit:
+    """The mode of the hyperparameters, exact or with so many inducing inputs."""
+    if inducing is None:
+        return fit_map(X, t, covariance, random_state=seed)
+    return fit_inducing(X, t, covariance, n_inducing=inducing, random_state=seed)
 
 
 def witnessed(mode: GPFit, covariance: Covariance | None, seed: int) -> tuple[GPFit, float]:

@@ -22,13 +22,12 @@ from bayessel.estimators._mixed_process import MixedProcess
 from bayessel.estimators._process_parts import mixed_process
 from bayessel.estimators._relevance import in_units
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
-from bayessel.estimators._witnessed_mode import witnessed
+from bayessel.estimators._witnessed_mode import found_mode, witnessed
 from bayessel.estimators.base import HERE, Versioned, validated_regression
 from bayessel.estimators.listed_records import Records, records_of
 from bayessel.estimators.standardise import Standardisation
 from bayessel.estimators.weighted_rows import without_weights
 from bayessel.fit import LeaveOneOut, Status, fingerprint, worst
-from bayessel.gp import fit_inducing, fit_map
 from bayessel.gp.map_result import GPFit
 from bayessel.prediction import Prediction
 from bayessel.work.progress import progress_of
@@ -148,6 +147,7 @@ class GPRegressor(RegressorMixin, Versioned):
     _run: _chains.Chains | None
     _mixed: MixedProcess | None
     _records: Records
+    _mode: GPFit
     fit_: ProcessInDataUnits
 
     def __init__(
@@ -198,12 +198,7 @@ class GPRegressor(RegressorMixin, Versioned):
         self._rows = self._units.inputs(X), self._units.targets(y)
         self._seed, began = chosen_seed(self.random_state), perf_counter()
         with few_threads(len(X) ** 2):
-            if self.inducing is None:
-                self._mode: GPFit = fit_map(*self._rows, self.covariance, random_state=self._seed)
-            else:
-                self._mode = fit_inducing(
-                    *self._rows, self.covariance, n_inducing=self.inducing, random_state=self._seed
-                )
+            self._mode = found_mode(*self._rows, self.covariance, self.inducing, self._seed)
             self._mixed, share = None, 1.0
             if self.inference != "mc":
                 self._mode, share = witnessed(self._mode, self.covariance, self._seed)
@@ -307,12 +302,11 @@ class GPRegressor(RegressorMixin, Versioned):
                 inner = replace(self._mode, status=worst(notes), notes=tuple(notes))
                 said = f"{self.trace_.attrs['advice']}; until then predictions are those of the mode"
                 warnings.warn(said, SamplingWarning, skip_file_prefixes=HERE)
-        names = fingerprint(self._records.X, self._records.y), fingerprint(self._records.y)
-        self.fit_ = ProcessInDataUnits(inner, self._units, *names)
+        self.fit_ = ProcessInDataUnits(inner, self._units, *self._records.names)
         self.covariance_ = self._mode.covariance
         self.history_ = [dict(step) for step in self.fit_.history]
         self.notes_ = (*self.fit_.notes, *self._records.notes)
-        self.status_ = worst([self.fit_.status, *self.notes_])
+        self.status_ = worst([self.fit_.status, *self._records.notes])
         self.noise_std_ = self.fit_.noise_std
         weights = self.covariance_.relevance(inner.theta, self._rows[0].shape[1])
         with np.errstate(divide="ignore"):

@@ -20,7 +20,7 @@ import numpy as np
 
 from bayessel._check import FloatArray, IntArray
 from bayessel._row_weights import RowWeights
-from bayessel.fit import LeaveOneOut, Status
+from bayessel.fit import LeaveOneOut, Status, fingerprint
 
 #: copies beyond this share of the records are too many to be left alone
 FEW_COPIES = 0.05
@@ -55,6 +55,11 @@ class Records:
     def notes(self) -> tuple[Status, ...]:
         """COPIES_COUNT_ONCE where copies count together as much as one row."""
         return () if self.place is None else (Status.COPIES_COUNT_ONCE,)
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Fingerprints of inputs and target together, and of the target."""
+        return fingerprint(self.X, self.y), fingerprint(self.y)
 
     def of_rows_given(self, left_out: LeaveOneOut) -> LeaveOneOut:
         """Records left out, with all their copies, as rows given that were left out."""

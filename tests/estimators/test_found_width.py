@@ -278,6 +278,7 @@ def test_statuses_that_ask_for_a_second_look():
     assert said == {
         "CONVERGED",
         "COLLINEAR_SKIPPED",
+        "COPIES_COUNT_ONCE",
         "FEW_WELL_DETERMINED",
         "IMPROPER_PRIOR",
         "MULTIPLE_OPTIMA",
