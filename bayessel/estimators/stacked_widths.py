@@ -7,6 +7,9 @@ maximise it; the weights :math:`w_\gamma` are those under which refitted folds, 
 held out best (stacking), the constant with normal noise among them:
 
 .. math:: \max_w \sum_n \log\sum_\gamma w_\gamma\, p_\gamma(t_n|x_n, \text{other folds}).
+
+Folds are made of some rows only where there are many. Rows that neither they nor the widths per input were found on
+are then predicted from all others by the fits to all rows, and count in the sum too.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from bayessel._check import FloatArray, check_magnitude
+from bayessel._check import FloatArray, IntArray, check_magnitude
 from bayessel._numerics import few_threads
 from bayessel._row_weights import RowWeights, given, mean, medians, some, without_copies
 from bayessel.basis import RBFDictionary
@@ -48,6 +51,8 @@ POWERS = (0.0, 0.5, 1.0)
 MOST_ROWS = 160
 #: rows that the widths per input are found on
 MOST_ROWS_OF_WIDTHS = 300
+#: rows that the folds leave, of which so many count for the weights too
+MOST_LEFT_OUT = 400
 #: covariance whose lengths are the widths per input: without a plane, so that slopes count as relevance too
 METRIC = Bias() + SquaredExponential() + Noise()
 #: an input this many times less relevant than the middle one has no part in distances
@@ -89,9 +94,8 @@ class RadialModel:
         """Spreads of the inputs, one for each power of the widths per input, of the same geometric mean."""
         if not any(powers):
             return [spread] * len(powers)
-        X, t, rows = without_copies(X, t, rows)
-        part = np.lexsort((*X.T, t))[:: -(-len(X) // MOST_ROWS_OF_WIDTHS)]
-        Z, shown, rows = X[part] / spread, t[part], some(rows, part)
+        part = _rows_of_widths(X, t)
+        Z, shown, rows = without_copies(X[part] / spread, t[part], some(rows, part))
         Z, shown = Z - medians(Z, rows), shown - medians(shown, rows)
         scale = float(mean(np.abs(shown), rows)) or 1.0
         with np.errstate(all="ignore"):
@@ -117,20 +121,27 @@ def fit_stacked(
     step = -(-len(rows) // MOST_ROWS)
     rows, fold = rows[::step], np.unique(rank[::step], return_inverse=True)[1]
     folds = bool(fold.max() + 1 >= 2 * N_FOLDS and np.ptp(t[rows]) > 0.0)
-    gains, weights = np.full((1, 1), np.nan), np.array([1.0, 0.0])
+    none, weights = np.full((1, 1), np.nan), np.array([1.0, 0.0])
+    gains = of_folds = none
     parts: list[IntegratedFit] = []
     with few_threads(len(X) ** 2), InterruptGuard() as guard:
         if folds:
             shown = some(row_weights, rows)
-            gains = _gains(X[rows], t[rows], fold % N_FOLDS, spread, powers, model, shown)
+            gains = of_folds = _gains(X[rows], t[rows], fold % N_FOLDS, spread, powers, model, shown)
             weights = clear(_weights(gains, shown))
         parts = _parts(X, t, spread, powers, weights, model, row_weights)
+        left = _rows_left(X, t, rows) if folds else rows[:0]
+        if len(left):
+            more = _left_out(left, X, t, parts, weights, model, row_weights)
+            gains, rows, had = np.hstack([gains, more]), np.concatenate([rows, left]), weights > 0.0
+            weights = clear(np.where(had, _weights(gains, some(row_weights, rows)), 0.0))
+            parts = [part for part, w in zip(parts, weights[had], strict=True) if w > 0.0]
     notes = [Status.INTERRUPTED] if guard.interrupted else []
     if guard.interrupted:
-        gains, weights = np.full((1, 1), np.nan), np.array([1.0, 0.0])
+        gains, of_folds, weights = none, none, np.array([1.0, 0.0])
         parts = [model.fit(X, t, spread, row_weights, fine=False)]
     if DEGENERATE & set(parts[0].notes):
-        parts, weights, gains = parts[:1], np.array([1.0, 0.0]), np.full((1, 1), np.nan)
+        parts, weights, gains, of_folds = parts[:1], np.array([1.0, 0.0]), none, none
     elif not folds:
         notes.append(Status.TOO_FEW_ROWS)
     shown = some(row_weights, rows) if gains.size > 1 else None
@@ -142,8 +153,8 @@ def fit_stacked(
     weighed = weights[weights > 0.0]
     fit = joined(parts, weighed, main=int(np.argmax(weighed[: int((weights[:-1] > 0.0).sum())])))
     path = tuple(
-        {"power": power, "gain": mean_gain(line, shown), "weight": float(weight)}
-        for power, line, weight in zip(powers, gains, weights, strict=False)
+        {"power": power, "gain": mean_gain(line, some(row_weights, rows[: len(line)])), "weight": float(weight)}
+        for power, line, weight in zip(powers, of_folds, weights, strict=False)
     )
     dictionary = fit.mode.dictionary
     assert isinstance(dictionary, RBFDictionary)
@@ -176,6 +187,40 @@ def _parts(
     # that it holds no signal is no remark on the others
     constant = fit_constant(X, t, centre=model.centre, **given(row_weights))
     return [*parts, replace(constant, notes=(), status=Status.CONVERGED)]
+
+
+def _rows_of_widths(X: FloatArray, t: FloatArray) -> IntArray:
+    """Rows that the widths per input are found on, all targets among them."""
+    return np.lexsort((*X.T, t))[:: -(-len(X) // MOST_ROWS_OF_WIDTHS)]
+
+
+def _rows_left(X: FloatArray, t: FloatArray, used: IntArray) -> IntArray:
+    """Rows with inputs of their own that neither folds, which used those, nor widths per input were found on."""
+    left = np.ones(len(X), dtype=bool)
+    left[used] = left[_rows_of_widths(X, t)] = False
+    groups = np.unique(X, axis=0, return_inverse=True)[1].ravel()
+    left &= np.bincount(groups)[groups] == 1
+    rows = np.lexsort((*X.T, t))
+    rows = rows[left[rows]]
+    return rows[:: max(1, -(-len(rows) // MOST_LEFT_OUT))]
+
+
+def _left_out(
+    left: IntArray,
+    X: FloatArray,
+    t: FloatArray,
+    parts: Sequence[IntegratedFit],
+    weights: FloatArray,
+    model: RadialModel,
+    row_weights: RowWeights | None,
+) -> FloatArray:
+    """Nats over a constant of rows that the parts predict from all others; minus infinity in metrics without a part."""
+    constant = fit_constant(X, t, centre=model.centre, **given(row_weights)).leave_one_out(left).log_densities
+    found = np.full((len(weights) - 1, len(left)), -np.inf)
+    found[weights[:-1] > 0.0] = [
+        part.leave_one_out(left).log_densities - constant for part in parts[: int(np.count_nonzero(weights[:-1]))]
+    ]
+    return found
 
 
 def _weights(gains: FloatArray, of_rows: RowWeights | None) -> FloatArray:

@@ -208,3 +208,27 @@ def test_more_rows_than_centres_could_be_stored(rng):
     left_out = model.leave_one_out()
     assert 0.19 < np.sqrt(left_out.mean_square) < 0.23
     assert model.predict(np.tile(X, (4, 1))).shape == (6400,)
+
+
+def test_rows_that_are_left_have_inputs_of_their_own_that_nothing_was_found_on(rng):
+    X, t = rng.normal(size=(900, 2)), rng.normal(size=900)
+    X[:100] = X[100:200]
+    used = rng.permutation(900)[:150]
+    left = stacked_widths._rows_left(X, t, used)
+    assert 100 < len(left) <= stacked_widths.MOST_LEFT_OUT
+    assert not set(left) & (set(used) | set(stacked_widths._rows_of_widths(X, t)) | set(range(200)))
+    few = stacked_widths._rows_left(X[200:500], t[200:500], used[:0])
+    assert not len(few)
+
+
+def test_many_rows_judge_the_metrics_where_folds_of_few_cannot(rng):
+    """Of 160 rows in five inputs a wave is barely seen, of 800 clearly: the constant has no weight any more."""
+    X = rng.uniform(-2.0, 2.0, size=(1100, 5))
+    y = np.sin(2.0 * X[:, 0]) * np.cos(1.5 * X[:, 1]) + np.sin(1.5 * X[:, 2] + X[:, 3])
+    model = bs.EvidenceRegressor().fit(X[:800], y[:800])
+    found = model.found_width_
+    assert sum(step["weight"] for step in found.path) == pytest.approx(1.0)
+    assert found.gain > max(step["gain"] for step in found.path)
+    there = model.predictive(X[800:])
+    ratio = np.mean((y[800:] - there.mean) ** 2) / np.mean(there.variance)
+    assert 0.5 < ratio < 1.6

@@ -13,7 +13,7 @@ trend has a share q of it. The prior over the grid is normal in :math:`\log r` a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -68,6 +68,9 @@ class WhitenedDictionary:
         r in units of the inputs' spread (nan of a linear model), and the trend's share of the variance.
     log_prior : float
         Log of the probability of this share and of the density over log r.
+    missing_level : float
+        Mean over the rows of the fit of the prior variance that the functions around the centres do not hold, which
+        the noise level found at these rows has inside.
     """
 
     dictionary: Dictionary
@@ -77,6 +80,7 @@ class WhitenedDictionary:
     width: float
     share: float
     log_prior: float
+    missing_level: float = 0.0
 
     def columns(self, X: FloatArray) -> FloatArray:
         """The design at inputs (N, D), without the bias."""
@@ -84,8 +88,17 @@ class WhitenedDictionary:
         m = len(self.whitening)
         return np.hstack([made[:, :m] @ self.whitening, made[:, m:]])
 
-    def missing_variance(self, columns: FloatArray) -> FloatArray:
-        """Prior variance at each row of `columns` that the functions around the centres do not hold, (N,)."""
+    def missing_variance(self, columns: FloatArray, lam: FloatArray) -> FloatArray:
+        """Variance that neither the functions around the centres nor the noise level hold, in units of the noise's.
+
+        The noise level found at the rows has inside what the functions left there. A missing level above it is more
+        than the prior's part can have been, so that this part counts for less, (ridges, N).
+        """
+        beyond = np.maximum(self.not_held(columns) - self.missing_level, 0.0)
+        return np.asarray(beyond / np.maximum(lam, self.missing_level)[:, None])
+
+    def not_held(self, columns: FloatArray) -> FloatArray:
+        """Prior variance at each row that the functions around the centres do not hold, (N,)."""
         k = self.whitening.shape[1]
         if not self.radial_variance or not k:
             return np.zeros(len(columns))
@@ -161,7 +174,8 @@ class HyperparameterGrid:
         m = len(self.centers)
         whitening = self._whitening(width) if radial else np.zeros((m, 0))
         made = dictionary.columns(self.X)
-        sizes = self._sizes(np.hstack([made[:, :m] @ whitening, made[:, m:]]))
+        columns = np.hstack([made[:, :m] @ whitening, made[:, m:]])
+        sizes = self._sizes(columns)
         k = whitening.shape[1]
         precisions, everywhere = np.full(len(sizes), np.inf), 0.0
         if sizes[:k].any():
@@ -172,9 +186,10 @@ class HyperparameterGrid:
         if not np.isfinite(precisions).any():
             return None
         log_prior = self.log_prior(width, share, typical)
-        return WhitenedDictionary(
+        found = WhitenedDictionary(
             dictionary, whitening, precisions, everywhere, width if radial else np.nan, share, log_prior
         )
+        return replace(found, missing_level=float(mean(found.not_held(columns), self.row_weights)))
 
     def log_prior(self, width: float, share: float, typical: float) -> float:
         """Log of the probability of a share and of the density of a place over log r, which the linear model lacks."""

@@ -110,39 +110,40 @@ class IntegratedFit(DesignFit):
             there, spectrum = posterior.coordinates(columns), posterior.spectrum
             lam, back = np.unique(self.cells.lam[mine], return_inverse=True)
             means[mine] = (_bias(spectrum) + there.means(spectrum, lam))[back]
-            variance = there.variances(spectrum, lam) + design.missing_variance(columns) / lam[:, None]
+            variance = there.variances(spectrum, lam) + design.missing_variance(columns, lam)
             inside[mine] = variance[back] / self.cells.beta[mine, None]
             variances[mine] = inside[mine] + 1.0 / self.cells.beta[mine, None]
         weights = np.broadcast_to(self.cells.log_weights[:, None], means.shape)
         return Prediction(means, variances, weights, inside)
 
-    def leave_one_out(self) -> LeaveOneOut:
-        """Each row predicted from all others, the weights of the places too being those without the row."""
-        errors, variances = (np.empty((len(self.cells.lam), self.n_rows)) for _ in range(2))
+    def leave_one_out(self, some: IntArray | None = None) -> LeaveOneOut:
+        """Each row, or some by number, predicted from all others; places have the weights without the row."""
+        rows = slice(None) if some is None else some
+        (X, t), of_rows = given_arrays(self), self.posterior.spectrum.row_weights
+        X, t, of_rows = X[rows], t[rows], None if of_rows is None else of_rows.part(rows)
+        errors, variances = (np.empty((len(self.cells.lam), len(t))) for _ in range(2))
         for k, (design, posterior) in enumerate(zip(self.designs, self.posteriors, strict=True)):
             mine, spectrum = np.flatnonzero(self.cells.design == k), posterior.spectrum
             lam, back = np.unique(self.cells.lam[mine], return_inverse=True)
             if spectrum.U is not None:
-                complement, residuals = spectrum.leverage_complement(lam), spectrum.residuals(lam)
+                complement, residuals = spectrum.leverage_complement(lam)[:, rows], spectrum.residuals(lam)[:, rows]
             else:
-                source, target = spectrum.given  # type: ignore[misc]
-                there = posterior.coordinates(design.columns(source.X))
-                root = 1.0 if spectrum.row_weights is None else spectrum.row_weights.root
+                there = posterior.coordinates(design.columns(X))
+                root = 1.0 if of_rows is None else of_rows.root
                 complement = 1.0 - root**2 * there.variances(spectrum, lam)
-                residuals = root * (target - _bias(spectrum) - there.means(spectrum, lam))
+                residuals = root * (t - _bias(spectrum) - there.means(spectrum, lam))
             complement = np.maximum(complement, np.finfo(float).tiny)
             with np.errstate(over="ignore"):  # of rows that nothing but themselves determines
                 errors[mine] = (residuals / complement)[back]
                 variances[mine] = 1.0 / (complement[back] * self.cells.beta[mine, None])
-        of_rows, t = self.posterior.spectrum.row_weights, given_arrays(self)[1]
         if of_rows is not None:
             errors, variances = of_single_rows(errors, variances, 1.0 / self.cells.beta[:, None], of_rows)
         logs = log_normal(errors, variances)
         without = self.cells.log_weights[:, None] - logs
         densities = -logsumexp(without, axis=0)
         if not np.isfinite(densities).all():  # one row alone: nothing predicts it
-            unknown = np.full(self.n_rows, np.inf)
-            return LeaveOneOut(errors[0], unknown, densities, Prediction.normal(np.zeros(self.n_rows), unknown))
+            unknown = np.full(len(t), np.inf)
+            return LeaveOneOut(errors[0], unknown, densities, Prediction.normal(np.zeros(len(t)), unknown))
         weights = without + densities
         shares = np.exp(weights)
         mean = (shares * errors).sum(axis=0)

@@ -135,7 +135,7 @@ def test_predictions_at_a_place_are_those_of_a_gaussian_process(rows, rng, share
     columns = design.columns(new)
     there = posterior.coordinates(columns)
     mean = there.means(spectrum, np.array([lam]))[0]
-    variance = there.variances(spectrum, np.array([lam]))[0] + design.missing_variance(columns) / lam
+    variance = there.variances(spectrum, np.array([lam]))[0] + design.missing_variance(columns, np.array([lam]))[0]
     K, k = covariance(X, X, X, 1.3, share) / lam, covariance(new, X, X, 1.3, share) / lam
     solved = np.linalg.solve(K + np.eye(len(t)), np.column_stack([t, k.T]))
     np.testing.assert_allclose(mean, k @ solved[:, 0], atol=1e-7)
@@ -320,3 +320,40 @@ def test_intervals_cover_what_the_prior_draws(rng):
         inside.append(np.mean((t[30:] > low) & (t[30:] < high)))
     error = np.std(inside, ddof=1) / np.sqrt(draws)
     assert abs(np.mean(inside) - 0.9) < 4.0 * error, (np.mean(inside), error)
+
+
+def test_the_noise_level_has_the_variance_that_centres_leave_at_the_rows_inside(rng):
+    """Of fewer centres than rows: written out, the part of the prior that is neither held nor in the noise is added."""
+    X, new = rng.normal(size=(30, 2)) * SPREAD, rng.normal(size=(6, 2)) * SPREAD * 2.0
+    t = np.sin(2.0 * X[:, 0]) + 0.1 * rng.normal(size=30)
+    centers = X[:7]
+    new[0] = centers[0] + 0.01
+    design = HyperparameterGrid(X, t, centers, "gaussian", SPREAD, False).place(0.6, 0.0, 1.0)
+
+    def kernel(A, B):
+        return np.exp(-(((A[:, None] - B[None]) / SPREAD / 0.6) ** 2).sum(axis=2))
+
+    def held(A):
+        return (kernel(A, centers) @ np.linalg.inv(kernel(centers, centers)) * kernel(A, centers)).sum(axis=1)
+
+    variance = 1.0 / held(X).mean()  # the function has variance one in the mean over the rows
+    level = variance * (1.0 - held(X)).mean()
+    expected = np.maximum(variance * (1.0 - held(new)) - level, 0.0)
+    assert expected.min() == 0.0 < expected.max()
+    found = design.missing_variance(design.columns(new), np.array([10.0 * level, 0.1 * level]))
+    np.testing.assert_allclose(found, [expected / (10.0 * level), expected / level], atol=1e-8)
+    whole = grid_of(X, t).place(0.6, 0.0, 1.0)
+    assert whole.missing_level < 1e-6  # centres at all rows leave nothing there
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("size", [60, MOST_CENTRES + 50])
+def test_some_rows_left_out_are_those_of_all(rng, size, weighted):
+    X = rng.normal(size=(size, 2)) * SPREAD
+    t = np.sin(X[:, 0]) + 0.2 * rng.normal(size=size)
+    weights = rng.integers(1, 4, size) * 1.0 if weighted else None
+    fit, some = fit_integrated(X, t, spread=SPREAD, fine=False, sample_weight=weights), np.array([3, 17, 5])
+    every, few = fit.leave_one_out(), fit.leave_one_out(some)
+    np.testing.assert_allclose(few.log_densities, every.log_densities[some], rtol=1e-9)
+    np.testing.assert_allclose(few.errors, every.errors[some], rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(few.prediction.mean, every.prediction.mean[some], rtol=1e-9)
