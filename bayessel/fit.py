@@ -85,7 +85,8 @@ class Status(Enum):
         "density) than by a constant with normal noise: do not rely on these predictions; try other inputs or more rows"
     )
     PURE_NOISE = (
-        "the evidence prefers a model without signal: the weights are shrunk to zero; try another width or inputs"
+        "the inputs carry nothing: none of them varies, or the evidence prefers a model without signal; the weights "
+        "are shrunk to zero; try another width or other inputs"
     )
     NO_INFORMATION = (
         "leave-one-out labels say nothing of the true ones, or are worse than chance: this is no classifier; try "

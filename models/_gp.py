@@ -49,7 +49,8 @@ def gp(
     Notes
     -----
     Value and gradient of log p(t|θ) come from one Cholesky factor, in one node of the graph, whoever samples. At a θ
-    where the covariance matrix is not positive definite in double precision the density is nil.
+    where the covariance matrix is not positive definite in double precision the density is nil. The noise variance in
+    the likelihood is at least 1e-10 of the mean square of t: beneath, rounding is what would be fitted.
 
     There is one log likelihood per draw and not one per row, and predictive draws of ``t`` are of N(0, Q), not of the
     function given the targets. For predictions and leave-one-out densities see `bayessel.GPRegressor`.

@@ -22,6 +22,7 @@ from bayessel._check import FloatArray
 from bayessel._pymc import numba_funcify, numba_njit
 from bayessel.covariance import Covariance
 from bayessel.gp import Marginal
+from bayessel.gp.noise_floor import NoiseFloor
 
 
 class MarginalPerThread(threading.local):
@@ -30,6 +31,7 @@ class MarginalPerThread(threading.local):
     def __init__(self, covariance: Covariance) -> None:
         self.covariance = covariance
         self.marginal: Marginal | None = None
+        self.floor = NoiseFloor(None, -np.inf)
         self.X = self.t = np.empty(0)
 
     def at(self, X: FloatArray, t: FloatArray) -> Marginal:
@@ -38,6 +40,7 @@ class MarginalPerThread(threading.local):
         if self.marginal is None or not (np.array_equal(X, self.X) and np.array_equal(t, self.t)):
             self.X, self.t = np.array(X), np.array(t)
             self.marginal = Marginal(self.X, self.t, self.covariance)
+            self.floor = NoiseFloor.of(self.marginal)
         return self.marginal
 
 
@@ -72,13 +75,15 @@ class LogMarginal(Op):
 
     def value(self, theta: FloatArray, X: FloatArray, t: FloatArray) -> float:
         """log p(t|θ); −∞ also at a θ that is not finite, where an integrator may arrive."""
-        return self.workspace.at(X, t).value(theta) if np.isfinite(theta).all() else -np.inf
+        if not np.isfinite(theta).all():
+            return -np.inf
+        return self.workspace.floor.value(self.workspace.at(X, t), theta)
 
     def both(self, theta: FloatArray, X: FloatArray, t: FloatArray) -> tuple[float, FloatArray]:
         """The same and its derivatives in θ."""
         if not np.isfinite(theta).all():
             return -np.inf, np.zeros(len(theta))
-        return self.workspace.at(X, t).value_and_gradient(theta)
+        return self.workspace.floor.value_and_gradient(self.workspace.at(X, t), theta)
 
     def connection_pattern(self, node: Any) -> Any:
         """Nothing may be differentiated in X and t: they are data."""

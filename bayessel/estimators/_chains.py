@@ -26,7 +26,7 @@ LARGEST_RHAT, LEAST_ESS = 1.05, 50.0
 #: parameters that are numbers, and the least of each
 _LEAST = {"draws": 1, "tune": 0, "chains": 1, "n_states": 1, "updates_per_draw": 1, "cores": 1}
 #: data of which little can be learned: where they are, chains that disagree are no news
-_CAUSES = (Status.CONSTANT_TARGET, Status.TOO_FEW_ROWS)
+_CAUSES = (Status.CONSTANT_TARGET, Status.TOO_FEW_ROWS, Status.PURE_NOISE)
 #: of fewer draws per chain nothing can be said
 FEWEST = 4
 #: nats: optima that are lower by less may hold a share of the posterior worth seeing

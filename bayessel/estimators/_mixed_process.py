@@ -17,7 +17,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray
-from bayessel.covariance import Covariance
+from bayessel.covariance import Covariance, Prior
+from bayessel.covariance.prior import UnknownMeanPrior
 from bayessel.estimators._around_mode import AroundMode
 from bayessel.fit import LeaveOneOut, Status
 from bayessel.gp import Predictor
@@ -26,11 +27,12 @@ from bayessel.prediction import Prediction
 
 @dataclass(frozen=True, eq=False)
 class ProcessPart:
-    """States (S, k) of the parameters of a covariance, and the weight of them together."""
+    """States (S, k) of the parameters of a covariance, the weight of them together, and the prior of the parameters."""
 
     covariance: Covariance
     thetas: FloatArray
     weight: float
+    prior: Prior | UnknownMeanPrior | None = None
 
 
 @dataclass(frozen=True, eq=False)

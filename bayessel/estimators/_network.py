@@ -285,6 +285,7 @@ class NetworkRun:
         changed |= {"random_state": self.seed, "progressbar": False}
         if seconds is None:
             changed |= {"tune": FOLD_TUNE, "draws": FOLD_DRAWS, "updates_per_draw": self.plan.updates}
+            changed["time_budget"] = None
         else:
             changed |= {"tune": None, "draws": None, "updates_per_draw": None}
         began = perf_counter()
@@ -311,7 +312,9 @@ class NetworkRun:
         X, t = self.rows
         if len(X) <= 2:
             return [Status.TOO_FEW_ROWS]
-        return [Status.CONSTANT_TARGET] if not np.ptp(t, axis=0).any() else []
+        if not np.ptp(t, axis=0).any():
+            return [Status.CONSTANT_TARGET]
+        return [] if np.ptp(X, axis=0).any() else [Status.PURE_NOISE]
 
     def _without_draws(self) -> tuple[Networks, FloatArray]:
         """What stands in for draws where there is none yet, a constant, and the variance of its noise."""

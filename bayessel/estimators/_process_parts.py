@@ -21,7 +21,7 @@ from scipy.special import logsumexp
 
 from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
-from bayessel.covariance import Bias, Covariance, Linear, Noise, Prior, SquaredExponential, Standard
+from bayessel.covariance import Bias, Linear, Noise, Prior, SquaredExponential, Standard
 from bayessel.covariance.prior import UnknownMeanPrior
 from bayessel.estimators import held_out
 from bayessel.estimators._mixed_process import MixedProcess, ProcessPart
@@ -29,6 +29,7 @@ from bayessel.fit import Status, worst
 from bayessel.gp import Marginal, Predictor, fit_map
 from bayessel.gp.hamiltonian_draws import hamiltonian_draws
 from bayessel.gp.map_result import GPFit
+from bayessel.gp.noise_floor import NoiseFloor
 from bayessel.work.interrupts import InterruptGuard
 
 #: states that predict, and the cubes of rows that the factorisations of those around a mode may take together
@@ -46,7 +47,7 @@ _NEWTON_STEPS, _NEAR = 4, 0.1
 
 def mixed_process(mode: GPFit, share: float, seed: int) -> MixedProcess:
     """The process that predicts by default, with this weight beside a constant; after Ctrl-C that of the mode."""
-    found: tuple[ProcessPart, ...] = (ProcessPart(mode.covariance, mode.theta[None], 1.0),)
+    found: tuple[ProcessPart, ...] = (ProcessPart(mode.covariance, mode.theta[None], 1.0, mode.prior),)
     if Status.INTERRUPTED in mode.notes or Status.CONSTANT_TARGET in mode.notes:
         return MixedProcess(mode, found, share)
     with InterruptGuard() as guard:
@@ -59,28 +60,37 @@ def mixed_process(mode: GPFit, share: float, seed: int) -> MixedProcess:
 
 def process_parts(mode: GPFit, seed: int) -> tuple[ProcessPart, ...]:
     """What predicts for a fit by its mode; the same for the same fit and seed."""
-    share = (max(mode.n_rows, FULL_ROWS) / FULL_ROWS) ** -1.5
-    if share < LEAST_SHARE:
-        return (ProcessPart(mode.covariance, states_around(mode), 1.0),)
-    drawn = [(fit.covariance, _drawn(fit, seed, share)) for fit in _fits(mode, seed)]
-    return stacked(mode, drawn)
+    if _share(mode) < LEAST_SHARE:
+        return (ProcessPart(mode.covariance, states_around(mode), 1.0, mode.prior),)
+    drawn = [(_drawn(fit, seed, _share(mode)), fit) for fit in _fits(mode, seed)]
+    return stacked(mode, [ProcessPart(fit.covariance, thetas, 1.0, prior_of_draws(fit)) for thetas, fit in drawn])
 
 
-def stacked(mode: GPFit, drawn: list[tuple[Covariance, FloatArray]]) -> tuple[ProcessPart, ...]:
+def _share(mode: GPFit) -> float:
+    """How many trajectories there are of those that few rows have."""
+    return float((max(mode.n_rows, FULL_ROWS) / FULL_ROWS) ** -1.5)
+
+
+def prior_of_draws(fit: GPFit) -> UnknownMeanPrior | None:
+    """The prior under which states are drawn; None where none are, or a fit has no prior."""
+    return None if fit.prior is None or _share(fit) < LEAST_SHARE else UnknownMeanPrior(fit.prior)
+
+
+def stacked(mode: GPFit, drawn: list[ProcessPart]) -> tuple[ProcessPart, ...]:
     """Parts weighed by the rows left out, with as many of their states as their weight is worth."""
     weights = np.ones(1)
     if len(drawn) > 1:
         densities = []
-        for covariance, thetas in drawn:
-            left_out = Predictor(mode.X, mode.t, covariance, evenly(thetas, MOST_STATES)).leave_one_out()
+        for part in drawn:
+            left_out = Predictor(mode.X, mode.t, part.covariance, evenly(part.thetas, MOST_STATES)).leave_one_out()
             each = log_normal(mode.t - left_out.means, left_out.variances)
             densities.append(np.log(len(each)) - logsumexp(-each, axis=0))
         weights = held_out.stacking_weights(np.array(densities))
     counts = np.round(MOST_STATES * weights).astype(int)
     used = weights * (counts > 0)
     return tuple(
-        ProcessPart(covariance, evenly(thetas, count), float(weight / used.sum()))
-        for (covariance, thetas), count, weight in zip(drawn, counts, weights, strict=True)
+        replace(part, thetas=evenly(part.thetas, count), weight=float(weight / used.sum()))
+        for part, count, weight in zip(drawn, counts, weights, strict=True)
         if count
     )
 
@@ -108,13 +118,14 @@ def _fits(mode: GPFit, seed: int) -> Iterator[GPFit]:
 
 def _drawn(fit: GPFit, seed: int, share: float) -> FloatArray:
     """Draws under an unknown top-level mean, (S, k); where no chain moves, states around the mode."""
-    given = fit.prior
-    if given is None or not np.isfinite(fit.hessian).all():
+    given, prior = fit.prior, prior_of_draws(fit)
+    if given is None or prior is None or not np.isfinite(fit.hessian).all():
         return fit.theta[None]
-    marginal, prior = Marginal(fit.X, fit.t, fit.covariance), UnknownMeanPrior(given)
+    marginal = Marginal(fit.X, fit.t, fit.covariance)
+    floor = NoiseFloor.of(marginal)
 
     def density(theta: FloatArray) -> tuple[float, FloatArray]:
-        value, gradient = marginal.value_and_gradient(theta)
+        value, gradient = floor.value_and_gradient(marginal, theta)
         return value + prior.log_density(theta), gradient + prior.gradient(theta)
 
     fit = _peak(fit, given, marginal)

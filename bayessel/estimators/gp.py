@@ -19,7 +19,7 @@ from bayessel.covariance import Covariance
 from bayessel.errors import SamplingWarning
 from bayessel.estimators import _chains, _description, _importance_loo, _mixture_predictions
 from bayessel.estimators._mixed_process import MixedProcess
-from bayessel.estimators._process_parts import mixed_process
+from bayessel.estimators._process_parts import mixed_process, prior_of_draws
 from bayessel.estimators._relevance import in_units
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
 from bayessel.estimators._witnessed_mode import found_mode, witnessed
@@ -65,7 +65,7 @@ class GPRegressor(RegressorMixin, Versioned):
         "mc": sampling ends then, and the draws made so far are used; `continue_fit` goes on. Finding the mode, where
         the chains begin, counts but is not cut short; compiling does not count.
     random_state : int, Generator, RandomState or None
-        Seed of starts and chains.
+        Seed of starts and chains. None: "auto" and "map" give the same fit for the same rows, "mc" draws anew.
     standardise : bool
         Give every real column, y too, median 0 and mean absolute deviation 1 inside, and inputs with two values the
         values 0 and 1: the priors are made for that. "auto" takes the deviation of an input from its central two
@@ -96,7 +96,7 @@ class GPRegressor(RegressorMixin, Versioned):
     covariance_ : Covariance
         In use, with its noise term.
     theta_ : (k,) or (S, k) array
-        Natural logarithms of the hyperparameters in use, standardised units: the mode, or the states kept.
+        Logarithms of the hyperparameters in use, standardised units: the mode, or the states kept.
     relevance_ : pandas.DataFrame or None
         Per input the length :math:`w_i^{-1/2}` with a 95 % interval (``length``, ``lower``, ``upper``) in units of the
         input, the length without units (``standardised``: short means relevant), w_i (``weight``), and the standard
@@ -109,16 +109,14 @@ class GPRegressor(RegressorMixin, Versioned):
         log p(y | mode), and with the hyperparameters integrated out by Laplace's approximation at the mode; in nats, in
         units of y.
     kind_ : str
-        What ``log_evidence_`` is: "type2" (exact), or "bound" with inducing inputs (then ``fit_.mode.upper`` minus
-        ``fit_.mode.log_evidence`` says how loose it can be).
+        What ``log_evidence_`` is: "type2" (exact), or "bound" with inducing inputs (from above: ``fit_.mode.upper``).
     trace_ : xarray.DataTree
         "mc": all draws, as ArviZ reads them; else None.
     pareto_k_ : (N,) array
         "mc", once rows were left out: shapes of the tails of their importance weights; above 0.7 they are unsure.
     status_, notes_ : Status, tuple of Status
-        How the fit ended, with advice; and all that can be said of it. Of chains, CONVERGED asks what predictions
-        need (R-hat at most 1.05, 50 effective draws); `bayessel.diagnostics.convergence` asks what intervals of single
-        hyperparameters need, which is more.
+        How the fit ended, with advice, and all remarks. Of chains, CONVERGED asks what predictions need (R-hat at most
+        1.05, 50 effective draws); `bayessel.diagnostics.convergence` asks more, for single hyperparameters.
     history_ : list of dict
         The steps of the optimiser.
     fingerprint_, target_fingerprint_, version_ : str
@@ -196,7 +194,8 @@ class GPRegressor(RegressorMixin, Versioned):
         if self.standardise:
             self._units = Standardisation.of(X, y, robust=self.inference == "auto")
         self._rows = self._units.inputs(X), self._units.targets(y)
-        self._seed, began = chosen_seed(self.random_state), perf_counter()
+        fresh = self.random_state is not None or self.inference == "mc"
+        self._seed, began = chosen_seed(self.random_state) if fresh else 0, perf_counter()
         with few_threads(len(X) ** 2):
             self._mode = found_mode(*self._rows, self.covariance, self.inducing, self._seed)
             self._mixed, share = None, 1.0
@@ -393,8 +392,9 @@ class GPRegressor(RegressorMixin, Versioned):
         return in_units(self.fit_.inner.relevance, self._units.input_scale, self.input_encoding_.names)
 
     def to_pymc(self) -> pm.Model:
-        """The model in standardised units as a `pymc.Model`, RV ``theta``, for samplers of your own."""
+        """The model in standardised units as a `pymc.Model`, RV ``theta``, with the prior of the draws of "auto"."""
+        check_is_fitted(self, "_mode")
         from bayessel.models import gp
 
-        check_is_fitted(self, "_mode")
-        return gp(*self._rows, self._mode.covariance)
+        prior = prior_of_draws(self._mode) if self._mixed else None
+        return gp(*self._rows, self._mode.covariance, prior=prior)

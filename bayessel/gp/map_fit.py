@@ -16,12 +16,12 @@ from bayessel._types import Seed
 from bayessel.covariance import Covariance, Prior
 from bayessel.covariance.standard import as_covariance
 from bayessel.fit import Evidence, Status, worst
+from bayessel.gp.data_remarks import remarks_about
 from bayessel.gp.map_problem import MapProblem
 from bayessel.gp.map_result import GPFit, MapOptimum
 from bayessel.gp.map_search import MapSearch
 from bayessel.gp.marginal import Marginal
 from bayessel.gp.optimise import Minimum
-from bayessel.gp.target_remarks import remarks_about
 from bayessel.work.interrupts import InterruptGuard
 
 #: odds of 20 to 1: optima that differ by less are of similar worth
@@ -136,7 +136,7 @@ def _finish(problem: MapProblem, search: MapSearch, found: Sequence[Minimum], in
     if at_high.any() or (problem.roots is None and at_low.any()):
         notes.append(Status.AT_BOUND)
     t = marginal.t
-    notes += remarks_about(t)
+    notes += remarks_about(marginal.X, t)
     history = tuple(search.history)
     return GPFit(
         theta=first.theta,

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_float_array, check_finite
-from bayessel._row_weights import mean
-from bayessel.covariance import Covariance, Prior
+from bayessel.covariance import Prior
 from bayessel.gp.marginal import Marginal, Process
+from bayessel.gp.noise_floor import LEAST_NOISE, mean_square, noise_index
 from bayessel.gp.optimise import KnownTerms, Roots
 
 #: where the logarithmic coordinate turns into a root, without a prior: this share of the start
@@ -20,8 +20,6 @@ _SMALL = 1e-4
 _RANGE = 30.0
 #: log of a mean square of the targets, or of one over it, that is no reason to search farther
 _ORDINARY = float(np.log(10.0))
-#: least noise variance in units of the mean square of t: below, rounding is what is fitted
-_LEAST_NOISE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +48,14 @@ class MapProblem:
         chosen = check_prior(prior, marginal)
         part = None if chosen is None else chosen.some(free)
         start = template[free]
-        power = float(mean(marginal.t**2, marginal.weights))
+        power = mean_square(marginal.t, marginal.weights)
         # variances of targets that are not standardised are farther from the start
         log_power = np.log(power) if power > 0.0 else 0.0
         more, less = max(log_power - _ORDINARY, 0.0), max(-log_power - _ORDINARY, 0.0)
         low, high = start - _RANGE - less, start + _RANGE + more
-        noise = _noise_index(covariance, template, free, m)
+        noise = noise_index(covariance, template, free, m)
         if noise is not None:
-            low[noise] = np.log(_LEAST_NOISE * power) if power > 0.0 else low[noise]
+            low[noise] = np.log(LEAST_NOISE * power) if power > 0.0 else low[noise]
         roots = Roots(start + np.log(_SMALL) - less) if part is None else None
         return cls(marginal, chosen, part, free, template, roots, noise, low, high)
 
@@ -130,15 +128,3 @@ def check_prior(prior: Prior | str | None, process: Process) -> Prior | None:
             "parts with Prior.join"
         )
     return prior
-
-
-def _noise_index(covariance: Covariance, theta: FloatArray, free: npt.NDArray[np.bool_], m: int) -> int | None:
-    """Position, among the free parameters, of the only one that the noise depends on."""
-    base = covariance.noise(theta, m)
-    moved = []
-    for position, i in enumerate(np.flatnonzero(free)):
-        other = theta.copy()
-        other[i] += 1.0
-        if covariance.noise(other, m) != base:
-            moved.append(position)
-    return moved[0] if len(moved) == 1 else None

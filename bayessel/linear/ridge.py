@@ -250,7 +250,7 @@ def fit_ridge(
         notes.append(Status.MULTIPLE_OPTIMA)
     if any(value < found[0][1] for _, value in found[1:]):
         notes.append(Status.INTERPOLATION)
-    if found[0][0] >= hi - 0.1:
+    if found[0][0] >= hi - 0.1 or not spectrum.s.any():
         notes += [Status.PURE_NOISE] if Status.INTERPOLATION not in notes else []
     elif found[0][0] <= lo + 0.1:
         notes.append(Status.AT_BOUND)

@@ -291,6 +291,31 @@ def test_statuses_that_ask_for_a_second_look():
     }
 
 
+SILENT = {
+    "evidence": bs.EvidenceRegressor(),
+    "evidence at a width": bs.EvidenceRegressor(width=1.0),
+    "rvm": bs.RVMRegressor(),
+    "search": bs.BasisSearchRegressor(),
+    "forward": bs.ForwardSelectionRegressor(),
+    "ridge": bs.RidgeRBFRegressor(),
+    "ridge at a width": bs.RidgeRBFRegressor(width=1.0),
+    "process": bs.GPRegressor(),
+    "mode": bs.GPRegressor("map"),
+    "inducing inputs": bs.GPRegressor("map", inducing=3),
+    "drawn process": bs.GPRegressor("mc", draws=4, tune=4, chains=1, cores=1),
+    "drawn networks": bs.MLPRegressor("mc", hidden=1, draws=4, tune=4, updates_per_draw=1, chains=1, cores=1),
+}
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_inputs_none_of_which_varies_are_said_to_carry_nothing(rng, name):
+    X, y = np.ones((40, 2)), rng.normal(size=40)
+    with pytest.warns(NumericalWarning, match="PURE_NOISE: the inputs carry nothing: none of them varies"):
+        model = SILENT[name].fit(X, y)
+    assert model.status_ is bs.Status.PURE_NOISE
+    assert abs(model.predict(X)[0] - y.mean()) < 0.2
+
+
 def test_no_remark_hides_a_status_that_warns():
     remarks = [s for s in bs.Status if not s.distrusted and s not in (bs.Status.TIME_BUDGET, bs.Status.INTERRUPTED)]
     assert max(s.severity for s in remarks) < min(s.severity for s in bs.Status if s.distrusted)

@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from scipy.special import logsumexp
-from scipy.stats import chisquare, norm
+from scipy.stats import chisquare, gamma, multivariate_normal, norm
 
 import bayessel as bs
 from bayessel.covariance import Noise, SquaredExponential, Standard
@@ -20,7 +21,7 @@ from bayessel.estimators import _process_parts as parts
 from bayessel.estimators._mixed_process import MixedProcess, ProcessPart
 from bayessel.estimators.held_out import stacking_weights
 from bayessel.fit import Status
-from bayessel.gp import Predictor, fit_map, log_marginal
+from bayessel.gp import Marginal, Predictor, fit_map, log_marginal
 
 TWO = SquaredExponential(ard=False, amplitude=False) + Noise()  # log w, log r2
 
@@ -130,7 +131,7 @@ def test_weights_of_parts_are_those_of_rows_left_out(rng):
     X, t = wave(rng, 30, 3)
     fit = fit_map(X, t)
     good, bad = fit.theta + 0.1 * rng.normal(size=(25, len(fit.theta))), fit.theta + np.array([-6.0, 4, 0, 0, 0, 0, 0])
-    found = parts.stacked(fit, [(fit.covariance, good), (fit.covariance, np.tile(bad, (25, 1)))])
+    found = parts.stacked(fit, [ProcessPart(fit.covariance, each, 1.0) for each in (good, np.tile(bad, (25, 1)))])
     densities = []
     for thetas in (good, np.tile(bad, (25, 1))):
         each = []
@@ -272,5 +273,78 @@ def test_parts_are_weighed_by_draws_that_have_not_seen_a_row(rng):
         each = [norm.pdf(mode.t, one.means[0], np.sqrt(one.variances[0])) for one in left_out]
         densities.append(-np.log(np.mean(1.0 / np.array(each), axis=0)))
     expected = stacking_weights(np.array(densities))
-    found = parts.stacked(mode, drawn)
+    found = parts.stacked(mode, [ProcessPart(*one, 1.0) for one in drawn])
     np.testing.assert_allclose([part.weight for part in found], expected, rtol=1e-6)
+
+
+# --- the model for other samplers
+
+
+def written_out(theta, X, t, names):
+    """log p(t|θ) + log p(θ) of the default covariance: dense, and the mean of the lengths integrated by quadrature."""
+    m = X.shape[1]
+    value = dict(zip(names, theta, strict=True))
+    logs = np.array([value[name] for name in names if name.startswith("log w")])
+    normal = {name: value[name] for name in ("log v0", "log r2", "log a0", "log a1")}
+    v0, r2, a0, a1 = np.exp(list(normal.values()))
+    apart = (np.exp(logs) * (X[:, None] - X[None]) ** 2).sum(axis=2)  # one weight or one for each
+    Q = a0 + a1 * X @ X.T + v0 * np.exp(-0.5 * apart) + r2 * np.eye(len(t))
+    total = multivariate_normal(np.zeros(len(t)), Q).logpdf(t)
+    total += norm(-1.0, 1.0).logpdf(normal.pop("log v0")) + norm(-3.0, 3.0).logpdf(list(normal.values())).sum()
+    tau, spread, a = np.exp(-logs), 2.0 * m**2, UnknownMeanPrior(Standard().prior(m)).a
+
+    def density(u):  # of log rho
+        rho = np.exp(u)
+        return gamma(a, scale=1.0 / a).pdf(rho) * rho * np.prod(gamma(0.5, scale=spread / rho).pdf(tau) * tau)
+
+    return total + np.log(quad(density, -25.0, 12.0, epsabs=0.0, epsrel=1e-10, limit=400)[0])
+
+
+def test_the_model_in_pymc_has_the_prior_of_the_draws(rng):
+    X, y = wave(rng, n=40, m=2)
+    model = bs.GPRegressor(random_state=0).fit(X, y)
+    Z, t = model._rows
+    logp = model.to_pymc().compile_logp(mode="FAST_COMPILE")
+    thetas = model.theta_ + 0.7 * rng.normal(size=(5, len(model.theta_)))
+    expected = [written_out(theta, Z, t, model._mode.names) for theta in thetas]
+    np.testing.assert_allclose([float(logp({"theta": theta})) for theta in thetas], expected, rtol=1e-7)
+    marginal, prior = Marginal(Z, t), UnknownMeanPrior(Standard().prior(2))  # what the chain on arrays has
+    np.testing.assert_allclose([marginal.value(one) + prior.log_density(one) for one in thetas], expected, rtol=1e-7)
+    plain = bs.GPRegressor("map").fit(X, y).to_pymc().compile_logp(mode="FAST_COMPILE")
+    differences = np.array([float(plain({"theta": theta})) for theta in thetas]) - expected
+    assert np.ptp(differences) > 0.1
+    # the part with one length, declared from what the fit says of it
+    shared = next(fit for fit in parts._fits(model._mode, 0) if not isinstance(fit.covariance, Standard))
+    one = bs.models.gp(Z, t, shared.covariance, prior=parts.prior_of_draws(shared)).compile_logp(mode="FAST_COMPILE")
+    thetas = shared.theta + 0.7 * rng.normal(size=(5, len(shared.theta)))
+    found, expected = (
+        [float(one({"theta": theta})) for theta in thetas],
+        [written_out(x, Z, t, shared.names) for x in thetas],
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-7)
+    for part in model.fit_.inner.parts:
+        assert isinstance(part.prior, UnknownMeanPrior) and part.prior.given.first.shape == part.thetas[0].shape
+
+
+def test_states_around_the_mode_have_the_prior_of_the_mode(rng, monkeypatch):
+    X, y = wave(rng, n=24)
+    monkeypatch.setattr(parts, "FULL_ROWS", 5)
+    model = bs.GPRegressor().fit(X, y)
+    (part,) = model.fit_.inner.parts
+    assert part.prior is model._mode.prior and parts.prior_of_draws(model._mode) is None
+    logp = model.to_pymc().compile_logp(mode="FAST_COMPILE")
+    np.testing.assert_allclose(logp({"theta": model.theta_}), model._mode.log_joint(model.theta_), rtol=1e-9)
+
+
+# --- seeds
+
+
+def test_without_a_seed_the_same_rows_have_the_same_fit(rng):
+    X, y = wave(rng, n=24, m=3)
+    first, second = (bs.GPRegressor().fit(X, y) for _ in range(2))
+    np.testing.assert_array_equal(first.predict(X, return_std=True), second.predict(X, return_std=True))
+    np.testing.assert_array_equal(first.theta_, bs.GPRegressor(random_state=0).fit(X, y).theta_)
+    other = bs.GPRegressor(random_state=1).fit(X, y)
+    assert np.abs(other.predict(X) - first.predict(X)).max() > 0.0
+    mode, again = (bs.GPRegressor("map").fit(X, y).theta_ for _ in range(2))
+    np.testing.assert_array_equal(mode, again)

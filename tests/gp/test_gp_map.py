@@ -1,7 +1,7 @@
 """Fits of a Gaussian process: the right optimum, few evaluations, and what is said when it is not one.
 
 Guards `bayessel.gp.map_fit`, `bayessel.gp.map_problem`, `bayessel.gp.map_search`, `bayessel.gp.map_result`,
-`bayessel.gp.optimise`, `bayessel.gp.target_remarks`.
+`bayessel.gp.optimise`, `bayessel.gp.data_remarks`.
 """
 
 import pickle

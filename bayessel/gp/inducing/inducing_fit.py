@@ -18,12 +18,12 @@ from bayessel._types import Seed
 from bayessel.covariance import Covariance, Prior
 from bayessel.covariance.standard import as_covariance
 from bayessel.fit import Evidence, LeaveOneOut, Status, worst
+from bayessel.gp.data_remarks import remarks_about
 from bayessel.gp.inducing.bound import InducingFactor, InducingMarginal
 from bayessel.gp.inducing.select import greedy_variance
 from bayessel.gp.map_fit import fit_map
 from bayessel.gp.map_problem import check_prior
 from bayessel.gp.map_result import GPFit, MapOptimum
-from bayessel.gp.target_remarks import remarks_about
 from bayessel.prediction import Prediction
 from bayessel.work.interrupts import InterruptGuard
 
@@ -282,7 +282,7 @@ def _finish(search: BoundSearch, interrupted: bool, began: float) -> InducingFit
     assert search.best is not None
     total, value, theta, Z = search.best
     bound = search.bound
-    notes = remarks_about(bound.t)
+    notes = remarks_about(bound.X, bound.t)
     if interrupted:
         notes.append(Status.INTERRUPTED)
     elif not (search.converged or notes):  # what is nearly flat everywhere has no end to be found
