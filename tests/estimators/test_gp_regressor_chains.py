@@ -215,7 +215,7 @@ def test_a_run_begins_at_the_mode_and_steps_as_many_rows_ask_for(sampled, monkey
 def test_an_interrupted_search_for_the_mode_is_not_followed_by_chains(sampled, monkeypatch):
     whole, X, y = sampled
     stopped = replace(whole.fit_.mode, status=bs.Status.INTERRUPTED, notes=(bs.Status.INTERRUPTED,))
-    monkeypatch.setattr(module, "fit_map", lambda *_, **__: stopped)
+    monkeypatch.setattr(module, "found_mode", lambda *_, **__: stopped)
     monkeypatch.setattr(_chains, "run", lambda *_, **__: pytest.fail("sampled"))
     model = clone(whole).fit(X, y)
     assert model.status_ is bs.Status.INTERRUPTED and model.trace_ is None
