@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, one_of
-from bayessel._row_weights import RowWeights
+from bayessel._row_weights import RowWeights, given, some
 from bayessel.basis import Dictionary, RBFDictionary, design_of
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators import _description, normal_predictions
@@ -24,7 +25,7 @@ from bayessel.estimators.given_dictionary import Predict, bound_dictionary, fold
 from bayessel.estimators.listed_records import Records, records_of
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.referenced_fit import ReferencedFit, engine_fit
-from bayessel.estimators.weighted_rows import without_weights
+from bayessel.estimators.weighted_rows import noise_ratio, refuse_weights, weighted_rows
 from bayessel.fit import Status, fingerprint
 from bayessel.linear import fit_abf, fit_evidence
 
@@ -54,8 +55,16 @@ class SelectingRegressor(RegressorMixin, Versioned):
     history_: list[dict[str, Any]]
     _records: Records
 
-    def _select(self, design: Any, y: FloatArray) -> Any:
+    #: what is known of the rows; None where they are alike
+    _row_weights: RowWeights | None
+
+    def _select(self, design: Any, y: FloatArray, weights: RowWeights | None = None) -> Any:
         raise TypeError("a subclass selects")
+
+    @property
+    def _weighs(self) -> bool:
+        """Whether the selection takes weights of rows with the settings of the estimator."""
+        raise TypeError("a subclass knows")
 
     def _path_label(self) -> str:
         raise TypeError("a subclass names what its path shows")
@@ -66,12 +75,27 @@ class SelectingRegressor(RegressorMixin, Versioned):
 
     # ---- fitting
 
-    @without_weights
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit to inputs (N, D) and a target (N,)."""
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None, noise_std: ArrayLike | None = None
+    ) -> Self:
+        """Fit to inputs (N, D) and a target (N,).
+
+        Parameters
+        ----------
+        X, y
+            Inputs and target.
+        sample_weight
+            How often each row counts, (N,): 2 is a row that came twice, 0 one that did not come.
+        noise_std
+            Standard deviations of the noise of each row (N,), up to a common factor, which is found
+            (`docs/weights.md`).
+        """
         X, y = validated_regression(self, X, y, reset=True)
+        X, y, self._row_weights = weighted_rows(X, y, sample_weight, noise_std)
         self._records, self.fingerprint_ = records_of(self, X, y), fingerprint(X, y)
-        X, y = self._records.X, self._records.y
+        if self._row_weights is None and not self._weighs:  # copies of rows then count alike
+            self._records = replace(self._records, weights=None)
+        X, y, weights = self._records.X, self._records.y, self._records.weights
         centers = centres_of(self, X) if self.dictionary is None else X
         self._width_notes: tuple[Status, ...] = ()
         self.found_width_: FoundWidth | None = None
@@ -82,7 +106,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
             fit = self._fit_referenced(X, y)
         else:
             set_dictionary(self, self._widths(X, y, centers), centers)
-            fit = self._select(design_of(self.dictionary_.without_bias(), X, STORED), y)
+            fit = self._select(design_of(self.dictionary_.without_bias(), X, STORED), y, weights)
         remember(self, fit, X, y)
         self.path_: Mapping[int, Any] = engine_fit(fit).path
         self._warn()
@@ -92,25 +116,26 @@ class SelectingRegressor(RegressorMixin, Versioned):
         """Functions and slopes selected at the widths of the model that integrates over them, which judges them."""
         # one precision serves for all weights: the slopes' columns vary about as much as radial functions do
         reference, found, self.dictionary_ = found_reference(self, X, y, SLOPE_SPREADS)
-        inner = self._select(design_of(self.dictionary_.without_bias(), X, STORED), y)
+        design = design_of(self.dictionary_.without_bias(), X, STORED)
+        inner = self._select(design, y, self._records.weights)
         return ReferencedFit(inner, reference, self.dictionary_, found.gain, found.notes)
 
     def _fit_given(self, X: FloatArray, y: FloatArray) -> Any:
         """The dictionary of the user; by default its columns are scaled, and refitted folds are witnesses."""
         d = bound_dictionary(self, X)
-        self.width_ = None
+        self.width_, weights = None, self._records.weights
         if self.inference != "auto":
             self.dictionary_ = d
-            return self._select(d.columns(X), y)
+            return self._select(d.columns(X), y, weights)
         self.dictionary_ = d.scaled(X)
         columns = self.dictionary_.without_bias().columns
 
-        def fitted(rows: FloatArray, seen: FloatArray, _: RowWeights | None) -> Predict:
-            fold = self._select(columns(rows), seen)
+        def fitted(rows: FloatArray, seen: FloatArray, known: RowWeights | None) -> Predict:
+            fold = self._select(columns(rows), seen, known)
             return lambda fresh: fold.predict(columns(fresh))
 
-        self._width_notes = fold_witness(X, y, fitted).notes
-        return self._select(columns(X), y)
+        self._width_notes = fold_witness(X, y, fitted, weights).notes
+        return self._select(columns(X), y, weights)
 
     def _widths(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         """Widths as given, or those that all functions together prefer, on some of the rows where there are many."""
@@ -119,8 +144,8 @@ class SelectingRegressor(RegressorMixin, Versioned):
                 self,
                 X,
                 y,
-                lambda Phi, t, _: fit_evidence(Phi, t, centre=bool(self.bias)),
-                judge=lambda Phi, t, _: self._select(Phi, t),
+                lambda Phi, t, known: fit_evidence(Phi, t, centre=bool(self.bias), **given(known)),
+                judge=self._select,
                 per_input=True,
             )
         if not isinstance(self.width, str):
@@ -130,7 +155,8 @@ class SelectingRegressor(RegressorMixin, Versioned):
         if len(X) > ABF_ROWS:
             rows = np.sort(np.random.default_rng(0).choice(len(X), ABF_ROWS, replace=False))
         own = X[rows] if self.centers is None or len(centers) > ABF_ROWS else centers
-        found = fit_abf(X[rows], y[rows], centers=own, kind=self.kind, centre=bool(self.bias))
+        known = given(some(self._records.weights, rows))
+        found = fit_abf(X[rows], y[rows], centers=own, kind=self.kind, centre=bool(self.bias), **known)
         # rival optima of the widths and a poor noise estimate of that model are no remarks about this one
         self._width_notes = tuple(note for note in found.notes if note in (Status.STEP_LIMIT, Status.INTERRUPTED))
         return found.widths if len(found.widths) > 1 else float(found.widths[0])
@@ -138,9 +164,15 @@ class SelectingRegressor(RegressorMixin, Versioned):
     # ---- predicting
 
     @predicts_mean_and_std
-    def predict(self, X: ArrayLike, return_std: bool = False) -> MeanAndStd:
-        """Mean at new inputs; with `return_std` also the standard deviation of a new observation there."""
-        return predicted(self, new_rows(self, X), return_std)
+    def predict(self, X: ArrayLike, return_std: bool = False, noise_std: ArrayLike | None = None) -> MeanAndStd:
+        """Mean at new inputs; with `return_std` also the standard deviation of a new observation there.
+
+        `noise_std` are noise levels of the new rows, in the units of those given to `fit`; without, they are those of a
+        typical row, the geometric mean.
+        """
+        X = new_rows(self, X)
+        ratio = None if noise_std is None else noise_ratio(self, noise_std, len(X))
+        return predicted(self, X, return_std, ratio)
 
     predictive = normal_predictions.predictive
     log_predictive_density = normal_predictions.log_predictive_density
@@ -153,6 +185,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
         from bayessel.models import linear
 
         check_is_fitted(self)
+        refuse_weights(self, "to_pymc")
         fit = engine_fit(self.fit_)
         if not len(fit.basis):
             raise ValueError("no function was selected: there is nothing to declare")

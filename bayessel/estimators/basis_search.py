@@ -7,11 +7,11 @@ from typing import Any, Self, override
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, as_flag, one_of
+from bayessel._row_weights import RowWeights, given
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.criteria.evidence import EVIDENCE
 from bayessel.estimators._selecting_regressor import SelectingRegressor
 from bayessel.estimators.referenced_fit import engine_fit
-from bayessel.estimators.weighted_rows import without_weights
 from bayessel.linear import search
 from bayessel.linear.selection.objective import SCORES
 from bayessel.linear.selection.strategies import Strategy
@@ -131,16 +131,17 @@ class BasisSearchRegressor(SelectingRegressor):
         self.dictionary = dictionary
 
     @override
-    @without_weights
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit to inputs (N, D) and a target (N,)."""
-        super().fit(X, y)
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None, noise_std: ArrayLike | None = None
+    ) -> Self:
+        """Fit to inputs (N, D) and a target (N,), with weights and noise levels of rows as of `EvidenceRegressor`."""
+        super().fit(X, y, sample_weight=sample_weight, noise_std=noise_std)
         fit = engine_fit(self.fit_)
         self.n_added_, self.n_removed_, self.seconds_ = fit.n_added, fit.n_removed, fit.seconds
         return self
 
     @override
-    def _select(self, design: Any, y: FloatArray) -> Any:
+    def _select(self, design: Any, y: FloatArray, weights: RowWeights | None = None) -> Any:
         one_of(self.objective, "objective", SCORES)
         with Progress(as_flag(self.progressbar, "progressbar"), "searching", after=QUIET, estimate=False) as bar:
 
@@ -158,7 +159,13 @@ class BasisSearchRegressor(SelectingRegressor):
                 max_size=self.max_size,
                 within=self.within,
                 callback=tell,
+                **given(weights),
             )
+
+    @property
+    @override
+    def _weighs(self) -> bool:
+        return bool(self.objective == EVIDENCE.name)
 
     @override
     def _path_label(self) -> str:

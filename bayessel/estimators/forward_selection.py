@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray
+from bayessel._row_weights import RowWeights, given
 from bayessel._types import Seed
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.criteria.error_estimates import BIC, FPE, GCV, UEV
@@ -132,7 +133,7 @@ class ForwardSelectionRegressor(SelectingRegressor):
         self.dictionary = dictionary
 
     @override
-    def _select(self, design: Any, y: FloatArray) -> Any:
+    def _select(self, design: Any, y: FloatArray, weights: RowWeights | None = None) -> Any:
         whole = isinstance(self.folds, int | np.integer) and not isinstance(self.folds, bool)
         folds = min(self.folds, len(y)) if whole and len(y) > 1 else self.folds
         return forward_select(
@@ -145,7 +146,13 @@ class ForwardSelectionRegressor(SelectingRegressor):
             max_size=self.max_size,
             folds=folds,
             random_state=self.random_state,
+            **given(weights),
         )
+
+    @property
+    @override
+    def _weighs(self) -> bool:
+        return bool(self.method != "backward")
 
     @override
     def _path_label(self) -> str:

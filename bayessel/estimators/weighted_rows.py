@@ -13,7 +13,7 @@ from bayessel._check import FloatArray, as_positive_vector
 from bayessel._row_weights import RowWeights, check_counts, checked
 
 #: estimators that take weights and noise levels
-THOSE_WHO_DO = "EvidenceRegressor, RidgeRBFRegressor and RVMRegressor"
+THOSE_WHO_DO = "EvidenceRegressor, RidgeRBFRegressor, RVMRegressor, BasisSearchRegressor and ForwardSelectionRegressor"
 
 
 def without_weights[**P, R](fit: Callable[P, R]) -> Callable[P, R]:

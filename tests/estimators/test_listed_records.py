@@ -19,7 +19,7 @@ SIX = (
     bs.ForwardSelectionRegressor(),
     bs.GPRegressor(random_state=0),
 )
-WEIGHTED = SIX[:3]
+WEIGHTED = SIX[:5]
 
 
 def table(rng, n=40, D=2):

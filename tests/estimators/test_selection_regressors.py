@@ -39,6 +39,8 @@ CHECKED = {
     "backward, no bias": F(width=1.0, method="backward", bias=False),
 }
 FAST = ("search", "ols")
+#: cross-validation holds out the whole of a row, and elimination takes no weights (docs/weights.md)
+NOT_WEIGHTED = {"rols, cv": "check_sample_weight_equivalence", "backward, no bias": "sample_weight"}
 SOME = [S(width=0.4), S(width=0.4, bias=False, strategy="sffs"), F(width=0.4), F(width=0.4, method="rfs", bias=False)]
 
 
@@ -53,6 +55,8 @@ def test_every_check_of_scikit_learn_passes(name):
     left, count = {}, 0
     for candidate, check in estimator_checks_generator(CHECKED[name]):
         count += 1
+        if NOT_WEIGHTED.get(name, "no check") in check.func.__name__:
+            continue
         try:
             check(candidate)
         except BaseException as error:

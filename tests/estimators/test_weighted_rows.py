@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import bayessel as bs
 from bayessel._row_weights import RowWeights, without_copies
+from bayessel.baselines import LinearBaseline
 from bayessel.basis import RBFDictionary
 from bayessel.estimators.found_width import robust_spread
 from bayessel.estimators.held_out import gains_over_constant, mean_gain, stacking_weights, unsure
@@ -21,7 +22,13 @@ from bayessel.prediction import Prediction
 
 #: columns that do not depend on the rows
 FIXED = RBFDictionary([[-2.0], [-1.0], [0.0], [1.0], [2.0]], 1.0)
-ALL = (bs.EvidenceRegressor, bs.RidgeRBFRegressor, bs.RVMRegressor)
+ALL = (
+    bs.EvidenceRegressor,
+    bs.RidgeRBFRegressor,
+    bs.RVMRegressor,
+    bs.BasisSearchRegressor,
+    bs.ForwardSelectionRegressor,
+)
 pytestmark = pytest.mark.filterwarnings("ignore::bayessel.errors.NumericalWarning")
 
 
@@ -37,7 +44,7 @@ def close(one, other, X, tol=1e-6):
         np.testing.assert_allclose(a, b, rtol=tol, atol=tol)
 
 
-@pytest.mark.parametrize("make", [*ALL[:2], pytest.param(ALL[2], marks=pytest.mark.slow)])
+@pytest.mark.parametrize("make", [*ALL[:2], *(pytest.param(one, marks=pytest.mark.slow) for one in ALL[2:])])
 def test_scikit_learns_checks_of_weights(make):
     checks = [(e, c) for e, c in estimator_checks_generator(make()) if "sample_weight" in c.func.__name__]
     assert len(checks) == 7
@@ -62,6 +69,13 @@ def test_scikit_learns_checks_of_weights(make):
         bs.RVMRegressor(centers=[[-1.0], [0.0], [1.0]]),
         bs.RVMRegressor(width=0.8),
         bs.RVMRegressor(inference="type2"),
+        bs.BasisSearchRegressor(centers=[[-1.0], [0.0], [1.0]]),
+        bs.BasisSearchRegressor(width=0.8),
+        bs.BasisSearchRegressor(dictionary=FIXED),
+        bs.ForwardSelectionRegressor(),
+        bs.ForwardSelectionRegressor(width=0.8),
+        bs.ForwardSelectionRegressor(width=0.8, method="rfs", stop="evidence", bias=False),
+        bs.ForwardSelectionRegressor(dictionary=FIXED, inference="type2"),
     ],
     ids=str,
 )
@@ -77,7 +91,7 @@ def test_a_weight_is_a_repeated_row(rng, model):
     assert one.n_rows_ == (w > 0).sum()
 
 
-@pytest.mark.parametrize("make", [*ALL[:2], pytest.param(ALL[2], marks=pytest.mark.slow)])
+@pytest.mark.parametrize("make", [*ALL[:2], *(pytest.param(one, marks=pytest.mark.slow) for one in ALL[2:])])
 def test_noise_levels_cover_at_good_rows_and_bad_ones(make):
     """Coverage is nominal at good and at bad rows where the levels are known, and at neither where they are not."""
     rng = np.random.default_rng(5)
@@ -252,8 +266,6 @@ def test_several_targets_share_the_weights(rng):
 @pytest.mark.parametrize(
     "make",
     [
-        bs.BasisSearchRegressor,
-        bs.ForwardSelectionRegressor,
         bs.GPRegressor,
         bs.MLPRegressor,
         bs.MLPClassifier,
@@ -263,7 +275,7 @@ def test_several_targets_share_the_weights(rng):
 )
 def test_estimators_without_weights_name_those_with(make):
     X, y = np.arange(6.0)[:, None], np.array([0, 1, 0, 1, 0, 1])
-    with pytest.raises(TypeError, match="EvidenceRegressor, RidgeRBFRegressor and RVMRegressor do"):
+    with pytest.raises(TypeError, match="BasisSearchRegressor and ForwardSelectionRegressor do"):
         make().fit(X, y, sample_weight=np.ones(6))
     with pytest.raises(TypeError, match="takes no noise_std"):
         make().fit(X, y, noise_std=np.ones(6))
@@ -285,4 +297,4 @@ def test_averages_refuse_members_that_know_weights(rng):
 def test_new_rows_of_others_have_no_levels(rng):
     X, y, s = two_instruments(rng, 30)
     with pytest.raises(TypeError, match="takes no noise_std"):
-        bs.ForwardSelectionRegressor(width=1.0).fit(X, y).predictive(X, noise_std=s)
+        LinearBaseline().fit(X, y).log_predictive_density(X, y, noise_std=s)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray, IntArray, as_matrix
+from bayessel._row_weights import RowWeights
 from bayessel.criteria.capabilities import Message
 from bayessel.fit import Evidence, LeaveOneOut, Status, fingerprint
 from bayessel.linear.coded_weights import message_of
@@ -143,10 +144,10 @@ class ChosenColumnsFit(ColumnsFit):
         return self.evidence_fit.model_evidence if self.n_basis else np.nan
 
 
-def evidence_of(design: FloatArray, t: FloatArray, centre: bool) -> LinearFit:
+def evidence_of(design: FloatArray, t: FloatArray, centre: bool, weights: RowWeights | None = None) -> LinearFit:
     """Precisions of these columns at the highest evidence; without columns the target is noise."""
     body = design if design.shape[1] else np.zeros((len(t), 1))  # a column of zeros stands for an empty design
-    return fit_evidence(Spectrum.of(body, t, centre=centre, rows=True))
+    return fit_evidence(Spectrum.of(body, t, centre=centre, rows=True, weights=weights))
 
 
 def in_use(rows: npt.ArrayLike, basis: npt.NDArray[np.intp], n_candidates: int) -> FloatArray:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bayessel._check import FloatArray, IntArray
+from bayessel._row_weights import RowWeights
 from bayessel.linear.columns.dictionary import BLOCK, Columns
 from bayessel.linear.columns.orthonormal import OrthonormalBasis
 from bayessel.linear.columns.remainders import CandidateRemainders
@@ -43,6 +44,8 @@ class GrowingModel:
         Squared share outside the model below which a candidate is no longer offered.
     lost
         Share of its last measured value below which the squared length of a candidate is measured at once.
+    row_weights
+        Of rows that are multiplied already: the constant is their multipliers, and the noise counts their weights.
     """
 
     def __init__(
@@ -55,11 +58,16 @@ class GrowingModel:
         keep_products: bool = False,
         least: float = SPANNED,
         lost: float = LOST,
+        row_weights: RowWeights | None = None,
     ) -> None:
         self.columns, self.t, self.least, self.lost = columns, t, max(least, SPANNED), lost
         n, p = columns.shape
         self.weight = None if train is None else train.astype(np.float64)
+        self.row_weights = row_weights
+        count = np.ones(n) if row_weights is None else row_weights.count
+        #: rows to fit, and how many the noise counts
         self.n_train = n if train is None else int(train.sum())
+        self.n_counted = float(count.sum() if train is None else count[train].sum())
         self.held = np.zeros(0, dtype=np.intp) if train is None else np.flatnonzero(np.logical_not(train))
         self._held_rows: list[FloatArray] = []  # directions, continued to the rows that are not fitted
         self.lengths = columns.lengths
@@ -77,7 +85,7 @@ class GrowingModel:
         else:  # on the rows to fit
             squares = columns.weighted_squares(self.weight) * columns.inverse_lengths**2
         if centre:
-            product = columns.cross(self._enter(np.ones(n))[:, None])[:, 0]
+            product = columns.cross(self._enter(np.ones(n) if row_weights is None else row_weights.root)[:, None])[:, 0]
             squares = np.maximum(squares - product**2, 0.0)
             if keep_products:
                 self.basis.set_product(product)

@@ -21,6 +21,7 @@ from bayessel._check import (
     check_magnitude,
     one_of,
 )
+from bayessel._row_weights import RowWeights, counted
 from bayessel._types import Seed
 from bayessel.criteria.error_estimates import GCV
 from bayessel.linear.columns.dictionary import STORE_DOUBLE, Columns, ColumnSource, as_columns
@@ -53,6 +54,8 @@ def forward_select(
     max_condition: float | None = None,
     folds: int = 5,
     random_state: Seed = 0,
+    noise_std: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
 ) -> ForwardFit:
     r"""Choose columns of a dictionary one by one, each time the one that helps most, until a criterion stops falling.
 
@@ -90,6 +93,8 @@ def forward_select(
         unless the criterion is still falling, and at 1e12 in any case.
     folds, random_state
         Of cross-validation.
+    noise_std, sample_weight
+        As in `bayessel.linear.fit_evidence`; 'loo' and 'cv' leave out the whole of a row. Not with 'backward'.
 
     References
     ----------
@@ -129,9 +134,14 @@ def forward_select(
         raise ValueError(f"max_condition must be greater than 1, got {max_condition!r}")
     if stop == "cv" and not 2 <= as_count(folds, "folds", 2) <= n:
         raise ValueError(f"folds must be between 2 and the number of rows, {n}; got {folds}")
+    weights = RowWeights.of(n, noise_std, sample_weight)
+    if weights is not None and method == "backward":
+        raise ValueError(
+            "method='backward' takes no weights or noise levels of rows: take 'ols', 'rfs' or 'rols', or leave them out"
+        )
     rng = as_generator(random_state)
     with columns.threads(), np.errstate(all="ignore"):
-        settings = ForwardSettings(method, stop, centre, gain, lam, reestimate, largest, max_condition)
+        settings = ForwardSettings(method, stop, centre, gain, lam, reestimate, largest, max_condition, weights)
         if method == "backward":
             fit = eliminate(columns, target, settings, folds, rng, name)
         else:
@@ -159,7 +169,7 @@ def _step(models: list[LeastSquaresSteps], settings: ForwardSettings) -> list[st
     grown, directions = [], []
     for model in models:
         g = model.growth
-        limit = g.n_train - g.n_flat - (1 if settings.method == "ols" else 0)
+        limit = min(g.n_train, g.n_counted - (1 if settings.method == "ols" else 0)) - g.n_flat
         if g.n_columns >= settings.max_size:
             ends.append("max_size" if settings.max_size < g.columns.shape[1] else "candidates")
             continue
@@ -188,7 +198,10 @@ def _step(models: list[LeastSquaresSteps], settings: ForwardSettings) -> list[st
 
 
 def _forward(columns: Columns, t: FloatArray, settings: ForwardSettings, known: Any, name: str) -> ForwardFit:
-    model = settings.start(columns, t)
+    multiplied, target = columns.multiplied(settings.weights), t
+    if settings.weights is not None:
+        target = settings.weights.scale(t)
+    model = settings.start(multiplied, target)
     g = model.growth
     watch = BestSize()
     path: list[dict[str, Any]] = []
@@ -235,13 +248,15 @@ def _cross_validated(
     columns: Columns, t: FloatArray, settings: ForwardSettings, folds: int, rng: np.random.Generator
 ) -> tuple[int, list[float], str]:
     """Best size, the mean squared error of the held rows at each size, and why the folds stopped."""
-    n = len(t)
+    n, weights = len(t), settings.weights
+    if weights is not None:
+        columns, t = columns.multiplied(weights), weights.scale(t)
     number = rng.permutation(n) % folds
     models = [settings.start(columns, t, train=number != k) for k in range(folds)]
     watch, curve = BestSize(), []
 
     def step() -> str | None:
-        curve.append(float(sum(np.sum(model.held_errors() ** 2) for model in models)) / n)
+        curve.append(float(sum(np.sum(model.held_errors() ** 2) for model in models)) / counted(t, weights))
         if watch.far_enough(len(curve) - 1, curve[-1]):
             return "criterion"
         if settings.is_singular(models, watch):

@@ -40,7 +40,7 @@ def finish(
     by_number = np.argsort(order)
     basis = order[by_number]
     design = columns.raw(basis) if k else np.zeros((n, 0))
-    evidence_fit = evidence_of(design, t, settings.centre)
+    evidence_fit = evidence_of(design, t, settings.centre, settings.weights)
     U = orthogonal = turn = None
     spectrum = evidence_fit.spectrum
     if triangle is not None and coordinates is not None and k:
@@ -51,9 +51,10 @@ def finish(
             # rows of the dictionary times the inverse of U, whose rows are in the order of selection
             turn = np.empty((k, k))
             turn[np.argsort(by_number)] = sl.solve_triangular(U, np.eye(k), check_finite=False)
-            spectrum = Spectrum.of(design @ turn, t, centre=settings.centre, rows=True)
+            spectrum = Spectrum.of(design @ turn, t, centre=settings.centre, rows=True, weights=settings.weights)
     if lam == 0.0 and turn is None and k and _differ(columns.lengths[basis]):
-        spectrum = Spectrum.weighed(design, t, columns.lengths[basis] ** 2, centre=settings.centre, rows=True)
+        squares = columns.lengths[basis] ** 2
+        spectrum = Spectrum.weighed(design, t, squares, centre=settings.centre, rows=True, weights=settings.weights)
     posterior = Posterior.of(spectrum, lam, evidence_fit.beta)
     coef = posterior.coef if turn is None else turn @ posterior.coef
     path = {

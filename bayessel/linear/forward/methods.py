@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel._row_weights import deviation
 from bayessel.criteria import CRITERIA
 from bayessel.linear.columns.growing_model import GrowingModel
 from bayessel.linear.ridge import curve, reestimate_lambda, search_range
@@ -58,7 +59,10 @@ class LeastSquaresSteps:
         return self._spectrum
 
     def _of(self, s: FloatArray, z: FloatArray, Vt: FloatArray) -> Spectrum:
-        g = self.growth
+        g, weights = self.growth, self.growth.row_weights
+        spread2 = None  # what the density of the bias is measured by, where it is not the squared length of the target
+        if weights is not None and g.n_flat:
+            spread2 = deviation(g.t / weights.root, weights) ** 2 * float(weights.root @ weights.root)
         return Spectrum(
             n_rows=g.n_train,
             n_columns=g.n_columns,
@@ -72,6 +76,8 @@ class LeastSquaresSteps:
             centred=bool(g.n_flat),
             flat_offset=np.zeros(g.n_flat),  # of what is left of the target, which has no mean
             flat_slope=np.zeros((g.n_flat, g.n_columns)),
+            row_weights=weights,
+            spread2=spread2,
         )
 
     def shrinkage(self) -> FloatArray:
@@ -81,7 +87,7 @@ class LeastSquaresSteps:
     def sums(self) -> tuple[float, float]:
         """t^T P^2 t and tr P."""
         g = self.growth
-        return g.rss, float(g.n_train - g.size)
+        return g.rss, g.n_counted - g.size
 
     def left_out(self) -> tuple[FloatArray, FloatArray]:
         """P t and the diagonal of P."""
@@ -121,7 +127,7 @@ class PenalisedSteps(LeastSquaresSteps):
         lo, hi = search_range(spectrum)
         tried = np.append(np.clip(self.lam, np.exp(lo), np.exp(hi)), np.exp(np.arange(lo, hi, APART)))
         values = curve(spectrum, self.reestimate, tried)
-        values[1:][spectrum.trace_p(tried[1:]) < CRITERIA[self.reestimate].noise_share * spectrum.n_rows] = np.inf
+        values[1:][spectrum.trace_p(tried[1:]) < CRITERIA[self.reestimate].noise_share * spectrum.n_counted] = np.inf
         best = int(np.argmin(values))
         start = float(tried[best if values[best] < (1.0 - CLEARLY) * values[0] else 0])
         new, *_ = reestimate_lambda(spectrum, criterion=self.reestimate, start=start, max_steps=1)
@@ -139,7 +145,7 @@ class PenalisedSteps(LeastSquaresSteps):
         """t^T P^2 t and tr P."""
         g, spectrum = self.growth, self.spectrum
         if not g.n_columns:
-            return g.rss, float(g.n_train - g.size)
+            return g.rss, g.n_counted - g.size
         return float(spectrum.sum_squares(self.lam)), float(spectrum.trace_p(self.lam))
 
 

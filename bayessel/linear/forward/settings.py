@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel._row_weights import RowWeights
 from bayessel.criteria.error_estimates import GCV
 from bayessel.criteria.registry import OF_SUMS
 from bayessel.linear.columns.dictionary import Columns
@@ -37,6 +38,7 @@ class ForwardSettings:
     reestimate: bool
     max_size: int
     max_condition: float | None
+    weights: RowWeights | None = None
 
     @property
     def checks_condition(self) -> bool:
@@ -65,6 +67,7 @@ class ForwardSettings:
             centre=self.centre,
             train=train,
             keep_products=self.method == "rfs",
+            row_weights=self.weights,
             least=min(LEAST, self.largest_condition**-2.0) if self.checks_condition else 0.0,
         )
         if self.method == "ols":

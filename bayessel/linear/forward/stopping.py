@@ -25,17 +25,17 @@ def record(method: LeastSquaresSteps, stop: str | None) -> dict[str, Any]:
     g = method.growth
     S, trace = method.sums()
     out: dict[str, Any] = {"size": g.n_columns, "column": g.chosen[-1] if g.chosen else -1}
-    out |= {"error": S / g.n_train, "gamma": g.n_train - trace, "lam": method.lam}
-    out |= {name: float(from_sums(name, g.n_train, S, trace)) for name in OF_SUMS}
+    out |= {"error": S / g.n_counted, "gamma": g.n_counted - trace, "lam": method.lam}
+    out |= {name: float(from_sums(name, g.n_counted, S, trace)) for name in OF_SUMS}
     if stop == LOO.name:
-        out[LOO.name] = float(np.mean(left_out(*method.left_out()) ** 2))
+        out[LOO.name] = float(np.sum(left_out(*method.left_out()) ** 2) / g.n_counted)
     elif stop == EVIDENCE.name:
         out[EVIDENCE.name] = fit_evidence(LeastSquaresSteps(g).spectrum).log_evidence if g.n_columns else np.nan
-    out["value"] = judged(out, stop, g.n_train)
+    out["value"] = judged(out, stop, g.n_counted)
     return out
 
 
-def judged(at: dict[str, Any], stop: str | None, n_rows: int) -> float:
+def judged(at: dict[str, Any], stop: str | None, n_rows: float) -> float:
     """Value of the stopping criterion, infinite where it says nothing because too few rows are left to the noise."""
     if stop is None or stop == "cv":
         return np.nan

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FOURTH_POWERS, as_count, as_flag, as_target, check_magnitude
+from bayessel._row_weights import RowWeights
 from bayessel.criteria.evidence import EVIDENCE
 from bayessel.fit import Status, worst
 from bayessel.linear.columns.dictionary import ColumnSource, as_columns
@@ -34,6 +35,8 @@ def search(
     tol: float = 0.1,
     within: float = 1.0,
     callback: Callable[[SelectionSearch], None] | None = None,
+    noise_std: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
 ) -> SearchFit:
     r"""Select basis functions by a search that the model evidence guides (Barrio, Romero and Belanche 2010).
 
@@ -78,6 +81,8 @@ def search(
     callback
         Called with the `SelectionSearch` after every change; an exception ends the search, KeyboardInterrupt keeps what
         is there.
+    noise_std, sample_weight
+        As in `bayessel.linear.fit_evidence`; with the score 'evidence'.
 
     Examples
     --------
@@ -106,11 +111,14 @@ def search(
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be called with the search after every change, got {callback!r}")
     objective, drive = SelectionObjective.named(score), parse(strategy)
+    weights = RowWeights.of(len(target), noise_std, sample_weight)
+    if weights is not None and score != EVIDENCE.name:
+        raise ValueError(f"score={score!r} takes no weights or noise levels of rows; score='evidence' does")
     columns = columns.store()
     columns.check_scale("F")
     notes: list[Status] = []
     with columns.threads():
-        model = WorkingModel(columns, target, centre)
+        model = WorkingModel(columns, target, centre, weights)
         work = SelectionSearch(
             model, objective, top=top, max_size=max_size, max_steps=max_steps, tol=float(tol), callback=callback
         )
@@ -139,7 +147,7 @@ def search(
         basis = np.sort(order)
         columns.release()
         design = columns.raw(basis) if len(basis) else np.zeros((len(target), 0))
-        numbers = evidence_fields(design, target, centre)
+        numbers = evidence_fields(design, target, centre, weights)
     notes.extend(numbers["evidence_fit"].notes)
     return SearchFit(
         **numbers,

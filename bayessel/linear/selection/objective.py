@@ -64,7 +64,7 @@ class SelectionObjective:
 
     def of(self, model: WorkingModel, trial: TrialModel) -> float:
         """Judge a model, in the units of the user's target; minus infinity where there is no answer."""
-        at, n, unit = trial.level, model.n_rows, model.t_unit
+        at, n, unit = trial.level, model.n_counted, model.t_unit
         shift = -n * float(np.log(unit))
         if self.name == EVIDENCE.name:
             return at.value + shift
@@ -82,7 +82,7 @@ class SelectionObjective:
             return -float(np.mean(errors**2)) * unit**2
         return float(log_normal(errors, variances).sum()) + shift
 
-    def behind(self, value: float, best: float, n_rows: int) -> float:
+    def behind(self, value: float, best: float, n_rows: float) -> float:
         """How many nats a value is worse than the best.
 
         Evidence and lengths are in nats. A mean squared error is made a log density of `n_rows` errors whose variance

@@ -31,8 +31,8 @@ class SingularModel:
         Singular values and the target's coordinates.
     rss : float
         Squared length of the target outside the span.
-    n_rows : int
-        N.
+    n_rows : float
+        N; of rows with weights their sum.
     spread2 : float or None
         Squared length of the centred target where a bias with a flat prior was projected out, else None.
     beta_max : float
@@ -44,14 +44,14 @@ class SingularModel:
     s: FloatArray
     z: FloatArray
     rss: float
-    n_rows: int
+    n_rows: float
     spread2: float | None
     beta_max: float
     U: FloatArray
     Vt: FloatArray
 
     @cached_property
-    def n_free(self) -> int:
+    def n_free(self) -> float:
         """Rows left after the bias."""
         return self.n_rows - (self.spread2 is not None)
 

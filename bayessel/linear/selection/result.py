@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bayessel._check import FloatArray
+from bayessel._row_weights import RowWeights
 from bayessel.linear.columns.fit import ChosenColumnsFit, evidence_of
 
 
@@ -48,9 +49,11 @@ class SearchFit(ChosenColumnsFit):
         return self.evidence_fit.gamma
 
 
-def evidence_fields(design: FloatArray, t: FloatArray, centre: bool) -> dict[str, Any]:
+def evidence_fields(
+    design: FloatArray, t: FloatArray, centre: bool, weights: RowWeights | None = None
+) -> dict[str, Any]:
     """Fields of a `SearchFit` that follow from the columns in use; the weights are those of the evidence."""
-    fit = evidence_of(design, t, centre)
+    fit = evidence_of(design, t, centre, weights)
     return {
         "evidence_fit": fit,
         "evidence": fit.evidence,

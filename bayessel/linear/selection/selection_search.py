@@ -83,7 +83,7 @@ class SelectionSearch:
         self.n_added = self.n_removed = 0
         self.exhausted = False
         self.small = model.small()
-        self.held = self.level = PrecisionLevel(1.0, 1.0, 0.0, float(model.n_rows), -np.inf, -np.inf)
+        self.held = self.level = PrecisionLevel(1.0, 1.0, 0.0, model.n_counted, -np.inf, -np.inf)
         self._sums: CandidateSums | None = None
         self._updates = 0
 
@@ -163,7 +163,7 @@ class SelectionSearch:
     def smallest(self, within: float) -> int:
         """Size of the smallest model seen that is at most `within` nats worse than the best; 0 where there is none."""
         for size in sorted(self.path):
-            if self.objective.behind(self.path[size].value, self.best_value, self.model.n_rows) <= within:
+            if self.objective.behind(self.path[size].value, self.best_value, self.model.n_counted) <= within:
                 return size
         return 0
 
@@ -315,7 +315,7 @@ class SelectionSearch:
                 "column": j,
                 "n_basis": size,
                 "value": self.value,
-                "log_evidence": at.log_evidence - model.n_rows * float(np.log(model.t_unit)),
+                "log_evidence": at.log_evidence - model.n_counted * float(np.log(model.t_unit)),
                 "alpha": at.lam * at.beta * (model.unit / model.t_unit) ** 2,
                 "beta": beta,
                 "gamma": at.gamma,

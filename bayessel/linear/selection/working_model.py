@@ -14,6 +14,7 @@ import scipy.linalg as sl
 from scipy.linalg.lapack import dgesdd
 
 from bayessel._check import FloatArray, IntArray
+from bayessel._row_weights import RowWeights, counted, deviation
 from bayessel.linear.columns.centring import FAR, centred, constant
 from bayessel.linear.columns.dictionary import READ, Columns
 from bayessel.linear.columns.orthonormal import OrthonormalBasis
@@ -51,6 +52,8 @@ class WorkingModel:
         Candidates that may be added.
     outside_bias : (P,) array
         Squared length of each candidate, without its mean where there is a bias.
+    n_counted : float
+        Rows that the noise counts: their number, or the sum of their weights.
     """
 
     means: FloatArray
@@ -58,14 +61,21 @@ class WorkingModel:
     length2: FloatArray
     unit: float
 
-    def __init__(self, columns: Columns, t: FloatArray, centre: bool) -> None:
-        self.columns = columns
+    def __init__(self, columns: Columns, t: FloatArray, centre: bool, weights: RowWeights | None = None) -> None:
+        self.columns, self._given, self._weights = columns.multiplied(weights), columns, weights
         self.n_rows, self.n_columns = columns.shape
+        self.n_counted = counted(t, weights)
+        # the bias as a column: the multipliers of the rows
+        self._ones = np.ones(self.n_rows) if weights is None else weights.root
+        self._squares = float(self._ones @ self._ones)
+        t = t if weights is None else weights.scale(t)
         self.t_unit = float(np.linalg.norm(t)) / np.sqrt(len(t)) or 1.0
         self.centre = centre
         self.residual = self._centred(t / self.t_unit)
-        self.t_mean = float(np.mean(t / self.t_unit))
+        self.t_mean = float(np.mean(t / self.t_unit) if weights is None else weights.along(t / self.t_unit))
         self.spread2 = float(self.residual @ self.residual) if centre else None
+        if centre and weights is not None:  # what the density of the bias is measured by
+            self.spread2 = (deviation(t / weights.root, weights) / self.t_unit) ** 2 * self._squares
         self.beta_max = min((4.0 * _EPS * float(np.abs(t).max() or 1.0) / self.t_unit) ** -2.0, 1e300)
         self.rss = self.rss_then = float(self.residual @ self.residual)
         self.active: list[int] = []
@@ -75,7 +85,8 @@ class WorkingModel:
         self._first_pass()
         if centre and self._far_off():
             means = self.means * self.unit
-            self.columns = centred(columns, means, COLLINEAR)
+            share = None if weights is None else self._ones**2 / self._squares
+            self.columns = centred(columns, means, COLLINEAR, share).multiplied(weights)
             self._first_pass()
             self.means = means / self.unit
         self.remainders.reference = self.length2.copy()
@@ -90,16 +101,16 @@ class WorkingModel:
         self.unit = float(lengths.max()) or 1.0
         self.length2 = (lengths / self.unit) ** 2
         self.passes += 1
-        both = np.stack([self.residual, np.ones(self.n_rows)]) if self.centre else self.residual[None]
+        both = np.stack([self.residual, self._ones]) if self.centre else self.residual[None]
         inner = self.project(both)
-        self.means = inner[1] / self.n_rows if self.centre else np.zeros(self.n_columns)
-        outside = np.maximum(self.length2 - self.n_rows * self.means**2, 0.0)
+        self.means = inner[1] / self._squares if self.centre else np.zeros(self.n_columns)
+        outside = np.maximum(self.length2 - self._squares * self.means**2, 0.0)
         self.remainders = CandidateRemainders(outside, inner[0].copy())
 
     def _far_off(self) -> bool:
         """Whether means hide spreads; a constant column among the candidates has none."""
-        far = np.flatnonzero((self.n_rows * self.means**2 > FAR * self.perp2) & (self.length2 > 0.0))
-        return bool(len(far)) and not bool(constant(self.columns, far, COLLINEAR).all())
+        far = np.flatnonzero((self._squares * self.means**2 > FAR * self.perp2) & (self.length2 > 0.0))
+        return bool(len(far)) and not bool(constant(self._given, far, COLLINEAR).all())
 
     # ---- what is there
 
@@ -141,7 +152,7 @@ class WorkingModel:
     @property
     def most(self) -> int:
         """Functions that leave a row to the noise."""
-        return self.n_rows - self.centre - 1
+        return int(min(self.n_rows, self.n_counted - 1) - self.centre)
 
     @property
     def room(self) -> bool:
@@ -152,7 +163,8 @@ class WorkingModel:
     def worth_searching(self) -> bool:
         """Whether the target varies, and there are candidates and rows to explain it with."""
         floor = self.n_rows / self.beta_max  # what the rounding of the target amounts to
-        return bool(self.usable.any() and self.n_rows - self.centre >= 2 and self.rss > floor)
+        enough = min(self.n_rows, self.n_counted) - self.centre >= 2
+        return bool(self.usable.any() and enough and self.rss > floor)
 
     def let_go(self) -> None:
         """Free what is as large as the dictionary's sides."""
@@ -171,13 +183,15 @@ class WorkingModel:
                 U, s, Vt = sl.svd(R, check_finite=False, lapack_driver="gesvd")
         else:
             U, s, Vt = np.zeros((0, 0)), np.zeros(0), np.zeros((0, 0))
-        return SingularModel(s, U.T @ z, max(rss, 0.0), self.n_rows, self.spread2, self.beta_max, U, Vt)
+        return SingularModel(s, U.T @ z, max(rss, 0.0), self.n_counted, self.spread2, self.beta_max, U, Vt)
 
     # ---- looking at the dictionary
 
     def _centred(self, v: FloatArray) -> FloatArray:
         if not self.centre:
             return v
+        if self._weights is not None:
+            return self._weights.without_bias(self._weights.without_bias(v))
         v = v - v.mean()
         return np.asarray(v - v.mean())
 
@@ -263,6 +277,8 @@ class WorkingModel:
 
         def columns(part: IntArray) -> FloatArray:
             F = self.columns.raw(part) / self.unit
+            if self._weights is not None and self.centre:
+                return self._weights.without_bias(F)
             return F - F.mean(axis=0) if self.centre else F
 
         self.remainders.measure(which, READ // self.n_rows, columns, self.Qt, self.residual, self.B)
