@@ -75,7 +75,8 @@ def problem(name: str) -> Data:
 
 
 def ours(data: Data) -> Callable[[], Found]:
-    covariance, sparse = importlib.import_module("bayessel.covariance"), importlib.import_module("bayessel.gp.inducing")
+    covariance = importlib.import_module("bayessel.covariance")
+    sparse = importlib.import_module("bayessel.gp.inducing.bound")
     bound = sparse.InducingMarginal(data.X, data.t, covariance.SquaredExponential() + covariance.Noise())
     theta, Z = start(data.X.shape[1]), data.X[: data.M]
     return lambda: Found(bound.value_and_gradient(theta, Z)[0], theta, Z)
