@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from bayessel._check import FloatArray
+from bayessel._row_weights import RowWeights
 from bayessel.criteria.capabilities import Message, Sendable
 from bayessel.fit import Fit, Status
 from bayessel.prediction import Prediction
@@ -27,12 +29,18 @@ class Reading:
     data_fingerprint : str or None
         Name of inputs and target together; None of an engine's result on a design, whose columns are no inputs, and of
         a pipeline, which changed the inputs.
+    counts : (N,) array or None
+        How often each row counts; None where all count once.
+    listed_once : bool
+        Whether rows that the table lists several times count once.
     """
 
     fit: Fit
     status: Status
     noise_std: float
     data_fingerprint: str | None
+    counts: FloatArray | None
+    listed_once: bool
 
     @property
     def target_fingerprint(self) -> str | None:
@@ -59,7 +67,24 @@ def read(fitted: Any, name: str = "fitted") -> Reading:
         status=getattr(inner, "status_", fit.status),
         noise_std=_single(getattr(inner, "noise_std_", getattr(fit, "noise_std", None))),
         data_fingerprint=None if piped else getattr(inner, "fingerprint_", own),
+        counts=_counts(fit),
+        listed_once=Status.COPIES_COUNT_ONCE in getattr(inner, "notes_", ()),
     )
+
+
+def row_weights_of(fit: Any) -> RowWeights | None:
+    """What the fit of an engine was told of its rows; None where they are all alike."""
+    spectrum = getattr(getattr(fit, "posterior", None), "spectrum", None)
+    for holder in (fit, spectrum):
+        found = getattr(holder, "row_weights", None)
+        if isinstance(found, RowWeights):
+            return found
+    return None
+
+
+def _counts(fit: Fit) -> FloatArray | None:
+    weights = row_weights_of(fit)
+    return None if weights is None or (weights.count == 1.0).all() else weights.count
 
 
 def unwrap(fitted: Any) -> tuple[Any, bool]:

@@ -13,10 +13,9 @@ from sklearn.utils.validation import _check_y, _is_fitted, check_consistent_leng
 
 from bayessel._check import FloatArray, as_float_array, check_magnitude
 from bayessel.diagnostics.comparable_fits import refuse_different_data
-from bayessel.diagnostics.fit_reader import Reading, read, unwrap
+from bayessel.diagnostics.fit_reader import Reading, read, row_weights_of, unwrap
 from bayessel.errors import DataMismatchError
 from bayessel.estimators.member_weights import CONSTANT
-from bayessel.estimators.weighted_rows import weights_of_fit
 from bayessel.fit import Fit, fingerprint
 
 #: name -> estimator, or fit of an engine
@@ -93,7 +92,7 @@ def one_data_set(members: Mapping[str, Any]) -> tuple[str, str]:
     for name, member in members.items():
         inner, piped = unwrap(member)
         fit = inner if isinstance(inner, Fit) else getattr(inner, "fit_", None)
-        if weights_of_fit(inner) is not None:
+        if getattr(inner, "_row_weights", None) is not None or row_weights_of(inner) is not None:
             raise ValueError(
                 f"{name!r} was fitted with sample_weight or noise_std, and an average weighs all rows alike: "
                 "fit the members without"

@@ -77,7 +77,7 @@ class ReferencedFit(Fit):
     @cached_property
     def loss(self) -> float:
         """Nats a row that the selection costs, as the reference expects: at the rows, or at crossed rows if more."""
-        X, weights = self._inputs, self._row_weights
+        X, weights = self._inputs, self._weights
         upto = np.cumsum(np.ones(len(X)) if weights is None else weights.count)
         rng, total = np.random.default_rng(0), max(int(upto[-1]), 1)
         drawn = rng.integers(0, total, (2, min(MOST_ROWS, 4 * total)))
@@ -88,7 +88,7 @@ class ReferencedFit(Fit):
     @cached_property
     def loss_outside(self) -> float:
         """The same at the rows stretched away from their medians."""
-        X, weights = self._inputs, self._row_weights
+        X, weights = self._inputs, self._weights
         middle = medians(X, weights)
         return self._loss_at(middle + STRETCH * (X[self._some] - middle), some(weights, self._some))
 
@@ -137,9 +137,9 @@ class ReferencedFit(Fit):
         return slice(None, None, -(-len(self._inputs) // MOST_ROWS))
 
     @cached_property
-    def _row_weights(self) -> RowWeights | None:
+    def _weights(self) -> RowWeights | None:
         """Of the rows in the order of `_inputs`."""
-        weights = self.reference.posterior.spectrum.row_weights
+        weights = self.row_weights
         return None if weights is None else weights.part(self._order)
 
     @cached_property
@@ -189,6 +189,11 @@ class ReferencedFit(Fit):
     def target(self) -> FloatArray:
         """What was fitted to, (N,)."""
         return given_arrays(self.reference)[1]
+
+    @property
+    def row_weights(self) -> RowWeights | None:
+        """Counts and noise levels of the rows; None where they are alike."""
+        return self.reference.posterior.spectrum.row_weights
 
     @property
     def evidence(self) -> Evidence | None:

@@ -65,13 +65,3 @@ def refuse_weights(estimator: Any, what: str) -> None:
     """Say that something is there for rows that are alike alone."""
     if estimator._row_weights is not None:
         raise ValueError(f"{what} works with rows that are all alike, and this fit was given weights or noise levels")
-
-
-def weights_of_fit(fitted: Any) -> RowWeights | None:
-    """What an estimator, or the fit of an engine, was told of its rows."""
-    spectrum = getattr(getattr(fitted, "posterior", None), "spectrum", None)
-    for holder, name in ((fitted, "_row_weights"), (fitted, "row_weights"), (spectrum, "row_weights")):
-        found = getattr(holder, name, None)
-        if isinstance(found, RowWeights):
-            return found
-    return None

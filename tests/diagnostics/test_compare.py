@@ -186,6 +186,44 @@ def test_other_targets_are_refused_with_both_names(data, fits):
             compare({"a": fits["rvm"], "b": engine}, allow_mixed=True, by="loo")
 
 
+@pytest.mark.filterwarnings("ignore::bayessel.errors.NumericalWarning")
+def test_rows_that_count_differently_are_refused(rng, data):
+    """Noise levels make other models of the same rows, weights other rows."""
+    X, y = data
+    s, w = rng.uniform(0.5, 2.0, len(y)), rng.integers(1, 4, len(y))
+    models = [
+        bs.EvidenceRegressor(width=0.5),
+        bs.RVMRegressor(width=0.5),
+        bs.BasisSearchRegressor(width=0.5),
+        bs.RidgeRBFRegressor(width=0.5),
+    ]
+    plain = bs.EvidenceRegressor(width=0.5).fit(X, y)
+    for model in models:
+        weighted = model.fit(X, y, sample_weight=w)
+        for one, other in ((plain, weighted), (weighted.fit_, plain.fit_)):
+            with pytest.raises(DataMismatchError, match="'a' and 'b' count the rows differently") as caught:
+                compare({"a": one, "b": other}, by="loo")
+        assert "same weights" in str(caught.value)
+        with pytest.raises(DataMismatchError, match="differently"):
+            compare({"a": weighted, "b": bs.EvidenceRegressor(width=0.5).fit(X, y, sample_weight=w + 1)}, by="loo")
+        compare({"a": weighted, "b": bs.EvidenceRegressor(width=0.4).fit(X, y, sample_weight=w)}, by="loo")
+    known = bs.EvidenceRegressor(width=0.5).fit(X, y, noise_std=s)
+    ones = bs.RVMRegressor(width=0.5).fit(X, y, sample_weight=np.ones(len(y)))
+    assert set(compare({"plain": plain, "known": known, "ones": ones}).index) == {"plain", "known", "ones"}
+    default = bs.RVMRegressor().fit(X, y, noise_std=s, sample_weight=0.5 + w / w.max())
+    compare({"estimator": default, "fit": default.fit_})
+
+
+@pytest.mark.filterwarnings("ignore::bayessel.errors.NumericalWarning")
+def test_copies_that_count_once_beside_copies_that_count_are_refused(data):
+    X, y = data
+    X, y = np.tile(X, (2, 1)), np.tile(y, 2)
+    once, each = bs.EvidenceRegressor().fit(X, y), bs.EvidenceRegressor(width=0.5).fit(X, y)
+    with pytest.raises(DataMismatchError, match=r"'once' counts rows .*COPIES_COUNT_ONCE.* and 'each' counts each"):
+        compare({"each": each, "once": once}, by="loo")
+    compare({"once": once, "again": bs.BasisSearchRegressor().fit(X, y)}, by="loo")
+
+
 def test_other_inputs_are_refused_where_they_are_known(data, fits):
     X, y = data
     other = bs.EvidenceRegressor(width=0.5).fit(X[::-1], y)
