@@ -337,6 +337,11 @@ class Fit(ABC):
         return False
 
     @property
+    def leaves_rows_out(self) -> bool:
+        """Whether `leave_one_out` has an answer; a stream keeps no rows to leave out."""
+        return bool(self.target_fingerprint)
+
+    @property
     def details(self) -> tuple[str, ...]:
         """Further lines of `describe`."""
         return ()
@@ -371,7 +376,7 @@ def described(fit: Fit, name: str, notes: tuple[Status, ...]) -> str:
     if len(fit.optima) > 1:
         lines.append(f"{len(fit.optima)} local optima")
     lines += fit.details
-    if fit.target_fingerprint and not fit.predicts_labels:  # a stream keeps no rows to leave out
+    if fit.leaves_rows_out and not fit.predicts_labels:
         lines.append(coverage_of_rows_left_out(fit))
     return "\n".join([*(line for line in lines if line), *advice(notes)])
 

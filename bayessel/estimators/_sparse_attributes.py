@@ -9,12 +9,11 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.basis import RBFDictionary
-from bayessel.estimators._radial_dictionary import centres_of
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.estimators.normal_predictions import MeanAndStd, moments_in_pieces
 from bayessel.estimators.referenced_fit import ReferencedFit, columns_in_use, engine_fit
 from bayessel.estimators.residual_checks import remarks_on_fit
-from bayessel.estimators.stacked_widths import RadialModel, fit_stacked
+from bayessel.estimators.shared_references import reference_of
 from bayessel.fit import Status, worst
 from bayessel.linear.integrated.mixture import IntegratedFit
 from bayessel.prediction import Prediction
@@ -30,10 +29,7 @@ def found_reference(
 
     The inputs are divided by so many of their spreads; with 0 they are as they are.
     """
-    centers = None if estimator.centers is None else centres_of(estimator, X)
-    model = RadialModel(centers, estimator.kind, bool(estimator.bias))
-    reference, found = fit_stacked(X, y, model, estimator._records.weights)
-    estimator.found_width_, estimator.width_ = found, found.widths
+    reference, found = reference_of(estimator, X, y)
     functions = reference.mode.dictionary
     assert isinstance(functions, RBFDictionary)
     linear, bias = slopes * found.spread if slopes else True, bool(estimator.bias)

@@ -16,7 +16,7 @@ import pandas as pd
 from scipy.special import logsumexp
 
 from bayessel._check import FloatArray
-from bayessel.estimators.member_predictions import left_out_of, predictive_of
+from bayessel.estimators.member_predictions import leaves_rows_out, left_out_of, predictive_of
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
 from bayessel.prediction import Prediction
 
@@ -87,14 +87,19 @@ class AveragedFit(Fit):
         whole = Prediction.mixture(parts, weights) if len(parts) == len(found) else None
         return LeaveOneOut(error, variance, densities, whole)
 
+    @property
     @override
-    def describe(self) -> str:
-        """Return what was averaged, with which weights and why, and what to do about it."""
-        first, *advice = super().describe().split("\n")
+    def leaves_rows_out(self) -> bool:
+        """Whether every member with weight leaves rows out."""
+        return bool(self.target_fingerprint) and all(leaves_rows_out(member) for _, member, _ in self._weighed())
+
+    @property
+    @override
+    def details(self) -> tuple[str, ...]:
+        """The members with their weights, and why."""
         width = max(map(len, self.members))
         weighed = self.table.sort_values("weight", ascending=False, kind="stable")
-        lines = [f"{row['weight']:6.1%} {name:{width}}  {row['why']}" for name, row in weighed.iterrows()]
-        return "\n".join([first, *lines, *advice])
+        return tuple(f"{row['weight']:6.1%} {name:{width}}  {row['why']}" for name, row in weighed.iterrows())
 
     @override
     def __repr__(self) -> str:

@@ -16,6 +16,7 @@ from bayessel._check import FloatArray, as_flag, as_float_array, chosen_seed, on
 from bayessel._types import Seed
 from bayessel.criteria.leave_one_out import LOO
 from bayessel.diagnostics.fit_reader import unwrap
+from bayessel.estimators import _description
 from bayessel.estimators.averaged_fit import AveragedFit
 from bayessel.estimators.base import Versioned
 from bayessel.estimators.basis_search import BasisSearchRegressor
@@ -80,12 +81,12 @@ class AveragedRegressor(RegressorMixin, Versioned):
     members_ : dict
         Name -> fitted estimator or fit.
     fit_ : AveragedFit
-        The mixture with the contract of every fit: `describe()` says what it is made of.
+        The mixture with the contract of every fit.
     gain_, gain_error_ : float
         Nats a row over a constant of the mixture on the rows that weighed it, and its standard error; NaN without.
-    status_ : Status
-        The most serious of: NO_BETTER_THAN_CONSTANT or TOO_FEW_ROWS of the average itself, and what members with half
-        of the weight say of themselves.
+    notes_, status_ : tuple of Status, Status
+        All remarks, and the most serious of them: NO_BETTER_THAN_CONSTANT or TOO_FEW_ROWS of the average itself, and
+        what members with half of the weight say of themselves.
     fingerprint_, target_fingerprint_, version_ : str
         Names of the training data and of its target; version of bayessel that fitted.
 
@@ -229,12 +230,13 @@ class AveragedRegressor(RegressorMixin, Versioned):
         self.gain_ = np.nan if gains is None else float(gains.mean())
         self.gain_error_ = np.nan if gains is None else float(gains.std(ddof=1) / np.sqrt(len(gains)))
         self.weights_, self.status_, self.version_ = table, worst(notes), version("bayessel")
+        self.notes_ = tuple(dict.fromkeys(notes))
         self.fit_ = AveragedFit(
             members=weighed,
             weights=table["weight"].to_numpy(dtype=np.float64),
             table=table,
             status=self.status_,
-            notes=tuple(dict.fromkeys(notes)),
+            notes=self.notes_,
             n_rows=_n_rows(members) if target is None else len(target),
             fingerprint=self.fingerprint_,
             target_fingerprint=self.target_fingerprint_,
@@ -304,6 +306,8 @@ class AveragedRegressor(RegressorMixin, Versioned):
         """Each training row predicted from all others by every member with weight, the weights held."""
         check_is_fitted(self)
         return self.fit_.leave_one_out()
+
+    describe = _description.describe
 
     def _pieces(self, X: ArrayLike) -> Iterator[Prediction]:
         """The mixtures, of some rows at a time."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, override
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, one_of
@@ -13,10 +12,10 @@ from bayessel._row_weights import given
 from bayessel.basis import RBFDictionary
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators._changing_rows import TrainingRows
-from bayessel.estimators._radial_dictionary import centres_of, find_widths
+from bayessel.estimators._radial_dictionary import find_widths
 from bayessel.estimators._rbf_regressor import RBFRegressor
 from bayessel.estimators.given_dictionary import FoldWitness, bound_dictionary, fit_witnessed
-from bayessel.estimators.stacked_widths import RadialModel, fit_stacked
+from bayessel.estimators.shared_references import reference_of
 from bayessel.estimators.weighted_rows import refuse_weights
 from bayessel.fit import fingerprint
 from bayessel.linear import LinearFit, Spectrum, fit_abf, fit_evidence
@@ -150,14 +149,10 @@ class EvidenceRegressor(RBFRegressor):
             fit, self.witness_ = fit_witnessed(X, y, columns, self._records.weights)
             self.dictionary_, self.width_ = columns, None
         else:
-            centers = centres_of(self, X)
-            model = RadialModel(None if self.centers is None else centers, self.kind, bool(self.bias))
-            fit, found = fit_stacked(X, y, model, self._records.weights)
-            self.found_width_, self._width_notes = found, found.notes
-            d = fit.mode.dictionary
+            fit, found = reference_of(self, X, y)
+            self._width_notes, d = found.notes, fit.mode.dictionary
             assert isinstance(d, RBFDictionary)
             self.dictionary_ = RBFDictionary(d.centers, d.width, kind=d.kind, bias=bool(self.bias), linear=d.linear)
-            self.width_ = np.asarray(d.width)
         self._engine, self._rows, self._fingerprint = fit, TrainingRows(X, y), fingerprint(X, y)
         self._show([fit], False)
 

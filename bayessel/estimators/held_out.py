@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
 
 from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
@@ -141,13 +140,11 @@ def stacking_weights(
     count = len(densities)
     weights = np.full(count, 1.0 / count)
     prior = np.broadcast_to(np.asarray(prior, dtype=np.float64), count)
+    counts = np.ones(densities.shape[1]) if of_rows is None else of_rows.count
+    with np.errstate(invalid="ignore"):
+        ratios = np.exp(densities - densities.max(axis=0))
+    ratios[:, ~np.isfinite(ratios).all(axis=0)] = 1.0  # a row that no model has a density of says nothing
     for _ in range(steps):
-        logs = densities + np.log(weights)[:, None]
-        with np.errstate(invalid="ignore"):
-            shares = np.exp(logs - logsumexp(logs, axis=0))
-        shares = np.where(np.isfinite(shares), shares, 1.0 / count)
-        held, total = (
-            (shares.sum(axis=1), densities.shape[1]) if of_rows is None else (shares @ of_rows.count, of_rows.total)
-        )
-        weights = (held + prior) / (total + prior.sum())
+        shares = ratios * weights[:, None]
+        weights = ((shares / shares.sum(axis=0)) @ counts + prior) / (counts.sum() + prior.sum())
     return weights

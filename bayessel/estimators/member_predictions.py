@@ -66,7 +66,9 @@ def predictive_of(member: Any, rows: Any) -> Prediction:
 
 def leaves_rows_out(member: Any) -> bool:
     """Whether a member says what it predicts of each row from all others."""
-    return _leave_one_out(unwrap(member)[0]) is not None
+    inner = unwrap(member)[0]
+    fit = inner if isinstance(inner, Fit) else getattr(inner, "fit_", None)
+    return _leave_one_out(inner) is not None and (not isinstance(fit, Fit) or fit.leaves_rows_out)
 
 
 def left_out_of(member: Any, name: str) -> LeaveOneOut:

@@ -14,6 +14,7 @@ from bayessel._check import FloatArray
 from bayessel.estimators.held_out import N_FOLDS, gains_over_constant, ranks_of_rows
 from bayessel.estimators.member_checks import row_codes
 from bayessel.estimators.member_predictions import fitted, held_out_prediction, some_of
+from bayessel.estimators.shared_references import shared_references
 from bayessel.prediction import Prediction
 
 
@@ -66,7 +67,8 @@ def fit_members(
         train, held = np.flatnonzero(folds != k), np.flatnonzero(folds == k)
         for name in members:
             add(name, k, held_out_prediction, some_of(X, train), y[train], some_of(X, held))
-    report = work.run(calls, None, n_jobs, None, progressbar, what="averaging")
+    with shared_references():
+        report = work.run(calls, None, n_jobs, None, progressbar, what="averaging")
     if report.lost:
         key, why = next(iter(report.lost.items()))
         raise RuntimeError(f"the member {units[key][0]!r} of an average could not be fitted: {why}")

@@ -2,7 +2,8 @@
 
 Guards `bayessel.estimators.averaging`, `bayessel.estimators.averaged_regressor`,
 `bayessel.estimators.averaged_fit`, `bayessel.estimators.member_checks`, `bayessel.estimators.member_predictions`,
-`bayessel.estimators.member_weights`, `bayessel.estimators.refitted_folds`, `bayessel.estimators.weighing`.
+`bayessel.estimators.member_weights`, `bayessel.estimators.refitted_folds`, `bayessel.estimators.weighing`,
+`bayessel.estimators.shared_references`.
 """
 
 import pickle
@@ -27,7 +28,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import bayessel as bs
 from bayessel.errors import DataMismatchError, NumericalWarning
-from bayessel.estimators import member_weights
+from bayessel.estimators import member_weights, shared_references
 from bayessel.estimators.averaged_regressor import AveragedRegressor
 from bayessel.estimators.member_predictions import ConstantModel, left_out_of, predictive_of, training_rows
 from bayessel.fit import Fit, Status
@@ -416,13 +417,51 @@ def test_many_new_rows_are_predicted_in_pieces(three, rng):
 
 def test_it_says_what_it_is_made_of(three):
     model = bs.average(three)
-    said = model.fit_.describe()
-    assert said.startswith("AveragedFit of 60 rows")
+    said = model.describe()
+    assert said.startswith("AveragedRegressor of 60 rows") and "of the rows left out" in said
+    assert model.fit_.describe().startswith("AveragedFit of 60 rows")
     assert all(re.search(rf"% {re.escape(name)} .*nats a row", said) for name in three)
     assert "constant" in model.fit_._repr_html_() and "AveragedRegressor(members={" in repr(model)
     assert list(model.weights_.columns) == [
         "weight", "gain", "gain_error", "difference", "difference_error", "status", "why",
     ]  # fmt: skip
+
+
+def test_it_says_so_with_members_that_leave_no_rows_out(data):
+    """A line of another library, alone and inside another average; and every remark with its advice."""
+    X, y = data
+    line = bs.average({"line": BayesianRidge()}, progressbar=False)
+    for model in (line, bs.average({"inside": line, "rbf": plain(1.0)})):
+        said = model.fit(X, X[:, 0] + y).describe()
+        assert f"{next(iter(model.members))} " in said and "rows left out" not in said
+        assert all(f"{note.name}: {note.value}" in said for note in model.notes_)
+    with pytest.warns(NumericalWarning):
+        nothing = bs.average({"line": BayesianRidge()}).fit(X, np.cos(1e4 * y))
+    assert Status.NO_BETTER_THAN_CONSTANT in nothing.notes_
+    assert f"NO_BETTER_THAN_CONSTANT: {Status.NO_BETTER_THAN_CONSTANT.value}" in nothing.describe()
+
+
+@pytest.mark.filterwarnings("ignore:FELL_BACK")
+def test_members_that_see_the_same_rows_share_their_reference(data, monkeypatch):
+    """All rows and three folds: four references for three members, the same as that each member has alone."""
+    X, y = data
+    fitted, original = [], shared_references.fit_stacked
+
+    def counted(*arguments):
+        fitted.append(len(arguments[0]))
+        return original(*arguments)
+
+    monkeypatch.setattr(shared_references, "fit_stacked", counted)
+    makers = {"radial": bs.EvidenceRegressor, "rvm": bs.RVMRegressor, "search": bs.BasisSearchRegressor}
+    model = bs.average({name: make() for name, make in makers.items()}).fit(X, y)
+    assert sorted(fitted) == [40, 40, 40, 60]
+    for name, make in makers.items():  # alone nothing is shared
+        alone = make().fit(X, y).predict(X, return_std=True)
+        assert np.array_equal(model.members_[name].predict(X, return_std=True), alone)
+    assert len(fitted) == 4 + 3
+    fitted.clear()
+    bs.average({"one": bs.EvidenceRegressor(), "other": bs.EvidenceRegressor(kind="cauchy")}).fit(X, y)
+    assert len(fitted) == 8  # other functions are another model
 
 
 # ---- what is refused
