@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +29,9 @@ from bayessel.fit import Fit, Status, fingerprint, worst
 from bayessel.linear import LinearFit, RidgeFit, Spectrum
 from bayessel.linear.several_outputs import SeveralOutputs
 from bayessel.prediction import Prediction
+
+if TYPE_CHECKING:
+    import pymc as pm
 
 
 class RBFRegressor(RegressorMixin, Versioned):
@@ -216,6 +219,20 @@ class RBFRegressor(RegressorMixin, Versioned):
     def _mixtures(self) -> Callable[[FloatArray], Prediction] | None:
         """Predictive distributions at inputs, where they are mixtures."""
         return None
+
+    def to_pymc(self) -> pm.Model:
+        """Declare the fitted model as a `pymc.Model` on the training rows, with hyperpriors on its precisions.
+
+        One precision serves for all weights, or each has its own where there is a penalty for each.
+        """
+        from bayessel.models import linear, rvm
+
+        check_is_fitted(self)
+        rows = self._one_output("to_pymc", np.zeros(0))
+        if np.ndim(self.alpha_):
+            names = [self.dictionary_.names[i] for i in self.basis_]
+            return rvm(self.dictionary_.design(rows.X)[:, self.basis_], rows.y, names=names)
+        return linear(self._body(rows.X), rows.y, bias=bool(self.bias))
 
     leave_one_out = _description.leave_one_out
     describe = _description.describe

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, override
+from typing import Any, override
 
 from numpy.typing import ArrayLike
 
@@ -16,15 +16,11 @@ from bayessel.estimators._radial_dictionary import find_widths
 from bayessel.estimators._rbf_regressor import RBFRegressor
 from bayessel.estimators.given_dictionary import FoldWitness, bound_dictionary, fit_witnessed
 from bayessel.estimators.shared_references import reference_of
-from bayessel.estimators.weighted_rows import refuse_weights
 from bayessel.fit import fingerprint
 from bayessel.linear import LinearFit, Spectrum, fit_abf, fit_evidence
 from bayessel.linear.integrated.mixture import IntegratedFit
 from bayessel.linear.type2 import METHODS
 from bayessel.prediction import Prediction
-
-if TYPE_CHECKING:
-    import pymc as pm
 
 INFERENCES = ("auto", "type2")
 
@@ -188,15 +184,3 @@ class EvidenceRegressor(RBFRegressor):
 
     def _fit_one(self, spectrum: Spectrum, design: FloatArray, t: FloatArray) -> LinearFit:
         return fit_evidence(spectrum, method=self.method)
-
-    def to_pymc(self) -> pm.Model:
-        """Declare the fitted model as a `pymc.Model` with hyperpriors on both precisions, on the training rows."""
-        from sklearn.utils.validation import check_is_fitted
-
-        from bayessel.models import linear
-
-        check_is_fitted(self)
-        if self._rows is None:
-            raise ValueError("to_pymc works with one output; fit one estimator per output")
-        refuse_weights(self, "to_pymc")
-        return linear(self._body(self._rows.X), self._rows.y, bias=bool(self.bias))

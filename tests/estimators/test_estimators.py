@@ -154,10 +154,11 @@ def test_a_pickled_estimator_is_of_the_size_of_its_data(rng, make):
     assert len(pickle.dumps(model)) < 4 * X.shape[0] * 22 * 8
 
 
+@BOTH
 @pytest.mark.parametrize("bias", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_the_pymc_model_is_that_of_the_fit(rng, bias):
+def test_the_pymc_model_is_that_of_the_fit(rng, make, bias):
     X, y = wave(rng, 12)
-    fitted = E(width=0.4, bias=bias).fit(X, y)
+    fitted = make(width=0.4, bias=bias).fit(X, y)
     model = fitted.to_pymc()
     names = {variable.name for variable in model.free_RVs}
     assert names == ({"w", "alpha", "beta", "b"} if bias else {"w", "alpha", "beta"})
@@ -167,6 +168,15 @@ def test_the_pymc_model_is_that_of_the_fit(rng, bias):
     beta = np.exp(point["beta_log__"])
     expected = scipy.stats.norm.logpdf(residual, 0, beta**-0.5).sum()
     assert model.compile_logp(vars=model.observed_RVs)(point) == pytest.approx(expected, rel=1e-6)
+
+
+def test_penalties_of_their_own_are_precisions_of_their_own_in_pymc(rng):
+    X, y = wave(rng)
+    fitted = R(width=0.2, penalty="local").fit(X, y)
+    declared = fitted.to_pymc()
+    assert {v.name for v in declared.free_RVs} == {"w", "alpha", "beta"}
+    assert declared.initial_point()["alpha_log__"].shape == (fitted.n_basis_,) and fitted.n_basis_ < 31
+    np.testing.assert_allclose(declared["Phi"].get_value() @ fitted.coef_, fitted.predict(X), rtol=1e-10)
 
 
 @BOTH
