@@ -14,7 +14,7 @@ from bayessel.estimators.normal_predictions import MeanAndStd, moments_in_pieces
 from bayessel.estimators.referenced_fit import ReferencedFit, columns_in_use, engine_fit
 from bayessel.estimators.residual_checks import remarks_on_fit
 from bayessel.estimators.shared_references import reference_of
-from bayessel.fit import Status, worst
+from bayessel.fit import worst
 from bayessel.linear.integrated.mixture import IntegratedFit
 from bayessel.prediction import Prediction
 
@@ -50,20 +50,12 @@ def remember(estimator: Any, fit: Any, X: FloatArray, y: FloatArray) -> None:
             estimator.alpha_ = np.append(inner.alpha, 0.0)
     estimator.noise_std_ = fit.noise_std
     estimator.log_evidence_, estimator.model_evidence_ = inner.log_evidence, inner.model_evidence
-    estimator.notes_ = (*fit.notes, *estimator._width_notes, *_remarks(estimator, X, y), *estimator._records.notes)
+    remarks = remarks_on_fit(fit, inner.residuals, X, y, estimator._records.weights)
+    estimator.notes_ = (*fit.notes, *estimator._width_notes, *remarks, *estimator._records.notes)
     estimator.status_ = worst([fit.status, *estimator.notes_])
     estimator.history_ = [dict(step) for step in inner.history]
     estimator.n_rows_ = inner.n_rows
     estimator._inputs = X
-
-
-def _remarks(estimator: Any, X: FloatArray, y: FloatArray) -> tuple[Status, ...]:
-    """Remarks on residuals: of the reference where there is one, for a selection follows the rows that lie far away."""
-    fit, weights = estimator.fit_, estimator._records.weights
-    if not isinstance(fit, ReferencedFit):
-        return remarks_on_fit(fit, fit.residuals, X, y, weights)
-    left_out = fit.reference.leave_one_out()  # in units of what is unknown at each row, its own noise included
-    return remarks_on_fit(fit.reference, left_out.errors / np.sqrt(left_out.variances), X, y)
 
 
 def functions_in_use(estimator: Any, X: FloatArray) -> FloatArray:

@@ -18,6 +18,29 @@ def test_normal_noise_is_not_remarked_on(rng, n):
     assert np.mean(flagged) < 0.02  # 0.004 of 20 rows, less of more
 
 
+@pytest.mark.parametrize("n", [20, 25, 40, 60, 150])
+@pytest.mark.parametrize("sets", [2000, pytest.param(40_000, marks=pytest.mark.slow)])
+def test_one_row_of_a_few_is_named_as_far_as_normal_noise_allows(rng, n, sets):
+    """In one of 1000 normal samples; eight robust standard deviations lie beyond that whatever their number."""
+    flagged = np.mean([bool(remarks_on_residuals(rng.normal(size=n))) for _ in range(sets)])
+    assert flagged < 0.0015 + 4.0 * np.sqrt(0.0015 / sets)
+    errors = rng.normal(size=n)
+    errors -= np.median(errors)
+    errors /= 1.4826 * np.median(np.abs(errors))
+    errors[np.argmax(errors)] = 8.0  # in the same halves before and after
+    assert remarks_on_residuals(errors) == (bs.Status.HEAVY_TAILS,)
+
+
+@pytest.mark.parametrize("make", [bs.EvidenceRegressor, bs.RidgeRBFRegressor, bs.RVMRegressor, bs.BasisSearchRegressor])
+@pytest.mark.filterwarnings("ignore::bayessel.errors.NumericalWarning")
+def test_rows_that_the_fit_follows_are_named(rng, make):
+    """Residuals hide what a fit follows; rows left out, in units of what is unknown of them, show it."""
+    X = rng.normal(size=(60, 3))
+    y = np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * rng.standard_t(1.0, size=60)
+    y[np.argmax(X[:, 2])] = 12.0  # at the edge, where nothing beside it says otherwise
+    assert bs.Status.HEAVY_TAILS in make().fit(X, y).notes_
+
+
 def test_heavy_tails_are(rng):
     flagged = [bool(remarks_on_residuals(rng.standard_t(1.2, size=100))) for _ in range(50)]
     assert np.mean(flagged) > 0.95
