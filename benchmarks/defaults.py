@@ -40,8 +40,8 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
     "ForwardSelectionRegressor, type2": partial(bs.ForwardSelectionRegressor, inference="type2"),
     "GPRegressor": bs.GPRegressor,
     "GPRegressor, map": partial(bs.GPRegressor, inference="map"),
-    "MLPRegressor": partial(bs.MLPRegressor, time_budget=4.0, cores=1),
-    "MLPRegressor, mc": partial(bs.MLPRegressor, inference="mc", time_budget=4.0, cores=1),
+    "MLPRegressor": partial(bs.MLPRegressor, time_budget=3.0, cores=1),
+    "MLPRegressor, mc": partial(bs.MLPRegressor, inference="mc", time_budget=3.0, cores=1),
     "RidgeRBFRegressor": bs.RidgeRBFRegressor,
     "RidgeRBFRegressor, plug-in": partial(bs.RidgeRBFRegressor, inference="plug-in"),
 }

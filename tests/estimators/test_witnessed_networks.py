@@ -13,6 +13,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 from bayessel.errors import NumericalWarning
+from bayessel.estimators import _network
 from bayessel.estimators import _witnessed_networks as witnessed
 from bayessel.estimators._sampled_networks import SampledNetworks
 from bayessel.estimators.stacked_widths import RadialModel, fit_stacked
@@ -97,7 +98,7 @@ def test_gains_are_of_folds_that_were_fitted_without_the_rows(rng):
 
 
 def test_predictions_are_mixtures_of_draws_and_reference(rng, monkeypatch):
-    monkeypatch.setattr(witnessed.held_out, "stacking_weights", lambda gains: np.array([0.3, 0.7]))
+    monkeypatch.setattr(witnessed.held_out, "stacking_weights", lambda *_: np.array([0.3, 0.7]))
     X, y = wave(rng, 24)
     model = M(**AUTO).fit(X, y)
     drawn = M(**AUTO | {"inference": "mc", "updates_per_draw": 1}).fit(X, y)
@@ -126,7 +127,14 @@ def test_predictions_are_mixtures_of_draws_and_reference(rng, monkeypatch):
     assert "networks have 30 % of the predictions" in model.describe()
 
 
-def test_chains_that_go_on_keep_what_the_folds_said(rng):
+@pytest.fixture
+def quick(monkeypatch):
+    """Folds without chains of their own."""
+    stand = Stand(lambda Z: 0.3 * Z[:, 0], 1.0)
+    monkeypatch.setattr(_network, "witness_of", lambda X, t, _: witnessed.witness_of(X, t, lambda *_: stand))
+
+
+def test_chains_that_go_on_keep_what_the_folds_said(rng, quick):
     X, y = wave(rng, 24)
     whole = M(**AUTO).fit(X, y)
     part = pickle.loads(pickle.dumps(M(**AUTO | {"draws": 10}).fit(X, y)))
@@ -140,9 +148,9 @@ def test_chains_that_go_on_keep_what_the_folds_said(rng):
 
 
 @pytest.mark.filterwarnings("default::bayessel.errors.NumericalWarning")
-def test_where_the_reference_predicts_alone_a_warning_says_so(rng, monkeypatch):
+def test_where_the_reference_predicts_alone_a_warning_says_so(rng, monkeypatch, quick):
     X, y = wave(rng, 24)
-    monkeypatch.setattr(witnessed.held_out, "stacking_weights", lambda gains: np.array([0.05, 0.95]))
+    monkeypatch.setattr(witnessed.held_out, "stacking_weights", lambda *_: np.array([0.05, 0.95]))
     with pytest.warns(NumericalWarning, match=r"FELL_BACK: .*networks of rows held out"):
         model = M(**AUTO).fit(X, y)
     assert model.status_ is Status.FELL_BACK and Status.CHAINS_DISAGREE not in model.notes_
