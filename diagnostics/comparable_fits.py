@@ -34,7 +34,7 @@ def refuse_different_data(readings: Mapping[str, Reading]) -> None:
                 )
     (first, of_first), *others = readings.items()
     for name, at in others:
-        if not _same(of_first.counts, at.counts):
+        if at.fit is not of_first.fit and not _same(of_first.counts, at.counts):
             raise DataMismatchError(
                 f"{first!r} and {name!r} count the rows differently (sample_weight): their evidences and criteria are "
                 "of different numbers of rows; fit both with the same weights, or both without"

@@ -30,7 +30,7 @@ class Reading:
         Name of inputs and target together; None of an engine's result on a design, whose columns are no inputs, and of
         a pipeline, which changed the inputs.
     counts : (N,) array or None
-        How often each row counts; None where all count once.
+        How often each row was told to count; None where all count once.
     listed_once : bool
         Whether rows that the table lists several times count once.
     """
@@ -67,7 +67,7 @@ def read(fitted: Any, name: str = "fitted") -> Reading:
         status=getattr(inner, "status_", fit.status),
         noise_std=_single(getattr(inner, "noise_std_", getattr(fit, "noise_std", None))),
         data_fingerprint=None if piped else getattr(inner, "fingerprint_", own),
-        counts=_counts(fit),
+        counts=_counts(getattr(inner, "_row_weights", None) if hasattr(inner, "_records") else row_weights_of(fit)),
         listed_once=Status.COPIES_COUNT_ONCE in getattr(inner, "notes_", ()),
     )
 
@@ -82,8 +82,7 @@ def row_weights_of(fit: Any) -> RowWeights | None:
     return None
 
 
-def _counts(fit: Fit) -> FloatArray | None:
-    weights = row_weights_of(fit)
+def _counts(weights: RowWeights | None) -> FloatArray | None:
     return None if weights is None or (weights.count == 1.0).all() else weights.count
 
 

@@ -222,6 +222,13 @@ def test_copies_that_count_once_beside_copies_that_count_are_refused(data):
     with pytest.raises(DataMismatchError, match=r"'once' counts rows .*COPIES_COUNT_ONCE.* and 'each' counts each"):
         compare({"each": each, "once": once}, by="loo")
     compare({"once": once, "again": bs.BasisSearchRegressor().fit(X, y)}, by="loo")
+    drawn = np.arange(len(y)) // 3  # uneven copies are nobody's weights
+    models = (bs.EvidenceRegressor(), bs.RVMRegressor(), bs.GPRegressor(random_state=0))
+    fitted = {type(model).__name__: model.fit(X[drawn], y[drawn]) for model in models}
+    assert fitted["RVMRegressor"]._records.weights is not None
+    assert len(compare(fitted, by="loo", allow_mixed=True)) == 3
+    average = bs.average(fitted, densities="loo")
+    assert average.leave_one_out().errors.shape == y.shape
 
 
 def test_other_inputs_are_refused_where_they_are_known(data, fits):
