@@ -67,7 +67,7 @@ def read(fitted: Any, name: str = "fitted") -> Reading:
         status=getattr(inner, "status_", fit.status),
         noise_std=_single(getattr(inner, "noise_std_", getattr(fit, "noise_std", None))),
         data_fingerprint=None if piped else getattr(inner, "fingerprint_", own),
-        counts=_counts(getattr(inner, "_row_weights", None) if hasattr(inner, "_records") else row_weights_of(fit)),
+        counts=_counts(getattr(inner, "_row_weights", row_weights_of(fit))),
         listed_once=Status.COPIES_COUNT_ONCE in getattr(inner, "notes_", ()),
     )
 

@@ -157,6 +157,8 @@ class AveragedRegressor(RegressorMixin, Versioned):
             rows: tuple[Any, FloatArray] | None = checked_data(self, data, self.target_fingerprint_)
         else:
             rows = next((found for found in map(training_rows, members.values()) if found is not None), None)
+        if rows is not None:
+            self.target_fingerprint_ = self.target_fingerprint_ or fingerprint(rows[1])
         again = rows is not None and not any(isinstance(member, Fit) for member in members.values())
         if self.densities == "folds" and not again:
             raise ValueError(

@@ -112,7 +112,8 @@ def one_data_set(members: Mapping[str, Any]) -> tuple[str, str]:
                 f"{known}): an average predicts all members at the same rows; fit them to the same, or take estimators "
                 "in place of fits of engines"
             )
-    targets = [at.target_fingerprint for at in readings.values() if at.target_fingerprint]
+    # of rows listed several times a fit knows the records alone
+    targets = [at.target_fingerprint for at in readings.values() if at.target_fingerprint and not at.listed_once]
     return "" if first is None else names[first], targets[0] if targets else ""
 
 

@@ -227,7 +227,9 @@ def test_copies_that_count_once_beside_copies_that_count_are_refused(data):
     fitted = {type(model).__name__: model.fit(X[drawn], y[drawn]) for model in models}
     assert fitted["RVMRegressor"]._records.weights is not None
     assert len(compare(fitted, by="loo", allow_mixed=True)) == 3
-    average = bs.average(fitted, densities="loo")
+    average = bs.average(fitted, densities="loo", data=(X[drawn], y[drawn]))
+    with pytest.raises(ValueError, match="inconsistent numbers"):
+        bs.average(fitted, densities="loo", data=(X[drawn], y[1:]))
     assert average.leave_one_out().errors.shape == y.shape
 
 
