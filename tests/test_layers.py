@@ -32,7 +32,7 @@ GROUND = {
 }
 TABLES = GROUND | {"_tables"}
 BASIS = TABLES | {"basis"}
-RESULT = BASIS | {"fit", "prediction", "policy", "criteria"}
+RESULT = BASIS | {"fit", "_wrapped_fit", "prediction", "policy", "criteria"}
 LINEAR = RESULT | {"linear"}
 PROCESS = RESULT | {"covariance", "gp"}
 ENGINES = LINEAR | PROCESS | {"mlp"}
@@ -43,6 +43,7 @@ MAY_IMPORT = {
     "basis": TABLES,
     "prediction": GROUND,
     "fit": BASIS | {"prediction"},
+    "_wrapped_fit": {"fit"},
     "policy": GROUND | {"fit"},
     "criteria": GROUND | {"fit", "policy"},
     "pages": GROUND,

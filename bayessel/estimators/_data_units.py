@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, override
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bayessel._wrapped_fit import WrappedFit
 from bayessel.estimators.standardise import Standardisation
-from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
+from bayessel.fit import Evidence, LeaveOneOut
 from bayessel.prediction import ClassPrediction, Prediction
 
 
 @dataclass(frozen=True, eq=False)
-class FitInDataUnits(Fit):
+class FitInDataUnits(WrappedFit):
     """What an engine fitted to standardised inputs and targets, in the units of the user.
 
     A density of y is one of t = (y − shift)/scale over the scale, so the evidence of N rows falls by N log scale.
@@ -38,42 +38,6 @@ class FitInDataUnits(Fit):
     fingerprint: str
     target_fingerprint: str
     classes: Any = None
-
-    @property
-    def status(self) -> Status:
-        """That of the fit in standardised units."""
-        return self.inner.status
-
-    @property
-    def notes(self) -> tuple[Status, ...]:
-        """Those of the fit in standardised units."""
-        return self.inner.notes
-
-    @property
-    def n_rows(self) -> int:
-        """Rows fitted to."""
-        return int(self.inner.n_rows)
-
-    @property
-    def optima(self) -> tuple[Any, ...]:
-        """Those of the fit in standardised units, in these units."""
-        return tuple(self.inner.optima)
-
-    @property
-    def history(self) -> tuple[Mapping[str, Any], ...]:
-        """That of the fit in standardised units, in these units."""
-        return tuple(self.inner.history)
-
-    @property
-    @override
-    def details(self) -> tuple[str, ...]:
-        """That of the fit in standardised units."""
-        return tuple(self.inner.details)
-
-    @property
-    def seconds(self) -> float:
-        """Time by the clock."""
-        return float(self.inner.seconds)
 
     @property
     def log_units(self) -> float:

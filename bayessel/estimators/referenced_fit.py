@@ -19,7 +19,6 @@ than 0.15 nats just outside, at the rows stretched away from their medians by 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, override
@@ -29,6 +28,7 @@ from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, IntArray, as_matrix
 from bayessel._row_weights import RowWeights, mean, medians, some
+from bayessel._wrapped_fit import WrappedFit
 from bayessel.basis import Dictionary, LazyDesign
 from bayessel.criteria.capabilities import Message
 from bayessel.estimators.normal_predictions import moments_in_pieces
@@ -49,7 +49,7 @@ MOST_ROWS = 300
 
 
 @dataclass(frozen=True, eq=False)
-class ReferencedFit(Fit):
+class ReferencedFit(WrappedFit):
     """Few functions, and all functions as their reference.
 
     Attributes
@@ -171,11 +171,6 @@ class ReferencedFit(Fit):
         return worst(self.notes if self.falls_back else [self.inner.status, *self.notes])
 
     @property
-    def n_rows(self) -> int:
-        """Rows fitted to."""
-        return self.inner.n_rows
-
-    @property
     def fingerprint(self) -> str:
         """Name of inputs and target."""
         return self.reference.fingerprint
@@ -204,16 +199,6 @@ class ReferencedFit(Fit):
     def model_evidence(self) -> float:
         """That of the functions selected, their precisions integrated out."""
         return float(getattr(self.inner, "model_evidence", np.nan))
-
-    @property
-    def optima(self) -> tuple[Any, ...]:
-        """Selections that competed."""
-        return tuple(self.inner.optima)
-
-    @property
-    def history(self) -> tuple[Mapping[str, Any], ...]:
-        """Steps of the selection."""
-        return tuple(self.inner.history)
 
     @property
     def seconds(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, override
 
@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, as_matrix
+from bayessel._wrapped_fit import WrappedFit
 from bayessel.criteria.evidence import integrated
-from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint
+from bayessel.fit import Evidence, LeaveOneOut, fingerprint
 from bayessel.prediction import Prediction
 from bayessel.widths._problem import WidthProblem
 
 
 @dataclass(frozen=True, eq=False)
-class FitAtWidth(Fit):
+class FitAtWidth(WrappedFit):
     """A fit of an engine at one width.
 
     Attributes
@@ -39,21 +40,6 @@ class FitAtWidth(Fit):
     scale: float = 1.0
 
     @property
-    def status(self) -> Status:
-        """That of the engine's fit."""
-        return self.inner.status
-
-    @property
-    def notes(self) -> tuple[Status, ...]:
-        """Those of the engine's fit."""
-        return self.inner.notes
-
-    @property
-    def n_rows(self) -> int:
-        """Rows fitted to."""
-        return len(self.target)
-
-    @property
     def target(self) -> FloatArray:
         """Target (N,) in the user's units."""
         return self.problem.t
@@ -67,21 +53,6 @@ class FitAtWidth(Fit):
     def target_fingerprint(self) -> str:
         """Name of the target."""
         return fingerprint(self.problem.t)
-
-    @property
-    def optima(self) -> tuple[Any, ...]:
-        """Those of the engine's fit."""
-        return tuple(self.inner.optima)
-
-    @property
-    def history(self) -> tuple[Mapping[str, Any], ...]:
-        """That of the engine's fit."""
-        return tuple(self.inner.history)
-
-    @property
-    def seconds(self) -> float:
-        """Time by the clock."""
-        return float(self.inner.seconds)
 
     @property
     def evidence(self) -> Evidence | None:

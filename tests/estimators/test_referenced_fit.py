@@ -1,6 +1,6 @@
 """Few functions beside all of them: error bars of the reference about the mean of the few, replaced where they fail.
 
-Guards `bayessel.estimators.referenced_fit`, `bayessel.estimators._sparse_attributes`.
+Guards `bayessel._wrapped_fit`, `bayessel.estimators.referenced_fit`, `bayessel.estimators._sparse_attributes`.
 """
 
 import pickle
