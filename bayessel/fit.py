@@ -71,9 +71,9 @@ class Status(Enum):
         "than this one: what was found may be noise"
     )
     FELL_BACK = (
-        "what was fitted says less than all radial functions together: a selection by more than a tenth of a nat a row "
-        "or half of what these are worth, networks of rows held out of folds fitted anew; predictions are those of all "
-        "functions (EvidenceRegressor), and what was fitted is a rough summary"
+        "what was fitted predicts clearly worse than all radial functions together (functions selected or penalised: as "
+        "these expect; networks: rows held out of folds fitted anew); predictions are those of all functions "
+        "(EvidenceRegressor), and what was fitted is a rough summary of them"
     )
     HEAVY_TAILS = (
         "some rows lie much further from the fit than normal noise puts them (six robust standard deviations of the "

@@ -155,8 +155,11 @@ class ReferencedFit(WrappedFit):
     @property
     @override
     def details(self) -> tuple[str, ...]:
-        """How many functions were selected, and what that costs."""
-        return (f"{self.inner.n_basis} functions selected lose {self.loss:.2g} nats a row against all of them",)
+        """How many functions are in use, and what that costs."""
+        used = f"{self.inner.n_basis} functions"
+        if isinstance(self.inner, ColumnsFit):
+            return (f"{used} selected lose {self.loss:.2g} nats a row against all of them",)
+        return (f"{used} under the penalty found lose {self.loss:.2g} nats a row against all penalties together",)
 
     # ---- what the engine says
 

@@ -302,8 +302,10 @@ SILENT = {
     "process": bs.GPRegressor(),
     "mode": bs.GPRegressor("map"),
     "inducing inputs": bs.GPRegressor("map", inducing=3),
-    "drawn process": bs.GPRegressor("mc", draws=4, tune=4, chains=1, cores=1),
-    "drawn networks": bs.MLPRegressor("mc", hidden=1, draws=4, tune=4, updates_per_draw=1, chains=1, cores=1),
+    "drawn process": bs.GPRegressor("mc", draws=4, tune=4, chains=1, cores=1, random_state=0),
+    "drawn networks": bs.MLPRegressor(
+        "mc", hidden=1, draws=4, tune=4, updates_per_draw=1, chains=1, cores=1, random_state=0
+    ),
 }
 
 
@@ -313,7 +315,8 @@ def test_inputs_none_of_which_varies_are_said_to_carry_nothing(rng, name):
     with pytest.warns(NumericalWarning, match="PURE_NOISE: the inputs carry nothing: none of them varies"):
         model = SILENT[name].fit(X, y)
     assert model.status_ is bs.Status.PURE_NOISE
-    assert abs(model.predict(X)[0] - y.mean()) < 0.2
+    errors = 4.0 if name.startswith("drawn") else 1.0  # a draw of the mean is off by a standard error
+    assert abs(model.predict(X)[0] - y.mean()) < errors * y.std(ddof=1) / np.sqrt(len(y))
 
 
 def test_no_remark_hides_a_status_that_warns():

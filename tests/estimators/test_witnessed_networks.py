@@ -151,7 +151,7 @@ def test_chains_that_go_on_keep_what_the_folds_said(rng, quick):
 def test_where_the_reference_predicts_alone_a_warning_says_so(rng, monkeypatch, quick):
     X, y = wave(rng, 24)
     monkeypatch.setattr(witnessed.held_out, "stacking_weights", lambda *_: np.array([0.05, 0.95]))
-    with pytest.warns(NumericalWarning, match=r"FELL_BACK: .*networks of rows held out"):
+    with pytest.warns(NumericalWarning, match=r"FELL_BACK: .*networks: rows held out"):
         model = M(**AUTO).fit(X, y)
     assert model.status_ is Status.FELL_BACK and Status.CHAINS_DISAGREE not in model.notes_
     there = plain(model._rows[0], model._rows[1][:, 0]).predict(model.fit_.units.inputs(NEW))
