@@ -229,6 +229,19 @@ class Prediction:
         ratio = ratio.reshape(ratio.shape + (1,) * (self.means.ndim - 1 - ratio.ndim))  # one of several outputs
         return replace(self, variances=inside + ratio**2 * (self.variances - inside))
 
+    def about(self, mean: FloatArray) -> Prediction:
+        """The same distributions about other means, with the squared distances of the means added to the variances.
+
+        So the variance of each is the expected squared distance of an observation from its mean.
+        """
+        inside, moved = self.function_variances, mean - self.mean
+        return replace(
+            self,
+            means=self.means + moved,
+            variances=self.variances + moved**2,
+            function_variances=None if inside is None else inside + moved**2,
+        )
+
     def scaled(self, shift: Any, scale: Any) -> Self:
         """The distributions of shift + scale·Y."""
         inside = self.function_variances

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from time import perf_counter
 
 import numpy as np
 from scipy.special import logsumexp
@@ -50,8 +51,10 @@ def mixed_process(mode: GPFit, share: float, seed: int) -> MixedProcess:
     found: tuple[ProcessPart, ...] = (ProcessPart(mode.covariance, mode.theta[None], 1.0, mode.prior),)
     if Status.INTERRUPTED in mode.notes or Status.CONSTANT_TARGET in mode.notes:
         return MixedProcess(mode, found, share)
+    began = perf_counter()
     with InterruptGuard() as guard:
         found = process_parts(mode, seed)
+    mode = replace(mode, seconds=mode.seconds + perf_counter() - began)
     if guard.interrupted:
         notes = (*mode.notes, Status.INTERRUPTED)
         mode = replace(mode, status=worst(notes), notes=notes)

@@ -41,11 +41,12 @@ def remember(estimator: Any, fit: Any, X: FloatArray, y: FloatArray) -> None:
     """Set the attributes that tell of a fit, on a dictionary that was set before."""
     estimator.fit_ = fit
     inner = engine_fit(fit)
-    estimator.basis_, estimator.coef_, estimator.n_basis_ = inner.basis, inner.coef, inner.n_basis
+    coef, intercept = fit.weights if isinstance(fit, ReferencedFit) else (inner.coef, inner.intercept)
+    estimator.basis_, estimator.coef_, estimator.n_basis_ = inner.basis, coef, inner.n_basis
     estimator.alpha_, estimator.beta_, estimator.gamma_ = inner.alpha, inner.beta, inner.gamma
     if estimator.bias and inner.posterior.spectrum.centred:  # a bias with a flat prior is no column of the engine's
         estimator.basis_ = np.append(inner.basis, estimator.dictionary_.n_columns - 1)
-        estimator.coef_, estimator.n_basis_ = np.append(inner.coef, inner.intercept), inner.n_basis + 1
+        estimator.coef_, estimator.n_basis_ = np.append(coef, intercept), inner.n_basis + 1
         if np.ndim(inner.alpha):
             estimator.alpha_ = np.append(inner.alpha, 0.0)
     estimator.noise_std_ = fit.noise_std

@@ -204,9 +204,6 @@ class GPRegressor(RegressorMixin, Versioned):
             if self.inference == "auto" and self.inducing is None:
                 self._mixed = mixed_process(self._mode, share, self._seed)
                 self._mode = self._mixed.mode
-            self._mode = replace(self._mode, seconds=perf_counter() - began)
-            if self._mixed is not None:
-                self._mixed = replace(self._mixed, mode=self._mode)
         self._run = _chains.Chains(self._settings()) if self.inference == "mc" else None
         # who interrupts the search for the mode does not want the chains after it
         if self._run is not None and self._mode.status is not Status.INTERRUPTED:

@@ -2,19 +2,21 @@ r"""A fit of few functions beside its reference, the model of all functions with
 
 A model that selects functions is sure of its choice; its error bars leave out that others would have done as well. The
 reference is not: its predictions, means :math:`m(x)` and variances :math:`v(x)`, are what is believed of a new
-observation. Whoever predicts :math:`m_s(x)` instead, the mean of the few, is off by
+observation. Functions that were selected have the weights under which their mean :math:`m_s(x)` comes closest to
+:math:`m(x)`, at the rows and at crossed rows, each input from one of two rows (`projected_weights`). Whoever predicts
+:math:`m_s(x)` is off by
 
 .. math:: \mathrm{E}(t-m_s(x))^2 = v(x) + (m(x)-m_s(x))^2,
 
-and that is the variance a `ReferencedFit` gives: it holds what is unknown of widths and noise, and grows away from the
-rows as the reference's does. The selection costs about
+and that is the variance a `ReferencedFit` gives, in the shape that the reference's predictions have: it holds what is
+unknown of widths and noise, and grows away from the rows as the reference's does. The selection costs about
 
 .. math:: \ell = \tfrac12\,\overline{\log(1 + (m-m_s)^2/v)}
 
-nats a row of log density, as the reference expects. It is taken at the rows and, where it is larger, at crossed rows,
-each input from one of two rows. Where it is more than a tenth of a nat, or more than half of what the reference is
-worth over a constant, the few functions are no summary, and the reference predicts; so it does where the loss is more
-than 0.15 nats just outside, at the rows stretched away from their medians by 1.3.
+nats a row of log density, as the reference expects. It is taken at the rows and, where it is larger, at crossed rows.
+Where it is more than a tenth of a nat, or more than a quarter of what the reference is worth over a constant, the few
+functions are no summary, and the reference predicts; so it does where the loss is more than 0.15 nats just outside, at
+the rows stretched away from their medians by 1.3.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from bayessel._wrapped_fit import WrappedFit
 from bayessel.basis import Dictionary, LazyDesign
 from bayessel.criteria.capabilities import Message
 from bayessel.estimators.normal_predictions import moments_in_pieces
+from bayessel.estimators.projected_weights import projected_weights
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, worst
 from bayessel.linear.columns.fit import ColumnsFit
 from bayessel.linear.design_fit import DesignFit, given_arrays
@@ -41,11 +44,13 @@ from bayessel.prediction import Prediction
 #: largest loss of a summary, in nats a row: ten rows then tell it from its reference with odds of e to 1
 LARGEST_LOSS = 0.1
 #: largest part of the reference's worth over a constant that a summary may lose, and what is never too much
-LARGEST_SHARE, SMALLEST_LOSS = 0.5, 0.02
+LARGEST_SHARE, SMALLEST_LOSS = 0.25, 0.02
 #: largest loss at the rows stretched away from their medians, and by how much
 LARGEST_OUTSIDE, STRETCH = 0.15, 1.3
 #: rows at which the loss is taken
 MOST_ROWS = 300
+#: rows at which functions that were selected come close to the reference
+MOST_PROJECTED = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +83,7 @@ class ReferencedFit(WrappedFit):
     def loss(self) -> float:
         """Nats a row that the selection costs, as the reference expects: at the rows, or at crossed rows if more."""
         X, weights = self._inputs, self._weights
-        upto = np.cumsum(np.ones(len(X)) if weights is None else weights.count)
-        rng, total = np.random.default_rng(0), max(int(upto[-1]), 1)
-        drawn = rng.integers(0, total, (2, min(MOST_ROWS, 4 * total)))
-        one, other = np.searchsorted(upto, drawn, side="right")  # each row as often as it counts
-        crossed = np.where(rng.random((len(one), X.shape[1])) < 0.5, X[one], X[other])
-        return max(self._loss_at(X[self._some], some(weights, self._some)), self._loss_at(crossed))
+        return max(self._loss_at(X[self._some], some(weights, self._some)), self._loss_at(self._crossed(0)))
 
     @cached_property
     def loss_outside(self) -> float:
@@ -105,9 +105,7 @@ class ReferencedFit(WrappedFit):
         there = self.reference.predict(X)
         if self.falls_back:
             return there
-        here = self.summary(X)
-        moved = (here - there.mean) ** 2
-        return Prediction.normal(here, there.variance + moved, there.function.variance + moved)
+        return there.about(self.summary(X))
 
     def mean(self, rows: ArrayLike) -> FloatArray:
         """Means of `predict` alone: of few functions, without the cost of the reference."""
@@ -116,21 +114,49 @@ class ReferencedFit(WrappedFit):
 
     def summary(self, X: FloatArray) -> FloatArray:
         """Mean of the few functions at inputs (N, D)."""
-        basis, coef = self.inner.basis, self.inner.coef
-        weights = coef if len(coef) == len(basis) else coef[basis]
-        return np.asarray(columns_in_use(basis, self.dictionary, X) @ weights + self.inner.intercept)
+        weights, intercept = self.weights
+        return np.asarray(columns_in_use(self.inner.basis, self.dictionary, X) @ weights + intercept)
+
+    @cached_property
+    def weights(self) -> tuple[FloatArray, float]:
+        """Weights of the functions in use, and of the bias: of a selection the closest to the reference."""
+        inner = self.inner
+        if not isinstance(inner, ColumnsFit):
+            return inner.coef[inner.basis], float(inner.intercept)
+        X, weights = self._inputs, self._weights
+        part = slice(None, None, -(-len(X) // MOST_PROJECTED))
+        counts = np.ones(len(X[part])) if weights is None else weights.count[part]
+        crossed = self._crossed(1)
+        places = np.vstack([X[part], crossed])
+        each = np.concatenate([counts / counts.sum(), np.full(len(crossed), 1.0 / len(crossed))])
+        there, bias = self.reference.predict(places), bool(inner.posterior.spectrum.centred)
+        columns = columns_in_use(inner.basis, self.dictionary, places)
+        return projected_weights(columns, there.mean, there.variance, each, bias)
 
     def leave_one_out(self) -> LeaveOneOut:
         """Each row predicted from all others; functions, hyperparameters and their weights are those of all rows."""
         there = self.reference.leave_one_out()
         if self.falls_back:
             return there
-        errors = self.inner.leave_one_out().errors
-        return LeaveOneOut.normal(errors, there.variances + (errors - there.errors) ** 2, self.target)
+        assert there.prediction is not None
+        if isinstance(self.inner, ColumnsFit):  # as far from the reference as with all rows
+            X = given_arrays(self.reference)[0]
+            mean = there.prediction.mean + self.summary(X) - moments_in_pieces(self.reference.predict, X)[0]
+        else:
+            mean = self.target - self.inner.leave_one_out().errors
+        return LeaveOneOut.of(there.prediction.about(mean), self.target)
 
     def _loss_at(self, X: FloatArray, weights: RowWeights | None = None) -> float:
         there = self.reference.predict(X)
         return float(0.5 * mean(np.log1p((self.summary(X) - there.mean) ** 2 / there.variance), weights))
+
+    def _crossed(self, seed: int) -> FloatArray:
+        """Each input from one of two rows, rows drawn as often as they count."""
+        X, weights = self._inputs, self._weights
+        upto = np.cumsum(np.ones(len(X)) if weights is None else weights.count)
+        rng, total = np.random.default_rng(seed), max(int(upto[-1]), 1)
+        one, other = np.searchsorted(upto, rng.integers(0, total, (2, min(MOST_ROWS, 4 * total))), side="right")
+        return np.where(rng.random((len(one), X.shape[1])) < 0.5, X[one], X[other])
 
     @property
     def _some(self) -> slice:
