@@ -71,8 +71,8 @@ class Status(Enum):
         "than this one: what was found may be noise"
     )
     FELL_BACK = (
-        "what was fitted predicts clearly worse than all radial functions together (functions selected or penalised: as "
-        "these expect; networks: rows held out of folds fitted anew); predictions are those of all functions "
+        "what was fitted predicts clearly worse than all functions together do (by what these expect of functions "
+        "selected or penalised; networks: rows held out of folds fitted anew); predictions are those of all functions "
         "(EvidenceRegressor), and what was fitted is a rough summary of them"
     )
     HEAVY_TAILS = (

@@ -17,14 +17,14 @@ from bayessel.basis import Dictionary, RBFDictionary, design_of
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators import _description, normal_predictions
 from bayessel.estimators._radial_dictionary import centres_of, find_widths, set_dictionary
-from bayessel.estimators._sparse_attributes import SLOPE_SPREADS, found_reference, mixtures, predicted, remember
+from bayessel.estimators._sparse_attributes import SLOPE_SPREADS, STORED, mixtures, predicted, referenced, remember
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.evidence import INFERENCES
 from bayessel.estimators.found_width import FoundWidth
-from bayessel.estimators.given_dictionary import Predict, bound_dictionary, fold_witness
+from bayessel.estimators.given_dictionary import bound_dictionary
 from bayessel.estimators.listed_records import Records, records_of
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
-from bayessel.estimators.referenced_fit import ReferencedFit, engine_fit
+from bayessel.estimators.referenced_fit import engine_fit
 from bayessel.estimators.weighted_rows import noise_ratio, refuse_weights, weighted_rows
 from bayessel.fit import Status, fingerprint
 from bayessel.linear import fit_abf, fit_evidence
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-#: dictionaries with more entries (0.8 GB) are made column by column
-STORED = 100_000_000
 #: widths are fitted with all functions on at most this many rows: each step costs their cube
 ABF_ROWS = 500
 
@@ -100,10 +98,12 @@ class SelectingRegressor(RegressorMixin, Versioned):
         self._width_notes: tuple[Status, ...] = ()
         self.found_width_: FoundWidth | None = None
         one_of(self.inference, "inference", INFERENCES)
-        if self.dictionary is not None:
-            fit = self._fit_given(X, y)
-        elif self.width is None and self.inference == "auto":
-            fit = self._fit_referenced(X, y)
+        if self.width is None and self.inference == "auto":
+            # one precision serves for all weights: the slopes' columns vary about as much as radial functions do
+            fit = referenced(self, X, y, SLOPE_SPREADS, lambda design: self._select(design, y, weights))
+        elif self.dictionary is not None:
+            self.dictionary_, self.width_ = bound_dictionary(self, X), None
+            fit = self._select(self.dictionary_.columns(X), y, weights)
         else:
             set_dictionary(self, self._widths(X, y, centers), centers)
             fit = self._select(design_of(self.dictionary_.without_bias(), X, STORED), y, weights)
@@ -111,31 +111,6 @@ class SelectingRegressor(RegressorMixin, Versioned):
         self.path_: Mapping[int, Any] = engine_fit(fit).path
         self._warn()
         return self
-
-    def _fit_referenced(self, X: FloatArray, y: FloatArray) -> ReferencedFit:
-        """Functions and slopes selected at the widths of the model that integrates over them, which judges them."""
-        # one precision serves for all weights: the slopes' columns vary about as much as radial functions do
-        reference, found, self.dictionary_ = found_reference(self, X, y, SLOPE_SPREADS)
-        design = design_of(self.dictionary_.without_bias(), X, STORED)
-        inner = self._select(design, y, self._records.weights)
-        return ReferencedFit(inner, reference, self.dictionary_, found.gain, found.notes)
-
-    def _fit_given(self, X: FloatArray, y: FloatArray) -> Any:
-        """The dictionary of the user; by default its columns are scaled, and refitted folds are witnesses."""
-        d = bound_dictionary(self, X)
-        self.width_, weights = None, self._records.weights
-        if self.inference != "auto":
-            self.dictionary_ = d
-            return self._select(d.columns(X), y, weights)
-        self.dictionary_ = d.scaled(X)
-        columns = self.dictionary_.without_bias().columns
-
-        def fitted(rows: FloatArray, seen: FloatArray, known: RowWeights | None) -> Predict:
-            fold = self._select(columns(rows), seen, known)
-            return lambda fresh: fold.predict(columns(fresh))
-
-        self._width_notes = fold_witness(X, y, fitted, weights).notes
-        return self._select(columns(X), y, weights)
 
     def _widths(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         """Widths as given, or those that all functions together prefer, on some of the rows where there are many."""

@@ -8,33 +8,45 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.basis import RBFDictionary
-from bayessel.estimators.found_width import FoundWidth
+from bayessel.basis import Dictionary, RBFDictionary, design_of
+from bayessel.estimators.given_dictionary import bound_dictionary, fit_witnessed
 from bayessel.estimators.normal_predictions import MeanAndStd, moments_in_pieces
 from bayessel.estimators.referenced_fit import ReferencedFit, columns_in_use, engine_fit
 from bayessel.estimators.residual_checks import remarks_on_fit
 from bayessel.estimators.shared_references import reference_of
 from bayessel.fit import worst
-from bayessel.linear.integrated.mixture import IntegratedFit
+from bayessel.linear.columns.fit import ColumnsFit
+from bayessel.linear.design_fit import DesignFit
 from bayessel.prediction import Prediction
 
 #: inputs as columns are divided by so many of their spreads, so that they vary about as much as radial functions
 SLOPE_SPREADS = 2.0
+#: dictionaries with more entries (0.8 GB) are made column by column
+STORED = 100_000_000
 
 
-def found_reference(
-    estimator: Any, X: FloatArray, y: FloatArray, slopes: float
-) -> tuple[IntegratedFit, FoundWidth, RBFDictionary]:
-    """The model that integrates over the widths, and the dictionary to select from: its functions, and the inputs.
+def referenced(
+    estimator: Any, X: FloatArray, y: FloatArray, slopes: float, engine: Callable[[Any], ColumnsFit | DesignFit]
+) -> ReferencedFit:
+    """What an engine finds in the design it is given, beside the model that integrates the hyperparameters out.
 
-    The inputs are divided by so many of their spreads; with 0 they are as they are.
+    Columns are those of the user's dictionary, divided by their standard deviations; without one the functions of that
+    model, and the inputs divided by so many of their spreads (with 0 they are as they are).
     """
-    reference, found = reference_of(estimator, X, y)
-    functions = reference.mode.dictionary
-    assert isinstance(functions, RBFDictionary)
-    linear, bias = slopes * found.spread if slopes else True, bool(estimator.bias)
-    d = RBFDictionary(functions.centers, found.widths, kind=estimator.kind, bias=bias, linear=linear)
-    return reference, found, d
+    if estimator.dictionary is not None:
+        d: Dictionary = bound_dictionary(estimator, X)
+        reference, witness = fit_witnessed(X, y, d, estimator._records.weights)
+        gain, remarks, estimator.width_ = witness.gain, witness.notes, None
+        d = d.scaled(X)
+    else:
+        reference, found = reference_of(estimator, X, y)
+        gain, remarks, functions = found.gain, found.notes, reference.mode.dictionary
+        assert isinstance(functions, RBFDictionary)
+        linear, bias = slopes * found.spread if slopes else True, bool(estimator.bias)
+        d = RBFDictionary(functions.centers, found.widths, kind=estimator.kind, bias=bias, linear=linear)
+    estimator.dictionary_ = d
+    inner = engine(design_of(d.without_bias(), X, STORED))
+    return ReferencedFit(inner, reference, d, gain, remarks, beyond_rows=estimator.dictionary is None)
 
 
 def remember(estimator: Any, fit: Any, X: FloatArray, y: FloatArray) -> None:

@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from bayessel._check import FloatArray, as_float_array, check_magnitude, one_of
+from bayessel._check import FloatArray, as_float_array, check_finite, check_magnitude, one_of
 from bayessel.errors import NumericalWarning, VersionWarning
 from bayessel.estimators.input_encoding import MISSING, InputEncoding
 from bayessel.estimators.input_table import (
@@ -116,6 +116,7 @@ def validated_regression(estimator: Any, X: ArrayLike, y: ArrayLike, *, reset: b
     y = target_column(y)
     rows, target = validated(estimator, X, y, multi_output=estimator._several_outputs, y_numeric=True, reset=reset)
     target = as_float_array(target, "y")
+    check_finite(target, "y")
     check_magnitude(target, "y")
     if target.ndim == 2 and target.shape[1] == 1:
         target = column_or_1d(target, warn=True)

@@ -22,7 +22,7 @@ from bayessel.estimators._mixed_process import MixedProcess
 from bayessel.estimators._process_parts import mixed_process, prior_of_draws
 from bayessel.estimators._relevance import in_units
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
-from bayessel.estimators._witnessed_mode import found_mode, witnessed
+from bayessel.estimators._witnessed_mode import check_rows, found_mode, witnessed
 from bayessel.estimators.base import HERE, Versioned, validated_regression
 from bayessel.estimators.listed_records import Records, records_of
 from bayessel.estimators.standardise import Standardisation
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import pymc as pm
 
-#: an exact fit holds 24 n² bytes: 10 GB here
-MOST_ROWS = 20_000
 #: test points worked on at a time; what is kept of all of them is what was asked for
 CHUNK = 4096
 #: parameters that chains which go on cannot change
@@ -222,17 +220,7 @@ class GPRegressor(RegressorMixin, Versioned):
                 f"got {self.covariance!r}"
             )
         one_of(self.sampler, "sampler", ("tuned", "1996"))
-        if self.inducing is not None:
-            as_count(self.inducing, "inducing")
-            if self.inference == "mc":
-                raise ValueError(
-                    "inducing is for inference='auto' or 'map': the bound of a sparse process is not sampled"
-                )
-        elif n > MOST_ROWS:
-            raise ValueError(
-                f"an exact Gaussian process on {n} rows needs {24e-9 * n**2:.0f} GB; pass inducing=500, or take a "
-                f"sample of at most {MOST_ROWS} rows"
-            )
+        check_rows(n, self.inducing, self.inference)
 
     def _settings(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in OF_CHAINS}

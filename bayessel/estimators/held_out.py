@@ -120,13 +120,22 @@ def ranks_of_rows(X: FloatArray, y: FloatArray) -> npt.NDArray[np.intp]:
 Ranks = Callable[[FloatArray, FloatArray], npt.NDArray[np.intp]]
 
 
+def spread_out(n: int, most: int) -> npt.NDArray[np.intp]:
+    """At most so many of n places in an order, evenly spread, the same from either end."""
+    if n <= most:
+        return np.arange(n)
+    at = (np.arange(most) + 0.5) * (n / most)
+    # rounded away from the middle on both sides
+    return np.where(at < 0.5 * n, np.floor(at), n - 1 - np.floor(n - at)).astype(np.intp)
+
+
 def some_rows(
     X: FloatArray, Y: FloatArray, ranks: Ranks = ranks_of_rows, most: int = MAX_ROWS
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """At most so many rows in the order of the first target, and their ranks."""
     rank = ranks(X, Y[:, 0])
     order = np.lexsort((*X.T, Y[:, 0], rank))
-    some = order[:: -(-len(X) // most)]
+    some = order[spread_out(len(X), most)]
     return some, ranks(X[some], Y[some, 0])
 
 

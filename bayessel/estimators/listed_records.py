@@ -28,6 +28,8 @@ FEW_COPIES = 0.05
 LEVELS = 5
 #: share of the repeated inputs whose targets may differ, of what they would by chance, where records are listed again
 DIFFERING = 0.1
+#: rows from which on folds are fitted, and what all rows but the heaviest have to count then
+FEWEST_OF_FOLDS, FEWEST_BESIDE = 6, 3.0
 #: from so many records on it is no chance that all counts are multiples of the least
 ENOUGH_RECORDS = 10
 
@@ -103,7 +105,24 @@ def records_of(estimator: Any, X: FloatArray, y: FloatArray) -> Records:
     """What an estimator fits: the records where all is left to it, the rows as they are where widths are given."""
     weights: RowWeights | None = getattr(estimator, "_row_weights", None)
     by_default = getattr(estimator, "width", None) is None and estimator.inference == "auto"
-    return records(X, y, weights) if by_default else Records(X, y, weights)
+    if not by_default:
+        return Records(X, y, weights)
+    found = records(X, y, weights)
+    if weights is not None and found.weights is not None:
+        _check_heaviest(found.weights.count, weights.count)
+    return found
+
+
+def _check_heaviest(count: FloatArray, given: FloatArray) -> None:
+    """Refuse weights with which all rows but one count less than three: no fold could be fitted without that one."""
+    others = float(count.sum() - count.max())
+    if len(count) >= FEWEST_OF_FOLDS and others < FEWEST_BESIDE:
+        raise ValueError(
+            f"sample_weight counts rows (2 is a row that came twice). The largest is {float(given.max()):.3g} of "
+            f"{float(given.sum()):.3g}, and all other rows together count {others:.2g} beside it: too few to tell "
+            "signal from noise. Make the weights more even, or, where they say how exact the rows are, pass "
+            "noise_std = weights ** -0.5 instead"
+        )
 
 
 def times_listed(X: FloatArray, T: FloatArray, count: FloatArray) -> float:

@@ -5,9 +5,9 @@ The large model predicts means :math:`m_i` with variances :math:`v_i` at places 
 
 .. math:: \min_{w, b} \sum_i \frac{c_i}{v_i}\bigl(m_i - b - \phi_i^T w\bigr)^2
 
-is, to second order, the smallest Kullback-Leibler divergence of predictions about another mean (Goutis and Robert 1998;
-Piironen, Paasiniemi and Vehtari 2020). It never looks at the noisy targets: what the large model knows of them goes into
-the weights of the few.
+is, to second order, the smallest Kullback-Leibler divergence of predictions about another mean (Goutis and Robert
+1998; Piironen, Paasiniemi and Vehtari 2020). It never looks at the noisy targets: what the large model knows of them
+goes into the weights of the few.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ from bayessel._row_weights import RowWeights, mean, medians, some
 from bayessel._wrapped_fit import WrappedFit
 from bayessel.basis import Dictionary, LazyDesign
 from bayessel.criteria.capabilities import Message
+from bayessel.estimators.held_out import spread_out
 from bayessel.estimators.normal_predictions import moments_in_pieces
 from bayessel.estimators.projected_weights import projected_weights
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, worst
@@ -69,6 +70,8 @@ class ReferencedFit(WrappedFit):
         What the reference is worth over a constant, nats a row held out of refitted folds; nan without folds.
     remarks : tuple of Status
         What those folds remarked.
+    beyond_rows : bool
+        Whether crossed and stretched rows count; functions of the user may not be defined there.
     """
 
     inner: ColumnsFit | DesignFit
@@ -76,6 +79,7 @@ class ReferencedFit(WrappedFit):
     dictionary: Dictionary = field(repr=False)
     gain: float
     remarks: tuple[Status, ...]
+    beyond_rows: bool = True
 
     # ---- beside the reference
 
@@ -83,11 +87,14 @@ class ReferencedFit(WrappedFit):
     def loss(self) -> float:
         """Nats a row that the selection costs, as the reference expects: at the rows, or at crossed rows if more."""
         X, weights = self._inputs, self._weights
-        return max(self._loss_at(X[self._some], some(weights, self._some)), self._loss_at(self._crossed(0)))
+        at_rows = self._loss_at(X[self._some], some(weights, self._some))
+        return max(at_rows, self._loss_at(self._crossed(0))) if self.beyond_rows else at_rows
 
     @cached_property
     def loss_outside(self) -> float:
-        """The same at the rows stretched away from their medians."""
+        """The same at the rows stretched away from their medians; nothing where these do not count."""
+        if not self.beyond_rows:
+            return 0.0
         X, weights = self._inputs, self._weights
         middle = medians(X, weights)
         return self._loss_at(middle + STRETCH * (X[self._some] - middle), some(weights, self._some))
@@ -124,11 +131,11 @@ class ReferencedFit(WrappedFit):
         if not isinstance(inner, ColumnsFit):
             return inner.coef[inner.basis], float(inner.intercept)
         X, weights = self._inputs, self._weights
-        part = slice(None, None, -(-len(X) // MOST_PROJECTED))
+        part = spread_out(len(X), MOST_PROJECTED)
         counts = np.ones(len(X[part])) if weights is None else weights.count[part]
-        crossed = self._crossed(1)
+        crossed = self._crossed(1) if self.beyond_rows else X[:0]
         places = np.vstack([X[part], crossed])
-        each = np.concatenate([counts / counts.sum(), np.full(len(crossed), 1.0 / len(crossed))])
+        each = np.concatenate([counts / counts.sum(), np.full(len(crossed), 1.0 / max(len(crossed), 1))])
         there, bias = self.reference.predict(places), bool(inner.posterior.spectrum.centred)
         columns = columns_in_use(inner.basis, self.dictionary, places)
         return projected_weights(columns, there.mean, there.variance, each, bias)
@@ -159,8 +166,8 @@ class ReferencedFit(WrappedFit):
         return np.where(rng.random((len(one), X.shape[1])) < 0.5, X[one], X[other])
 
     @property
-    def _some(self) -> slice:
-        return slice(None, None, -(-len(self._inputs) // MOST_ROWS))
+    def _some(self) -> IntArray:
+        return spread_out(len(self._inputs), MOST_ROWS)
 
     @cached_property
     def _weights(self) -> RowWeights | None:

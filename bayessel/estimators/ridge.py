@@ -16,8 +16,7 @@ from bayessel.criteria.registry import OF_RIDGE
 from bayessel.estimators._changing_rows import TrainingRows
 from bayessel.estimators._radial_dictionary import find_widths
 from bayessel.estimators._rbf_regressor import RBFRegressor
-from bayessel.estimators._sparse_attributes import SLOPE_SPREADS, found_reference, mixtures
-from bayessel.estimators.referenced_fit import ReferencedFit
+from bayessel.estimators._sparse_attributes import SLOPE_SPREADS, mixtures, referenced
 from bayessel.linear import RidgeFit, Spectrum, fit_ridge
 
 INFERENCES = ("auto", "plug-in")
@@ -110,18 +109,21 @@ class RidgeRBFRegressor(RBFRegressor):
         one_of(self.penalty, "penalty", ("global", "local"))
         one_of(self.criterion, "criterion", OF_RIDGE)
         one_of(self.inference, "inference", INFERENCES)
-        if self.width is None and self.dictionary is None and self.inference == "auto" and y.ndim == 1:
+        if self.width is None and self.inference == "auto" and y.ndim == 1:
             self._fit_referenced(X, y)
         else:
             super()._fit_data(X, y)
 
     def _fit_referenced(self, X: FloatArray, y: FloatArray) -> None:
         """Ridge regression on functions and slopes at the widths of the model that integrates over them."""
-        reference, found, self.dictionary_ = found_reference(self, X, y, SLOPE_SPREADS)
-        self._fit_rows(X, y)
-        fit = ReferencedFit(self._engine, reference, self.dictionary_, found.gain, found.notes)
-        self._engine, self._rows = fit, TrainingRows(X, y)
-        self.notes_, self.status_, self.noise_std_ = fit.notes, fit.status, fit.noise_std
+
+        def engine(design: Any) -> RidgeFit:
+            self._fit_rows(X, y)
+            found: RidgeFit = self._engine
+            return found
+
+        self._engine, self._rows = referenced(self, X, y, SLOPE_SPREADS, engine), TrainingRows(X, y)
+        self.notes_, self.status_, self.noise_std_ = self._engine.notes, self._engine.status, self._engine.noise_std
 
     _mixtures = mixtures
 

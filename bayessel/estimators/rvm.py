@@ -16,14 +16,14 @@ from bayessel.basis import Dictionary, RBFDictionary, design_of, radial, scaled_
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators import _description, normal_predictions
 from bayessel.estimators._radial_dictionary import centres_of, find_widths, set_dictionary
-from bayessel.estimators._sparse_attributes import found_reference, functions_in_use, mixtures, predicted, remember
+from bayessel.estimators._sparse_attributes import functions_in_use, mixtures, predicted, referenced, remember
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.evidence import INFERENCES
 from bayessel.estimators.found_width import FoundWidth
-from bayessel.estimators.given_dictionary import Predict, bound_dictionary, fold_witness
+from bayessel.estimators.given_dictionary import bound_dictionary
 from bayessel.estimators.listed_records import Records, records_of
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
-from bayessel.estimators.referenced_fit import ReferencedFit, columns_in_use, engine_fit
+from bayessel.estimators.referenced_fit import columns_in_use, engine_fit
 from bayessel.estimators.weighted_rows import noise_ratio, refuse_weights, weighted_rows
 from bayessel.fit import Status, fingerprint
 from bayessel.linear import fit_evidence, fit_rvm
@@ -184,8 +184,13 @@ class RVMRegressor(RegressorMixin, Versioned):
         self._width_notes: tuple[Status, ...] = ()
         self.found_width_: FoundWidth | None = None
         one_of(self.inference, "inference", INFERENCES)
-        if self.dictionary is not None:
-            fit: Any = self._fit_given(X, y)
+        if self.width is None and self.inference == "auto":
+            # the last nats of the evidence change nothing that its reference would let stand
+            init, bias = "quick" if self.init == "auto" else self.init, bool(self.bias)
+            fit: Any = referenced(self, X, y, 0.0, lambda design: fit_rvm(design, y, init=init, centre=bias, **known))
+        elif self.dictionary is not None:
+            self.dictionary_, self.width_ = bound_dictionary(self, X), None
+            fit = fit_rvm(self.dictionary_.design(X), y, init=self.init, **known)
         elif isinstance(self.width, str):
             one_of(self.width, "width", ("fit", "ard"))
             found = fit_rvm_width(
@@ -201,8 +206,6 @@ class RVMRegressor(RegressorMixin, Versioned):
             self.optima_, self._width_notes = found.optima, found.notes
             fit = found.fit
             set_dictionary(self, float(found.widths[0]) if self.width == "fit" else found.widths, centers)
-        elif self.width is None and self.inference == "auto":
-            fit = self._fit_referenced(X, y)
         else:
             chosen = self.width
             if chosen is None:
@@ -220,31 +223,6 @@ class RVMRegressor(RegressorMixin, Versioned):
         self._healing = None if kind is None else (kind, self._healed(kind))
         self._warn()
         return self
-
-    def _fit_referenced(self, X: FloatArray, y: FloatArray) -> ReferencedFit:
-        """Functions and slopes selected at the widths of the model that integrates over them, which judges them."""
-        reference, found, d = found_reference(self, X, y, 0.0)
-        self.dictionary_ = d
-        # the last nats of the evidence change nothing that its reference would let stand
-        init = "quick" if self.init == "auto" else self.init
-        design = design_of(d.without_bias(), X, STORED)
-        inner = fit_rvm(design, y, init=init, centre=bool(self.bias), **given(self._records.weights))
-        return ReferencedFit(inner, reference, d, found.gain, found.notes)
-
-    def _fit_given(self, X: FloatArray, y: FloatArray) -> RVMFit:
-        """The dictionary of the user; by default refitted folds are witnesses."""
-        d = bound_dictionary(self, X)
-        self.dictionary_, self.width_ = d, None
-
-        init = "full" if self.init == "auto" else self.init
-
-        def fitted(rows: FloatArray, seen: FloatArray, known: RowWeights | None) -> Predict:
-            fold = fit_rvm(d.design(rows), seen, init=init, **given(known))
-            return lambda fresh: fold.predict(d.design(fresh))
-
-        if self.inference == "auto":
-            self._width_notes = fold_witness(X, y, fitted, self._records.weights).notes
-        return fit_rvm(d.design(X), y, init=self.init, **given(self._records.weights))
 
     def _fit_fold(self, Phi: FloatArray, t: FloatArray, weights: RowWeights | None) -> Any:
         """A fit to some of the rows, from one start."""

@@ -24,7 +24,7 @@ from scipy.special import logsumexp
 
 from bayessel._check import FloatArray, IntArray, check_magnitude
 from bayessel._numerics import few_threads
-from bayessel._row_weights import RowWeights, given, mean, medians, some, without_copies
+from bayessel._row_weights import RowWeights, counted, given, mean, medians, some, without_copies
 from bayessel.basis import RBFDictionary
 from bayessel.covariance import Bias, Noise, SquaredExponential
 from bayessel.estimators.found_width import FoundWidth, robust_spread
@@ -35,6 +35,7 @@ from bayessel.estimators.held_out import (
     gains_over_constant,
     mean_gain,
     some_rows,
+    spread_out,
     stacking_weights,
     unsure,
 )
@@ -60,8 +61,9 @@ METRIC = Bias() + SquaredExponential() + Noise()
 LEAST_RELEVANT = 1e3
 #: metrics, and the constant, with less weight than this are left out
 LEAST_WEIGHT = 0.1
-#: a gain over the constant of fewer standard errors is doubtful, and the constant then counts so many rows beforehand
-CLEAR_ERRORS, DOUBTS = 2.0, 10.0
+#: a gain over the constant of fewer standard errors is doubtful, and the constant then counts so many rows beforehand,
+#: at most this share of those there are
+CLEAR_ERRORS, DOUBTS, MOST_DOUBTS = 2.0, 10.0, 0.25
 #: remarks on rows that no fold can be made of
 DEGENERATE = frozenset({Status.TOO_FEW_ROWS, Status.CONSTANT_TARGET, Status.PURE_NOISE})
 
@@ -120,8 +122,8 @@ def fit_stacked(
     check_magnitude(spread, "the spread of X")
     powers = POWERS if X.shape[1] > 1 else POWERS[:1]
     rows, rank = some_rows(X, t[:, None])
-    step = -(-len(rows) // MOST_ROWS)
-    rows, fold = rows[::step], np.unique(rank[::step], return_inverse=True)[1]
+    part = spread_out(len(rows), MOST_ROWS)
+    rows, fold = rows[part], np.unique(rank[part], return_inverse=True)[1]
     folds = bool(fold.max() + 1 >= 2 * N_FOLDS and np.ptp(t[rows]) > 0.0)
     none, weights = np.full((1, 1), np.nan), np.array([1.0, 0.0])
     gains = of_folds = none
@@ -193,7 +195,7 @@ def _parts(
 
 def _rows_of_widths(X: FloatArray, t: FloatArray) -> IntArray:
     """Rows that the widths per input are found on, all targets among them."""
-    return np.lexsort((*X.T, t))[:: -(-len(X) // MOST_ROWS_OF_WIDTHS)]
+    return np.lexsort((*X.T, t))[spread_out(len(X), MOST_ROWS_OF_WIDTHS)]
 
 
 def _rows_left(X: FloatArray, t: FloatArray, used: IntArray) -> IntArray:
@@ -204,7 +206,7 @@ def _rows_left(X: FloatArray, t: FloatArray, used: IntArray) -> IntArray:
     left &= np.bincount(groups)[groups] == 1
     rows = np.lexsort((*X.T, t))
     rows = rows[left[rows]]
-    return rows[:: max(1, -(-len(rows) // MOST_LEFT_OUT))]
+    return rows[spread_out(len(rows), MOST_LEFT_OUT)]
 
 
 def _left_out(
@@ -229,7 +231,8 @@ def _weights(gains: FloatArray, of_rows: RowWeights | None) -> FloatArray:
     """Stacking weights of the metrics and of the constant, which counts for more where none is clearly better."""
     best = gains[int(np.argmax([mean_gain(line, of_rows) for line in gains]))]
     clear = mean_gain(best, of_rows) > CLEAR_ERRORS * error_of_mean(best, of_rows)
-    prior = np.append(np.ones(len(gains)), 1.0 if clear else DOUBTS)
+    doubts = min(DOUBTS, MOST_DOUBTS * counted(best, of_rows))
+    prior = np.append(np.ones(len(gains)), 1.0 if clear else max(doubts, 1.0))
     return stacking_weights(np.vstack([gains, np.zeros(gains.shape[1])]), prior, of_rows=of_rows)
 
 

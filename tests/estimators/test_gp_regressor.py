@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import bayessel as bs
 from bayessel.covariance import Standard
 from bayessel.errors import VersionWarning
-from bayessel.estimators import gp as module
+from bayessel.estimators import _witnessed_mode
 from tests.paths import ROOT
 from tests.problems.gp import NEW, SHORT, G, short_run, wave
 
@@ -178,8 +178,8 @@ def test_bad_parameters_are_refused_at_the_door(rng, arguments, error, text):
         ([[0.0], [1.0]], [1e200, 0.0], ValueError, "rescale"),
         ([[0.0], [1.0]], [1j, 0.0], ValueError, "Complex data not supported"),
         (
-            np.zeros((module.MOST_ROWS + 1, 1)),
-            np.zeros(module.MOST_ROWS + 1),
+            np.zeros((_witnessed_mode.MOST_ROWS + 1, 1)),
+            np.zeros(_witnessed_mode.MOST_ROWS + 1),
             ValueError,
             "needs 10 GB; pass inducing=500",
         ),

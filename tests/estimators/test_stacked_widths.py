@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 import bayessel as bs
 from bayessel.errors import NumericalWarning
 from bayessel.estimators import stacked_widths
-from bayessel.estimators.held_out import stacking_weights
+from bayessel.estimators.held_out import spread_out, stacking_weights
 from bayessel.linear.integrated import fit_integrated
 from benchmarks.defaults import judged, tables
 
@@ -232,3 +232,41 @@ def test_many_rows_judge_the_metrics_where_folds_of_few_cannot(rng):
     there = model.predictive(X[800:])
     ratio = np.mean((y[800:] - there.mean) ** 2) / np.mean(there.variance)
     assert 0.5 < ratio < 1.6
+
+
+@pytest.mark.parametrize(("n", "most"), [(5, 10), (10, 10), (11, 10), (161, 160), (500, 160), (999, 300)])
+def test_rows_are_spread_out_the_same_from_either_end(n, most):
+    found = spread_out(n, most)
+    assert len(found) == min(n, most) == len(np.unique(found))
+    assert found[0] <= n / most and np.ptp(np.diff(found)) <= 1
+    other = n - 1 - spread_out(n, most)[::-1]
+    assert (other != found).sum() <= (1 if n % 2 == 0 and most % 2 else 0)
+
+
+def test_the_sign_of_the_target_changes_no_fit_to_many_rows(rng):
+    X = rng.normal(size=(401, 3))
+    y = np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=401)
+    (mean, std), (other, spread) = (
+        bs.EvidenceRegressor().fit(X, sign * y).predict(X[:20], return_std=True) for sign in (1.0, -1.0)
+    )
+    np.testing.assert_allclose(-other, mean, atol=1e-4)  # what searches for widths stop within
+    np.testing.assert_allclose(spread, std, rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:TOO_FEW_ROWS", "ignore:PURE_NOISE")
+@pytest.mark.parametrize("make", [bs.EvidenceRegressor, bs.RidgeRBFRegressor])
+def test_two_rows_have_error_bars_that_their_offset_does_not_change(make):
+    X = np.array([[0.0], [1.0]])
+    stds = [make().fit(X, np.array([1.0, 2.0]) + shift).predict([[0.5]], return_std=True)[1][0] for shift in (0, 1e6)]
+    np.testing.assert_allclose(stds[1], stds[0], rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:TOO_FEW_ROWS")
+def test_intervals_of_two_rows_cover(rng):
+    """Normal targets: 90 % intervals for a third, where the noise is known by one difference alone."""
+    covered = []
+    for _ in range(300):
+        y = rng.normal(5.0, 2.0, size=3)
+        mean, std = bs.EvidenceRegressor().fit([[0.0], [1.0]], y[:2]).predict([[0.5]], return_std=True)
+        covered.append(abs(y[2] - mean[0]) < 1.645 * std[0])
+    assert abs(np.mean(covered) - 0.9) < 4.0 * np.sqrt(0.09 / 300)

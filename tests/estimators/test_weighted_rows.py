@@ -259,3 +259,11 @@ def test_new_rows_of_others_have_no_levels(rng):
     X, y, s = two_instruments(rng, 30)
     with pytest.raises(TypeError, match="takes no noise_std"):
         LinearBaseline().fit(X, y).log_predictive_density(X, y, noise_std=s)
+
+
+def test_one_row_that_outweighs_all_others_is_named(rng):
+    X, y, weights = rng.normal(size=(60, 2)), rng.normal(size=60), np.ones(60)
+    weights[7] = 2000.0
+    for make in (bs.EvidenceRegressor, bs.RVMRegressor, bs.RidgeRBFRegressor):
+        with pytest.raises(ValueError, match=r"largest is 2e\+03 of 2.06e\+03, and all other rows together count 1.7 "):
+            make().fit(X, y, sample_weight=weights)

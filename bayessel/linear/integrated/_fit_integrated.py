@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln, logsumexp, ndtri
 
 from bayessel._check import FloatArray, as_flag, as_matrix, as_positive_vector, as_target, one_of
 from bayessel._row_weights import RowWeights, counted
@@ -46,6 +46,9 @@ MASS, MOST_CELLS = 0.99, 60
 #: centres at the rows are thinned to so many: the radial part varies alike everywhere without them
 MOST_CENTRES = 400
 
+#: 95 % quantile of Student's t distribution with one degree of freedom over that of the normal distribution: with it
+#: 90 % intervals cover where one row is left beside the bias
+_STUDENT_OF_ONE = float(np.tan(0.45 * np.pi) / ndtri(0.95))
 #: ridges of the signal-to-noise ratios
 LAM = np.exp(-SIGNALS)
 
@@ -294,7 +297,11 @@ def constant(grid: Places) -> IntegratedFit:
     spectrum = design.spectrum(grid.X, t, grid.centre, True, grid.row_weights)
     lam = np.ones(1)
     if spectrum.n_free < 2:
-        notes, betas = (Status.TOO_FEW_ROWS,), np.array([[(spectrum.t_scale or 1.0) ** -2.0]])
+        square = _STUDENT_OF_ONE**2 * float(spectrum.quad(1.0))
+        # one row says nothing of the noise: its size stands in
+        floor = (4.0 * np.finfo(float).eps * spectrum.t_scale) ** 2
+        square = square if spectrum.n_free > 0 and square > floor else (spectrum.t_scale or 1.0) ** 2
+        notes, betas = (Status.TOO_FEW_ROWS,), np.array([[1.0 / square]])
     elif not (np.ptp(t) if grid.centre else np.abs(t).max()) > 0.0:
         notes, betas = (Status.CONSTANT_TARGET,), np.array([[_largest_precision(spectrum)]])
     else:
