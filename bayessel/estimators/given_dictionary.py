@@ -2,7 +2,6 @@ r"""A dictionary of the user's own in an estimator: what is refused beside it, a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,12 +28,6 @@ from bayessel.linear.integrated.mixture import IntegratedFit, joined
 from bayessel.linear.integrated.plain_models import fit_constant
 from bayessel.prediction import Prediction
 from bayessel.work.interrupts import InterruptGuard
-
-#: inputs (N, D) -> predictive distributions
-Predict = Callable[[FloatArray], Prediction]
-
-#: (inputs, target, what is known of the rows) -> predictions at inputs
-Refitted = Callable[[FloatArray, FloatArray, RowWeights | None], Predict]
 
 #: parameters of the radial functions that are made where no dictionary is given
 RADIAL = {"width": None, "centers": None, "kind": "gaussian"}
@@ -82,14 +75,7 @@ def fit_witnessed(
     fit = fit_integrated_dictionary(X, t, dictionary, centre=centre, **given(weights_of_rows))
     if DEGENERATE & set(fit.notes):
         return fit, FoldWitness(np.nan, np.nan, 1.0, ())
-    witness = fold_witness(
-        X,
-        t,
-        lambda rows, seen, known: (
-            fit_integrated_dictionary(rows, seen, dictionary, centre=centre, **given(known)).predict
-        ),
-        weights_of_rows,
-    )
+    witness = _witness(X, t, dictionary, weights_of_rows)
     if witness.share < 1.0:
         # that it holds no signal is no remark on the columns
         constant = fit_constant(X, t, centre=centre, **given(weights_of_rows))
@@ -99,20 +85,20 @@ def fit_witnessed(
     return replace(fit, notes=every, status=worst(every)), witness
 
 
-def fold_witness(
-    X: FloatArray, t: FloatArray, fitted: Refitted, weights_of_rows: RowWeights | None = None
-) -> FoldWitness:
-    """What folds say of a method, (inputs, target, weights) -> predictions at inputs, beside the constant."""
+def _witness(X: FloatArray, t: FloatArray, dictionary: BoundDictionary, rows: RowWeights | None) -> FoldWitness:
+    """What folds say of the columns beside the constant."""
     few, rank = some_rows(X, t[:, None])
     if rank.max() + 1 < 2 * N_FOLDS or not np.ptp(t[few]) > 0.0:
         return FoldWitness(np.nan, np.nan, 1.0, (Status.TOO_FEW_ROWS,))
-    rows, fold, shown = X[few], rank % N_FOLDS, some(weights_of_rows, few)
+    Z, fold, shown = X[few], rank % N_FOLDS, some(rows, few)
 
     def predicted(k: int, train: npt.NDArray[np.bool_], seen: FloatArray) -> Prediction:
-        return fitted(rows[train], seen, some(shown, train))(rows[~train])
+        known = given(some(shown, train))
+        fit = fit_integrated_dictionary(Z[train], seen, dictionary, centre=dictionary.bias, **known)
+        return fit.predict(Z[~train])
 
     gains = np.full(1, np.nan)
-    with few_threads(len(rows) ** 2), np.errstate(all="ignore"), InterruptGuard(lambda: True) as guard:
+    with few_threads(len(Z) ** 2), np.errstate(all="ignore"), InterruptGuard(lambda: True) as guard:
         gains = gains_over_constant(t[few, None], fold, predicted, shown)
     if guard.interrupted:
         return FoldWitness(np.nan, np.nan, 1.0, (Status.INTERRUPTED,))

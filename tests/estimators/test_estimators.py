@@ -154,6 +154,7 @@ def test_a_pickled_estimator_is_of_the_size_of_its_data(rng, make):
     assert len(pickle.dumps(model)) < 4 * X.shape[0] * 22 * 8
 
 
+@pytest.mark.filterwarnings("ignore:INTERPOLATION")
 @BOTH
 @pytest.mark.parametrize("bias", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_the_pymc_model_is_that_of_the_fit(rng, make, bias):

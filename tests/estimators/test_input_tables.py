@@ -207,7 +207,9 @@ def test_baselines_name_no_option_that_they_lack(rng):
 @pytest.mark.slow
 def test_every_check_of_scikit_learn_passes_with_missing_values_allowed(name):
     model = clone(ALL[name]).set_params(missing="indicator")
-    found = run_checks(model.set_params(width=None) if name == "loomi, classes" else model)
+    # at widths of one's own a weight is no repeated row (docs/weights.md)
+    own = name in ("loomi, classes", "evidence", "ridge")
+    found = run_checks(model.set_params(width=None) if own else model)
     left = {key: value for key, value in found.items() if value != "passed"}
     assert not [value for value in left.values() if "SCIPY_ARRAY_API" not in value], left
 
