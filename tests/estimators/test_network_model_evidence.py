@@ -189,7 +189,7 @@ def test_sizes_are_told_apart(rng):
     y = np.tanh(6.0 * (X[:, 0] - 1.0)) + np.tanh(6.0 * (X[:, 0] + 1.0)) + 0.1 * rng.standard_normal(60)
     found = {}
     for hidden in (1, 2, 4):
-        model = M(hidden=hidden, updates_per_draw=20, progressbar=False, random_state=1).fit(X, y)
+        model = M("mc", hidden=hidden, updates_per_draw=20, progressbar=False, random_state=1).fit(X, y)
         found[hidden] = model.evidence(n_particles=200)
     assert all(one.reliable for one in found.values())
     assert found[2].log_evidence > found[1].log_evidence + 10.0
