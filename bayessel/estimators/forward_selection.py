@@ -65,8 +65,8 @@ class ForwardSelectionRegressor(SelectingRegressor):
     dictionary : None or object
         Columns of your own instead of radial functions: a dictionary of `bayessel.basis` or any object with its
         methods; width, centers and kind are then left alone, and `bias` decides about the bias. By default the columns
-        are divided by their standard deviations (``dictionary_.scale``, to which ``coef_`` belongs), and all of them, with
-        signal to noise and noise integrated out, are the reference of the fit.
+        are divided by their standard deviations (``dictionary_.scale``, to which ``coef_`` belongs), and all of them,
+        with signal to noise and noise integrated out, are the reference of the fit.
 
     Attributes
     ----------

@@ -192,6 +192,10 @@ def coded(table: pd.DataFrame, levels: Sequence[Levels | None], labels: Sequence
             columns[j] = _codes(column, level, labels[j])
         elif isinstance(column.dtype, pd.SparseDtype):
             columns[j] = np.asarray(column)
+        elif pd.api.types.is_complex_dtype(column.dtype):
+            raise ValueError(
+                f"column {labels[j]!r} of X has complex numbers: give real and imaginary parts a column each"
+            )
         elif pd.api.types.is_numeric_dtype(column.dtype):
             columns[j] = column.reset_index(drop=True)
             continue

@@ -477,3 +477,13 @@ def test_tables_are_left_as_they_are(rng):
     kept = numbers.copy()
     R(width=2.0, missing="indicator").fit(numbers, [1.0, 2.0, 3.0]).predict(numbers)
     np.testing.assert_array_equal(numbers, kept)
+
+
+@pytest.mark.parametrize("name", ["evidence", "gp"])
+def test_complex_columns_and_missing_targets_are_named(rng, name):
+    frame = pd.DataFrame({"a": rng.normal(size=20), "wave": rng.normal(size=20) * (1 + 1j)})
+    with pytest.raises(ValueError, match="column 'wave' of X has complex numbers: give real and imaginary parts"):
+        clone(ALL[name]).fit(frame, rng.normal(size=20))
+    y = np.array([None, *rng.normal(size=19)], dtype=object)
+    with pytest.raises(ValueError, match=r"y must be finite, got 1 bad value\(s\), the first \(NaN\) at \[0\]"):
+        clone(ALL[name]).fit(frame[["a"]], y)
