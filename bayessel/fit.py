@@ -97,8 +97,8 @@ class Status(Enum):
         "for duplicate basis functions, wide kernels or noise-free targets"
     )
     NOISE_AT_FLOOR = (
-        "the data are fitted to the precision of the numbers: the noise level is a floor, not an estimate. If the targets "
-        "have noise, offer fewer or wider functions (there may be as many as rows) or look for copies of rows"
+        "the data are fitted to the precision of the numbers: the noise level is a floor, not an estimate. If the "
+        "targets have noise, offer fewer or wider functions (there may be as many as rows) or look for copies of rows"
     )
     CONSTANT_TARGET = "the target does not vary: only the bias was fitted and the noise level is a floor"
     TOO_FEW_ROWS = "too few rows to tell signal from noise: only the prior and the mean speak"

@@ -34,10 +34,10 @@ def referenced(
     model, and the inputs divided by so many of their spreads (with 0 they are as they are).
     """
     if estimator.dictionary is not None:
-        d: Dictionary = bound_dictionary(estimator, X)
-        reference, witness = fit_witnessed(X, y, d, estimator._records.weights)
+        columns = bound_dictionary(estimator, X)
+        reference, witness = fit_witnessed(X, y, columns, estimator._records.weights)
         gain, remarks, estimator.width_ = witness.gain, witness.notes, None
-        d = d.scaled(X)
+        d: Dictionary = columns.scaled(X)
     else:
         reference, found = reference_of(estimator, X, y)
         gain, remarks, functions = found.gain, found.notes, reference.mode.dictionary
