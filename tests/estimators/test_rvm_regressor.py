@@ -51,7 +51,7 @@ def columns(model, X):
 
 
 #: what is added off the range takes no weights, and widths that are maximised follow copies (docs/weights.md)
-NOT_REPEATED = ("augmented", "function", "fitted width")
+NOT_REPEATED = ("augmented", "function", "multiquadric", "fitted width")
 
 
 # --- scikit-learn's own checks ---------------------------------------------------------------------------------
