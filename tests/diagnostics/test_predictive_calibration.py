@@ -175,8 +175,9 @@ def test_everything_that_predicts_is_read(rng):
     np.testing.assert_allclose(direct.prediction.mean, gp.predict(new))
     np.testing.assert_array_equal(predictive_calibration(gp.fit_, new, seen).pit, direct.pit)
     scaled = make_pipeline(StandardScaler(), bs.RVMRegressor()).fit(X, y)
-    mean, std = scaled[-1].predict(scaled[:-1].transform(new), return_std=True)
-    np.testing.assert_allclose(predictive_calibration(scaled, new, seen).pit, norm.cdf(seen, mean, std), rtol=1e-8)
+    there = scaled[-1].predictive(scaled[:-1].transform(new))
+    parts = np.exp(there.log_weights) * norm.cdf(seen, there.means, np.sqrt(there.variances))
+    np.testing.assert_allclose(predictive_calibration(scaled, new, seen).pit, parts.sum(axis=0), rtol=1e-8)
     assert predictive_calibration(scaled).n_rows == 60
     searched = GridSearchCV(bs.EvidenceRegressor(width=1.0), {"width": [1.0, 2.0]}, cv=2).fit(X, y)
     assert predictive_calibration(searched).n_rows == 60 and predictive_calibration(searched, new, seen).n_rows == 30
