@@ -86,7 +86,7 @@ class ReferencedFit(WrappedFit):
     @cached_property
     def loss(self) -> float:
         """Nats a row that the selection costs, as the reference expects: at the rows, or at crossed rows if more."""
-        X, weights = self._inputs, self._weights
+        X, weights = self._inputs, self._ordered_weights
         at_rows = self._loss_at(X[self._some], some(weights, self._some))
         return max(at_rows, self._loss_at(self._crossed(0))) if self.beyond_rows else at_rows
 
@@ -95,7 +95,7 @@ class ReferencedFit(WrappedFit):
         """The same at the rows stretched away from their medians; nothing where these do not count."""
         if not self.beyond_rows:
             return 0.0
-        X, weights = self._inputs, self._weights
+        X, weights = self._inputs, self._ordered_weights
         middle = medians(X, weights)
         return self._loss_at(middle + STRETCH * (X[self._some] - middle), some(weights, self._some))
 
@@ -130,7 +130,7 @@ class ReferencedFit(WrappedFit):
         inner = self.inner
         if not isinstance(inner, ColumnsFit):
             return inner.coef[inner.basis], float(inner.intercept)
-        X, weights = self._inputs, self._weights
+        X, weights = self._inputs, self._ordered_weights
         part = spread_out(len(X), MOST_PROJECTED)
         counts = np.ones(len(X[part])) if weights is None else weights.count[part]
         crossed = self._crossed(1) if self.beyond_rows else X[:0]
@@ -159,7 +159,7 @@ class ReferencedFit(WrappedFit):
 
     def _crossed(self, seed: int) -> FloatArray:
         """Each input from one of two rows, rows drawn as often as they count."""
-        X, weights = self._inputs, self._weights
+        X, weights = self._inputs, self._ordered_weights
         upto = np.cumsum(np.ones(len(X)) if weights is None else weights.count)
         rng, total = np.random.default_rng(seed), max(int(upto[-1]), 1)
         one, other = np.searchsorted(upto, rng.integers(0, total, (2, min(MOST_ROWS, 4 * total))), side="right")
@@ -170,7 +170,7 @@ class ReferencedFit(WrappedFit):
         return spread_out(len(self._inputs), MOST_ROWS)
 
     @cached_property
-    def _weights(self) -> RowWeights | None:
+    def _ordered_weights(self) -> RowWeights | None:
         """Of the rows in the order of `_inputs`."""
         weights = self.row_weights
         return None if weights is None else weights.part(self._order)

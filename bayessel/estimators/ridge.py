@@ -117,7 +117,7 @@ class RidgeRBFRegressor(RBFRegressor):
             super()._fit_data(X, y)
 
     def _fit_referenced(self, X: FloatArray, y: FloatArray) -> None:
-        """Ridge regression on functions and slopes at the widths of the model that integrates over them."""
+        """Ridge regression beside the model that integrates the hyperparameters out."""
 
         def engine(design: Any) -> RidgeFit:
             self._fit_rows(X, y)

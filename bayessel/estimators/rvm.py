@@ -99,7 +99,9 @@ class RVMRegressor(RegressorMixin, Versioned):
     log_evidence_, model_evidence_ : float
         log p(y | alpha_, beta_) in nats and in the units of y; the same with the precisions integrated out.
     basis_, coef_, alpha_, n_basis_
-        Columns of ``dictionary_`` in use (the bias is its last), their weights and precisions, their number.
+        Columns of ``dictionary_`` in use (the bias is its last), their weights and precisions, their number. By default
+        the weights are those that come closest to the model of all functions; the posterior means are
+        ``fit_.inner.coef``.
     beta_, noise_std_, gamma_
         Noise precision of the functions in use, the standard deviation of the noise (by default that of the model of
         all functions), the number of well-determined parameters.
