@@ -74,8 +74,8 @@ class BasisSearchRegressor(SelectingRegressor):
     log_evidence_, model_evidence_ : float
         log p(y | alpha_, beta_) in nats and in the units of y; the same with the precisions integrated out.
     basis_, coef_, n_basis_
-        Columns of ``dictionary_`` in use (the bias is its last), their weights, their number. By default the weights are
-        those that come closest to the model of all functions; the engine's own are ``fit_.inner.coef``.
+        Columns of ``dictionary_`` in use (the bias is its last), their weights, their number. By default the weights
+        are those that come closest to the model of all functions; the engine's own are ``fit_.inner.coef``.
     alpha_, beta_, noise_std_, gamma_
         Weight precision and noise precision of the functions in use, standard deviation of the noise (by default that
         of the model of all functions), well-determined parameters.

@@ -78,8 +78,8 @@ class ForwardSelectionRegressor(SelectingRegressor):
         Of the chosen functions with one weight precision, in nats and in the units of y: both precisions at their best,
         or integrated out.
     basis_, coef_, n_basis_
-        Columns of ``dictionary_`` in use (the bias is its last), their weights, their number. By default the weights are
-        those that come closest to the model of all functions; the engine's own are ``fit_.inner.coef``.
+        Columns of ``dictionary_`` in use (the bias is its last), their weights, their number. By default the weights
+        are those that come closest to the model of all functions; the engine's own are ``fit_.inner.coef``.
     alpha_, beta_, noise_std_, gamma_
         Precisions of the evidence, standard deviation of the noise in predictions, well-determined parameters (the bias
         counted).
