@@ -98,7 +98,8 @@ class RBFRegressor(RegressorMixin, Versioned):
         """Fit to the records among the rows, and remember the rows."""
         self._records = records_of(self, X, y)
         self._fit_data(self._records.X, self._records.y)
-        self.notes_ = (*self.notes_, *self._records.notes)
+        plugged_in = y.ndim == 2 and self.width is None and self.inference == "auto"
+        self.notes_ = (*self.notes_, *self._records.notes, *((Status.SEVERAL_TARGETS,) if plugged_in else ()))
         self.status_ = worst([self.status_, *self.notes_])
         if self._records.place is not None:
             self._rows = TrainingRows(X, y) if y.ndim == 1 else None

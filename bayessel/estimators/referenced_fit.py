@@ -48,10 +48,10 @@ LARGEST_LOSS = 0.1
 LARGEST_SHARE, SMALLEST_LOSS = 0.25, 0.02
 #: largest loss at the rows stretched away from their medians, and by how much
 LARGEST_OUTSIDE, STRETCH = 0.15, 1.3
-#: rows at which the loss is taken
-MOST_ROWS = 300
-#: rows at which functions that were selected come close to the reference
+#: rows at which functions that were selected come close to the reference, and their loss is taken
 MOST_PROJECTED = 1000
+#: crossed rows, and stretched ones, at which the loss is taken
+MOST_ROWS = 300
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +86,8 @@ class ReferencedFit(WrappedFit):
     @cached_property
     def loss(self) -> float:
         """Nats a row that the selection costs, as the reference expects: at the rows, or at crossed rows if more."""
-        X, weights = self._inputs, self._ordered_weights
-        at_rows = self._loss_at(X[self._some], some(weights, self._some))
+        part = self._near
+        at_rows = self._loss_at(self._inputs[part], some(self._ordered_weights, part), self._there)
         return max(at_rows, self._loss_at(self._crossed(0))) if self.beyond_rows else at_rows
 
     @cached_property
@@ -96,8 +96,8 @@ class ReferencedFit(WrappedFit):
         if not self.beyond_rows:
             return 0.0
         X, weights = self._inputs, self._ordered_weights
-        middle = medians(X, weights)
-        return self._loss_at(middle + STRETCH * (X[self._some] - middle), some(weights, self._some))
+        middle, part = medians(X, weights), spread_out(len(X), MOST_ROWS)
+        return self._loss_at(middle + STRETCH * (X[part] - middle), some(weights, part))
 
     @cached_property
     def falls_back(self) -> bool:
@@ -130,15 +130,17 @@ class ReferencedFit(WrappedFit):
         inner = self.inner
         if not isinstance(inner, ColumnsFit):
             return inner.coef[inner.basis], float(inner.intercept)
-        X, weights = self._inputs, self._ordered_weights
-        part = spread_out(len(X), MOST_PROJECTED)
-        counts = np.ones(len(X[part])) if weights is None else weights.count[part]
-        crossed = self._crossed(1) if self.beyond_rows else X[:0]
-        places = np.vstack([X[part], crossed])
-        each = np.concatenate([counts / counts.sum(), np.full(len(crossed), 1.0 / max(len(crossed), 1))])
-        there, bias = self.reference.predict(places), bool(inner.posterior.spectrum.centred)
-        columns = columns_in_use(inner.basis, self.dictionary, places)
-        return projected_weights(columns, there.mean, there.variance, each, bias)
+        rows, weights = self._inputs[self._near], some(self._ordered_weights, self._near)
+        counts = np.ones(len(rows)) if weights is None else weights.count
+        mean, variance, each = self._there.mean, self._there.variance, counts / counts.sum()
+        if self.beyond_rows:
+            crossed = self._crossed(1)
+            there = self.reference.predict(crossed)
+            rows, mean = np.vstack([rows, crossed]), np.append(mean, there.mean)
+            variance, alike = np.append(variance, there.variance), np.ones(len(crossed))
+            each = np.append(each, alike / len(crossed))
+        columns = columns_in_use(inner.basis, self.dictionary, rows)
+        return projected_weights(columns, mean, variance, each, bool(inner.posterior.spectrum.centred))
 
     def leave_one_out(self) -> LeaveOneOut:
         """Each row predicted from all others; functions, hyperparameters and their weights are those of all rows."""
@@ -153,8 +155,8 @@ class ReferencedFit(WrappedFit):
             mean = self.target - self.inner.leave_one_out().errors
         return LeaveOneOut.of(there.prediction.about(mean), self.target)
 
-    def _loss_at(self, X: FloatArray, weights: RowWeights | None = None) -> float:
-        there = self.reference.predict(X)
+    def _loss_at(self, X: FloatArray, weights: RowWeights | None = None, there: Prediction | None = None) -> float:
+        there = self.reference.predict(X) if there is None else there
         return float(0.5 * mean(np.log1p((self.summary(X) - there.mean) ** 2 / there.variance), weights))
 
     def _crossed(self, seed: int) -> FloatArray:
@@ -166,8 +168,13 @@ class ReferencedFit(WrappedFit):
         return np.where(rng.random((len(one), X.shape[1])) < 0.5, X[one], X[other])
 
     @property
-    def _some(self) -> IntArray:
-        return spread_out(len(self._inputs), MOST_ROWS)
+    def _near(self) -> IntArray:
+        return spread_out(len(self._inputs), MOST_PROJECTED)
+
+    @cached_property
+    def _there(self) -> Prediction:
+        """What the reference predicts at those rows."""
+        return self.reference.predict(self._inputs[self._near])
 
     @cached_property
     def _ordered_weights(self) -> RowWeights | None:

@@ -243,6 +243,7 @@ def test_rows_come_and_go(rows):
         np.testing.assert_allclose(model.reestimate().predict(X), whole.predict(X), rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:SEVERAL_TARGETS")
 def test_several_targets_share_the_columns(rows):
     X, y = rows
     model = bs.EvidenceRegressor(dictionary=OWN).fit(X, np.column_stack([y, -y]))

@@ -136,6 +136,7 @@ def test_rows_come_and_go(rng):
         grown.forget(X[45:46], y[45:46])
 
 
+@pytest.mark.filterwarnings("ignore:SEVERAL_TARGETS")
 def test_several_targets_have_one_dictionary(rng):
     X = rng.uniform(-3.0, 3.0, size=(50, 1))
     Y = np.column_stack([np.sin(2.0 * X[:, 0]), np.cos(X[:, 0])]) + 0.2 * rng.normal(size=(50, 2))
