@@ -21,6 +21,8 @@ from numba.core import caching
 
 #: what constants of a module may be; other globals are functions, or no part of the machine code
 _PLAIN = (bool, int, float, complex, str, bytes, tuple)
+#: where plain functions are looked for that compiled ones call (`numba.extending.register_jitable`)
+_OURS = __name__.partition(".")[0] + "."
 
 
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -82,6 +84,10 @@ def _reach(function: FunctionType, options: Any, found: dict[int, str]) -> None:
                 _reach(inner, getattr(member, "targetoptions", {}), found)
             elif isinstance(inner := getattr(member, "_defn", None), FunctionType):  # an intrinsic
                 _reach(inner, {}, found)
+            elif isinstance(member, FunctionType) and member.__module__.startswith(
+                _OURS
+            ):  # compiled where it is called
+                _reach(member, {}, found)
             elif isinstance(member, _PLAIN):
                 constants.append((attribute, repr(member)))
     found[id(function)] = repr((_text(code), constants, sorted((key, _sorted(one)) for key, one in options.items())))

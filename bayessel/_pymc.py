@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numba
 import numpy as np
 from pymc.backends.arviz import coords_and_dims_for_inferencedata, find_constants, find_observations
 from pymc.blocking import PointType, StatsType
@@ -37,6 +38,8 @@ from pytensor.compile.ops import DeepCopyOp, ViewOp
 from pytensor.graph.traversal import ancestors
 from pytensor.link.basic import PerformLinker
 from pytensor.link.numba.dispatch.basic import numba_funcify, numba_njit, register_funcify_default_op_cache_key
+from pytensor.link.numba.linker import NumbaLinker
+from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 
 __all__ = [
@@ -71,6 +74,7 @@ __all__ = [
     "get_value_vars_from_user_vars",
     "is_transformed_name",
     "join_nonshared_inputs",
+    "machine_code",
     "make_initial_point_fns_per_chain",
     "numba_funcify",
     "numba_njit",
@@ -78,6 +82,7 @@ __all__ = [
     "register_custom_methods",
     "register_funcify_default_op_cache_key",
     "reseed_rngs",
+    "runs_python",
     "state_class",
     "stored_bytes",
 ]
@@ -116,6 +121,42 @@ def density_and_gradient(
     """
     compiled = model.logp_dlogp_function(list(variables), ravel_inputs=True, initial_point=point, **compile_kwargs)
     return compiled._pytensor_function, compiled._extra_vars_shared
+
+
+def runs_python(function: Any) -> bool:
+    """Whether a compiled function is no machine code throughout, or may raise at some value of its first input.
+
+    Operations without machine code run in object mode. Checks of other inputs alone, as of the shapes of data, raise at
+    the first call or never.
+    """
+    if not isinstance(function.maker.linker, NumbaLinker) or not hasattr(function.vm, "jit_fn"):
+        return True
+    graph = function.maker.fgraph
+    return _may_raise(graph, {graph.inputs[0]})
+
+
+def _may_raise(graph: Any, moved: set[Any]) -> bool:
+    python = numba_funcify.dispatch(object)
+    for node in graph.toposort():
+        if numba_funcify.dispatch(type(node.op)) is python:
+            return True
+        of_moved = [k for k, one in enumerate(node.inputs) if one in moved]
+        if isinstance(node.op, CheckAndRaise) and any(of_moved):  # the first input is what goes through
+            return True
+        inner = getattr(node.op, "fgraph", None)
+        if inner is not None and _may_raise(inner, {inner.inputs[k] for k in of_moved if k < len(inner.inputs)}):
+            return True
+        if of_moved:
+            moved.update(node.outputs)
+    return False
+
+
+def machine_code(function: Any, arguments: tuple[Any, ...]) -> tuple[int, Any]:
+    """Address and signature of what a function compiled for such arguments; they are one tuple there."""
+    overloads = function.vm.jit_fn.overloads
+    compiled = overloads[(numba.typeof(arguments),)]
+    name = compiled.fndesc.llvm_cfunc_wrapper_name
+    return compiled.library.get_pointer_to_function(name), compiled.signature
 
 
 def competence(method: type, rv: Any, has_gradient: bool) -> Any:

@@ -71,6 +71,20 @@ def test_code_is_kept_until_anything_it_was_made_from_changes(tmp_path):
     assert called(tmp_path) == (11.0, 0)
 
 
+def test_plain_functions_of_ours_that_are_compiled_where_they_are_called_count(monkeypatch):
+    """What `numba.extending.register_jitable` leaves as it is."""
+    from bayessel import _compiled
+    from bayessel.samplers import hmc_draws, horowitz, leapfrog
+
+    found = _compiled.stamp(hmc_draws._flat)
+    assert _compiled.stamp(hmc_draws._flat) == found
+    monkeypatch.setattr(horowitz, "DIVERGENCE", 999.0)
+    assert (other := _compiled.stamp(hmc_draws._flat)) != found
+    monkeypatch.setattr(leapfrog, "energy", lambda phase: 0.0)
+    monkeypatch.setattr(leapfrog.energy, "__module__", leapfrog.__name__)
+    assert _compiled.stamp(hmc_draws._flat) != other
+
+
 def test_numbas_own_cache_would_go_on_with_the_old_constant(tmp_path):
     written(tmp_path, 3.0, source="numba", options="cache=True")
     assert called(tmp_path) == (7.0, 0)

@@ -9,6 +9,7 @@ import sys
 from importlib.util import find_spec
 
 import cloudpickle
+import numba
 import numpy as np
 import pymc as pm
 import pytensor
@@ -344,3 +345,16 @@ def test_methods_of_custom_distributions_reach_another_process(tmp_path):
     }
     assert float(runs["told"].stdout) == pytest.approx(-np.log(2 * np.pi) - 0.5 * (0.25 + 1.0) - 0.25)
     assert "Logprob method not implemented" in runs["untold"].stderr
+
+
+def test_machine_code_has_an_address(model):
+    point = model.initial_point(0)
+    q = np.zeros(sum(np.size(value) for value in point.values()))
+    function, shared = _pymc.density_and_gradient(model, model.value_vars, point)
+    assert not shared and not _pymc.runs_python(function)  # that data have one shape is checked, but not at each value
+    others = tuple(cell.storage[0] for cell in function.input_storage[1:])
+    function(q)
+    address, signature = _pymc.machine_code(function, (q, *others))
+    assert address > 0 and signature.args == (numba.typeof((q, *others)),)
+    plain, _ = _pymc.density_and_gradient(model, model.value_vars, point, mode="FAST_COMPILE")
+    assert _pymc.runs_python(plain)

@@ -83,6 +83,10 @@ class Density:
         """The variables' values, one after the other."""
         return np.concatenate([point[name].ravel() for name, _, _ in self.layout])
 
+    def points(self, vectors: FloatArray) -> dict[str, FloatArray]:
+        """Values by name of many vectors, one to a row."""
+        return {name: vectors[:, place].reshape(len(vectors), *shape) for name, place, shape in self.layout}
+
     def point(self, vector: FloatArray, others: PointType) -> PointType:
         """The point with the vector's values in it; keys keep their order."""
         new = dict(others)

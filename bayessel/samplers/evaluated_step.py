@@ -12,6 +12,7 @@ from pymc.step_methods import BlockedStep
 
 from bayessel._check import FloatArray
 from bayessel._pymc import PointType
+from bayessel.samplers.compiled_density import CompiledDensity, LogDensity
 from bayessel.samplers.density import Density
 
 
@@ -28,8 +29,20 @@ class EvaluatedStep(BlockedStep):
     def _evaluate_by(self, density: Density) -> None:
         """Set what evaluates; a function that finds the same can stand for the compiled one."""
         self._function: Callable[..., Any] = density.both
+        self._compiled = CompiledDensity.of(density.both)
         self._shared = density.shared
         self._data_seen = density.data()
+
+    @property
+    def _is_compiled(self) -> bool:
+        """Whether compiled loops can evaluate: the function is machine code, and nothing stands for it."""
+        return self._compiled is not None and self._function is self.density.both
+
+    def _log_density(self) -> LogDensity:
+        """What a loop evaluates at this point; with the other variables and data as they are now."""
+        if not self._is_compiled or self.position is None or self._compiled is None:
+            return self._function
+        return self._compiled.call(self.position)
 
     def data_changed(self) -> None:
         """Forget the density and gradient of the last point; the next draw evaluates them anew."""

@@ -12,6 +12,8 @@ probability ratio r = π*/π is accepted when |v| < r. Instead of being drawn an
 decision and wraps around at 1. An accepted move divides it by r: then (state, v) → (state*, v/r) keeps the volume π dv,
 so the joint distribution stays uniform in v. Between two visits of |v| ≈ 1 few moves are rejected, so the rejections,
 each of which turns a persistent momentum round, come in clusters, with long runs in one direction between them.
+
+These functions run as they are, and inside compiled loops.
 """
 
 from __future__ import annotations
@@ -20,10 +22,12 @@ from math import exp, isfinite, sqrt
 from typing import NamedTuple
 
 import numpy as np
+from numba.extending import register_jitable
 
 from bayessel._check import FloatArray
 from bayessel.samplers import window
-from bayessel.samplers.leapfrog import LogDensity, Phase, energy, leapfrog
+from bayessel.samplers.compiled_density import LogDensity
+from bayessel.samplers.leapfrog import Phase, energy, leapfrog
 
 #: an energy that rises by more than this is no discretisation error: the trajectory has left the region it can follow
 DIVERGENCE = 1000.0
@@ -37,7 +41,7 @@ class HorowitzState(NamedTuple):
 
 
 class HorowitzSettings(NamedTuple):
-    """How to move: step vector ε M^{-1/2}, L, W, a, and δ of the persistent uniform (None: a new uniform each time).
+    """How to move: step vector ε M^{-1/2}, L, W, a, and δ of the persistent uniform (0: a new uniform each time).
 
     Each trajectory takes its own step size, up to the part `jitter` longer or shorter: a trajectory of fixed length may
     be half a period of some direction, in which the chain would go to and fro without end.
@@ -47,7 +51,7 @@ class HorowitzSettings(NamedTuple):
     n_leapfrog: int
     window: int
     persistence: float
-    delta: float | None
+    delta: float
     jitter: float = 0.0
 
 
@@ -60,55 +64,59 @@ class HorowitzInfo(NamedTuple):
     n_gradients: int
 
 
+@register_jitable
 def transition(
     state: HorowitzState, log_density: LogDensity, settings: HorowitzSettings, rng: np.random.Generator
 ) -> tuple[HorowitzState, HorowitzInfo]:
     """One update; leaves exp(−H) dq dφ, times the uniform distribution of v, as it is."""
-    step, n_leapfrog, width, persistence, delta, jitter = settings
-    if jitter > 0.0:
-        step = step * (1.0 + jitter * fresh_uniform(rng))
-    phase = state.phase
-    v = fresh_uniform(rng) if delta is None else advance(state.v, delta, rng)
-    if width == 1:
-        proposal = phase
+    step, phase = settings.step, state.phase
+    if settings.jitter > 0.0:
+        step = step * (1.0 + settings.jitter * fresh_uniform(rng))
+    v = advance(state.v, settings.delta, rng) if settings.delta > 0.0 else fresh_uniform(rng)
+    if settings.window == 1:
+        there, here = phase, phase
         n_gradients = 0
-        while n_gradients < n_leapfrog:
-            proposal = leapfrog(proposal, log_density, step)
+        while n_gradients < settings.n_leapfrog:
+            there = leapfrog(there, log_density, step)
             n_gradients += 1
-            if not isfinite(proposal.logp):
+            if not isfinite(there.logp):
                 break
-        log_ratio = energy(phase) - energy(proposal)
+        log_ratio = energy(phase) - energy(there)
         diverging = not log_ratio >= -DIVERGENCE
     else:
-        found = window.ends(phase, log_density, step, n_leapfrog, width, int(rng.integers(width)))
+        offset = int(rng.random() * settings.window)
+        found = window.ends(phase, log_density, step, settings.n_leapfrog, settings.window, offset)
         log_ratio, n_gradients = found.log_ratio, found.n_gradients
         diverging = found.cut or not log_ratio >= -DIVERGENCE
+        here = window.pick(found.reject[0], found.reject[1], rng)
+        there = window.pick(found.accept[0], found.accept[1], rng) if len(found.accept[0]) > 0 else here
     accepted = not (log_ratio < -DIVERGENCE) and accepts(v, log_ratio)
     if accepted:
-        new = proposal if width == 1 else window.pick(*found.accept, rng)
-        phi = new.momentum
+        new, phi = there, there.momentum
         v = rescale(v, log_ratio)
     else:
-        new = phase if width == 1 else window.pick(*found.reject, rng)
-        phi = flip(new.momentum)
-    phi = refresh(phi, persistence, fresh_momentum(rng, phi.size))
-    phase = Phase(new.position, phi, new.logp, new.gradient)
-    return HorowitzState(phase, v), HorowitzInfo(accepted, exp(min(log_ratio, 0.0)), diverging, n_gradients)
+        new, phi = here, flip(here.momentum)
+    phi = refresh(phi, settings.persistence, fresh_momentum(rng, phi.size))
+    after = HorowitzState(Phase(new.position, phi, new.logp, new.gradient), v)
+    return after, HorowitzInfo(accepted, exp(min(log_ratio, 0.0)), diverging, n_gradients)
 
 
 # --- the momentum, whitened: φ ~ N(0, I) ------------------------------------------------------------------------
 
 
+@register_jitable
 def fresh_momentum(rng: np.random.Generator, size: int) -> FloatArray:
     """A new momentum from N(0, I)."""
     return rng.standard_normal(size)
 
 
+@register_jitable
 def refresh(momentum: FloatArray, persistence: float, noise: FloatArray) -> FloatArray:
     """φ ← aφ + √(1 − a²) ξ with ξ ~ N(0, I): leaves N(0, I) as it is."""
     return persistence * momentum + sqrt(1.0 - persistence * persistence) * noise
 
 
+@register_jitable
 def flip(momentum: FloatArray) -> FloatArray:
     """φ ← −φ, which every rejection needs.
 
@@ -121,11 +129,13 @@ def flip(momentum: FloatArray) -> FloatArray:
 # --- the uniform by which moves are accepted --------------------------------------------------------------------
 
 
+@register_jitable
 def fresh_uniform(rng: np.random.Generator) -> float:
     """A new v, uniform on [−1, 1): what plain Metropolis does before each decision."""
     return 2.0 * rng.random() - 1.0
 
 
+@register_jitable
 def advance(v: float, delta: float, rng: np.random.Generator) -> float:
     """Move v by `delta` on average, between half and one and a half times that, around the circle [−1, 1).
 
@@ -136,11 +146,13 @@ def advance(v: float, delta: float, rng: np.random.Generator) -> float:
     return v - 2.0 * ((v + 1.0) // 2.0)
 
 
+@register_jitable
 def accepts(v: float, log_ratio: float) -> bool:
     """Whether |v| < r."""
     return abs(v) < exp(min(log_ratio, 0.0))
 
 
+@register_jitable
 def rescale(v: float, log_ratio: float) -> float:
     """v/r after an acceptance; within (−1, 1), because |v| < r."""
     return v * exp(min(-log_ratio, 700.0))

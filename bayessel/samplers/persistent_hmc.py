@@ -1,13 +1,15 @@
 """Persistent-momentum Hamiltonian Monte Carlo as a PyMC step method.
 
-The mathematics is in `horowitz` (one update) and `tuning` (how settings are found); this shell carries point
-dictionaries to vectors and back, and keeps what the next draw depends on where PyMC looks for it.
+The mathematics is in `horowitz` (one update), `hmc_draws` (updates and draws one after the other) and `tuning` (how
+settings are found); this shell carries point dictionaries to vectors and back, and keeps what the next draw depends on
+where PyMC looks for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import exp
+from math import exp, nan
+from time import perf_counter
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -21,7 +23,8 @@ from bayessel._types import Seed
 from bayessel.samplers import horowitz, jumps, metric, tuning
 from bayessel.samplers.density import Density, Variables, continuous
 from bayessel.samplers.evaluated_step import EvaluatedStep
-from bayessel.samplers.horowitz import HorowitzSettings, HorowitzState
+from bayessel.samplers.hmc_draws import COUNTS, NUMBERS, Moving, Rules, make_draws
+from bayessel.samplers.horowitz import HorowitzState
 from bayessel.samplers.leapfrog import Phase, energy
 from bayessel.samplers.tuning import Tuning, TuningParts
 from bayessel.samplers.window import as_window
@@ -30,6 +33,8 @@ from bayessel.samplers.window import as_window
 TARGET_ACCEPT = {"nonreversible": 0.9, "metropolis": 0.95}
 #: relative spread of the step sizes of trajectories of several steps
 JITTER = 0.2
+#: seconds that draws are made in without looking at the clock, about
+UNWATCHED = 0.02
 #: gradients per draw while the mass is still unknown and the number of updates is chosen automatically; a dense mass
 #: has gradients to learn from, and needs no independent draws
 FIRST_GRADIENTS = {"diag": 20, "dense": 10}
@@ -173,6 +178,7 @@ class PersistentHMC(EvaluatedStep):
         if self.jumps and self.mass != "dense":
             raise ValueError(f'jumps need mass="dense", which says how far to jump; got mass={mass!r}')
         self._evaluate_by(self.density)
+        self._no_window = tuning.empty_window(self.size, self._scale.ndim == 2)
         self._reset(1000)
 
     # --- one chain ----------------------------------------------------------------------------------------------
@@ -235,9 +241,13 @@ class PersistentHMC(EvaluatedStep):
         """Updates in the next draw."""
         if isinstance(self.updates_per_draw, int):
             return self.updates_per_draw
-        if self._tuning is not None and self._adapts_mass and tuning.in_first_window(self._tuning):
+        if self._in_first_window:
             return max(1, FIRST_GRADIENTS[self.mass] // self.n_leapfrog)
         return tuning.updates_per_draw(self.step_size or 1.0, self.n_leapfrog, self.relaxation)
+
+    @property
+    def _in_first_window(self) -> bool:
+        return self._tuning is not None and self._adapts_mass and tuning.in_first_window(self._tuning)
 
     @property
     def _adapts_mass(self) -> bool:
@@ -257,61 +267,123 @@ class PersistentHMC(EvaluatedStep):
             n_jumps = 1 if tunes else tuning.jumps_per_draw(self.stay)
         return n_jumps, int(not tunes or self.rng.random() * tuning.NOW_AND_THEN < 1.0)
 
-    def _settings(self) -> HorowitzSettings:
-        assert self.step_size is not None
-        return HorowitzSettings(
-            self.step_size * self.scale,
+    def _rules(self, updates: int) -> Rules:
+        """Of the draws until the window of the tuning ends, with so many updates; 0 leaves their number to the rule."""
+        tuned = self._tuning
+        delta = nan if self._delta is None else self._delta
+        return Rules(
             self.n_leapfrog,
             self.window,
-            self.persistence,
-            self.delta if self.accept == "nonreversible" else None,
             JITTER if self.n_leapfrog > 1 else 0.0,
+            nan if self._persistence is None else self._persistence,
+            delta if self.accept == "nonreversible" else 0.0,
+            self.target_accept if tuned is not None and self._step_size is None else nan,
+            self.relaxation,
+            updates,
+            tuned is not None and self._adapts_mass,
+            1 if tuned is None else tuning.keep_every(tuned),
+            0 if tuned is None else tuned.draw,
         )
 
-    # --- one draw -----------------------------------------------------------------------------------------------
+    # --- draws --------------------------------------------------------------------------------------------------
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Make one draw: K updates."""
         # overflow on the way out of the typical set is a rejection, counted as such
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            n_gradients = self._arrive(point)
-            if self.momentum is None:
-                n_gradients += self._begin()
+            n_gradients = self._arrive(point) + self._begin()
             n_jumps, updates = self._plan()
             rates, jumped = self._jump(n_jumps) if n_jumps else (0.0, 0)
             if updates:
                 n_gradients += self._know_gradient()
-            state = HorowitzState(self._phase(), self.v)
-            settings = self._settings()
-            flips, diverging = 0, False
-            for _ in range(updates):
-                state, info = horowitz.transition(state, self._function, settings, self.rng)
-                rates += info.acceptance_rate
-                flips += not info.accepted
-                diverging = diverging or info.diverging
-                n_gradients += info.n_gradients
-                if self._tuning is not None and self._step_size is None:
-                    self._tuning = tuning.observe(self._tuning, info.acceptance_rate)
-                    self.step_size = exp(self._tuning.averaging.current)
-                    settings = self._settings()
-            (self.position, self.momentum, self.logp, self.gradient), self.v = state
-            stats = {
-                "model_logp": self.logp,
-                "acceptance_rate": rates / (n_jumps + updates),
-                "diverging": diverging,
-                "step_size": self.step_size,
-                "energy": energy(state.phase),
-                "persistence": settings.persistence,
-                "window": self.window,
-                "flips": flips,
-                "v": self.v,
-                "n_jumps": n_jumps,
-                "jumps_accepted": jumped,
-            }
-            if self._tuning is not None and self._adapts_mass:
-                n_gradients += self._adapt()
-            stats["n_steps"] = n_gradients
+                _, numbers, counts = self._move(1, updates)
+                stats = dict(zip(NUMBERS, numbers[0].tolist(), strict=True))
+                stats |= dict(zip(COUNTS, counts[0].tolist(), strict=True))
+                rates += updates * stats["acceptance_rate"]
+            else:
+                stats = {"model_logp": self.logp, "n_steps": 0, "flips": 0, "diverging": False, "v": self.v}
+                stats |= {"step_size": self.step_size, "persistence": self.persistence, "energy": energy(self._phase())}
+                if self._tuning is not None and self._adapts_mass:
+                    assert self.position is not None
+                    self._tuning = tuning.record(self._tuning, self.position, self.gradient)
+            n_gradients += self._adapt()
+        stats |= {
+            "acceptance_rate": rates / (n_jumps + updates),
+            "diverging": bool(stats["diverging"]),
+            "n_steps": stats["n_steps"] + n_gradients,
+            "window": self.window,
+            "n_jumps": n_jumps,
+            "jumps_accepted": jumped,
+        }
+        assert self.position is not None
         return self.density.point(self.position, point), [stats]
+
+    @property
+    def makes_many(self) -> bool:
+        """Whether `draws` is there to be used."""
+        return self._is_compiled and not self.jumps
+
+    def draws(
+        self, point: PointType, count: int, seconds: float
+    ) -> tuple[PointType, dict[str, npt.NDArray[Any]], dict[str, npt.NDArray[Any]]]:
+        """Make up to `count` draws, those of `step`, until the seconds are over: the last point, all, their statistics.
+
+        None of them may lie beyond the end of the tuning.
+        """
+        began, made, size = perf_counter(), 0, 1
+        positions = np.empty((count, self.size))
+        numbers, counts = np.empty((count, len(NUMBERS))), np.empty((count, len(COUNTS)), dtype=np.int64)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            before = self._arrive(point) + self._begin()
+            while made < count:
+                clock = perf_counter()
+                size = min(size, count - made)
+                if self._tuning is not None:
+                    size = min(size, tuning.until_window_ends(self._tuning))
+                fixed = isinstance(self.updates_per_draw, int) or self._in_first_window
+                part = slice(made, made + size)
+                positions[part], numbers[part], counts[part] = self._move(size, self.updates if fixed else 0)
+                counts[made, 0] += before
+                before, made = 0, made + size
+                counts[made - 1, 0] += self._adapt()
+                now = perf_counter()
+                if now - began >= seconds:
+                    break
+                left = min(UNWATCHED, seconds - (now - began))
+                size = max(1, min(4 * size, int(size * left / max(now - clock, 1e-9))))
+        stats: dict[str, npt.NDArray[Any]] = dict(zip(NUMBERS, numbers[:made].T.copy(), strict=True))
+        stats |= dict(zip(COUNTS, counts[:made].T.copy(), strict=True))
+        stats["diverging"] = stats["diverging"].astype(bool)
+        stats |= {"window": np.full(made, self.window)}
+        stats |= {name: np.zeros(made, dtype=np.int64) for name in ("n_jumps", "jumps_accepted")}
+        found = self.density.points(positions[:made])
+        return self.density.point(positions[made - 1], point), found, stats
+
+    def _move(self, count: int, updates: int) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int64]]:
+        """Make draws of Hamiltonian updates alone: positions, numbers and counts."""
+        assert self.step_size is not None
+        positions, numbers = np.empty((count, self.size)), np.empty((count, len(NUMBERS)))
+        counts = np.empty((count, len(COUNTS)), dtype=np.int64)
+        tuned = self._tuning
+        averaging = tuning.averaging_from(self.step_size) if tuned is None else tuned.averaging
+        window = self._no_window if tuned is None else tuned.window
+        there = make_draws(
+            Moving(HorowitzState(self._phase(), self.v), self.step_size, averaging),
+            self.scale,
+            self._rules(updates),
+            window,
+            self._log_density(),
+            self.rng,
+            positions,
+            numbers,
+            counts,
+        )
+        (self.position, self.momentum, self.logp, self.gradient), self.v = there.state
+        self.step_size = there.step_size
+        if tuned is not None:
+            drawn = count if self._adapts_mass else 0
+            self._tuning = tuned._replace(averaging=there.averaging, draw=tuned.draw + drawn)
+        return positions, numbers, counts
 
     def _jump(self, n_jumps: int) -> tuple[float, int]:
         """Jump some times; summed acceptance rates, and how many were accepted. The gradient is left for later."""
@@ -333,7 +405,9 @@ class PersistentHMC(EvaluatedStep):
         return rates, accepted
 
     def _begin(self) -> int:
-        """Before the first update of a chain: momentum, uniform, a first step size, and the tuning."""
+        """Before the first update of a chain: momentum, uniform, a first step size, and the tuning; gradients taken."""
+        if self.momentum is not None:
+            return 0
         self.momentum = horowitz.fresh_momentum(self.rng, self.size)
         self.v = horowitz.fresh_uniform(self.rng)
         n_gradients = 0
@@ -356,12 +430,11 @@ class PersistentHMC(EvaluatedStep):
         return n_gradients
 
     def _adapt(self) -> int:
-        """After a draw while tuning: watch it, and at the end of a window renew the mass and what hangs on it."""
-        assert self._tuning is not None and self.step_size is not None
-        phase = self._phase()
-        full = self._tuning = tuning.record(self._tuning, phase.position, phase.gradient)
-        if not tuning.ends_window(full):
+        """After draws while tuning: at the end of a window renew the mass and what hangs on it; gradients taken."""
+        full = self._tuning
+        if full is None or not self._adapts_mass or not tuning.ends_window(full):
             return 0
+        assert self.step_size is not None
         self._tuning, self.scale = tuning.close_window(full, self.scale)
         self.relaxation = self._tuning.relaxation
         if self.jumps and full.seen >= 2 * self.size:

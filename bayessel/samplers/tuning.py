@@ -19,7 +19,7 @@ jumps (see `jumps`)
     than trajectories they take over: 1.5 times as many to a draw as that takes, and one Hamiltonian update, which leads
     out of tails that the t does not know. While tuning a draw is one jump, and one in `NOW_AND_THEN` has the update.
 
-Everything here is a value: what is observed goes in, the next `Tuning` comes out.
+What is observed goes in, the next `Tuning` comes out; the sums over a window alone are changed in place.
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ from math import ceil, exp, isfinite, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import register_jitable
 
-from bayessel._check import FloatArray
+from bayessel._check import FloatArray, IntArray
 from bayessel.samplers import jumps, metric
-from bayessel.samplers.leapfrog import LogDensity, Phase, energy, leapfrog
+from bayessel.samplers.compiled_density import LogDensity
+from bayessel.samplers.leapfrog import Phase, energy, leapfrog
 
 #: γ√λ of the rule for the persistence
 FRICTION = 0.5
@@ -66,26 +68,45 @@ class DualAveraging(NamedTuple):
     seen: int
 
 
+class Window(NamedTuple):
+    """Welford's sums over the draws of a window, and some of the draws; `spread`s are vectors, or matrices.
+
+    `counts` are the draws seen, and those kept in the first rows of `kept`.
+    """
+
+    counts: IntArray
+    mean: FloatArray
+    spread: FloatArray
+    gradient_mean: FloatArray
+    gradient_spread: FloatArray
+    kept: FloatArray
+
+
 class Tuning(NamedTuple):
-    """Where the tuning of one chain is; `spread` and `gradient_spread` are vectors, or matrices for a dense mass."""
+    """Where the tuning of one chain is."""
 
     n_tune: int
     draw: int
     target: float
     averaging: DualAveraging
     relaxation: float
-    seen: int
-    mean: FloatArray
-    spread: FloatArray
-    gradient_mean: FloatArray
-    gradient_spread: FloatArray
-    kept: tuple[FloatArray, ...]
+    window: Window
     here: tuple[float, ...] = ()
     there: tuple[float, ...] = ()
 
+    @property
+    def seen(self) -> int:
+        """Draws of the window so far."""
+        return int(self.window.counts[0])
+
+    @property
+    def kept(self) -> FloatArray:
+        """Some of them, one to a row."""
+        return self.window.kept[: self.window.counts[1]]
+
 
 #: a `Tuning` as plain tuples
-type TuningParts = tuple[float | FloatArray | tuple[float | FloatArray, ...], ...]
+type TuningParts = tuple[float | tuple[float | FloatArray | IntArray, ...], ...]
 
 
 # --- step size --------------------------------------------------------------------------------------------------
@@ -96,6 +117,7 @@ def averaging_from(step_size: float) -> DualAveraging:
     return DualAveraging(log(step_size), log(step_size), 0.0, log(2.0 * step_size), 0)
 
 
+@register_jitable
 def average(state: DualAveraging, error: float) -> DualAveraging:
     """One observation of (target − acceptance rate): equations 6 of Hoffman & Gelman, t0 = 10, γ = 0.05, κ = 0.75."""
     count = state.seen + 1
@@ -144,13 +166,22 @@ def window_ends(n_tune: int) -> tuple[int, ...]:
 
 def begin(n_tune: int, size: int, target: float, step_size: float, dense: bool = False) -> Tuning:
     """Before the first draw."""
-    zero, square = np.zeros(size), np.zeros((size, size) if dense else size)
-    return Tuning(n_tune, 0, target, averaging_from(step_size), 1.0, 0, zero, square, zero, square, ())
+    return Tuning(n_tune, 0, target, averaging_from(step_size), 1.0, empty_window(size, dense))
+
+
+def empty_window(size: int, dense: bool) -> Window:
+    """Before the first draw of a window."""
+    square = (size, size) if dense else (size,)
+    counts = np.zeros(2, dtype=np.int64)
+    return Window(
+        counts, np.zeros(size), np.zeros(square), np.zeros(size), np.zeros(square), np.zeros((KEPT + 1, size))
+    )
 
 
 def as_tuples(tuning: Tuning) -> TuningParts:
-    """Plain nested tuples, for a sampling state."""
-    return tuple(tuple(part) if isinstance(part, tuple) else part for part in tuning)
+    """Plain nested tuples of copies, for a sampling state."""
+    window = tuple(part.copy() for part in tuning.window)
+    return (*tuning[:3], tuple(tuning.averaging), tuning.relaxation, window, *map(tuple, tuning[6:]))
 
 
 def from_tuples(parts: Sequence[Any]) -> Tuning:
@@ -158,7 +189,7 @@ def from_tuples(parts: Sequence[Any]) -> Tuning:
     found = Tuning(*parts)
     return found._replace(
         averaging=DualAveraging(*found.averaging),
-        kept=tuple(found.kept),
+        window=Window._make(part.copy() for part in found.window),
         here=tuple(found.here),
         there=tuple(found.there),
     )
@@ -171,35 +202,38 @@ def observe(tuning: Tuning, acceptance_rate: float) -> Tuning:
 
 
 def record(tuning: Tuning, position: FloatArray, gradient: FloatArray | None) -> Tuning:
-    """After one draw: Welford's means and squared deviations, and every so often the draw itself.
-
-    Where nobody knows the gradient the draw is only counted.
-    """
-    if gradient is None:
-        return tuning._replace(draw=tuning.draw + 1)
-    count = tuning.seen + 1
-    step = position - tuning.mean
-    mean = tuning.mean + step / count
-    gradient_step = gradient - tuning.gradient_mean
-    gradient_mean = tuning.gradient_mean + gradient_step / count
-    kept = tuning.kept
-    if tuning.draw % max(1, ceil(_length(tuning) / KEPT)) == 0:
-        kept = (*kept, position)
-    return tuning._replace(
-        draw=tuning.draw + 1,
-        seen=count,
-        mean=mean,
-        spread=tuning.spread + _product(step, position - mean, tuning.spread),
-        gradient_mean=gradient_mean,
-        gradient_spread=tuning.gradient_spread
-        + _product(gradient_step, gradient - gradient_mean, tuning.gradient_spread),
-        kept=kept,
-    )
+    """After one draw. Where nobody knows the gradient the draw is only counted."""
+    if gradient is not None:
+        gather(tuning.window, position, gradient, tuning.draw % keep_every(tuning) == 0)
+    return tuning._replace(draw=tuning.draw + 1)
 
 
-def _product(one: FloatArray, other: FloatArray, like: FloatArray) -> FloatArray:
-    """Of all pairs of coordinates where a matrix is gathered, of each with itself where a vector is."""
-    return one[:, None] * other if like.ndim == 2 else one * other
+def keep_every(tuning: Tuning) -> int:
+    """One draw of so many is kept, in the window the next draw belongs to."""
+    return max(1, ceil(_length(tuning) / KEPT))
+
+
+@register_jitable
+def gather(window: Window, position: FloatArray, gradient: FloatArray, keep: bool) -> None:
+    """Welford's means and squared deviations, with one draw more; changes the arrays."""
+    counts, kept = window.counts, window.kept
+    counts[0] += 1
+    _add_draw(window.mean, window.spread, position, counts[0])
+    _add_draw(window.gradient_mean, window.gradient_spread, gradient, counts[0])
+    if keep and counts[1] < len(kept):
+        kept[counts[1]] = position
+        counts[1] += 1
+
+
+@register_jitable
+def _add_draw(mean: FloatArray, spread: FloatArray, value: FloatArray, count: int) -> None:
+    """Products of all pairs of coordinates where a matrix is gathered, of each with itself where a vector is."""
+    step = value - mean
+    mean += step / count
+    if spread.ndim == 2:
+        spread += np.outer(step, value - mean)
+    else:
+        spread += step * (value - mean)
 
 
 def observe_jump(tuning: Tuning, info: jumps.JumpInfo) -> Tuning:
@@ -222,6 +256,11 @@ def _length(tuning: Tuning) -> int:
     return tuning.n_tune - begin
 
 
+def until_window_ends(tuning: Tuning) -> int:
+    """Draws left in the window the next draw belongs to."""
+    return next((end for end in window_ends(tuning.n_tune) if tuning.draw < end), max(tuning.n_tune, 1)) - tuning.draw
+
+
 def ends_window(tuning: Tuning) -> bool:
     """Whether the draw just recorded was the last of a window."""
     return tuning.draw in window_ends(tuning.n_tune)
@@ -235,45 +274,34 @@ def in_first_window(tuning: Tuning) -> bool:
 
 def close_window(tuning: Tuning, scale: FloatArray) -> tuple[Tuning, FloatArray]:
     """New scales M^{-1/2} and relaxation time √λ from the window; the next window starts empty."""
-    count = tuning.seen
-    dense = tuning.spread.ndim == 2
+    count, window = tuning.seen, tuning.window
+    dense = window.spread.ndim == 2
     diagonal = np.sqrt(np.einsum("ij,ij->i", scale, scale)) if scale.ndim == 2 else scale
     less = max(count - 1, 1)
-    variance = _diagonal(tuning.spread) / less
+    variance = _diagonal(window.spread) / less
     if count < SHORT or dense:
-        gradient_variance = _diagonal(tuning.gradient_spread) / less
+        gradient_variance = _diagonal(window.gradient_spread) / less
         with np.errstate(all="ignore"):
             both = np.sqrt(variance / gradient_variance)
         # a gradient that never changes, as of an exponential density, says nothing of the scale
-        changes = gradient_variance > 1e-16 * tuning.gradient_mean**2
+        changes = gradient_variance > 1e-16 * window.gradient_mean**2
         variance = np.where(changes & np.isfinite(both), both, variance)
     usable = np.isfinite(variance) & (variance > 0.0)
     # one draw's weight for what was believed before: a coordinate that hardly moved in a window does not collapse
     with np.errstate(all="ignore"):
         renewed = np.exp((count * np.log(variance) + np.log(diagonal**2)) / (count + 1.0) / 2.0)
     renewed = np.where(usable, renewed, diagonal)
-    kept = np.array(tuning.kept)
     if dense:
-        found = metric.dense_scale(tuning.spread / less, tuning.gradient_spread / less, count, renewed)
+        found = metric.dense_scale(window.spread / less, window.gradient_spread / less, count, renewed)
         scale = np.diag(renewed) if found is None else found
-        white = np.linalg.solve(scale, kept.T).T
+        white = np.linalg.solve(scale, tuning.kept.T).T
     else:
         scale = renewed
-        white = kept / scale
+        white = tuning.kept / scale
     # variances along all directions add up to the number of coordinates; more is drift on the way in
     relaxation = sqrt(min(max(variance_of_slowest_direction(white), 1.0), len(scale)))
-    square, zero = np.zeros_like(tuning.spread), np.zeros_like(tuning.mean)
-    return tuning._replace(
-        relaxation=relaxation,
-        seen=0,
-        mean=zero,
-        spread=square,
-        gradient_mean=zero,
-        gradient_spread=square,
-        kept=(),
-        here=(),
-        there=(),
-    ), scale
+    fresh = empty_window(len(scale), dense)
+    return tuning._replace(relaxation=relaxation, window=fresh, here=(), there=()), scale
 
 
 def _diagonal(spread: FloatArray) -> FloatArray:
@@ -283,7 +311,7 @@ def _diagonal(spread: FloatArray) -> FloatArray:
 
 def centre(tuning: Tuning, scale: FloatArray) -> FloatArray:
     """Where the gradient would be nil if the posterior were a Gaussian of that scale: mean q + Σ mean ∇."""
-    return tuning.mean + scale @ (tuning.gradient_mean @ scale)
+    return tuning.window.mean + scale @ (tuning.window.gradient_mean @ scale)
 
 
 def variance_of_slowest_direction(draws: FloatArray) -> float:
@@ -307,20 +335,23 @@ def variance_of_slowest_direction(draws: FloatArray) -> float:
 # --- what follows from them -------------------------------------------------------------------------------------
 
 
+@register_jitable
 def persistence(step_size: float, n_leapfrog: int, relaxation: float) -> float:
     """a = exp(−γεL), γ = 0.5/√λ."""
     return exp(-FRICTION * step_size * n_leapfrog / relaxation)
 
 
+@register_jitable
 def pace(persistence: float) -> float:
     """δ = (1 − a²)/2, kept off zero so that v always moves."""
     return max(0.5 * (1.0 - persistence * persistence), 1e-6)
 
 
+@register_jitable
 def updates_per_draw(step_size: float, n_leapfrog: int, relaxation: float) -> int:
     """Updates that take the time 1.5 √λ, at most `MOST_GRADIENTS` gradients."""
-    wanted = ceil(SPACING * relaxation / (step_size * n_leapfrog))
-    return max(1, min(wanted, MOST_GRADIENTS // n_leapfrog))
+    wanted = min(SPACING * relaxation / (step_size * n_leapfrog), float(MOST_GRADIENTS // n_leapfrog))
+    return max(1, ceil(wanted))
 
 
 def jumps_pay(stay: float, gradients: int) -> bool:

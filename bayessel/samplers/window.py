@@ -15,9 +15,11 @@ from math import exp, inf, log
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import register_jitable
 
 from bayessel._check import FloatArray, as_count
-from bayessel.samplers.leapfrog import LogDensity, Phase, energy, trajectory
+from bayessel.samplers.compiled_density import LogDensity
+from bayessel.samplers.leapfrog import Phase, energy, trajectory
 
 
 class Ends(NamedTuple):
@@ -41,21 +43,29 @@ def as_window(window: Any, n_leapfrog: int) -> int:
     return width
 
 
+@register_jitable
 def log_weight(energies: list[float]) -> float:
     """log Σ exp(−H), −∞ for an empty window."""
-    if not energies:
+    if len(energies) == 0:
         return -inf
     lowest = min(energies)
-    return log(sum(exp(lowest - h) for h in energies)) - lowest
+    total = 0.0
+    for h in energies:
+        total += exp(lowest - h)
+    return log(total) - lowest
 
 
+@register_jitable
 def ends(phase: Phase, log_density: LogDensity, step: FloatArray, n_steps: int, window: int, offset: int) -> Ends:
     """Walk `offset` steps back and `n_steps − offset` forth, and cut out the first and the last `window` states."""
     back, back_energies = trajectory(phase, log_density, -step, offset)
     forth, forth_energies = trajectory(phase, log_density, step, n_steps - offset)
     cut_back, cut_forth = len(back) < offset, len(forth) < n_steps - offset
-    states = [*reversed(back), phase, *forth]
-    energies = [*reversed(back_energies), energy(phase), *forth_energies]
+    states, energies = back[::-1], back_energies[::-1]
+    states.append(phase)
+    energies.append(energy(phase))
+    states.extend(forth)
+    energies.extend(forth_energies)
     # places along the full trajectory, 0 … L, of the states that were reached
     first = offset - len(back)
     n_reject = window - first
@@ -66,18 +76,21 @@ def ends(phase: Phase, log_density: LogDensity, step: FloatArray, n_steps: int, 
         reject,
         accept,
         log_weight(accept[1]) - log_weight(reject[1]),
-        len(back) + len(forth) + cut_back + cut_forth,
+        len(back) + len(forth) + int(cut_back) + int(cut_forth),
         cut_back or cut_forth,
     )
 
 
+@register_jitable
 def pick(states: list[Phase], energies: list[float], rng: np.random.Generator) -> Phase:
     """One state of a window, with probability proportional to exp(−H)."""
     lowest = min(energies)
-    weights = [exp(lowest - h) for h in energies]
-    u = rng.random() * sum(weights)
-    for state, weight in zip(states, weights, strict=True):
-        u -= weight
+    total = 0.0
+    for h in energies:
+        total += exp(lowest - h)
+    u = rng.random() * total
+    for k in range(len(states)):
+        u -= exp(lowest - energies[k])
         if u < 0.0:
-            return state
+            return states[k]
     return states[-1]

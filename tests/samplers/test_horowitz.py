@@ -61,12 +61,12 @@ def check(target, settings, rng, **kw):
 
 
 WAYS = {
-    "metropolis": {"delta": None},
+    "metropolis": {"delta": 0.0},
     "nonreversible": {},
     "several steps": {"n_leapfrog": 3, "persistence": 0.7},
-    "plain HMC": {"n_leapfrog": 3, "persistence": 0.0, "delta": None, "jitter": 0.2},
+    "plain HMC": {"n_leapfrog": 3, "persistence": 0.0, "delta": 0.0, "jitter": 0.2},
     "windows": {"n_leapfrog": 3, "width": 2},
-    "windows, metropolis": {"n_leapfrog": 2, "width": 2, "delta": None},
+    "windows, metropolis": {"n_leapfrog": 2, "width": 2, "delta": 0.0},
     "overlapping windows": {"n_leapfrog": 2, "width": 3},
     "two states, one window of both": {"n_leapfrog": 1, "width": 2},
 }
@@ -206,7 +206,7 @@ def test_refreshing_and_flipping_the_momentum(rng):
 
 def test_one_update_by_hand(rng):
     target = targets.skewed(3)
-    settings = settings_for(target, 0.9, n_leapfrog=3, delta=None)
+    settings = settings_for(target, 0.9, n_leapfrog=3, delta=0.0)
     state = start(target.draw(rng), target.log_density, rng)
     outcomes = set()
     for seed in range(40):

@@ -54,7 +54,7 @@ def test_a_gaussian_is_found_from_draws_that_depend_on_each_other(rng):
     # the draws by themselves do not know half of it
     assert how_far(np.linalg.cholesky(np.cov(np.transpose(draws))), cov) > 3.0
     assert_allclose(np.triu(scale, 1), 0.0)
-    assert closed.spread.shape == (6, 6) and closed.seen == 0 and not closed.spread.any()
+    assert closed.window.spread.shape == (6, 6) and closed.seen == 0 and not closed.window.spread.any()
     # where the gradient is nil
     assert_allclose(tuning.centre(state, np.linalg.cholesky(cov)), mean, rtol=1e-6)
     assert np.abs(np.linalg.solve(root, tuning.centre(state, scale) - mean)).max() < 0.3
@@ -79,7 +79,7 @@ def test_draws_that_say_nothing_leave_the_diagonal():
 def test_a_draw_without_gradient_is_only_counted(rng):
     state = tuning.begin(100, 2, 0.9, 0.1, True)
     after = tuning.record(state, rng.standard_normal(2), None)
-    assert after.draw == 1 and after.seen == 0 and not after.spread.any() and after.kept == ()
+    assert after.draw == 1 and after.seen == 0 and not after.window.spread.any() and len(after.kept) == 0
 
 
 def test_given_masses(rng):

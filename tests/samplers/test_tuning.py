@@ -72,8 +72,8 @@ def test_scales_come_from_the_window(n, rng):
     closed, scale = tuning.close_window(state, spread * np.exp(0.1 * rng.standard_normal(7)))
     # gradients make short windows exact for a Gaussian; long ones are as good as their draws
     assert_allclose(scale, spread, rtol=0.2 if n < tuning.SHORT else 5.0 / np.sqrt(2 * n))
-    assert closed.seen == 0 and closed.kept == () and closed.draw == n
-    assert_allclose(filled(draws, gradients, 1000).spread / (n - 1), draws.var(axis=0, ddof=1), rtol=1e-9)
+    assert closed.seen == 0 and len(closed.kept) == 0 and closed.draw == n
+    assert_allclose(filled(draws, gradients, 1000).window.spread / (n - 1), draws.var(axis=0, ddof=1), rtol=1e-9)
 
 
 def test_a_window_that_did_not_move_changes_nothing():

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -82,6 +82,16 @@ class Block:
     dropped: tuple[str, ...] = ()
 
 
+class _Made(NamedTuple):
+    """Draws of a block: where they lead, those to keep by name in parts, and of each step the statistics."""
+
+    point: Point
+    done: int
+    rows: dict[str, list[Array]]
+    stats: list[dict[str, Array | None]]
+    seconds: list[float]
+
+
 class Kernel:
     """The steps of a model, applied one after the other.
 
@@ -147,12 +157,34 @@ class Kernel:
 
     def run(self, position: Position, until: int, seconds: float) -> Block:
         """Make draws until the chain has `until` of them, or the seconds are over; one at least."""
-        began = clock = perf_counter()
+        began = perf_counter()
         point = self._resume(position)
-        done = position.done
-        kept: dict[str, list[Array]] = {name: [] for name in position.point}
+        make = self._together if len(self.steps) == 1 and _makes_many(self.steps[0]) else self._in_turn
+        made = make(point, position.done, until, began + seconds)
+        columns, dropped = self._gather(made.stats)
+        after = {name: np.array(made.point[name]) for name in position.point}
+        return Block(
+            chain=position.chain,
+            start=position.done,
+            count=made.done - position.done,
+            draws={
+                name: np.concatenate(made.rows[name])
+                if made.rows.get(name)
+                else np.empty((0, *like.shape), dtype=like.dtype)
+                for name, like in position.point.items()
+            },
+            stats=columns,
+            after=Position(position.chain, made.done, after, self._state()),
+            seconds=made.seconds,
+            elapsed=perf_counter() - began,
+            dropped=dropped,
+        )
+
+    def _in_turn(self, point: Point, done: int, until: int, end: float) -> _Made:
+        """Draws of one step after the other."""
+        kept: dict[str, list[Array]] = {name: [] for name in point}
         stats: list[list[Mapping[str, Any]]] = [[] for _ in self.steps]
-        spent = [0.0] * len(self.steps)
+        spent, clock = [0.0] * len(self.steps), perf_counter()
         while done < until:
             if done == self.tune:
                 self._stop_tuning()
@@ -165,26 +197,36 @@ class Kernel:
             done += 1
             if done > self.tune:
                 for name, rows in kept.items():
-                    rows.append(np.array(point[name]))
-            if clock - began >= seconds:
+                    rows.append(np.array(point[name])[None])
+            if clock >= end:
                 break
             clock = perf_counter()
-        after = Position(position.chain, done, {name: np.array(point[name]) for name in position.point}, self._state())
-        columns, dropped = self._gather(stats)
-        return Block(
-            chain=position.chain,
-            start=position.done,
-            count=done - position.done,
-            draws={
-                name: np.array(rows) if rows else np.empty((0, *like.shape), dtype=like.dtype)
-                for (name, rows), like in zip(kept.items(), position.point.values(), strict=True)
-            },
-            stats=columns,
-            after=after,
-            seconds=spent,
-            elapsed=perf_counter() - began,
-            dropped=dropped,
-        )
+        columns = [
+            {key: _column([said.get(key) for said in one], dtype) for key, dtype in dtypes.items()}
+            for one, dtypes in zip(stats, self._dtypes, strict=True)
+        ]
+        return _Made(point, done, kept, columns, spent)
+
+    def _together(self, point: Point, done: int, until: int, end: float) -> _Made:
+        """Draws of the only step, which makes many at a time."""
+        kept: dict[str, list[Array]] = {name: [] for name in point}
+        stats: dict[str, list[Array]] = {}
+        began = perf_counter()
+        while done < until:
+            if done == self.tune:
+                self._stop_tuning()
+            stage = min(self.tune, until) if done < self.tune else until
+            point, draws, said = self.steps[0].draws(point, stage - done, end - perf_counter())
+            done += len(next(iter(said.values())))
+            for key, part in said.items():
+                stats.setdefault(key, []).append(part)
+            if done > self.tune:
+                for name, parts in kept.items():
+                    parts.append(draws[name])
+            if perf_counter() >= end:
+                break
+        columns: dict[str, Array | None] = {key: np.concatenate(parts) for key, parts in stats.items()}
+        return _Made(point, done, kept, [columns], [perf_counter() - began])
 
     def _resume(self, position: Position) -> Point:
         for step, tree in zip(self.steps, position.state, strict=True):
@@ -198,22 +240,22 @@ class Kernel:
         for step in self.steps:
             step.stop_tuning()
 
-    def _gather(self, stats: list[list[Mapping[str, Any]]]) -> tuple[dict[str, Array], tuple[str, ...]]:
-        """Turn the statistics of a block into arrays under their unique names."""
+    def _gather(self, stats: list[dict[str, Array | None]]) -> tuple[dict[str, Array], tuple[str, ...]]:
+        """Arrange the statistics of a block under their unique names."""
         found: dict[str, Array] = {}
         dropped = []
         for name, sources in self._columns.items():
-            parts = []
-            for i, key in sources:
-                part = _column([said.get(key) for said in stats[i]], self._dtypes[i][key])
-                if part is None:
-                    break
-                parts.append(part)
+            parts = [part for i, key in sources if (part := stats[i][key]) is not None]
             if len(parts) < len(sources):
                 dropped.append(name)
             else:
                 found[name] = parts[0] if len(parts) == 1 else np.stack(parts, axis=1)
         return found, tuple(dropped)
+
+
+def _makes_many(step: BlockedStep) -> bool:
+    """Whether a step makes many draws at a time, by ``draws(point, count, seconds)``."""
+    return bool(getattr(step, "makes_many", False))
 
 
 def _stat_columns(steps: Sequence[BlockedStep], names: Sequence[str]) -> dict[str, list[tuple[int, str]]]:
