@@ -1,4 +1,10 @@
-"""Which step samples which variable: exact Gibbs blocks where they can be proved, persistent-momentum HMC elsewhere."""
+"""Which step samples which variable: exact Gibbs blocks where all has them, persistent-momentum HMC elsewhere.
+
+An exact draw given everything else is no help where everything else moves slowly given the draw. In a hierarchy, or a
+mean that is linear in some variables with coefficients that are others, Gibbs and HMC in turn walk along a ridge that
+HMC of all variables together goes along in one trajectory, and a compiled trajectory costs less than an exact draw. So
+where a variable needs HMC, it takes what it is connected with too, directly or through others.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +15,11 @@ import pymc as pm
 from pymc import modelcontext
 from pymc.model.transform.conditioning import change_value_transforms
 from pymc.step_methods import STEP_METHODS, BlockedStep, CompoundStep
+from pytensor import tensor as pt
 from pytensor.gradient import NullTypeGradError
 from pytensor.graph.basic import Variable
 
+from bayessel._check import one_of
 from bayessel._pymc import competence
 from bayessel.samplers.conjugacy.block import GaussianBlock
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, distribution_name
@@ -27,24 +35,31 @@ from bayessel.samplers.whole_model import WholeModelStep
 type Step = BlockedStep | CompoundStep
 
 
+#: how variables may be divided: HMC takes what is connected with what needs it, or only that
+SPLITS = ("auto", "conjugate")
+
+
 class StepPlan(NamedTuple):
     """Variables by step, and for each variable the reason."""
 
     blocks: list[GaussianBlock]
     scales: list[Variable]
-    discrete: list[Variable]
-    rest: list[Variable]
+    #: discrete variables, and those that the density has no gradient for
+    others: list[Variable]
+    hamiltonian: list[Variable]
     reason: dict[Variable, str]
 
 
-def steps(model: pm.Model | None = None, *, assigned: Step | Iterable[Step] = (), **hmc: Any) -> list[Step]:
+def steps(
+    model: pm.Model | None = None, *, assigned: Step | Iterable[Step] = (), split: str = "auto", **hmc: Any
+) -> list[Step]:
     """Step methods for every free variable of a PyMC model; ``pm.sample(step=bs.steps(model))`` runs them.
 
     Precisions, variances and scales of Normal variables, and rates and means of Gamma variables of fixed shape, get
     `GammaPrecisionGibbs`; Normal variables in which the means of all else are linear `GaussianWeightsGibbs`, and those
     in which log odds of Bernoulli variables are `PolyaGammaGibbs`: as far as the model's graph proves it. Other
-    discrete variables get what PyMC itself would choose, and other continuous ones `PersistentHMC`, together, last. The
-    networks of `bayessel.models.mlp` and the hierarchies of `bayessel.models.loss_differences` have samplers of their
+    continuous variables get `PersistentHMC`, and all that is connected with them too; discrete variables, and those
+    for which there is no gradient, what PyMC itself would choose. The networks of `bayessel.models.mlp` and the hierarchies of `bayessel.models.loss_differences` have samplers of their
     own.
 
     Parameters
@@ -53,6 +68,9 @@ def steps(model: pm.Model | None = None, *, assigned: Step | Iterable[Step] = ()
         Any model; default the one on the stack.
     assigned : step method or list of them
         Your own choices, made before: they come first in the result and their variables are left to them.
+    split : {"auto", "conjugate"}
+        "conjugate": exact draws wherever they are proved, also of variables that are connected with others that need
+        HMC.
     **hmc
         Passed to `PersistentHMC` or `NetworkSampler`, for instance ``window=4``; to the former, unless given,
         ``updates_per_draw="auto"``, and what the model says of its variables (``bs.models.gp``: a dense mass, and
@@ -78,28 +96,21 @@ def steps(model: pm.Model | None = None, *, assigned: Step | Iterable[Step] = ()
     whole = None if own else _whole(model)
     if whole is not None and (whole.has_settings or not hmc):
         return [whole(model=model, **hmc)]
-    plan = _plan(model, own)
+    plan = _plan(model, own, split)
     made: list[Step] = [*own]
     # weights before precisions: a chain that starts with all weights at zero must not take that for information
     made += [_gibbs_step(block)(block.members, model=model) for block in plan.blocks]
     if plan.scales:
         made.append(GammaPrecisionGibbs(plan.scales, model=model))
     chosen: dict[Any, list[Variable]] = {}
-    for rv in plan.discrete:
+    for rv in plan.others:
         chosen.setdefault(_pymc_choice(rv), []).append(rv)
-    rest = list(plan.rest)
-    if rest:
-        try:
-            last = [PersistentHMC(rest, model=model, **{"updates_per_draw": "auto", **_said(rest), **hmc})]
-        except (NotImplementedError, NullTypeGradError):
-            last = []
-            for rv in rest:
-                chosen.setdefault(_pymc_choice(rv), []).append(rv)
-    else:
-        last = []
     for method, rvs in chosen.items():
         made.append(method([model.rvs_to_values[rv] for rv in rvs], model=model))
-    return made + last
+    if plan.hamiltonian:
+        settings = {"updates_per_draw": "auto", **_said(plan.hamiltonian), **hmc}
+        made.append(PersistentHMC(plan.hamiltonian, model=model, **settings))
+    return made
 
 
 def _whole(model: pm.Model) -> type[WholeModelStep] | None:
@@ -113,7 +124,7 @@ def _said(variables: list[Variable]) -> dict[str, Any]:
     return dict(said[0]) if all(one == said[0] for one in said) else {}
 
 
-def explain_steps(model: pm.Model | None = None, *, assigned: Step | Iterable[Step] = ()) -> str:
+def explain_steps(model: pm.Model | None = None, *, assigned: Step | Iterable[Step] = (), split: str = "auto") -> str:
     """Say which step `steps` chooses for each variable, and why: one line per variable.
 
     Parameters
@@ -122,6 +133,8 @@ def explain_steps(model: pm.Model | None = None, *, assigned: Step | Iterable[St
         Any model; default the one on the stack.
     assigned : step method or list of them
         Your own choices, as in `steps`.
+    split : {"auto", "conjugate"}
+        As in `steps`.
 
     Returns
     -------
@@ -143,7 +156,7 @@ def explain_steps(model: pm.Model | None = None, *, assigned: Step | Iterable[St
     whole = None if own else _whole(model)
     if whole is not None:
         return "\n".join(f"{name:{width}}  {whole.__name__}  a model of bs.models.{whole.maker}" for name in names)
-    plan = _plan(model, own)
+    plan = _plan(model, own, split)
     chosen: dict[Variable, str] = {}
     for step in own:
         for value in step.vars:
@@ -155,8 +168,8 @@ def explain_steps(model: pm.Model | None = None, *, assigned: Step | Iterable[St
         label = f"{name}[{', '.join(members)}]" if len(members) > 1 else name
         chosen |= dict.fromkeys(block.members, label)
     chosen |= dict.fromkeys(plan.scales, "GammaPrecisionGibbs")
-    chosen |= {rv: _pymc_choice(rv).__name__ for rv in plan.discrete}
-    chosen |= dict.fromkeys(plan.rest, "PersistentHMC")
+    chosen |= {rv: _pymc_choice(rv).__name__ for rv in plan.others}
+    chosen |= dict.fromkeys(plan.hamiltonian, "PersistentHMC")
     wide = max((len(label) for label in chosen.values()), default=0)
     return "\n".join(
         f"{name:{width}}  {chosen[rv]:{wide}}  {plan.reason.get(rv, 'your own choice')}".rstrip()
@@ -186,19 +199,20 @@ def _as_steps(assigned: Step | Iterable[Step]) -> list[Step]:
     return given
 
 
-def _plan(model: pm.Model, own: list[Step]) -> StepPlan:
+def _plan(model: pm.Model, own: list[Step], split: str = "auto") -> StepPlan:
+    one_of(split, "split", SPLITS)
     graph = ModelGraph(model)
     taken = {model.values_to_rvs[value] for step in own for value in step.vars}
     reason: dict[Variable, str] = {}
     scales: list[Variable] = []
     normal: list[Variable] = []
     rest: list[Variable] = []
-    discrete: list[Variable] = []
+    others: list[Variable] = []
     for rv in model.free_RVs:
         if rv in taken:
             continue
         if rv.type.dtype.startswith(("int", "uint", "bool")):
-            discrete.append(rv)
+            others.append(rv)
             reason[rv] = f"{distribution_name(rv)}: discrete, PyMC's own choice"
             continue
         is_normal = distribution_name(rv) == "Normal"
@@ -212,8 +226,37 @@ def _plan(model: pm.Model, own: list[Step]) -> StepPlan:
         except NotConjugateError as declined:
             rest.append(rv)
             reason[rv] = f"not conjugate: {declined}"
-    blocks = _group(graph, normal)
-    return StepPlan(blocks, scales, discrete, rest, reason)
+    for rv in _without_gradient(model, rest):
+        rest.remove(rv)
+        others.append(rv)
+        reason[rv] += "; the density has no gradient for it, PyMC's own choice"
+    if rest and split == "auto":
+        near = {rv: {rv, *graph.children(rv)} for rv in [*rest, *normal, *scales]}
+        reached = {one for rv in rest for one in _coupled(rv, list(near), near)}
+        joined = [rv for rv in [*normal, *scales] if rv in reached]
+        cannot = _without_gradient(model, joined)
+        joined = [rv for rv in joined if rv not in cannot]
+        for rv in joined:
+            reason[rv] = f"connected with {', '.join(str(one.name) for one in rest[:2])}{' …' if len(rest) > 2 else ''}"
+        normal, scales = ([rv for rv in part if rv not in joined] for part in (normal, scales))
+        rest = [rv for rv in model.free_RVs if rv in {*rest, *joined}]
+    return StepPlan(_group(graph, normal), scales, others, rest, reason)
+
+
+def _without_gradient(model: pm.Model, variables: list[Variable]) -> list[Variable]:
+    """Those of some variables for which the log density has no gradient."""
+    if not variables:
+        return []
+    logp = model.logp()
+
+    def has(some: list[Variable]) -> bool:
+        try:
+            pt.grad(logp, [model.rvs_to_values[rv] for rv in some])
+        except (NotImplementedError, NullTypeGradError):
+            return False
+        return True
+
+    return [] if has(variables) else [rv for rv in variables if not has([rv])]
 
 
 def _block(graph: ModelGraph, members: list[Variable]) -> GaussianBlock:

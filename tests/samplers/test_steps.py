@@ -26,7 +26,7 @@ def chosen(text):
 @pytest.mark.parametrize("make", gibbs_models.ALL, ids=lambda make: make.__name__)
 def test_every_variable_gets_the_step_that_is_right_for_it(make):
     model, expected = make()
-    assert chosen(bs.explain_steps(model)) == expected
+    assert chosen(bs.explain_steps(model, split="conjugate")) == expected
 
 
 # --- what is said, and a user's own choices -----------------------------------------------------------------------
@@ -34,7 +34,7 @@ def test_every_variable_gets_the_step_that_is_right_for_it(make):
 
 def test_the_explanation_names_step_and_reason():
     model, _ = gibbs_models.second_likelihood()
-    assert bs.explain_steps(model).splitlines() == [
+    assert bs.explain_steps(model, split="conjugate").splitlines() == [
         "both   GammaPrecisionGibbs   Gamma prior of a precision; Normal in w, y",
         "count  PersistentHMC         not conjugate: k is Poisson, not Normal",
         "w      GaussianWeightsGibbs  Normal; the mean of y is linear in it",
@@ -213,7 +213,7 @@ AGAINST_NUTS = [
 @pytest.mark.parametrize("make", AGAINST_NUTS, ids=lambda make: make.__name__)
 def test_the_chosen_steps_and_nuts_sample_the_same_distribution(make):
     model, _ = make()
-    ours = sample(model, bs.steps(model), 3000, chains=4, tune=1000, seed=1).posterior
+    ours = sample(model, bs.steps(model, split="conjugate"), 3000, chains=4, tune=1000, seed=1).posterior
     theirs = pm.sample(
         2000, tune=1000, chains=4, cores=1, model=model, random_seed=2, progressbar=False, quiet=True,
         nuts_sampler="pymc", nuts={"target_accept": 0.98}, compute_convergence_checks=False,

@@ -1,0 +1,1 @@
+"""Samplers on the posteriors of posteriordb, whose reference draws say what is right."""
