@@ -15,8 +15,7 @@ import pymc as pm
 from pymc import modelcontext
 from pymc.model.transform.conditioning import change_value_transforms
 from pymc.step_methods import STEP_METHODS, BlockedStep, CompoundStep
-from pytensor import tensor as pt
-from pytensor.gradient import NullTypeGradError
+from pytensor.gradient import NullTypeGradError, grad
 from pytensor.graph.basic import Variable
 
 from bayessel._check import one_of
@@ -59,8 +58,8 @@ def steps(
     `GammaPrecisionGibbs`; Normal variables in which the means of all else are linear `GaussianWeightsGibbs`, and those
     in which log odds of Bernoulli variables are `PolyaGammaGibbs`: as far as the model's graph proves it. Other
     continuous variables get `PersistentHMC`, and all that is connected with them too; discrete variables, and those
-    for which there is no gradient, what PyMC itself would choose. The networks of `bayessel.models.mlp` and the hierarchies of `bayessel.models.loss_differences` have samplers of their
-    own.
+    for which there is no gradient, what PyMC itself would choose. The networks of `bayessel.models.mlp` and the
+    hierarchies of `bayessel.models.loss_differences` have samplers of their own.
 
     Parameters
     ----------
@@ -251,7 +250,7 @@ def _without_gradient(model: pm.Model, variables: list[Variable]) -> list[Variab
 
     def has(some: list[Variable]) -> bool:
         try:
-            pt.grad(logp, [model.rvs_to_values[rv] for rv in some])
+            grad(logp, [model.rvs_to_values[rv] for rv in some])
         except (NotImplementedError, NullTypeGradError):
             return False
         return True
