@@ -18,6 +18,7 @@ from typing import Any
 
 import numba
 from numba.core import caching
+from numba.extending import overload
 
 #: what constants of a module may be; other globals are functions, or no part of the machine code
 _PLAIN = (bool, int, float, complex, str, bytes, tuple)
@@ -38,11 +39,26 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     return compiled
 
 
+def compiled_as(
+    plain: Callable[..., Any], *inside: Callable[..., Any], choose: Callable[..., int] = lambda *types: 0
+) -> None:
+    """Let calls of a plain function be calls of another inside compiled code; stamps see the others.
+
+    `choose` says which of several, by the types of the arguments.
+    """
+    overload(plain, strict=False)(lambda *arguments: inside[choose(*arguments)])
+    plain.__dict__[_INSIDE] = inside
+
+
 def stamp(function: FunctionType) -> str:
     """Digest of all that the machine code of a function is made from."""
     found: dict[int, str] = {}
     _reach(function, {}, found)
     return hashlib.sha256("\n".join(found.values()).encode()).hexdigest()
+
+
+#: attribute of a plain function
+_INSIDE = "compiled_as"
 
 
 class _Cache(caching.FunctionCache):
@@ -87,7 +103,8 @@ def _reach(function: FunctionType, options: Any, found: dict[int, str]) -> None:
             elif isinstance(member, FunctionType) and member.__module__.startswith(
                 _OURS
             ):  # compiled where it is called
-                _reach(member, {}, found)
+                for inner in member.__dict__.get(_INSIDE, (member,)):
+                    _reach(inner, {}, found)
             elif isinstance(member, _PLAIN):
                 constants.append((attribute, repr(member)))
     found[id(function)] = repr((_text(code), constants, sorted((key, _sorted(one)) for key, one in options.items())))

@@ -59,6 +59,7 @@ __all__ = [
     "Transform",
     "ViewOp",
     "WeibullBetaRV",
+    "code_of",
     "competence",
     "coords_and_dims_for_inferencedata",
     "custom_methods",
@@ -154,7 +155,11 @@ def _may_raise(graph: Any, moved: set[Any]) -> bool:
 def machine_code(function: Any, arguments: tuple[Any, ...]) -> tuple[int, Any]:
     """Address and signature of what a function compiled for such arguments; they are one tuple there."""
     overloads = function.vm.jit_fn.overloads
-    compiled = overloads[(numba.typeof(arguments),)]
+    return code_of(overloads[(numba.typeof(arguments),)])
+
+
+def code_of(compiled: Any) -> tuple[int, Any]:
+    """Address and signature of what Numba has compiled."""
     name = compiled.fndesc.llvm_cfunc_wrapper_name
     return compiled.library.get_pointer_to_function(name), compiled.signature
 

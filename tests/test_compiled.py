@@ -74,15 +74,16 @@ def test_code_is_kept_until_anything_it_was_made_from_changes(tmp_path):
 def test_plain_functions_of_ours_that_are_compiled_where_they_are_called_count(monkeypatch):
     """What `numba.extending.register_jitable` leaves as it is."""
     from bayessel import _compiled
-    from bayessel.samplers import hmc_draws, horowitz, leapfrog
+    from bayessel.samplers import hmc_draws, hmc_update, tuning
 
-    found = _compiled.stamp(hmc_draws._flat)
-    assert _compiled.stamp(hmc_draws._flat) == found
-    monkeypatch.setattr(horowitz, "DIVERGENCE", 999.0)
-    assert (other := _compiled.stamp(hmc_draws._flat)) != found
-    monkeypatch.setattr(leapfrog, "energy", lambda phase: 0.0)
-    monkeypatch.setattr(leapfrog.energy, "__module__", leapfrog.__name__)
-    assert _compiled.stamp(hmc_draws._flat) != other
+    found = _compiled.stamp(hmc_draws._in_place)
+    assert _compiled.stamp(hmc_draws._in_place) == found
+    monkeypatch.setattr(hmc_update, "DIVERGENCE", 999.0)
+    assert (other := _compiled.stamp(hmc_draws._in_place)) != found
+    # and what stands for a plain function inside compiled code
+    monkeypatch.setattr(tuning, "_add_in_loops", lambda *arrays: None)
+    monkeypatch.setitem(tuning._add_draw.__dict__, _compiled._INSIDE, (tuning._add_in_loops,))
+    assert _compiled.stamp(hmc_draws._in_place) != other
 
 
 def test_numbas_own_cache_would_go_on_with_the_old_constant(tmp_path):

@@ -16,17 +16,22 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 from numba.core import types
-from numba.extending import overload, typeof_impl
+from numba.extending import intrinsic, typeof_impl
 
-from bayessel._check import FloatArray
-from bayessel._pymc import machine_code, runs_python
+from bayessel._check import FloatArray, IntArray
+from bayessel._compiled import compiled_as
+from bayessel._pymc import code_of, machine_code, runs_python
 
 
 class CompiledCall(NamedTuple):
-    """A function value of (position, *others), and the others: arrays of shared variables."""
+    """A function value, and what it takes besides the position.
+
+    The function takes (position,) as one tuple where there is nothing else; else position and `others`, a table of
+    where the arrays of shared variables lie.
+    """
 
     function: Any
-    others: tuple[Any, ...]
+    others: Any
 
 
 #: q -> (log density, its gradient), which must not keep or change q; or the same as machine code
@@ -40,13 +45,16 @@ def evaluate(log_density: LogDensity, position: FloatArray) -> tuple[float, Floa
     return float(logp), gradient
 
 
-@overload(evaluate)
-def _evaluate(log_density: Any, position: Any) -> Any:
-    def inside(log_density: Any, position: Any) -> Any:
-        logp, gradient = log_density.function((position, *log_density.others))
-        return logp.item(), np.ascontiguousarray(gradient)
+def _call(log_density: Any, position: Any) -> Any:
+    logp, gradient = log_density.function((position,))
+    return logp.item(), np.ascontiguousarray(gradient)
 
-    return inside
+
+def _call_by_table(log_density: Any, position: Any) -> Any:
+    return log_density.function(position, log_density.others)
+
+
+compiled_as(evaluate, _call, _call_by_table, choose=lambda density, position: isinstance(density[1], types.Array))
 
 
 class _FunctionValue(types.WrapperAddressProtocol):
@@ -83,18 +91,61 @@ class CompiledDensity:
 
     def call(self, position: FloatArray) -> CompiledCall:
         """What a loop takes, with the shared variables as they are now; compiled for their types at first."""
-        others = tuple([storage[0] for storage in self._others])
+        others = [storage[0] for storage in self._others]
         key = tuple([_kind(one) for one in others])
         value = self._values.get(key)
         if value is None:
             self._function(position)  # compiles
-            value = self._values[key] = _FunctionValue(*machine_code(self._function, (position, *others)))
-        return CompiledCall(value, others)
+            value = _FunctionValue(*machine_code(self._function, (position, *others)))
+            if others:
+                value = _by_table(value, others)
+            self._values[key] = value
+        return CompiledCall(value, _table(others) if others else None)
+
+
+# --- shared variables: their types differ from model to model, and a loop is compiled for one type --------------------
+
+
+@intrinsic
+def _pointer(context: Any, address: Any) -> Any:
+    """An address as a pointer."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
+
+    return types.voidptr(types.int64), code
+
+
+def _table(others: list[Any]) -> IntArray:
+    """Address and shape of each array, one after the other."""
+    return np.array([number for one in others for number in (one.ctypes.data, *one.shape)], dtype=np.int64)
+
+
+def _by_table(function: _FunctionValue, others: list[Any]) -> _FunctionValue:
+    """The same function of a position and a table of the others."""
+    names, lines, place = [], [], 0
+    for k, one in enumerate(others):
+        shape = ", ".join(f"table[{place + 1 + axis}]" for axis in range(one.ndim))
+        view = f"carray(pointer(table[{place}]), ({shape or 1},), dtype_{k})"
+        if one.ndim > 1 and not one.flags.c_contiguous:
+            view = view.replace("carray", "farray")
+        names.append(f"other_{k}")
+        lines.append(f"    other_{k} = {view if one.ndim else f'np.asarray({view}[0])'}")
+        place += 1 + one.ndim
+    body = "\n".join(lines)
+    source = (
+        f"def by_table(position, table):\n{body}\n    logp, gradient = function((position, {', '.join(names)},))\n"
+        "    return logp.item(), np.ascontiguousarray(gradient)\n"
+    )
+    scope = {"carray": numba.carray, "farray": numba.farray, "pointer": _pointer, "np": np, "function": function}
+    scope |= {f"dtype_{k}": one.dtype for k, one in enumerate(others)}
+    exec(source, scope)
+    compiled = numba.njit(scope["by_table"])
+    compiled.compile((types.float64[::1], types.int64[::1]))
+    return _FunctionValue(*code_of(next(iter(compiled.overloads.values()))))
 
 
 def _kind(value: Any) -> Any:
     """What decides how Numba sees a value."""
-    if isinstance(value, np.ndarray):
-        flags = value.flags
-        return value.dtype.char, value.ndim, flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned
-    return numba.typeof(value)
+    flags = value.flags
+    return value.dtype.char, value.ndim, flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned

@@ -5,6 +5,7 @@ The loop is compiled for densities that are machine code (`compiled_density`), a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from math import exp, isnan
 from typing import Any, NamedTuple
@@ -14,9 +15,10 @@ from numba.extending import register_jitable
 
 from bayessel._check import FloatArray, IntArray
 from bayessel.samplers.compiled_density import CompiledCall, LogDensity
+from bayessel.samplers.hmc_update import UpdateSettings, update_in_place
 from bayessel.samplers.horowitz import HorowitzSettings, HorowitzState, transition
 from bayessel.samplers.leapfrog import Phase, energy
-from bayessel.samplers.tuning import DualAveraging, Window, average, gather, pace, persistence, updates_per_draw
+from bayessel.samplers.tuning import DualAveraging, Window, gather, pace, persistence, updates_per_draw, watch
 
 #: columns of the numbers and of the counts of a draw
 NUMBERS = ("model_logp", "acceptance_rate", "step_size", "energy", "persistence", "v")
@@ -28,8 +30,8 @@ class Rules(NamedTuple):
 
     Attributes
     ----------
-    n_leapfrog, n_window : int
-        L and W.
+    n_leapfrog : int
+        L.
     jitter : float
         Of step sizes.
     persistence, delta : float
@@ -45,7 +47,6 @@ class Rules(NamedTuple):
     """
 
     n_leapfrog: int
-    n_window: int
     jitter: float
     persistence: float
     delta: float
@@ -71,33 +72,34 @@ def make_draws(
     rules: Rules,
     window: Window,
     log_density: LogDensity,
+    width: int,
     rng: np.random.Generator,
     positions: FloatArray,
     numbers: FloatArray,
     counts: IntArray,
 ) -> Moving:
-    """Make as many draws as there are rows to put them in; `window` is changed in place."""
+    """Make as many draws as there are rows to put them in, with windows of W states; `window` is changed in place."""
     if not isinstance(log_density, CompiledCall):
-        return _loop(start, scale, rules, window, log_density, rng, positions, numbers, counts)
-    phase, kept = start.state.phase, start.averaging
+        return _loop(start, scale, rules, window, log_density, width, rng, positions, numbers, counts)
+    phase, averaging = start.state.phase, start.averaging
     arrays = [array.copy() for array in (phase.position, phase.momentum, phase.gradient)]
-    floats = np.array([phase.logp, start.state.v, start.step_size, kept.current, kept.mean, kept.error, kept.anchor])
-    given = np.array([*rules[2:7]])
-    whole = np.array([*rules[:2], *rules[7:], kept.seen], dtype=np.int64)
-    _compiled_loop()(*arrays, floats, given, whole, scale, *window, *log_density, rng, positions, numbers, counts)
-    logp, v, step_size, *averages = floats.tolist()
-    averaging = DualAveraging._make([*averages, int(whole[-1])])
+    floats = np.array([phase.logp, start.state.v, start.step_size, *averaging[:4], *rules[1:6]])
+    whole = np.array([averaging.seen, rules.n_leapfrog, *rules[6:], width], dtype=np.int64)
+    loop = _compiled(_in_place if width == 1 else _with_windows)
+    loop(*arrays, floats, whole, scale, *window, *log_density, rng, positions, numbers, counts)
+    logp, v, step_size, *averages = floats[:7].tolist()
+    averaging = DualAveraging._make([*averages, int(whole[0])])
     return Moving(HorowitzState(Phase(arrays[0], arrays[1], logp, arrays[2]), v), step_size, averaging)
 
 
 @register_jitable
-def settings_at(step_size: float, scale: FloatArray, rules: Rules) -> HorowitzSettings:
+def settings_at(step_size: float, rules: Rules) -> UpdateSettings:
     """Settings of an update, where the step size is as it is now."""
     kept = rules.persistence
     if isnan(kept):
         kept = persistence(step_size, rules.n_leapfrog, rules.relaxation)
     delta = pace(kept) if isnan(rules.delta) else rules.delta
-    return HorowitzSettings(step_size * scale, rules.n_leapfrog, rules.n_window, kept, delta, rules.jitter)
+    return UpdateSettings(rules.n_leapfrog, kept, delta, rules.jitter)
 
 
 @register_jitable
@@ -107,29 +109,28 @@ def _loop(
     rules: Rules,
     window: Window,
     log_density: LogDensity,
+    width: int,
     rng: np.random.Generator,
     positions: FloatArray,
     numbers: FloatArray,
     counts: IntArray,
 ) -> Moving:
     state, step_size, averaging = start.state, start.step_size, start.averaging
-    settings = settings_at(step_size, scale, rules)
+    settings, step = settings_at(step_size, rules), step_size * scale
     for i in range(len(positions)):
-        updates = rules.updates
-        if updates == 0:
-            updates = updates_per_draw(step_size, rules.n_leapfrog, rules.relaxation)
+        updates = n_updates(step_size, rules)
         rates, n_gradients, flips, diverging = 0.0, 0, 0, 0
         for _ in range(updates):
-            state, info = transition(state, log_density, settings, rng)
+            L, a, delta, jitter = settings
+            state, info = transition(state, log_density, HorowitzSettings(step, L, width, a, delta, jitter), rng)
             rates += info.acceptance_rate
             n_gradients += info.n_gradients
             flips += not info.accepted
             diverging |= info.diverging
             if not isnan(rules.target):
-                rate = 0.0 if isnan(info.acceptance_rate) else info.acceptance_rate
-                averaging = average(averaging, rules.target - rate)
+                averaging = watch(averaging, rules.target, info.acceptance_rate)
                 step_size = exp(averaging.current)
-                settings = settings_at(step_size, scale, rules)
+                settings, step = settings_at(step_size, rules), step_size * scale
         phase = state.phase
         positions[i] = phase.position
         numbers[i] = (phase.logp, rates / updates, step_size, energy(phase), settings.persistence, state.v)
@@ -139,12 +140,38 @@ def _loop(
     return Moving(state, step_size, averaging)
 
 
-def _flat(
+@register_jitable
+def n_updates(step_size: float, rules: Rules) -> int:
+    """Updates to a draw."""
+    if rules.updates > 0:
+        return rules.updates
+    return updates_per_draw(step_size, rules.n_leapfrog, rules.relaxation)
+
+
+# --- the same, compiled: of plain arrays, for a call with tuples of tuples costs as much as ten draws ---------------
+
+
+@register_jitable
+def _read(floats: FloatArray, whole: IntArray) -> tuple[DualAveraging, Rules, int]:
+    averaging = DualAveraging(floats[3], floats[4], floats[5], floats[6], whole[0])
+    fixed = (floats[7], floats[8], floats[9], floats[10], floats[11])
+    return averaging, Rules(whole[1], *fixed, whole[2], whole[3] != 0, whole[4], whole[5]), whole[6]
+
+
+@register_jitable
+def _write(
+    floats: FloatArray, whole: IntArray, logp: float, v: float, step_size: float, averaging: DualAveraging
+) -> None:
+    current, mean, error, anchor, seen = averaging
+    floats[:7] = (logp, v, step_size, current, mean, error, anchor)
+    whole[0] = seen
+
+
+def _in_place(
     position: FloatArray,
     momentum: FloatArray,
     gradient: FloatArray,
     floats: FloatArray,
-    given: FloatArray,
     whole: IntArray,
     scale: FloatArray,
     seen: IntArray,
@@ -160,32 +187,74 @@ def _flat(
     numbers: FloatArray,
     counts: IntArray,
 ) -> None:
-    """The loop with plain arrays, changed in place: a call with tuples of tuples costs as much as ten draws."""
-    state = HorowitzState(Phase(position, momentum, floats[0], gradient), floats[1])
-    averaging = DualAveraging(floats[3], floats[4], floats[5], floats[6], whole[6])
-    fixed = (given[0], given[1], given[2], given[3], given[4])
-    rules = Rules(whole[0], whole[1], *fixed, whole[2], whole[3] != 0, whole[4], whole[5])
+    """`_loop` without windows; arrays are written to instead of made."""
+    averaging, rules, _ = _read(floats, whole)
     window = Window(seen, mean, spread, gradient_mean, gradient_spread, kept)
-    start = Moving(state, floats[2], averaging)
+    log_density = CompiledCall(function, others)
+    logp, v, step_size = floats[0], floats[1], floats[2]
+    settings, step = settings_at(step_size, rules), step_size * scale
+    scratch = np.empty((3, len(position)))
+    for i in range(len(positions)):
+        updates = n_updates(step_size, rules)
+        rates, n_gradients, flips, diverging = 0.0, 0, 0, 0
+        for _ in range(updates):
+            logp, v, accepted, rate, off, spent = update_in_place(
+                position, momentum, gradient, logp, v, settings, step, log_density, rng, scratch
+            )
+            rates += rate
+            n_gradients += spent
+            flips += not accepted
+            diverging |= off
+            if not isnan(rules.target):
+                averaging = watch(averaging, rules.target, rate)
+                step_size = exp(averaging.current)
+                settings = settings_at(step_size, rules)
+                step = step_size * scale
+        kinetic = 0.0
+        for k in range(len(position)):
+            positions[i, k] = position[k]
+            kinetic += 0.5 * momentum[k] * momentum[k]
+        numbers[i] = (logp, rates / updates, step_size, kinetic - logp, settings.persistence, v)
+        counts[i] = (n_gradients, flips, diverging)
+        if rules.gathers:
+            gather(window, position, gradient, (rules.draw + i) % rules.keep_every == 0)
+    _write(floats, whole, logp, v, step_size, averaging)
+
+
+def _with_windows(
+    position: FloatArray,
+    momentum: FloatArray,
+    gradient: FloatArray,
+    floats: FloatArray,
+    whole: IntArray,
+    scale: FloatArray,
+    seen: IntArray,
+    mean: FloatArray,
+    spread: FloatArray,
+    gradient_mean: FloatArray,
+    gradient_spread: FloatArray,
+    kept: FloatArray,
+    function: Any,
+    others: Any,
+    rng: np.random.Generator,
+    positions: FloatArray,
+    numbers: FloatArray,
+    counts: IntArray,
+) -> None:
+    """`_loop` with windows."""
+    averaging, rules, width = _read(floats, whole)
+    window = Window(seen, mean, spread, gradient_mean, gradient_spread, kept)
+    start = Moving(HorowitzState(Phase(position, momentum, floats[0], gradient), floats[1]), floats[2], averaging)
     call = CompiledCall(function, others)
-    end = _loop(start, scale, rules, window, call, rng, positions, numbers, counts)
-    phase, averaging = end.state.phase, end.averaging
+    end = _loop(start, scale, rules, window, call, width, rng, positions, numbers, counts)
+    phase = end.state.phase
     position[:], momentum[:], gradient[:] = phase.position, phase.momentum, phase.gradient
-    floats[:] = (
-        phase.logp,
-        end.state.v,
-        end.step_size,
-        averaging.current,
-        averaging.mean,
-        averaging.error,
-        averaging.anchor,
-    )
-    whole[6] = averaging.seen
+    _write(floats, whole, phase.logp, end.state.v, end.step_size, end.averaging)
 
 
 @cache
-def _compiled_loop() -> Any:
-    """The loop as machine code, kept on disk."""
+def _compiled(loop: Callable[..., None]) -> Any:
+    """A loop as machine code, kept on disk."""
     from bayessel._compiled import njit
 
-    return njit()(_flat)
+    return njit()(loop)

@@ -273,7 +273,6 @@ class PersistentHMC(EvaluatedStep):
         delta = nan if self._delta is None else self._delta
         return Rules(
             self.n_leapfrog,
-            self.window,
             JITTER if self.n_leapfrog > 1 else 0.0,
             nan if self._persistence is None else self._persistence,
             delta if self.accept == "nonreversible" else 0.0,
@@ -373,6 +372,7 @@ class PersistentHMC(EvaluatedStep):
             self._rules(updates),
             window,
             self._log_density(),
+            self.window,
             self.rng,
             positions,
             numbers,

@@ -33,6 +33,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from bayessel._check import FloatArray, IntArray
+from bayessel._compiled import compiled_as
 from bayessel.samplers import jumps, metric
 from bayessel.samplers.compiled_density import LogDensity
 from bayessel.samplers.leapfrog import Phase, energy, leapfrog
@@ -195,10 +196,10 @@ def from_tuples(parts: Sequence[Any]) -> Tuning:
     )
 
 
-def observe(tuning: Tuning, acceptance_rate: float) -> Tuning:
-    """After one update."""
-    rate = acceptance_rate if isfinite(acceptance_rate) else 0.0
-    return tuning._replace(averaging=average(tuning.averaging, tuning.target - rate))
+@register_jitable
+def watch(averaging: DualAveraging, target: float, acceptance_rate: float) -> DualAveraging:
+    """After one update, whose acceptance rate is to become the target."""
+    return average(averaging, target - (acceptance_rate if isfinite(acceptance_rate) else 0.0))
 
 
 def record(tuning: Tuning, position: FloatArray, gradient: FloatArray | None) -> Tuning:
@@ -225,15 +226,29 @@ def gather(window: Window, position: FloatArray, gradient: FloatArray, keep: boo
         counts[1] += 1
 
 
-@register_jitable
 def _add_draw(mean: FloatArray, spread: FloatArray, value: FloatArray, count: int) -> None:
     """Products of all pairs of coordinates where a matrix is gathered, of each with itself where a vector is."""
     step = value - mean
     mean += step / count
+    spread += np.outer(step, value - mean) if spread.ndim == 2 else step * (value - mean)
+
+
+def _add_in_loops(mean: FloatArray, spread: FloatArray, value: FloatArray, count: int) -> None:
     if spread.ndim == 2:
-        spread += np.outer(step, value - mean)
+        step = value - mean
+        for i in range(len(mean)):
+            mean[i] += step[i] / count
+        for i in range(len(mean)):
+            for j in range(len(mean)):
+                spread[i, j] += step[i] * (value[j] - mean[j])
     else:
-        spread += step * (value - mean)
+        for i in range(len(mean)):
+            off = value[i] - mean[i]
+            mean[i] += off / count
+            spread[i] += off * (value[i] - mean[i])
+
+
+compiled_as(_add_draw, _add_in_loops)
 
 
 def observe_jump(tuning: Tuning, info: jumps.JumpInfo) -> Tuning:

@@ -130,7 +130,7 @@ def test_a_parameter_outside_its_range_has_no_density():
     step = _compiled(lambda x: pm.Normal("y", 0.0, x, observed=1.0))
     assert step.makes_many
     call = step._compiled.call(np.array([1.0]))
-    assert call.others == ()
+    assert call.others is None
     logp, _ = step.density.both(np.array([-1.0]))
     assert logp == -np.inf
     step.setup_chain(np.random.default_rng(0), 0, 1000)
