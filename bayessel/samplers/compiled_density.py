@@ -126,7 +126,7 @@ def _by_table(function: _FunctionValue, others: list[Any]) -> _FunctionValue:
     names, lines, place = [], [], 0
     for k, one in enumerate(others):
         shape = ", ".join(f"table[{place + 1 + axis}]" for axis in range(one.ndim))
-        view = f"carray(pointer(table[{place}]), ({shape or 1},), dtype_{k})"
+        view = f"numba.carray(pointer(table[{place}]), ({shape or 1},), dtype_{k})"
         if one.ndim > 1 and not one.flags.c_contiguous:
             view = view.replace("carray", "farray")
         names.append(f"other_{k}")
@@ -137,10 +137,10 @@ def _by_table(function: _FunctionValue, others: list[Any]) -> _FunctionValue:
         f"def by_table(position, table):\n{body}\n    logp, gradient = function((position, {', '.join(names)},))\n"
         "    return logp.item(), np.ascontiguousarray(gradient)\n"
     )
-    scope = {"carray": numba.carray, "farray": numba.farray, "pointer": _pointer, "np": np, "function": function}
+    scope = {"numba": numba, "pointer": _pointer, "np": np, "function": function}
     scope |= {f"dtype_{k}": one.dtype for k, one in enumerate(others)}
     exec(source, scope)
-    compiled = numba.njit(scope["by_table"])
+    compiled: Any = numba.njit(scope["by_table"])
     compiled.compile((types.float64[::1], types.int64[::1]))
     return _FunctionValue(*code_of(next(iter(compiled.overloads.values()))))
 
