@@ -21,6 +21,7 @@ from bayessel._check import FloatArray, as_count, as_flag, as_fraction, as_posit
 from bayessel._pymc import Competence, PointType, StatsType, StepMethodState, dataclass_state, get_random_generator
 from bayessel._types import Seed
 from bayessel.samplers import horowitz, jumps, metric, tuning
+from bayessel.samplers.ascent import leave
 from bayessel.samplers.density import Density, Variables, continuous
 from bayessel.samplers.evaluated_step import EvaluatedStep
 from bayessel.samplers.hmc_draws import COUNTS, NUMBERS, Moving, Rules, make_draws
@@ -33,6 +34,8 @@ from bayessel.samplers.window import as_window
 TARGET_ACCEPT = {"nonreversible": 0.9, "metropolis": 0.95}
 #: relative spread of the step sizes of trajectories of several steps
 JITTER = 0.2
+#: coordinates up to which the mass is dense by default: beyond, what it costs and has to learn is too much
+DENSE_UP_TO = 100
 #: seconds that draws are made in without looking at the clock, about
 UNWATCHED = 0.02
 #: gradients per draw while the mass is still unknown and the number of updates is chosen automatically; a dense mass
@@ -89,11 +92,11 @@ class PersistentHMC(EvaluatedStep):
         Mean acceptance rate to tune ε to. None: 0.9, and 0.95 with ``accept="metropolis"``.
     tune : bool
         Tune what was left None. False: ε is found by doubling and halving at the first point, the mass stays 1.
-    mass : {"diag", "dense", "unit"} or array
-        The mass matrix. "diag": inverse variances, from the draws while tuning. "dense": an inverse covariance matrix,
-        from draws and gradients while tuning; for correlated parameters, up to some hundreds. "unit": 1. An array,
-        one positive number per coordinate in the order of `vars`, or a positive definite matrix such as the Hessian of
-        −log p at the mode: fixed.
+    mass : {"auto", "diag", "dense", "unit"} or array
+        The mass matrix. "auto": "dense" up to 100 coordinates, else "diag". "diag": inverse variances, from the draws
+        while tuning. "dense": an inverse covariance matrix, from draws and gradients while tuning; for correlated
+        parameters, up to some hundreds. "unit": 1. An array, one positive number per coordinate in the order of `vars`,
+        or a positive definite matrix such as the Hessian of −log p at the mode: fixed.
     jumps : bool
         Try jumps to independent points too, drawn from a Student t that tuning fits, at the price of one density and no
         gradient each; where enough of them are accepted they do most of the work. Needs ``mass="dense"``.
@@ -143,7 +146,7 @@ class PersistentHMC(EvaluatedStep):
         delta: float | None = None,
         target_accept: float | None = None,
         tune: bool = True,
-        mass: str | npt.ArrayLike = "diag",
+        mass: str | npt.ArrayLike = "auto",
         jumps: bool = False,
         model: Model | None = None,
         rng: Seed = None,
@@ -170,8 +173,10 @@ class PersistentHMC(EvaluatedStep):
         self.density = Density(model, self.vars, initial_point, compile_kwargs or {}, value_alone=self.jumps)
         self.size = self.density.size
         if isinstance(mass, str):
-            self.mass = one_of(mass, "mass", ("diag", "dense", "unit"))
-            self._scale = np.eye(self.size) if mass == "dense" else np.ones(self.size)
+            self.mass = one_of(mass, "mass", ("auto", "diag", "dense", "unit"))
+            if mass == "auto":
+                self.mass = "dense" if self.size <= DENSE_UP_TO else "diag"
+            self._scale = np.eye(self.size) if self.mass == "dense" else np.ones(self.size)
         else:
             self.mass = "given"
             self._scale = metric.scale_of(mass, self.size)
@@ -410,14 +415,21 @@ class PersistentHMC(EvaluatedStep):
             return 0
         self.momentum = horowitz.fresh_momentum(self.rng, self.size)
         self.v = horowitz.fresh_uniform(self.rng)
-        n_gradients = 0
+        n_gradients = self._leave() if self.tune else 0
         if self.step_size is None:
-            n_gradients = self._search_step_size(1.0)
+            n_gradients += self._search_step_size(1.0)
         assert self.step_size is not None
         if self.tune and self.adapt:
             self._tuning = tuning.begin(
                 self.n_tune, self.size, self.target_accept, self.step_size, self.mass == "dense"
             )
+        return n_gradients
+
+    def _leave(self) -> int:
+        """Leave a starting point that is far below the posterior; gradients taken."""
+        phase = self._phase()
+        found, n_gradients = leave(phase.position, phase.logp, phase.gradient, self._function, self.rng)
+        self.position, self.logp, self.gradient = found
         return n_gradients
 
     def _phase(self) -> Phase:
