@@ -37,7 +37,13 @@ from pymc.util import (
 from pytensor.compile.ops import DeepCopyOp, ViewOp
 from pytensor.graph.traversal import ancestors
 from pytensor.link.basic import PerformLinker
-from pytensor.link.numba.dispatch.basic import numba_funcify, numba_njit, register_funcify_default_op_cache_key
+from pytensor.link.numba.dispatch.basic import (
+    numba_funcify,
+    numba_funcify_and_cache_key,
+    numba_funcify_default_op_cache_key,
+    numba_njit,
+    register_funcify_default_op_cache_key,
+)
 from pytensor.link.numba.linker import NumbaLinker
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
@@ -127,8 +133,8 @@ def density_and_gradient(
 def runs_python(function: Any) -> bool:
     """Whether a compiled function is no machine code throughout, or may raise at some value of its first input.
 
-    Operations without machine code run in object mode. Checks of other inputs alone, as of the shapes of data, raise at
-    the first call or never.
+    Operations without machine code run in object mode, and so may those that are translated without a name for the
+    cache. Checks of other inputs alone, as of the shapes of data, raise at the first call or never.
     """
     if not isinstance(function.maker.linker, NumbaLinker) or not hasattr(function.vm, "jit_fn"):
         return True
@@ -137,9 +143,9 @@ def runs_python(function: Any) -> bool:
 
 
 def _may_raise(graph: Any, moved: set[Any]) -> bool:
-    python = numba_funcify.dispatch(object)
+    named = (numba_funcify_and_cache_key, numba_funcify_default_op_cache_key)
     for node in graph.toposort():
-        if numba_funcify.dispatch(type(node.op)) is python:
+        if all(one.dispatch(type(node.op)) is one.dispatch(object) for one in named):
             return True
         of_moved = [k for k, one in enumerate(node.inputs) if one in moved]
         if isinstance(node.op, CheckAndRaise) and any(of_moved):  # the first input is what goes through
@@ -153,9 +159,12 @@ def _may_raise(graph: Any, moved: set[Any]) -> bool:
 
 
 def machine_code(function: Any, arguments: tuple[Any, ...]) -> tuple[int, Any]:
-    """Address and signature of what a function compiled for such arguments; they are one tuple there."""
+    """Address and signature of what a function compiled for such arguments; where it is cached they are one tuple."""
     overloads = function.vm.jit_fn.overloads
-    return code_of(overloads[(numba.typeof(arguments),)])
+    packed = (numba.typeof(arguments),)
+    return code_of(
+        overloads[packed] if packed in overloads else overloads[tuple(numba.typeof(one) for one in arguments)]
+    )
 
 
 def code_of(compiled: Any) -> tuple[int, Any]:

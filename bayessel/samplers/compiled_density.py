@@ -26,8 +26,8 @@ from bayessel._pymc import code_of, machine_code, runs_python
 class CompiledCall(NamedTuple):
     """A function value, and what it takes besides the position.
 
-    The function takes (position,) as one tuple where there is nothing else; else position and `others`, a table of
-    where the arrays of shared variables lie.
+    The function takes the position, or (position,) as one tuple, where there is nothing else; else the position and
+    `others`, a table of where the arrays of shared variables lie.
     """
 
     function: Any
@@ -50,11 +50,22 @@ def _call(log_density: Any, position: Any) -> Any:
     return logp.item(), np.ascontiguousarray(gradient)
 
 
+def _call_plain(log_density: Any, position: Any) -> Any:
+    logp, gradient = log_density.function(position)
+    return logp.item(), np.ascontiguousarray(gradient)
+
+
 def _call_by_table(log_density: Any, position: Any) -> Any:
     return log_density.function(position, log_density.others)
 
 
-compiled_as(evaluate, _call, _call_by_table, choose=lambda density, position: isinstance(density[1], types.Array))
+def _chosen(density: Any, position: Any) -> int:
+    if isinstance(density[1], types.Array):
+        return 2
+    return 0 if isinstance(density[0].signature.args[0], types.BaseTuple) else 1
+
+
+compiled_as(evaluate, _call, _call_plain, _call_by_table, choose=_chosen)
 
 
 class _FunctionValue(types.WrapperAddressProtocol):
@@ -132,9 +143,11 @@ def _by_table(function: _FunctionValue, others: list[Any]) -> _FunctionValue:
         names.append(f"other_{k}")
         lines.append(f"    other_{k} = {view if one.ndim else f'np.asarray({view}[0])'}")
         place += 1 + one.ndim
-    body = "\n".join(lines)
+    body, given = "\n".join(lines), f"position, {', '.join(names)}"
+    if isinstance(function.signature().args[0], types.BaseTuple):
+        given = f"({given},)"
     source = (
-        f"def by_table(position, table):\n{body}\n    logp, gradient = function((position, {', '.join(names)},))\n"
+        f"def by_table(position, table):\n{body}\n    logp, gradient = function({given})\n"
         "    return logp.item(), np.ascontiguousarray(gradient)\n"
     )
     scope = {"numba": numba, "pointer": _pointer, "np": np, "function": function}

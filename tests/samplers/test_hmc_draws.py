@@ -144,3 +144,27 @@ def test_a_run_in_blocks_is_the_run_in_one():
     for name in ("x", "y"):
         assert_array_equal(runs[0].posterior[name], runs[1].posterior[name])
     assert runs[0].sample_stats["diverging"].dtype == bool
+
+
+@pytest.mark.filterwarnings("ignore:.*Cannot cache compiled function")
+@pytest.mark.parametrize("data", [False, True])
+def test_a_density_with_too_many_numbers_for_the_cache(data, rng):
+    """PyTensor gives it another form: arguments one by one."""
+    X = rng.normal(size=(6000, 25))
+    y = X[:, 0] + rng.normal(size=6000)
+    with pm.Model() as model:
+        w = pm.Normal("w", 0.0, 10.0, shape=25)
+        pm.Normal("y", (pm.Data("X", X) if data else X) @ w, 1.0, observed=y)
+        step = PersistentHMC(updates_per_draw="auto", mass="diag")
+    assert step.makes_many
+    step.setup_chain(rng, 100, 100)
+    draws = together(step, model, 100, 100, 1000)[0][100:]
+    exact = np.linalg.solve(X.T @ X + 0.01 * np.eye(25), X.T @ y)
+    assert np.abs(draws.mean(axis=0) - exact).max() < 0.02
+
+
+def test_an_operation_in_python_is_not_called_by_address(rng):
+    """An exception in it, as of Ctrl-C, would be lost."""
+    X = rng.normal(size=(10, 1))
+    step = PersistentHMC(model=bs.models.gp(X, X[:, 0]))
+    assert not step.makes_many

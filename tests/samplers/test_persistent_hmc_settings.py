@@ -70,7 +70,9 @@ def settings_after_tuning(step, model, rng):
             step.stop_tuning()
         point, (info,) = step.step(point)
         if i >= 50:
-            seen.add((step.step_size, info["step_size"], step.persistence, step.delta, step.updates, *step.scale.ravel()))
+            seen.add(
+                (step.step_size, info["step_size"], step.persistence, step.delta, step.updates, *step.scale.ravel())
+            )
     return seen
 
 
