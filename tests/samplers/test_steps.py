@@ -6,7 +6,9 @@ Guards `bayessel.samplers.step_choice`.
 import arviz as az
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
+from pytensor import wrap_py
 from scipy import stats
 
 import bayessel as bs
@@ -27,6 +29,42 @@ def chosen(text):
 def test_every_variable_gets_the_step_that_is_right_for_it(make):
     model, expected = make()
     assert chosen(bs.explain_steps(model, split="conjugate")) == expected
+
+
+def test_what_is_connected_with_a_variable_that_needs_hmc_goes_with_it():
+    """By default: an exact draw given such a variable walks along the ridge between them."""
+    model, _ = gibbs_models.second_likelihood()
+    found = chosen(bs.explain_steps(model))
+    # w, its data and its precision share nothing with the Poisson variable, and u does
+    assert found == {
+        "both": "GammaPrecisionGibbs",
+        "count": "PersistentHMC",
+        "w": "GaussianWeightsGibbs",
+        "u": "PersistentHMC",
+    }
+    assert "connected with count" in bs.explain_steps(model)
+    for make in (gibbs_models.linear, gibbs_models.rvm):
+        model, expected = make()
+        assert chosen(bs.explain_steps(model)) == expected
+    with pytest.raises(ValueError, match="split must be"):
+        bs.steps(model, split="all")
+
+
+@pytest.mark.filterwarnings("ignore:Numba will use object mode")
+def test_an_operation_without_gradient_takes_it_from_its_own_variable_alone():
+    @wrap_py(itypes=[pt.dscalar], otypes=[pt.dscalar])
+    def rounded(x):
+        return np.asarray(np.round(x, 1))
+
+    with pm.Model() as model:
+        x = pm.Normal("x")
+        z = pm.Exponential("z", 1.0)
+        pm.Normal("y", rounded(x), pt.exp(z), observed=0.3)
+    found = chosen(bs.explain_steps(model))
+    assert found["z"] == "PersistentHMC" and found["x"] != "PersistentHMC"
+    made = bs.steps(model, compile_kwargs={"mode": "FAST_COMPILE"})
+    assert [[v.name for v in step.vars] for step in made] == [["x"], ["z_log__"]]
+    assert "no gradient" in bs.explain_steps(model)
 
 
 # --- what is said, and a user's own choices -----------------------------------------------------------------------
