@@ -34,6 +34,7 @@ from pymc.util import (
     is_transformed_name,
     random_generator_from_state,
 )
+from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.ops import DeepCopyOp, ViewOp
 from pytensor.graph.traversal import ancestors
 from pytensor.link.basic import PerformLinker
@@ -134,7 +135,8 @@ def runs_python(function: Any) -> bool:
     """Whether a compiled function is no machine code throughout, or may raise at some value of its first input.
 
     Operations without machine code run in object mode, and so may those that are translated without a name for the
-    cache. Checks of other inputs alone, as of the shapes of data, raise at the first call or never.
+    cache. Checks of other inputs alone, as of the shapes of data, raise at the first call or never; so do indices,
+    unless they follow from the first input.
     """
     if not isinstance(function.maker.linker, NumbaLinker) or not hasattr(function.vm, "jit_fn"):
         return True
@@ -148,14 +150,28 @@ def _may_raise(graph: Any, moved: set[Any]) -> bool:
         if all(one.dispatch(type(node.op)) is one.dispatch(object) for one in named):
             return True
         of_moved = [k for k, one in enumerate(node.inputs) if one in moved]
-        if isinstance(node.op, CheckAndRaise) and any(of_moved):  # the first input is what goes through
+        if isinstance(node.op, CheckAndRaise) and of_moved:
+            return True
+        if "Subtensor" in type(node.op).__name__ and any(_is_index(node, k) for k in of_moved):
             return True
         inner = getattr(node.op, "fgraph", None)
-        if inner is not None and _may_raise(inner, {inner.inputs[k] for k in of_moved if k < len(inner.inputs)}):
-            return True
+        if inner is not None and of_moved:
+            same = isinstance(node.op, OpFromGraph)  # of loops, inputs are arranged anew
+            at = [inner.inputs[k] for k in of_moved] if same else [x for x in inner.inputs if _dtype(x)[0] == "f"]
+            if _may_raise(inner, set(at)):
+                return True
         if of_moved:
             moved.update(node.outputs)
     return False
+
+
+def _dtype(variable: Any) -> str:
+    return str(getattr(variable.type, "dtype", "none"))
+
+
+def _is_index(node: Any, k: int) -> bool:
+    """Whether the k-th input of an indexing operation says which elements, by its type."""
+    return k > 0 and _dtype(node.inputs[k])[0] in "iub"
 
 
 def machine_code(function: Any, arguments: tuple[Any, ...]) -> tuple[int, Any]:

@@ -56,8 +56,8 @@ def leave(
 
 def ascend(position: FloatArray, logp: float, gradient: FloatArray, log_density: LogDensity) -> tuple[Place, int]:
     """Position, log density and gradient from where on steps gained too little, and gradients taken."""
-    seen = {position.tobytes(): (position, logp, gradient)}
-    path, count = [seen[position.tobytes()]], 0
+    seen: dict[bytes, Place] = {}
+    path, count = [(position, logp, gradient)], 0
 
     def lost(q: FloatArray) -> tuple[float, FloatArray]:
         nonlocal count
@@ -69,7 +69,10 @@ def ascend(position: FloatArray, logp: float, gradient: FloatArray, log_density:
         return -value, -slope
 
     def told(intermediate_result: Any) -> None:
-        path.append(seen[intermediate_result.x.tobytes()])
+        place = seen.get(intermediate_result.x.tobytes())
+        if place is None:  # a step that overflowed
+            raise StopIteration
+        path.append(place)
         seen.clear()
         if len(path) > STEPS and path[-1][1] - path[-1 - STEPS][1] < len(position):
             raise StopIteration

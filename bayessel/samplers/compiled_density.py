@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+import numpy.typing as npt
 from numba.core import types
 from numba.extending import intrinsic, typeof_impl
 
@@ -93,21 +94,34 @@ class CompiledDensity:
     def __init__(self, function: Any) -> None:
         self._function = function
         self._values: dict[Any, _FunctionValue] = {}
+        self._kept: list[npt.NDArray[Any]] = []
         self._others = [cell.storage for cell in function.input_storage[1:]]
 
     @classmethod
     def of(cls, function: Any) -> CompiledDensity | None:
-        """None where there is none, or where it could raise or call Python."""
-        return None if runs_python(function) else cls(function)
+        """None where there is none, or where it could raise or call Python, or takes what is no array."""
+        if runs_python(function) or function.maker.fgraph.inputs[0].type.dtype != "float64":
+            return None
+        found = cls(function)
+        return found if all(isinstance(storage[0], np.ndarray) for storage in found._others) else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without addresses, which mean nothing in another process."""
+        return {"function": self._function}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["function"])  # type: ignore[misc]
 
     def call(self, position: FloatArray) -> CompiledCall:
         """What a loop takes, with the shared variables as they are now; compiled for their types at first."""
-        others = [storage[0] for storage in self._others]
-        key = tuple([_kind(one) for one in others])
+        # a table knows no strides; copies live as long as the loop
+        others = self._kept = [_dense(storage[0]) for storage in self._others]
+        key = tuple([_kind(storage[0]) for storage in self._others])
         value = self._values.get(key)
         if value is None:
             self._function(position)  # compiles
-            value = _FunctionValue(*machine_code(self._function, (position, *others)))
+            arguments = (position, *(storage[0] for storage in self._others))
+            value = _FunctionValue(*machine_code(self._function, arguments))
             if others:
                 value = _by_table(value, others)
             self._values[key] = value
@@ -125,6 +139,12 @@ def _pointer(context: Any, address: Any) -> Any:
         return builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
 
     return types.voidptr(types.int64), code
+
+
+def _dense(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array, or a copy whose elements lie one after the other."""
+    flags = array.flags
+    return array if flags.c_contiguous or (flags.f_contiguous and array.ndim > 1) else np.ascontiguousarray(array)
 
 
 def _table(others: list[Any]) -> IntArray:

@@ -250,7 +250,7 @@ def _without_gradient(model: pm.Model, variables: list[Variable]) -> list[Variab
 
     def has(some: list[Variable]) -> bool:
         try:
-            grad(logp, [model.rvs_to_values[rv] for rv in some])
+            grad(logp, [model.rvs_to_values[rv] for rv in some], disconnected_inputs="ignore")
         except (NotImplementedError, NullTypeGradError):
             return False
         return True

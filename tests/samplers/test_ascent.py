@@ -67,3 +67,14 @@ def test_chains_arrive_from_far_away():
         skewed(), 100, tune=200, chains=2, cores=1, random_seed=1, initvals={"x": np.full(2, 40.0)}, progressbar=False
     )
     assert np.abs(runs.posterior["x"].values).max() < 20.0
+
+
+def test_gradients_too_large_to_be_squared_are_survived(rng):
+    def steep(q):
+        with np.errstate(over="ignore"):
+            return -float(np.exp(np.abs(q)).sum()), -np.sign(q) * np.exp(np.abs(q))
+
+    for far in (50.0, 400.0, 700.0):
+        q = np.array([far, -far])
+        (position, there, _), _ = ascent.leave(q, *steep(q), steep, rng)
+        assert np.isfinite(position).all() and there >= steep(q)[0]

@@ -3,9 +3,15 @@
 Guards `bayessel.samplers.hmc_draws`, `bayessel.samplers.compiled_density`.
 """
 
+import cloudpickle
 import numpy as np
 import pymc as pm
+import pytensor
+import pytensor.sparse
+import pytensor.tensor as pt
 import pytest
+import scipy.sparse as sp
+from numba import njit
 from numpy.testing import assert_allclose, assert_array_equal
 from pytensor.raise_op import Assert
 
@@ -123,6 +129,74 @@ def test_what_could_raise_or_runs_python_is_not_called_by_address():
     assert not checked.makes_many and CompiledDensity.of(checked.density.both) is None
     plain = PersistentHMC(model=skewed(), compile_kwargs=PYTHON)
     assert not plain.makes_many
+
+
+def test_an_index_that_follows_from_a_position_is_not_called_by_address():
+    """Out of range it raises; inside machine code called by address that is garbage."""
+    with pm.Model() as model:
+        x = pm.Normal("x", 2.0, 1.2)
+        table = pm.Data("table", np.arange(5.0))
+        pm.Potential("p", 0.1 * table[pt.cast(pt.floor(x), "int64")])
+    step = PersistentHMC(model=model, updates_per_draw="auto")
+    assert not step.makes_many
+    with pytest.raises(IndexError, match="out of bounds"):
+        bs.sample(model, 500, tune=100, chains=2, cores=1, random_seed=0, step=step, progressbar=False)
+
+
+@pytest.mark.parametrize("layout", ["transposed", "every second", "backwards", "Fortran", "read-only", "plain"])
+def test_data_of_any_layout_are_read_rightly(layout, rng):
+    A = rng.normal(size=(3, 4, 5))
+    given = {
+        "transposed": A.transpose(1, 0, 2),
+        "every second": rng.normal(size=(6, 4, 5))[::2],
+        "backwards": A[::-1],
+        "Fortran": np.asfortranarray(A),
+        "plain": A,
+        "read-only": A.copy(),
+    }[layout]
+    given.flags.writeable = layout != "read-only"
+    with pm.Model() as model:
+        data = pm.Data("data", A)
+        b = pm.Normal("b", 0.0, 1.0, shape=5)
+        pm.Normal("y", (data * b).sum(-1), pm.HalfNormal("s"), observed=pm.Data("t", np.zeros(given.shape[:2])))
+    step = PersistentHMC(model=model)
+    data.set_value(given, borrow=True)
+    model["t"].set_value(np.zeros(given.shape[:2]))
+    for _ in range(5):
+        q = rng.normal(size=step.size)
+        expected = step.density.both(q)
+        call = step._compiled.call(q)
+        logp, gradient = _evaluated(call.function, call.others, q)
+        assert_allclose(logp, expected[0], rtol=1e-10)
+        assert_allclose(gradient, expected[1], rtol=1e-8)
+
+
+@njit
+def _evaluated(function, others, q):
+    return function(q, others)
+
+
+def test_a_step_that_has_run_goes_to_another_process():
+    """Addresses mean nothing there."""
+    model = skewed()
+    step = PersistentHMC(model=model, updates_per_draw="auto")
+    step.setup_chain(np.random.default_rng(1), 0, 10)
+    point = model.initial_point(0)
+    step.step(point)
+    again = cloudpickle.loads(cloudpickle.dumps(step))
+    assert again._compiled._values == {}
+    for one in (step, again):
+        one.setup_chain(np.random.default_rng(1), 0, 10)
+    for name, value in step.step(point)[0].items():
+        assert_array_equal(again.step(point)[0][name] if name == "x" else value, value)
+
+
+def test_sparse_matrices_are_no_table():
+    A = pytensor.shared(sp.csr_matrix(np.eye(3)))
+    with pm.Model() as model:
+        b = pm.Normal("b", 0.0, 1.0, shape=(3, 1))
+        pm.Normal("y", pytensor.sparse.dot(A, b), 1.0, observed=np.ones((3, 1)))
+    assert not PersistentHMC(model=model).makes_many
 
 
 def test_a_parameter_outside_its_range_has_no_density():

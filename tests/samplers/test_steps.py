@@ -50,6 +50,13 @@ def test_what_is_connected_with_a_variable_that_needs_hmc_goes_with_it():
         bs.steps(model, split="all")
 
 
+def test_a_variable_that_the_density_does_not_depend_on_is_planned_for():
+    with pm.Model() as model:
+        pm.Flat("x")
+        pm.Normal("y", 0.0, 1.0)
+    assert chosen(bs.explain_steps(model))["x"] == "PersistentHMC"
+
+
 @pytest.mark.filterwarnings("ignore:Numba will use object mode")
 def test_an_operation_without_gradient_takes_it_from_its_own_variable_alone():
     @wrap_py(itypes=[pt.dscalar], otypes=[pt.dscalar])
