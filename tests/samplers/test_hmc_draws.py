@@ -1,6 +1,6 @@
 """Compiled loops: the draws of the loop in Python, whatever the block; densities that cannot be called by address.
 
-Guards `bayessel.samplers.hmc_draws`, `bayessel.samplers.compiled_density`.
+Guards `bayessel.samplers.hmc_draws`, `bayessel.samplers.hmc_update`, `bayessel.samplers.compiled_density`.
 """
 
 import cloudpickle

@@ -1,6 +1,6 @@
 """The PyMC step: tuning seen from inside, bad settings and starts.
 
-Guards `bayessel.samplers.persistent_hmc`, `bayessel.samplers.horowitz`.
+Guards `bayessel.samplers.persistent_hmc`, `bayessel.samplers.tuned_step`, `bayessel.samplers.horowitz`.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 from pymc.exceptions import SamplingError
 
-from bayessel.samplers import horowitz, persistent_hmc
+from bayessel.samplers import horowitz
 from bayessel.samplers.persistent_hmc import PersistentHMC
 from tests.problems.hmc_models import PYTHON, skewed
 
@@ -33,14 +33,14 @@ def momentum_is_new_after_a_window(step, point, rng):
         seen.append(right(generator, size))
         return seen[-1]
 
-    persistent_hmc.horowitz.fresh_momentum, before = noted, horowitz.fresh_momentum
+    horowitz.fresh_momentum, before = noted, horowitz.fresh_momentum
     try:
         scale = step.scale
         while step.scale is scale:
             point, _ = step.step(point)
             assert step._tuning.draw < 30
     finally:
-        persistent_hmc.horowitz.fresh_momentum = before
+        horowitz.fresh_momentum = before
     return step.momentum is seen[-1]
 
 
