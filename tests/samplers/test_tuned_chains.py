@@ -73,7 +73,7 @@ def test_expectations(target, accept, rng):
     ids=["correlated", "ill-conditioned", "skewed"],
 )
 def test_draws_per_gradient(target, least, gain, rng):
-    persistent = per_1000_gradients(*tuned(target, rng, 4, draws=1000))
-    anew = per_1000_gradients(*tuned(target, rng, 4, draws=1000, accept="metropolis"))
+    persistent = per_1000_gradients(*tuned(target, rng, 4, draws=1000, mass="diag"))
+    anew = per_1000_gradients(*tuned(target, rng, 4, draws=1000, mass="diag", accept="metropolis"))
     assert persistent > least
     assert persistent > gain * anew

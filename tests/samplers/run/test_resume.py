@@ -191,15 +191,17 @@ import bayessel as bs
 from tests.samplers.run.test_resume import hierarchical
 if __name__ == "__main__":
     store, cores, out, draws = sys.argv[1] or None, int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+    model, split = hierarchical(), sys.argv[5]
+    steps = bs.steps(model, split=split, updates_per_draw=300 if split == "auto" else "auto")
     trace = bs.sample(
-        hierarchical(), draws, tune=500, chains=3, cores=cores, random_seed=5, store=store, log_likelihood=False
+        model, draws, tune=500, chains=3, cores=cores, random_seed=5, step=steps, store=store, log_likelihood=False
     )
     trace.to_netcdf(out)
 """
 
 
 def hierarchical():
-    """Exact Gibbs blocks for some variables, persistent-momentum HMC for the others."""
+    """Persistent-momentum HMC for all variables, or exact Gibbs blocks for some."""
     import pymc as pm
 
     rng = np.random.default_rng(0)
@@ -215,7 +217,8 @@ def hierarchical():
 
 
 @pytest.mark.slow
-def test_twenty_kills_of_a_real_process(tmp_path, rng):
+@pytest.mark.parametrize("split", ["auto", "conjugate"])
+def test_twenty_kills_of_a_real_process(tmp_path, rng, split):
     """Ours and compiled code, a fresh interpreter each time: killed 20 times at random moments of its sampling."""
     import subprocess
     import sys
@@ -227,7 +230,7 @@ def test_twenty_kills_of_a_real_process(tmp_path, rng):
     environment = os.environ | {"PYTHONPATH": os.getcwd(), "PYTHONWARNINGS": "ignore"}
 
     def start(store, cores, out, draws=60_000):
-        command = [sys.executable, str(script), str(store), str(cores), str(out), str(draws)]
+        command = [sys.executable, str(script), str(store), str(cores), str(out), str(draws), split]
         return subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
 
     assert start("", 2, tmp_path / "cold", 10).wait() == 0  # compiles: a cold cache and a warm one differ in rounding

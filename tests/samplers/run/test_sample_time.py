@@ -52,7 +52,7 @@ def test_half_a_minute(cores):
     from tests.samplers.run.test_resume import hierarchical
 
     made = hierarchical()
-    steps = bs.steps(made)
+    steps = bs.steps(made, updates_per_draw=50)
     keywords = {"tune": 500, "chains": 4, "cores": cores, "step": steps, "progressbar": False, "random_seed": 2}
     trace = bs.sample(made, 10**6, time_budget="30s", log_likelihood=False, **keywords)
     n = trace.attrs["draws"]
