@@ -1,11 +1,12 @@
 """A log density with its gradient that compiled loops can call: the machine code that PyTensor made, by its address.
 
-A loop that calls a Python function spends microseconds on each call, many small densities need less. PyTensor's Numba
+A loop that calls a Python function spends microseconds on each call; many small densities need less. PyTensor's Numba
 mode leaves a dispatcher with the function's machine code; its address, with the signature, is a function value that a
 compiled loop takes as an argument. So loops are compiled once, whatever the model.
 
-A function called this way cannot raise: Numba prints the exception and goes on with garbage. Graphs that check or run
-Python inside are therefore not offered; `CompiledDensity.of` returns None, and loops run in Python.
+A function called this way cannot raise: Numba prints the exception and goes on with garbage. Graphs that check, that
+index by what follows from the position, or run Python inside are therefore not offered; `CompiledDensity.of` returns
+None, and loops run in Python.
 """
 
 from __future__ import annotations

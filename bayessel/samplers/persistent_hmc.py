@@ -32,6 +32,8 @@ from bayessel.samplers.window import as_window
 TARGET_ACCEPT = {"nonreversible": 0.9, "metropolis": 0.95}
 #: coordinates up to which the mass is dense by default: beyond, what it costs and has to learn is too much
 DENSE_UP_TO = 100
+#: draws that are made together at most: there is room for so many, whatever the length of the chain
+TOGETHER = 10_000
 #: seconds that draws are made in without looking at the clock, about
 UNWATCHED = 0.02
 
@@ -224,7 +226,7 @@ class PersistentHMC(TunedStep):
 
         None of them may lie beyond the end of the tuning.
         """
-        began, made, size = perf_counter(), 0, 1
+        began, made, size, count = perf_counter(), 0, 1, min(count, TOGETHER)
         positions = np.empty((count, self.size))
         numbers, counts = np.empty((count, len(NUMBERS))), np.empty((count, len(COUNTS)), dtype=np.int64)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

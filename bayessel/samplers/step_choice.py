@@ -1,4 +1,4 @@
-"""Which step samples which variable: exact Gibbs blocks where all has them, persistent-momentum HMC elsewhere.
+"""Which step samples which variable: exact Gibbs blocks where all that is connected has them, HMC elsewhere.
 
 An exact draw given everything else is no help where everything else moves slowly given the draw. In a hierarchy, or a
 mean that is linear in some variables with coefficients that are others, Gibbs and HMC in turn walk along a ridge that
