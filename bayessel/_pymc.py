@@ -14,7 +14,7 @@ import numba
 import numpy as np
 from pymc.backends.arviz import coords_and_dims_for_inferencedata, find_constants, find_observations
 from pymc.blocking import PointType, StatsType
-from pymc.distributions.continuous import HalfCauchyRV, HalfStudentTRV, WeibullBetaRV
+from pymc.distributions.continuous import FlatRV, HalfCauchyRV, HalfStudentTRV, WeibullBetaRV
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pymc.distributions.distribution import SymbolicRandomVariable, _support_point
 from pymc.distributions.shape_utils import _change_dist_size
@@ -52,6 +52,7 @@ from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 __all__ = [
     "Competence",
     "DeepCopyOp",
+    "FlatRV",
     "HalfCauchyRV",
     "HalfStudentTRV",
     "LogTransform",

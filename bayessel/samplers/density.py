@@ -62,7 +62,7 @@ class Density:
             self.layout.append((name, slice(end, end + array.size), array.shape))
             end += array.size
         self.size = end
-        self.both, self.shared = density_and_gradient(model, variables, start, **compile_kwargs)
+        self.both, self.shared = self._compile(model, variables, start, compile_kwargs)
         self.both.trust_input = True
         ours = {id(shared) for shared in self.shared.values()}
         self._data = [shared for shared in self.both.get_shared() if id(shared) not in ours]
@@ -74,6 +74,12 @@ class Density:
             )
             self.value = compile_pymc([joined], logp, **compile_kwargs)
             self.value.trust_input = True
+
+    def _compile(
+        self, model: Model, variables: Sequence[Variable], start: PointType, compile_kwargs: Mapping[str, object]
+    ) -> tuple[Any, dict[str, Any]]:
+        """The function, and where the values of the other variables are put before a call."""
+        return density_and_gradient(model, variables, start, **compile_kwargs)
 
     def data(self) -> list[Any]:
         """The arrays behind `pm.Data`; `pm.set_data` puts others in their place."""

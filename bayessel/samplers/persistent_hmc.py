@@ -165,7 +165,7 @@ class PersistentHMC(TunedStep):
         self.vars = continuous(model, vars)
         self.rng = get_random_generator(rng)
         self.jumps = as_flag(jumps, "jumps")
-        self.density = Density(model, self.vars, initial_point, compile_kwargs or {}, value_alone=self.jumps)
+        self.density = self._density_of(model, initial_point, compile_kwargs or {})
         self.size = self.density.size
         if isinstance(mass, str):
             self.mass = one_of(mass, "mass", ("auto", "diag", "dense", "unit"))
@@ -180,6 +180,11 @@ class PersistentHMC(TunedStep):
         self._evaluate_by(self.density)
         self._no_window = tuning.empty_window(self.size, self._scale.ndim == 2)
         self._reset(1000)
+
+    def _density_of(
+        self, model: Model, initial_point: PointType | None, compile_kwargs: Mapping[str, object]
+    ) -> Density:
+        return Density(model, self.vars, initial_point, compile_kwargs, value_alone=self.jumps)
 
     # --- draws --------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
-"""Which step samples which variable: exact Gibbs blocks where all that is connected has them, HMC elsewhere.
+"""Which step samples which variable: Gaussian blocks integrated out, exact Gibbs draws, HMC elsewhere.
 
-An exact draw given everything else is no help where everything else moves slowly given the draw. In a hierarchy, or a
+Where the rest of a model is Gaussian given some variables, these are sampled without it, and it is drawn given them:
+nothing walks along a ridge. Elsewhere an exact draw given everything else is no help where everything else moves slowly given the draw. In a hierarchy, or a
 mean that is linear in some variables with coefficients that are others, Gibbs and HMC in turn walk along a ridge that
 HMC of all variables together goes along in one trajectory, and a compiled trajectory costs less than an exact draw. So
 where a variable needs HMC, it takes what it is connected with too, directly or through others.
@@ -23,9 +24,11 @@ from bayessel._pymc import competence
 from bayessel.samplers.conjugacy.block import GaussianBlock
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, distribution_name
 from bayessel.samplers.conjugacy.logistic import LogisticBlock
+from bayessel.samplers.conjugacy.marginal import MarginalBlock
 from bayessel.samplers.conjugacy.scale import ScaleConditional
 from bayessel.samplers.gibbs import GammaPrecisionGibbs, GaussianWeightsGibbs, PolyaGammaGibbs
 from bayessel.samplers.loss_differences_step import DifferencesGibbs
+from bayessel.samplers.marginal_hmc import MarginalHMC
 from bayessel.samplers.network.step import NetworkSampler
 from bayessel.samplers.persistent_hmc import PersistentHMC
 from bayessel.samplers.whole_model import WholeModelStep
@@ -46,6 +49,8 @@ class StepPlan(NamedTuple):
     #: discrete variables, and those that the density has no gradient for
     others: list[Variable]
     hamiltonian: list[Variable]
+    #: what is integrated out of the density that HMC samples
+    integrated: list[Variable]
     reason: dict[Variable, str]
 
 
@@ -108,7 +113,7 @@ def steps(
         made.append(method([model.rvs_to_values[rv] for rv in rvs], model=model))
     if plan.hamiltonian:
         settings = {"updates_per_draw": "auto", **_said(plan.hamiltonian), **hmc}
-        made.append(PersistentHMC(plan.hamiltonian, model=model, **settings))
+        made.append(_hamiltonian_step(plan)(plan.integrated or plan.hamiltonian, model=model, **settings))
     return made
 
 
@@ -168,12 +173,16 @@ def explain_steps(model: pm.Model | None = None, *, assigned: Step | Iterable[St
         chosen |= dict.fromkeys(block.members, label)
     chosen |= dict.fromkeys(plan.scales, "GammaPrecisionGibbs")
     chosen |= {rv: _pymc_choice(rv).__name__ for rv in plan.others}
-    chosen |= dict.fromkeys(plan.hamiltonian, "PersistentHMC")
+    chosen |= dict.fromkeys([*plan.hamiltonian, *plan.integrated], _hamiltonian_step(plan).__name__)
     wide = max((len(label) for label in chosen.values()), default=0)
     return "\n".join(
         f"{name:{width}}  {chosen[rv]:{wide}}  {plan.reason.get(rv, 'your own choice')}".rstrip()
         for name, rv in zip(names, model.free_RVs, strict=True)
     )
+
+
+def _hamiltonian_step(plan: StepPlan) -> type[PersistentHMC]:
+    return MarginalHMC if plan.integrated else PersistentHMC
 
 
 def without_coupled_transforms(model: pm.Model) -> pm.Model:
@@ -214,9 +223,9 @@ def _plan(model: pm.Model, own: list[Step], split: str = "auto") -> StepPlan:
             others.append(rv)
             reason[rv] = f"{distribution_name(rv)}: discrete, PyMC's own choice"
             continue
-        is_normal = distribution_name(rv) == "Normal"
+        is_normal = distribution_name(rv) in ("Normal", "Flat")
         try:
-            if is_normal:
+            if is_normal and (graph.children(rv) or distribution_name(rv) == "Normal"):
                 reason[rv] = _block(graph, [rv]).says
                 normal.append(rv)
             else:
@@ -229,6 +238,14 @@ def _plan(model: pm.Model, own: list[Step], split: str = "auto") -> StepPlan:
         rest.remove(rv)
         others.append(rv)
         reason[rv] += "; the density has no gradient for it, PyMC's own choice"
+    if split == "auto" and not taken and not others:
+        integrated = _integrated(graph, normal)
+        if integrated:
+            left = [rv for rv in model.free_RVs if rv not in integrated]
+            names = ", ".join(str(rv.name) for rv in integrated[:2]) + (" …" if len(integrated) > 2 else "")
+            reason |= {rv: f"{reason[rv]}; integrated out" for rv in integrated}
+            reason |= {rv: f"{names} integrated out" for rv in left}
+            return StepPlan([], [], [], left, integrated, reason)
     if rest and split == "auto":
         near = {rv: {rv, *graph.children(rv)} for rv in [*rest, *normal, *scales]}
         reached = {one for rv in rest for one in _coupled(rv, list(near), near)}
@@ -239,7 +256,26 @@ def _plan(model: pm.Model, own: list[Step], split: str = "auto") -> StepPlan:
             reason[rv] = f"connected with {', '.join(str(one.name) for one in rest[:2])}{' …' if len(rest) > 2 else ''}"
         normal, scales = ([rv for rv in part if rv not in joined] for part in (normal, scales))
         rest = [rv for rv in model.free_RVs if rv in {*rest, *joined}]
-    return StepPlan(_group(graph, normal), scales, others, rest, reason)
+    return StepPlan(_group(graph, normal), scales, others, rest, [], reason)
+
+
+def _integrated(graph: ModelGraph, candidates: list[Variable]) -> list[Variable]:
+    """The largest block that can be integrated out, of Normal variables; empty where there is none."""
+    best: list[Variable] = []
+    size = 0
+    groups = _group(graph, candidates)
+    together = _joint(graph, [x for block in groups for x in block.members]) if len(groups) > 1 else None
+    for block in [*groups, *([together] if together else [])]:
+        # the mean of what is sampled itself is no ridge that would go
+        if isinstance(block, LogisticBlock) or not any(child in graph.model.observed_RVs for child in block.children):
+            continue
+        try:
+            found = MarginalBlock(graph, block)
+        except NotConjugateError:
+            continue
+        if found.size > size and not _without_gradient(graph.model, [graph.model.values_to_rvs[v] for v in found.others]):
+            best, size = block.members, found.size
+    return best
 
 
 def _without_gradient(model: pm.Model, variables: list[Variable]) -> list[Variable]:

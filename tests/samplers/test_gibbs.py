@@ -43,7 +43,7 @@ class Scripted(Replay):
 def plan(model):
     """The Gibbs steps of the model, one for each scale and one for each block."""
     blocks, scales = {}, []
-    for line in bs.explain_steps(model).splitlines():
+    for line in bs.explain_steps(model, split="conjugate").splitlines():
         name, rest = line.split("  ", 1)
         label = rest.strip().split("  ")[0]
         if label.startswith("GammaPrecisionGibbs"):

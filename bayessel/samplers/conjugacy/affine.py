@@ -35,7 +35,7 @@ from bayessel.samplers.conjugacy.graph_interpreter import Program
 
 #: Operations that read their first argument at places given by the others.
 VIEWS = (DimShuffle, Reshape, Subtensor, AdvancedSubtensor, SpecifyShape, Alloc)
-_UNARY = (ViewOp, DeepCopyOp, TensorFromScalar, ScalarFromTensor)
+_UNARY = (TensorFromScalar, ScalarFromTensor)
 _WRITES = (IncSubtensor, AdvancedIncSubtensor)
 #: Entries of one dense design; beyond, the memory is better spent by a gradient-based step.
 MAX_ENTRIES = 50_000_000
@@ -142,6 +142,8 @@ class _Reader:
         if self.free(v):
             return None
         node = v.owner
+        if isinstance(node.op, ViewOp | DeepCopyOp):  # what is named by pm.Deterministic
+            return self.read(node.inputs[0])
         together, alone = _arguments(node)
         if not together:
             names = ", ".join(sorted(str(x.name) for x in self.graph.roots([v]) & self.block))

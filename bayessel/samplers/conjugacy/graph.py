@@ -17,7 +17,7 @@ from pytensor.tensor.random.basic import NormalRV
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Shape, Shape_i
 
-from bayessel._pymc import LogTransform, SymbolicRandomVariable
+from bayessel._pymc import FlatRV, LogTransform, SymbolicRandomVariable
 from bayessel.samplers.conjugacy.graph_interpreter import Program
 
 
@@ -87,7 +87,9 @@ class ModelGraph:
                 raise NotConjugateError(f"stands in the potential {potential.name}")
 
     def normal(self, rv: Variable) -> tuple[Variable, Variable]:
-        """(mean, sd) of a Normal variable of the model; anything else is refused."""
+        """(mean, sd) of a Normal variable of the model; a flat one is so wide that it says nothing. Others are refused."""
+        if isinstance(rv.owner.op, FlatRV):
+            return pt.constant(0.0), pt.constant(np.inf)
         if not isinstance(rv.owner.op, NormalRV):
             raise NotConjugateError(f"{rv.name} is {distribution_name(rv)}, not Normal")
         mean, sd = self.parameters(rv)
