@@ -27,6 +27,7 @@ from bayessel.samplers.conjugacy.scale import ScaleConditional
 from bayessel.samplers.gibbs import GammaPrecisionGibbs, GaussianWeightsGibbs, PolyaGammaGibbs
 from bayessel.samplers.loss_differences_step import DifferencesGibbs
 from bayessel.samplers.network.step import NetworkSampler
+from bayessel.samplers.no_u_turn import NoUTurn
 from bayessel.samplers.persistent_hmc import PersistentHMC
 from bayessel.samplers.whole_model import WholeModelStep
 
@@ -36,6 +37,8 @@ type Step = BlockedStep | CompoundStep
 
 #: how variables may be divided: HMC takes what is connected with what needs it, or only that
 SPLITS = ("auto", "conjugate")
+#: how HMC moves
+TRANSITIONS: dict[str, type[PersistentHMC] | type[NoUTurn]] = {"persistent": PersistentHMC, "nuts": NoUTurn}
 
 
 class StepPlan(NamedTuple):
@@ -50,7 +53,12 @@ class StepPlan(NamedTuple):
 
 
 def steps(
-    model: pm.Model | None = None, *, assigned: Step | Iterable[Step] = (), split: str = "auto", **hmc: Any
+    model: pm.Model | None = None,
+    *,
+    assigned: Step | Iterable[Step] = (),
+    split: str = "auto",
+    transition: str = "persistent",
+    **hmc: Any,
 ) -> list[Step]:
     """Step methods for every free variable of a PyMC model; ``pm.sample(step=bs.steps(model))`` runs them.
 
@@ -70,10 +78,13 @@ def steps(
     split : {"auto", "conjugate"}
         "conjugate": exact draws wherever they are proved, also of variables that are connected with others that need
         HMC.
+    transition : {"persistent", "nuts"}
+        How HMC moves. "nuts": trajectories that end where they turn back (the No-U-Turn sampler), for posteriors whose
+        scales differ from place to place, such as funnels; also for models that have a sampler of their own.
     **hmc
-        Passed to `PersistentHMC` or `NetworkSampler`, for instance ``window=4``; to the former, unless given,
-        ``updates_per_draw="auto"``, and what the model says of its variables (``bs.models.gp``: a dense mass, and
-        jumps).
+        Passed to `PersistentHMC`, the No-U-Turn sampler or `NetworkSampler`, for instance ``window=4`` or
+        ``target_accept=0.95``; to the first, unless given, ``updates_per_draw="auto"``, and what the model says of its
+        variables (``bs.models.gp``: a dense mass, and jumps).
 
     Returns
     -------
@@ -92,7 +103,8 @@ def steps(
     """
     model = modelcontext(model)
     own = _as_steps(assigned)
-    whole = None if own else _whole(model)
+    hamiltonian = TRANSITIONS[one_of(transition, "transition", tuple(TRANSITIONS))]
+    whole = None if own or hamiltonian is NoUTurn else _whole(model)
     if whole is not None and (whole.has_settings or not hmc):
         return [whole(model=model, **hmc)]
     plan = _plan(model, own, split)
@@ -107,8 +119,8 @@ def steps(
     for method, rvs in chosen.items():
         made.append(method([model.rvs_to_values[rv] for rv in rvs], model=model))
     if plan.hamiltonian:
-        settings = {"updates_per_draw": "auto", **_said(plan.hamiltonian), **hmc}
-        made.append(PersistentHMC(plan.hamiltonian, model=model, **settings))
+        settings = {} if hamiltonian is NoUTurn else {"updates_per_draw": "auto", **_said(plan.hamiltonian)}
+        made.append(hamiltonian(plan.hamiltonian, model=model, **settings | hmc))
     return made
 
 
@@ -123,7 +135,13 @@ def _said(variables: list[Variable]) -> dict[str, Any]:
     return dict(said[0]) if all(one == said[0] for one in said) else {}
 
 
-def explain_steps(model: pm.Model | None = None, *, assigned: Step | Iterable[Step] = (), split: str = "auto") -> str:
+def explain_steps(
+    model: pm.Model | None = None,
+    *,
+    assigned: Step | Iterable[Step] = (),
+    split: str = "auto",
+    transition: str = "persistent",
+) -> str:
     """Say which step `steps` chooses for each variable, and why: one line per variable.
 
     Parameters
@@ -133,6 +151,8 @@ def explain_steps(model: pm.Model | None = None, *, assigned: Step | Iterable[St
     assigned : step method or list of them
         Your own choices, as in `steps`.
     split : {"auto", "conjugate"}
+        As in `steps`.
+    transition : {"persistent", "nuts"}
         As in `steps`.
 
     Returns
@@ -152,7 +172,8 @@ def explain_steps(model: pm.Model | None = None, *, assigned: Step | Iterable[St
     own = _as_steps(assigned)
     names = [str(rv.name) for rv in model.free_RVs]
     width = max(map(len, names), default=0)
-    whole = None if own else _whole(model)
+    hamiltonian = TRANSITIONS[one_of(transition, "transition", tuple(TRANSITIONS))]
+    whole = None if own or hamiltonian is NoUTurn else _whole(model)
     if whole is not None:
         return "\n".join(f"{name:{width}}  {whole.__name__}  a model of bs.models.{whole.maker}" for name in names)
     plan = _plan(model, own, split)
@@ -168,7 +189,7 @@ def explain_steps(model: pm.Model | None = None, *, assigned: Step | Iterable[St
         chosen |= dict.fromkeys(block.members, label)
     chosen |= dict.fromkeys(plan.scales, "GammaPrecisionGibbs")
     chosen |= {rv: _pymc_choice(rv).__name__ for rv in plan.others}
-    chosen |= dict.fromkeys(plan.hamiltonian, "PersistentHMC")
+    chosen |= dict.fromkeys(plan.hamiltonian, hamiltonian.__name__)
     wide = max((len(label) for label in chosen.values()), default=0)
     return "\n".join(
         f"{name:{width}}  {chosen[rv]:{wide}}  {plan.reason.get(rv, 'your own choice')}".rstrip()
