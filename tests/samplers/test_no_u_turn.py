@@ -284,7 +284,7 @@ def nuts(model):
 
 
 def test_a_few_ranks():
-    ranks = sbc(hierarchy(), nuts, 50, 31, thin=3, tune=150, random_seed=1, progressbar=False)
+    ranks = sbc(hierarchy(), nuts, 50, 31, thin=2, tune=100, random_seed=1, progressbar=False)
     assert ranks.ok, ranks.text
 
 
