@@ -81,15 +81,8 @@ def make_draws(
     """Make as many draws as there are rows to put them in, with windows of W states; `window` is changed in place."""
     if not isinstance(log_density, CompiledCall):
         return _loop(start, scale, rules, window, log_density, width, rng, positions, numbers, counts)
-    phase, averaging = start.state.phase, start.averaging
-    arrays = [array.copy() for array in (phase.position, phase.momentum, phase.gradient)]
-    floats = np.array([phase.logp, start.state.v, start.step_size, *averaging[:4], *rules[1:6]])
-    whole = np.array([averaging.seen, rules.n_leapfrog, *rules[6:], width], dtype=np.int64)
-    loop = _compiled(_in_place if width == 1 else _with_windows)
-    loop(*arrays, floats, whole, scale, *window, *log_density, rng, positions, numbers, counts)
-    logp, v, step_size, *averages = floats[:7].tolist()
-    averaging = DualAveraging._make([*averages, int(whole[0])])
-    return Moving(HorowitzState(Phase(arrays[0], arrays[1], logp, arrays[2]), v), step_size, averaging)
+    loop = _in_place if width == 1 else _with_windows
+    return call_compiled(loop, start, scale, rules, window, log_density, width, rng, positions, numbers, counts)
 
 
 @register_jitable
@@ -151,17 +144,43 @@ def n_updates(step_size: float, rules: Rules) -> int:
 # --- the same, compiled: of plain arrays, for a call with tuples of tuples costs as much as ten draws ---------------
 
 
+def call_compiled(
+    loop: Callable[..., None],
+    start: Moving,
+    scale: FloatArray,
+    rules: Rules,
+    window: Window,
+    log_density: CompiledCall,
+    number: int,
+    rng: np.random.Generator,
+    positions: FloatArray,
+    numbers: FloatArray,
+    counts: IntArray,
+) -> Moving:
+    """Where a loop leads to as machine code; `number` is what it takes besides the rules."""
+    phase, averaging = start.state.phase, start.averaging
+    arrays = [array.copy() for array in (phase.position, phase.momentum, phase.gradient)]
+    floats = np.array([phase.logp, start.state.v, start.step_size, *averaging[:4], *rules[1:6]])
+    whole = np.array([averaging.seen, rules.n_leapfrog, *rules[6:], number], dtype=np.int64)
+    _compiled(loop)(*arrays, floats, whole, scale, *window, *log_density, rng, positions, numbers, counts)
+    logp, v, step_size, *averages = floats[:7].tolist()
+    averaging = DualAveraging._make([*averages, int(whole[0])])
+    return Moving(HorowitzState(Phase(arrays[0], arrays[1], logp, arrays[2]), v), step_size, averaging)
+
+
 @register_jitable
-def _read(floats: FloatArray, whole: IntArray) -> tuple[DualAveraging, Rules, int]:
+def read(floats: FloatArray, whole: IntArray) -> tuple[DualAveraging, Rules, int]:
+    """Tuning of the step size, rules, and the number that goes with them, from what `call_compiled` wrote."""
     averaging = DualAveraging(floats[3], floats[4], floats[5], floats[6], whole[0])
     fixed = (floats[7], floats[8], floats[9], floats[10], floats[11])
     return averaging, Rules(whole[1], *fixed, whole[2], whole[3] != 0, whole[4], whole[5]), whole[6]
 
 
 @register_jitable
-def _write(
+def write(
     floats: FloatArray, whole: IntArray, logp: float, v: float, step_size: float, averaging: DualAveraging
 ) -> None:
+    """What has changed, for `call_compiled` to read."""
     current, mean, error, anchor, seen = averaging
     floats[:7] = (logp, v, step_size, current, mean, error, anchor)
     whole[0] = seen
@@ -188,7 +207,7 @@ def _in_place(
     counts: IntArray,
 ) -> None:
     """`_loop` without windows; arrays are written to instead of made."""
-    averaging, rules, _ = _read(floats, whole)
+    averaging, rules, _ = read(floats, whole)
     window = Window(seen, mean, spread, gradient_mean, gradient_spread, kept)
     log_density = CompiledCall(function, others)
     logp, v, step_size = floats[0], floats[1], floats[2]
@@ -218,7 +237,7 @@ def _in_place(
         counts[i] = (n_gradients, flips, diverging)
         if rules.gathers:
             gather(window, position, gradient, (rules.draw + i) % rules.keep_every == 0)
-    _write(floats, whole, logp, v, step_size, averaging)
+    write(floats, whole, logp, v, step_size, averaging)
 
 
 def _with_windows(
@@ -242,14 +261,14 @@ def _with_windows(
     counts: IntArray,
 ) -> None:
     """`_loop` with windows."""
-    averaging, rules, width = _read(floats, whole)
+    averaging, rules, width = read(floats, whole)
     window = Window(seen, mean, spread, gradient_mean, gradient_spread, kept)
     start = Moving(HorowitzState(Phase(position, momentum, floats[0], gradient), floats[1]), floats[2], averaging)
     call = CompiledCall(function, others)
     end = _loop(start, scale, rules, window, call, width, rng, positions, numbers, counts)
     phase = end.state.phase
     position[:], momentum[:], gradient[:] = phase.position, phase.momentum, phase.gradient
-    _write(floats, whole, phase.logp, end.state.v, end.step_size, end.averaging)
+    write(floats, whole, phase.logp, end.state.v, end.step_size, end.averaging)
 
 
 @cache

@@ -8,7 +8,6 @@ where PyMC looks for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,10 +18,9 @@ from pytensor.graph.basic import Variable
 from bayessel._check import FloatArray, as_count, as_flag, as_fraction, as_positive, one_of
 from bayessel._pymc import Competence, PointType, StatsType, StepMethodState, dataclass_state, get_random_generator
 from bayessel._types import Seed
-from bayessel.samplers import jumps, metric, tuning
+from bayessel.samplers import jumps, tuning
 from bayessel.samplers.density import Density, Variables, continuous
-from bayessel.samplers.hmc_draws import COUNTS, NUMBERS, Moving, make_draws
-from bayessel.samplers.horowitz import HorowitzState
+from bayessel.samplers.hmc_draws import COUNTS, NUMBERS, make_draws
 from bayessel.samplers.leapfrog import energy
 from bayessel.samplers.tuned_step import TunedStep
 from bayessel.samplers.tuning import TuningParts
@@ -30,12 +28,6 @@ from bayessel.samplers.window import as_window
 
 #: acceptance rate the step size is tuned to
 TARGET_ACCEPT = {"nonreversible": 0.9, "metropolis": 0.95}
-#: coordinates up to which the mass is dense by default: beyond, what it costs and has to learn is too much
-DENSE_UP_TO = 100
-#: draws that are made together at most: there is room for so many, whatever the length of the chain
-TOGETHER = 10_000
-#: seconds that draws are made in without looking at the clock, about
-UNWATCHED = 0.02
 
 
 @dataclass_state
@@ -113,6 +105,7 @@ class PersistentHMC(TunedStep):
     name = "persistent_hmc"
     default_blocked = True
     _state_class = PersistentHMCState
+    _numbers, _counts, _make = NUMBERS, COUNTS, staticmethod(make_draws)
     stats_dtypes_shapes: ClassVar[dict[str, Any]] = {
         "model_logp": (np.float64, []),
         "acceptance_rate": (np.float64, []),
@@ -167,18 +160,10 @@ class PersistentHMC(TunedStep):
         self.jumps = as_flag(jumps, "jumps")
         self.density = self._density_of(model, initial_point, compile_kwargs or {})
         self.size = self.density.size
-        if isinstance(mass, str):
-            self.mass = one_of(mass, "mass", ("auto", "diag", "dense", "unit"))
-            if mass == "auto":
-                self.mass = "dense" if self.size <= DENSE_UP_TO else "diag"
-            self._scale = np.eye(self.size) if self.mass == "dense" else np.ones(self.size)
-        else:
-            self.mass = "given"
-            self._scale = metric.scale_of(mass, self.size)
+        self._set_mass(mass)
         if self.jumps and self.mass != "dense":
             raise ValueError(f'jumps need mass="dense", which says how far to jump; got mass={mass!r}')
         self._evaluate_by(self.density)
-        self._no_window = tuning.empty_window(self.size, self._scale.ndim == 2)
         self._reset(1000)
 
     def _density_of(
@@ -227,65 +212,16 @@ class PersistentHMC(TunedStep):
     def draws(
         self, point: PointType, count: int, seconds: float
     ) -> tuple[PointType, dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """Make up to `count` draws, those of `step`, until the seconds are over: the last point, all, their statistics.
-
-        None of them may lie beyond the end of the tuning.
-        """
-        began, made, size, count = perf_counter(), 0, 1, min(count, TOGETHER)
-        positions = np.empty((count, self.size))
-        numbers, counts = np.empty((count, len(NUMBERS))), np.empty((count, len(COUNTS)), dtype=np.int64)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            before = self._arrive(point) + self._begin()
-            while made < count:
-                clock = perf_counter()
-                size = min(size, count - made)
-                if self._tuning is not None:
-                    size = min(size, tuning.until_window_ends(self._tuning))
-                fixed = isinstance(self.updates_per_draw, int) or self._in_first_window
-                part = slice(made, made + size)
-                positions[part], numbers[part], counts[part] = self._move(size, self.updates if fixed else 0)
-                counts[made, 0] += before
-                before, made = 0, made + size
-                counts[made - 1, 0] += self._adapt()
-                now = perf_counter()
-                if now - began >= seconds:
-                    break
-                left = min(UNWATCHED, seconds - (now - began))
-                size = max(1, min(4 * size, int(size * left / max(now - clock, 1e-9))))
-        stats: dict[str, np.ndarray] = dict(zip(NUMBERS, numbers[:made].T.copy(), strict=True))
-        stats |= dict(zip(COUNTS, counts[:made].T.copy(), strict=True))
-        stats["diverging"] = stats["diverging"].astype(bool)
+        """As of `TunedStep`, the draws of `step`."""
+        point, found, stats = super().draws(point, count, seconds)
+        made = len(stats["v"])
         stats |= {"window": np.full(made, self.window)}
         stats |= {name: np.zeros(made, dtype=np.int64) for name in ("n_jumps", "jumps_accepted")}
-        found = self.density.points(positions[:made])
-        return self.density.point(positions[made - 1], point), found, stats
+        return point, found, stats
 
-    def _move(self, count: int, updates: int) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int64]]:
-        """Make draws of Hamiltonian updates alone: positions, numbers and counts."""
-        assert self.step_size is not None
-        positions, numbers = np.empty((count, self.size)), np.empty((count, len(NUMBERS)))
-        counts = np.empty((count, len(COUNTS)), dtype=np.int64)
-        tuned = self._tuning
-        averaging = tuning.averaging_from(self.step_size) if tuned is None else tuned.averaging
-        window = self._no_window if tuned is None else tuned.window
-        there = make_draws(
-            Moving(HorowitzState(self._phase(), self.v), self.step_size, averaging),
-            self.scale,
-            self._rules(updates),
-            window,
-            self._log_density(),
-            self.window,
-            self.rng,
-            positions,
-            numbers,
-            counts,
-        )
-        (self.position, self.momentum, self.logp, self.gradient), self.v = there.state
-        self.step_size = there.step_size
-        if tuned is not None:
-            drawn = count if self._adapts_mass else 0
-            self._tuning = tuned._replace(averaging=there.averaging, draw=tuned.draw + drawn)
-        return positions, numbers, counts
+    @property
+    def _number(self) -> int:
+        return self.window
 
     def _jump(self, n_jumps: int) -> tuple[float, int]:
         """Jump some times; summed acceptance rates, and how many were accepted. The gradient is left for later."""

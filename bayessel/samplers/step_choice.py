@@ -1,10 +1,10 @@
 """Which step samples which variable: Gaussian blocks integrated out, exact Gibbs draws, HMC elsewhere.
 
 Where the rest of a model is Gaussian given some variables, these are sampled without it, and it is drawn given them:
-nothing walks along a ridge. Elsewhere an exact draw given everything else is no help where everything else moves slowly given the draw. In a hierarchy, or a
-mean that is linear in some variables with coefficients that are others, Gibbs and HMC in turn walk along a ridge that
-HMC of all variables together goes along in one trajectory, and a compiled trajectory costs less than an exact draw. So
-where a variable needs HMC, it takes what it is connected with too, directly or through others.
+nothing walks along a ridge. Elsewhere an exact draw given everything else is no help where everything else moves slowly
+given the draw. In a hierarchy, or a mean that is linear in some variables with coefficients that are others, Gibbs and
+HMC in turn walk along a ridge that HMC of all variables together goes along in one trajectory, and a compiled
+trajectory costs less than an exact draw. So where a variable needs HMC, it takes what it is connected with too.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from bayessel.samplers.gibbs import GammaPrecisionGibbs, GaussianWeightsGibbs, P
 from bayessel.samplers.loss_differences_step import DifferencesGibbs
 from bayessel.samplers.marginal_hmc import MarginalHMC
 from bayessel.samplers.network.step import NetworkSampler
+from bayessel.samplers.no_u_turn import NoUTurn
 from bayessel.samplers.persistent_hmc import PersistentHMC
 from bayessel.samplers.whole_model import WholeModelStep
 
@@ -39,6 +40,8 @@ type Step = BlockedStep | CompoundStep
 
 #: how variables may be divided: HMC takes what is connected with what needs it, or only that
 SPLITS = ("auto", "conjugate")
+#: how HMC moves
+TRANSITIONS: dict[str, type[PersistentHMC] | type[NoUTurn]] = {"persistent": PersistentHMC, "nuts": NoUTurn}
 
 
 class StepPlan(NamedTuple):
@@ -55,7 +58,12 @@ class StepPlan(NamedTuple):
 
 
 def steps(
-    model: pm.Model | None = None, *, assigned: Step | Iterable[Step] = (), split: str = "auto", **hmc: Any
+    model: pm.Model | None = None,
+    *,
+    assigned: Step | Iterable[Step] = (),
+    split: str = "auto",
+    transition: str = "persistent",
+    **hmc: Any,
 ) -> list[Step]:
     """Step methods for every free variable of a PyMC model; ``pm.sample(step=bs.steps(model))`` runs them.
 
@@ -75,10 +83,13 @@ def steps(
     split : {"auto", "conjugate"}
         "conjugate": exact draws wherever they are proved, also of variables that are connected with others that need
         HMC.
+    transition : {"persistent", "nuts"}
+        How HMC moves. "nuts": trajectories that end where they turn back (the No-U-Turn sampler), for posteriors whose
+        scales differ from place to place, such as funnels; also for models that have a sampler of their own.
     **hmc
-        Passed to `PersistentHMC` or `NetworkSampler`, for instance ``window=4``; to the former, unless given,
-        ``updates_per_draw="auto"``, and what the model says of its variables (``bs.models.gp``: a dense mass, and
-        jumps).
+        Passed to `PersistentHMC`, the No-U-Turn sampler or `NetworkSampler`, for instance ``window=4`` or
+        ``target_accept=0.95``; to the first, unless given, ``updates_per_draw="auto"``, and what the model says of its
+        variables (``bs.models.gp``: a dense mass, and jumps).
 
     Returns
     -------
@@ -97,10 +108,12 @@ def steps(
     """
     model = modelcontext(model)
     own = _as_steps(assigned)
-    whole = None if own else _whole(model)
+    one_of(transition, "transition", tuple(TRANSITIONS))
+    whole = None if own or transition == "nuts" else _whole(model)
     if whole is not None and (whole.has_settings or not hmc):
         return [whole(model=model, **hmc)]
-    plan = _plan(model, own, split)
+    plan = _plan(model, own, split, transition)
+    hamiltonian = MarginalHMC if plan.integrated else TRANSITIONS[transition]
     made: list[Step] = [*own]
     # weights before precisions: a chain that starts with all weights at zero must not take that for information
     made += [_gibbs_step(block)(block.members, model=model) for block in plan.blocks]
@@ -112,8 +125,8 @@ def steps(
     for method, rvs in chosen.items():
         made.append(method([model.rvs_to_values[rv] for rv in rvs], model=model))
     if plan.hamiltonian:
-        settings = {"updates_per_draw": "auto", **_said(plan.hamiltonian), **hmc}
-        made.append(_hamiltonian_step(plan)(plan.integrated or plan.hamiltonian, model=model, **settings))
+        settings = {} if transition == "nuts" else {"updates_per_draw": "auto", **_said(plan.hamiltonian)}
+        made.append(hamiltonian(plan.integrated or plan.hamiltonian, model=model, **settings | hmc))
     return made
 
 
@@ -128,7 +141,13 @@ def _said(variables: list[Variable]) -> dict[str, Any]:
     return dict(said[0]) if all(one == said[0] for one in said) else {}
 
 
-def explain_steps(model: pm.Model | None = None, *, assigned: Step | Iterable[Step] = (), split: str = "auto") -> str:
+def explain_steps(
+    model: pm.Model | None = None,
+    *,
+    assigned: Step | Iterable[Step] = (),
+    split: str = "auto",
+    transition: str = "persistent",
+) -> str:
     """Say which step `steps` chooses for each variable, and why: one line per variable.
 
     Parameters
@@ -138,6 +157,8 @@ def explain_steps(model: pm.Model | None = None, *, assigned: Step | Iterable[St
     assigned : step method or list of them
         Your own choices, as in `steps`.
     split : {"auto", "conjugate"}
+        As in `steps`.
+    transition : {"persistent", "nuts"}
         As in `steps`.
 
     Returns
@@ -157,10 +178,12 @@ def explain_steps(model: pm.Model | None = None, *, assigned: Step | Iterable[St
     own = _as_steps(assigned)
     names = [str(rv.name) for rv in model.free_RVs]
     width = max(map(len, names), default=0)
-    whole = None if own else _whole(model)
+    one_of(transition, "transition", tuple(TRANSITIONS))
+    whole = None if own or transition == "nuts" else _whole(model)
     if whole is not None:
         return "\n".join(f"{name:{width}}  {whole.__name__}  a model of bs.models.{whole.maker}" for name in names)
-    plan = _plan(model, own, split)
+    plan = _plan(model, own, split, transition)
+    hamiltonian = MarginalHMC if plan.integrated else TRANSITIONS[transition]
     chosen: dict[Variable, str] = {}
     for step in own:
         for value in step.vars:
@@ -173,16 +196,12 @@ def explain_steps(model: pm.Model | None = None, *, assigned: Step | Iterable[St
         chosen |= dict.fromkeys(block.members, label)
     chosen |= dict.fromkeys(plan.scales, "GammaPrecisionGibbs")
     chosen |= {rv: _pymc_choice(rv).__name__ for rv in plan.others}
-    chosen |= dict.fromkeys([*plan.hamiltonian, *plan.integrated], _hamiltonian_step(plan).__name__)
+    chosen |= dict.fromkeys([*plan.hamiltonian, *plan.integrated], hamiltonian.__name__)
     wide = max((len(label) for label in chosen.values()), default=0)
     return "\n".join(
         f"{name:{width}}  {chosen[rv]:{wide}}  {plan.reason.get(rv, 'your own choice')}".rstrip()
         for name, rv in zip(names, model.free_RVs, strict=True)
     )
-
-
-def _hamiltonian_step(plan: StepPlan) -> type[PersistentHMC]:
-    return MarginalHMC if plan.integrated else PersistentHMC
 
 
 def without_coupled_transforms(model: pm.Model) -> pm.Model:
@@ -207,7 +226,7 @@ def _as_steps(assigned: Step | Iterable[Step]) -> list[Step]:
     return given
 
 
-def _plan(model: pm.Model, own: list[Step], split: str = "auto") -> StepPlan:
+def _plan(model: pm.Model, own: list[Step], split: str = "auto", transition: str = "persistent") -> StepPlan:
     one_of(split, "split", SPLITS)
     graph = ModelGraph(model)
     taken = {model.values_to_rvs[value] for step in own for value in step.vars}
@@ -238,7 +257,7 @@ def _plan(model: pm.Model, own: list[Step], split: str = "auto") -> StepPlan:
         rest.remove(rv)
         others.append(rv)
         reason[rv] += "; the density has no gradient for it, PyMC's own choice"
-    if split == "auto" and not taken and not others:
+    if split == "auto" and transition == "persistent" and not taken and not others:
         integrated = _integrated(graph, normal)
         if integrated:
             left = [rv for rv in model.free_RVs if rv not in integrated]
@@ -273,7 +292,9 @@ def _integrated(graph: ModelGraph, candidates: list[Variable]) -> list[Variable]
             found = MarginalBlock(graph, block)
         except NotConjugateError:
             continue
-        if found.size > size and not _without_gradient(graph.model, [graph.model.values_to_rvs[v] for v in found.others]):
+        if found.size > size and not _without_gradient(
+            graph.model, [graph.model.values_to_rvs[v] for v in found.others]
+        ):
             best, size = block.members, found.size
     return best
 

@@ -1,18 +1,24 @@
-"""What a step of persistent-momentum HMC knows of its settings, and how it finds them while a chain tunes."""
+"""What a step of Hamiltonian Monte Carlo knows of its settings, how it finds them while tuning, and its draws."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Callable
 from math import exp, nan
-from typing import cast
+from time import perf_counter
+from typing import ClassVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
-from bayessel._check import FloatArray
+from bayessel._check import FloatArray, IntArray, one_of
+from bayessel._pymc import PointType
 from bayessel._types import Seed
-from bayessel.samplers import horowitz, tuning
+from bayessel.samplers import horowitz, metric, tuning
 from bayessel.samplers.ascent import leave
 from bayessel.samplers.evaluated_step import EvaluatedStep
-from bayessel.samplers.hmc_draws import Rules
+from bayessel.samplers.hmc_draws import Moving, Rules
+from bayessel.samplers.horowitz import HorowitzState
 from bayessel.samplers.leapfrog import Phase
 from bayessel.samplers.tuning import Tuning, TuningParts
 
@@ -21,11 +27,21 @@ JITTER = 0.2
 #: gradients per draw while the mass is still unknown and the number of updates is chosen automatically; a dense mass
 #: has gradients to learn from, and needs no independent draws
 FIRST_GRADIENTS = {"diag": 20, "dense": 10}
+#: coordinates up to which the mass is dense by default: beyond, what it costs and has to learn is too much
+DENSE_UP_TO = 100
+#: draws that are made together at most: there is room for so many, whatever the length of the chain
+TOGETHER = 10_000
+#: seconds that draws are made in without looking at the clock, about
+UNWATCHED = 0.02
 
 
 class TunedStep(EvaluatedStep):
-    """Base of `PersistentHMC`: one chain's settings, as given or found; not for direct use."""
+    """Base of `PersistentHMC` and `NoUTurn`: one chain's settings, as given or found, its draws; not for direct use."""
 
+    #: what makes draws; names of their numbers, and of their counts, of which gradients are the first
+    _make: ClassVar[Callable[..., Moving]]
+    _numbers: ClassVar[tuple[str, ...]]
+    _counts: ClassVar[tuple[str, ...]]
     size: int
     n_leapfrog: int
     window: int
@@ -143,6 +159,87 @@ class TunedStep(EvaluatedStep):
             1 if tuned is None else tuning.keep_every(tuned),
             0 if tuned is None else tuned.draw,
         )
+
+    def _set_mass(self, mass: str | npt.ArrayLike) -> None:
+        """What `mass` asks for, and the scale to begin with."""
+        if isinstance(mass, str):
+            self.mass = one_of(mass, "mass", ("auto", "diag", "dense", "unit"))
+            if mass == "auto":
+                self.mass = "dense" if self.size <= DENSE_UP_TO else "diag"
+            self._scale = np.eye(self.size) if self.mass == "dense" else np.ones(self.size)
+        else:
+            self.mass = "given"
+            self._scale = metric.scale_of(mass, self.size)
+        self._no_window = tuning.empty_window(self.size, self._scale.ndim == 2)
+
+    # --- draws --------------------------------------------------------------------------------------------------
+
+    def draws(
+        self, point: PointType, count: int, seconds: float
+    ) -> tuple[PointType, dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Make up to `count` draws until the seconds are over: the last point, all, their statistics.
+
+        None of them may lie beyond the end of the tuning.
+        """
+        began, made, size, count = perf_counter(), 0, 1, min(count, TOGETHER)
+        positions = np.empty((count, self.size))
+        numbers = np.empty((count, len(self._numbers)))
+        counts = np.empty((count, len(self._counts)), dtype=np.int64)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            before = self._arrive(point) + self._begin()
+            while made < count:
+                clock = perf_counter()
+                size = min(size, count - made)
+                if self._tuning is not None:
+                    size = min(size, tuning.until_window_ends(self._tuning))
+                fixed = isinstance(self.updates_per_draw, int) or self._in_first_window
+                part = slice(made, made + size)
+                positions[part], numbers[part], counts[part] = self._move(size, self.updates if fixed else 0)
+                counts[made, 0] += before
+                before, made = 0, made + size
+                counts[made - 1, 0] += self._adapt()
+                now = perf_counter()
+                if now - began >= seconds:
+                    break
+                left = min(UNWATCHED, seconds - (now - began))
+                size = max(1, min(4 * size, int(size * left / max(now - clock, 1e-9))))
+        stats: dict[str, np.ndarray] = dict(zip(self._numbers, numbers[:made].T.copy(), strict=True))
+        stats |= dict(zip(self._counts, counts[:made].T.copy(), strict=True))
+        stats["diverging"] = stats["diverging"].astype(bool)
+        found = self.density.points(positions[:made])
+        return self.density.point(positions[made - 1], point), found, stats
+
+    def _move(self, count: int, updates: int) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Make draws of so many updates (0: as the rule says): positions, numbers and counts."""
+        assert self.step_size is not None
+        positions, numbers = np.empty((count, self.size)), np.empty((count, len(self._numbers)))
+        counts = np.empty((count, len(self._counts)), dtype=np.int64)
+        tuned = self._tuning
+        averaging = tuning.averaging_from(self.step_size) if tuned is None else tuned.averaging
+        window = self._no_window if tuned is None else tuned.window
+        there = self._make(
+            Moving(HorowitzState(self._phase(), self.v), self.step_size, averaging),
+            self.scale,
+            self._rules(updates),
+            window,
+            self._log_density(),
+            self._number,
+            self.rng,
+            positions,
+            numbers,
+            counts,
+        )
+        (self.position, self.momentum, self.logp, self.gradient), self.v = there.state
+        self.step_size = there.step_size
+        if tuned is not None:
+            drawn = count if self._adapts_mass else 0
+            self._tuning = tuned._replace(averaging=there.averaging, draw=tuned.draw + drawn)
+        return positions, numbers, counts
+
+    @property
+    @abstractmethod
+    def _number(self) -> int:
+        """What `_make` takes besides the rules."""
 
     # --- the way in, and the windows --------------------------------------------------------------------------------
 

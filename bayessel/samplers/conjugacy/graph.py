@@ -87,7 +87,7 @@ class ModelGraph:
                 raise NotConjugateError(f"stands in the potential {potential.name}")
 
     def normal(self, rv: Variable) -> tuple[Variable, Variable]:
-        """(mean, sd) of a Normal variable of the model; a flat one is so wide that it says nothing. Others are refused."""
+        """(mean, sd) of a Normal variable of the model, or a flat one: infinitely wide; anything else is refused."""
         if isinstance(rv.owner.op, FlatRV):
             return pt.constant(0.0), pt.constant(np.inf)
         if not isinstance(rv.owner.op, NormalRV):

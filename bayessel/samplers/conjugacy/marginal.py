@@ -19,11 +19,12 @@ from math import log, pi
 from typing import Any, NamedTuple
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
+from pytensor.compile.sharedvalue import shared
 from pytensor.gradient import grad
 from pytensor.graph.basic import Variable, equal_computations
 from pytensor.graph.replace import clone_replace, vectorize_graph
+from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
 from bayessel._check import FloatArray
@@ -91,11 +92,11 @@ class MarginalBlock:
         self.size = block.size
         self.taus = [group[0].tau for group in groups]
         self._summed = {one.of for group in groups for one in group}
-        self._origin = pytensor.shared(np.zeros(0), name="origin")
-        self._constant = pytensor.shared(np.zeros(()), name="constant")
-        self._squares = [pytensor.shared(np.zeros(()), name="squares") for _ in groups]
-        self._rows = [pytensor.shared(np.zeros(()), name="rows") for _ in groups]
-        self._designs = [pytensor.shared(np.zeros((0, 0)), name="design") for _ in self.loose]
+        self._origin = shared(np.zeros(0), name="origin")
+        self._constant = shared(np.zeros(()), name="constant")
+        self._squares = [shared(np.zeros(()), name="squares") for _ in groups]
+        self._rows = [shared(np.zeros(()), name="rows") for _ in groups]
+        self._designs = [shared(np.zeros((0, 0)), name="design") for _ in self.loose]
         sums = self._sum(groups)
         is_loose = bool(self.loose or self.loose_priors)
         try:
@@ -153,7 +154,7 @@ class MarginalBlock:
 
     def _tau(self, rv: Variable) -> Variable:
         """The precision of a Normal variable whose elements have the same, as one number."""
-        tau = precision(self.graph.normal(rv)[1])
+        tau: Any = precision(self.graph.normal(rv)[1])
         return tau if tau.type.ndim == 0 else tau.ravel()[0]
 
     def _sum(self, groups: Sequence[Sequence[_Rows]]) -> list[Sums]:
@@ -175,9 +176,9 @@ class MarginalBlock:
             self._rows[i].set_value(np.asarray(float(n)))
             found.append(Sums(gram, pull))
         self._constant.set_value(np.asarray(constant))
-        for shared, factor in zip(self._designs, self.loose, strict=True):
+        for cell, factor in zip(self._designs, self.loose, strict=True):
             if factor.A is not None:
-                shared.set_value(np.ascontiguousarray(factor.A.gram if factor.one_precision else factor.A.A))
+                cell.set_value(np.ascontiguousarray(factor.A.gram if factor.one_precision else factor.A.A))
         return found
 
     def _centre(self) -> FloatArray:
@@ -231,8 +232,10 @@ class MarginalBlock:
         rest = model.logp(left) if left else pt.constant(0.0)
         loose = Loose()
         if self.loose or self.loose_priors:
-            slopes = grad(rest, values, disconnected_inputs="ignore")
-            pull = clone_replace([pt.concatenate([one.ravel() for one in slopes])], at_origin, rebuild_strict=False)[0]
+            slopes: Any = grad(rest, values, disconnected_inputs="ignore")
+            pull: Any = clone_replace(
+                [pt.concatenate([one.ravel() for one in slopes])], at_origin, rebuild_strict=False
+            )[0]
             loose = Loose(self._loose_precision(values), pull)
         logp = clone_replace([rest], at_origin, rebuild_strict=False)[0] + self._constant
         moving = model.replace_rvs_by_values([tau for tau in self.taus if tau is not None])
@@ -245,17 +248,17 @@ class MarginalBlock:
         solved = self._form.solve(taus, loose, noise)
         return MarginalForm(logp + solved.value, logp + solved.slope, noise, self._origin + solved.draw)
 
-    def _loose_precision(self, values: Sequence[Variable]) -> Variable:
+    def _loose_precision(self, values: Sequence[Variable]) -> TensorVariable:
         """The part of A that is no sum of data."""
         model, block, total = self.graph.model, self.block, pt.zeros((self.size, self.size))
-        for shared, factor in zip(self._designs, self.loose, strict=True):
+        for cell, factor in zip(self._designs, self.loose, strict=True):
             [tau] = model.replace_rvs_by_values([precision(self.graph.normal(factor.child)[1])])
             if factor.A is not None and factor.one_precision:
                 # of rows with different precisions, these are in the design
-                total = total + (shared if factor.weight is not None else shared * tau.ravel()[0])
+                total = total + (cell if factor.weight is not None else cell * tau.ravel()[0])
                 continue
             tau = pt.broadcast_to(tau, factor.shape).ravel()
-            design = shared.T if factor.A is not None else self._moving_design(factor, values)
+            design: Any = cell.T if factor.A is not None else self._moving_design(factor, values)
             total = total + product(design.T * tau[:, None], design.T)
         for k in self.loose_priors:
             [tau] = model.replace_rvs_by_values([precision(self.graph.normal(self.members[k])[1])])
@@ -267,12 +270,13 @@ class MarginalBlock:
     def _moving_design(self, factor: BlockFactor, values: Sequence[Variable]) -> Variable:
         """The transposed design of a factor: its linear part at each unit vector."""
         block, unit = self.block, np.eye(self.size)
-        [linear] = self.graph.model.replace_rvs_by_values([factor.linear.outputs[0]])
+        linear: Any = self.graph.model.replace_rvs_by_values([factor.linear.outputs[0]])[0]
         columns = {
             value: pt.constant(unit[:, place].reshape(self.size, *shape))
             for value, place, shape in zip(values, block.slices, block.shapes, strict=True)
         }
-        design = vectorize_graph([linear + np.zeros(factor.shape)], columns)[0].reshape((self.size, int(np.prod(factor.shape))))
+        rows: Any = vectorize_graph([linear + np.zeros(factor.shape)], columns)[0]
+        design = rows.reshape((self.size, int(np.prod(factor.shape))))
         if factor.inside:
             design = unit[:, block.slices[self.members.index(factor.child)]] - design
         return design

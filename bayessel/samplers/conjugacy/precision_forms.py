@@ -8,14 +8,14 @@ Cholesky factor is taken.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import pytensor
 import pytensor.tensor as pt
+from pytensor.compile.sharedvalue import shared
 from pytensor.gradient import disconnected_grad
-from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
 from scipy import linalg
 
 from bayessel._check import FloatArray
@@ -39,16 +39,16 @@ class Solved(NamedTuple):
     `slope` is an expression with the gradient of `value` and nothing else in common with it.
     """
 
-    value: Variable
-    slope: Variable
-    draw: Variable
+    value: TensorVariable
+    slope: TensorVariable
+    draw: TensorVariable
 
 
 class Loose(NamedTuple):
     """Parts of A and b that are no sums known before; None where there are none."""
 
-    precision: Variable | None = None
-    pull: Variable | None = None
+    precision: TensorVariable | None = None
+    pull: TensorVariable | None = None
 
 
 class PrecisionForm(Protocol):
@@ -60,12 +60,12 @@ class PrecisionForm(Protocol):
     def take(self, sums: Sequence[Sums]) -> bool:
         """Take in sums over other data; False where their structure is another."""
 
-    def solve(self, taus: Sequence[Variable], loose: Loose, noise: Variable) -> Solved:
+    def solve(self, taus: Sequence[TensorVariable], loose: Loose, noise: TensorVariable) -> Solved:
         """Build the expressions."""
 
 
-def _shared(value: FloatArray | float, name: str) -> Variable:
-    return pytensor.shared(np.asarray(value, dtype=float), name=name)
+def _shared(value: FloatArray | float, name: str) -> Any:
+    return shared(np.asarray(value, dtype=float), name=name)
 
 
 class Spectrum:
@@ -98,14 +98,14 @@ class Spectrum:
         lam[lam > 1.0 - _ROUNDING * len(lam)] = 1.0
         self._lam.set_value(lam)
         self._basis.set_value(np.ascontiguousarray(basis))
-        for shared, scale in zip(self._scale, scales, strict=True):
-            shared.set_value(np.asarray(scale))
-        for shared, one in zip(self._pulls, sums, strict=True):
-            shared.set_value(basis.T @ one.pull)
+        for cell, scale in zip(self._scale, scales, strict=True):
+            cell.set_value(np.asarray(scale))
+        for cell, one in zip(self._pulls, sums, strict=True):
+            cell.set_value(basis.T @ one.pull)
         self._logdet.set_value(np.asarray(-2.0 * np.linalg.slogdet(basis)[1]))
         return True
 
-    def solve(self, taus: Sequence[Variable], loose: Loose, noise: Variable) -> Solved:
+    def solve(self, taus: Sequence[TensorVariable], loose: Loose, noise: TensorVariable) -> Solved:
         """Build the expressions; there is nothing loose."""
         weights = [tau * scale for tau, scale in zip(taus, self._scale, strict=True)]
         spread = weights[0] * self._lam
@@ -138,17 +138,18 @@ class Partition:
             return False
         if any(np.any(one.gram[np.ix_(out, out)] != np.diag(one.gram[out, out])) for one in sums):
             return False
-        for shared, one in zip(self._parts, sums, strict=True):
+        for cell, one in zip(self._parts, sums, strict=True):
             G = one.gram
             values = (G[out, out], G[np.ix_(out, rest)], G[np.ix_(rest, rest)], one.pull)
-            for place, value in zip(shared, values, strict=True):
+            for place, value in zip(cell, values, strict=True):
                 place.set_value(np.ascontiguousarray(value))
         return True
 
-    def solve(self, taus: Sequence[Variable], loose: Loose, noise: Variable) -> Solved:
+    def solve(self, taus: Sequence[TensorVariable], loose: Loose, noise: TensorVariable) -> Solved:
         """Build the expressions."""
         diagonal, border, corner, pull = (
-            sum((tau * parts[i] for tau, parts in zip(taus, self._parts, strict=True)), pt.constant(0.0)) for i in range(4)
+            sum((tau * parts[i] for tau, parts in zip(taus, self._parts, strict=True)), pt.constant(0.0))
+            for i in range(4)
         )
         if loose.precision is not None and loose.pull is not None:
             corner, pull = corner + loose.precision, pull + loose.pull
@@ -166,7 +167,7 @@ class Partition:
         return Solved(value + rest.value, value + rest.slope, draw[order])
 
 
-def _factorised(A: Variable, b: Variable, noise: Variable) -> Solved:
+def _factorised(A: TensorVariable, b: TensorVariable, noise: TensorVariable) -> Solved:
     """By a Cholesky factor, NaN where A is not positive definite; through which nothing is differentiated.
 
     With m = A⁻¹b and C = A⁻¹ held fast, mᵀb − ½ mᵀAm − ½ tr CA has the gradient of ½ bᵀA⁻¹b − ½ log |A|.
@@ -180,12 +181,12 @@ def _factorised(A: Variable, b: Variable, noise: Variable) -> Solved:
     return Solved(pt.sum(0.5 * half * half) - pt.sum(pt.log(pt.diagonal(factor))), slope, draw)
 
 
-def _times(matrix: Variable, vector: Variable) -> Variable:
+def _times(matrix: TensorVariable, vector: TensorVariable) -> TensorVariable:
     """A matrix times a vector, as a loop that is compiled in no time; BLAS is no faster for so few."""
     return pt.sum(matrix * vector[None, :], axis=1)
 
 
-def product(left: Variable, right: Variable) -> Variable:
+def product(left: TensorVariable, right: TensorVariable) -> TensorVariable:
     """The transpose of a matrix times another of few columns."""
     return pt.sum(left[:, :, None] * right[:, None, :], axis=0)
 

@@ -93,7 +93,11 @@ def growth():
 
 
 def student_intercept():
-    b, c, sigma = pm.Normal("b", 0.0, 1.0, shape=3), pm.StudentT("c", nu=3.0, mu=8.0, sigma=10.0), pm.HalfNormal("sigma", 1.0)
+    b, c, sigma = (
+        pm.Normal("b", 0.0, 1.0, shape=3),
+        pm.StudentT("c", nu=3.0, mu=8.0, sigma=10.0),
+        pm.HalfNormal("sigma", 1.0),
+    )
     pm.Normal("y", c + X @ b, sigma, observed=Y)
     return ["b"], Partition
 
