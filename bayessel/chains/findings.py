@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
-from scipy import stats
+from scipy.special import gammainccinv, ndtri
+from scipy.stats import rankdata
 
 from bayessel._check import FloatArray
 
@@ -105,28 +105,29 @@ def size(chains: int, draws: int) -> list[Finding]:
     return found
 
 
-def mixing(table: pd.DataFrame, x: FloatArray, among: int) -> list[Finding]:
-    """Chains that disagree, and chains that are too short; the variables are the slowest `among` so many."""
+def mixing(names: Sequence[str], columns: Mapping[str, FloatArray], x: FloatArray, among: int) -> list[Finding]:
+    """Chains that disagree, and chains that are too short, by columns of numbers of the slowest `among` so many."""
     chains, draws = x.shape[:2]
     found: list[Finding] = []
     need = MIN_ESS_PER_CHAIN * chains
-    rhat = table["r_hat"].dropna().sort_values(ascending=False)
-    chance = _rhat_by_chance(table.loc[rhat.index], chains, among)
-    far = [str(n) for n in rhat.index[(rhat > MAX_RHAT) & ~chance]]
-    near = [str(n) for n in rhat.index[(rhat > MAX_RHAT) & chance]]
-    if near:
+    rhat, ess = columns["r_hat"], np.fmin(columns["ess_bulk"], columns["ess_tail"])
+    above = np.flatnonzero(rhat > MAX_RHAT)
+    above = above[np.argsort(-rhat[above], kind="stable")]
+    chance = rhat[above] <= _rhat_by_chance(ess[above], chains, among)
+    far, near = above[~chance], above[chance]
+    if len(near):
         found.append(
             Finding(
                 "rhat-chance",
-                f"R-hat is above {MAX_RHAT} for {few([f'{n} ({rhat[n]:.3f})' for n in near])}, as chance alone would "
-                "have it with this many effective draws and variables.",
+                f"R-hat is above {MAX_RHAT} for {few([f'{names[k]} ({rhat[k]:.3f})' for k in near])}, as chance alone "
+                "would have it with this many effective draws and variables.",
                 "More draws would settle it.",
                 problem=False,
             )
         )
-    apart = _chain_apart(x[:, :, table.index.isin(far)]) if far and chains > 1 else None
-    if far:
-        shown = few([f"{n} ({rhat[n]:.2f})" for n in far])
+    apart = _chain_apart(x[:, :, far]) if len(far) and chains > 1 else None
+    if len(far):
+        shown = few([f"{names[k]} ({rhat[k]:.2f})" for k in far])
         if apart is not None:
             found.append(
                 Finding(
@@ -145,9 +146,11 @@ def mixing(table: pd.DataFrame, x: FloatArray, among: int) -> list[Finding]:
                 )
             )
     for kind, meaning in (("ess_bulk", "centres"), ("ess_tail", "intervals")):
-        low = table[kind][table[kind] < need].sort_values()
+        sizes = columns[kind]
+        low = np.flatnonzero(sizes < need)
+        low = low[np.argsort(sizes[low], kind="stable")]
         if len(low):
-            factor = need / max(float(low.iloc[0]), 1.0)
+            factor = need / max(float(sizes[low[0]]), 1.0)
             more = f"About {_round(1.2 * factor * draws)} draws per chain would do at this pace."
             if apart is not None or factor > 50:
                 more = "More draws alone will hardly help."
@@ -155,23 +158,24 @@ def mixing(table: pd.DataFrame, x: FloatArray, among: int) -> list[Finding]:
                 Finding(
                     kind,
                     f"Too few effective draws for {meaning} ({kind.removeprefix('ess_')} ESS below {need}): "
-                    f"{few([f'{n} ({v:.0f})' for n, v in low.items()])}.",
+                    f"{few([f'{names[k]} ({sizes[k]:.0f})' for k in low])}.",
                     more,
                 )
             )
     return found
 
 
-def _rhat_by_chance(table: pd.DataFrame, chains: int, among: int) -> pd.Series:
-    """Whether R-hat is no larger than that of chains that did mix, with this ESS and this many variables.
+def _rhat_by_chance(ess: FloatArray, chains: int, among: int) -> FloatArray:
+    """The largest R-hat of chains that did mix, with this ESS and among so many variables.
 
     The means of the m = 2 · chains half-chains then scatter with variance m/ESS times that of the draws, so R-hat² − 1
-    is about m/ESS · χ²/(m − 1). An ESS too small for its limit excuses nothing.
+    is about m/ESS · χ²/(m − 1). An ESS too small for its limit excuses nothing. R-hat is the larger of one for centres
+    and one for spreads, so the ESS is the smaller of both.
     """
     m = 2 * chains
-    quantile = stats.chi2.isf(0.01 / max(among, 1), m - 1) / (m - 1)
-    ess = table[["ess_bulk", "ess_tail"]].min(axis=1)  # R-hat is the larger of one for centres and one for spreads
-    return (table["r_hat"] <= np.sqrt(1.0 + m / ess * quantile)) & (ess >= MIN_ESS_PER_CHAIN * chains)
+    quantile = 2.0 * gammainccinv(0.5 * (m - 1), 0.01 / max(among, 1)) / (m - 1)
+    with np.errstate(divide="ignore"):
+        return np.where(ess >= MIN_ESS_PER_CHAIN * chains, np.sqrt(1.0 + m / ess * quantile), 1.0)
 
 
 def _chain_apart(x: FloatArray) -> int | None:
@@ -249,10 +253,10 @@ def _where_together(diverging: FloatArray, names: Sequence[str], x: FloatArray) 
     places = int(here.sum())
     if places < _FEW_PLACES:
         return None
-    ranks = stats.rankdata(x.reshape(-1, x.shape[2]), axis=0)[here.ravel()] / (here.size + 1.0)
+    ranks = rankdata(x.reshape(-1, x.shape[2]), axis=0)[here.ravel()] / (here.size + 1.0)
     z = (ranks.mean(axis=0) - 0.5) * np.sqrt(12.0 * places)
     worst = int(np.argmax(np.abs(z)))
-    if abs(z[worst]) < stats.norm.isf(0.5 * _TOGETHER / len(names)):
+    if abs(z[worst]) < -ndtri(0.5 * _TOGETHER / len(names)):
         return None
     return f"{'low' if z[worst] < 0.0 else 'high'} values of {names[worst]}"
 

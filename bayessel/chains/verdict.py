@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,48 +68,59 @@ class Judgement:
 
 
 def judged(posterior: Any, statistics: Mapping[str, FloatArray], most: int | None = None) -> Judgement:
-    """Judge the draws of a dataset with dimensions chain and draw.
+    """Judge the draws of a dataset with dimensions chain and draw, as `judged_arrays` does."""
+    arrays = {str(name): _flat(posterior[name]) for name in posterior.data_vars}
+    size = int(posterior.sizes["chain"]), int(posterior.sizes["draw"])
+    return judged_arrays(arrays, size, lambda name, k: _label(posterior[name], k), statistics, most)
 
-    `statistics` are the sampler's, by name. Of more than `most` elements the slowest are looked at, as the means of
-    batches show them, and all that are not finite.
+
+def judged_arrays(
+    arrays: Mapping[str, FloatArray],
+    size: tuple[int, int],
+    label: Callable[[str, int], str],
+    statistics: Mapping[str, FloatArray],
+    most: int | None = None,
+) -> Judgement:
+    """Judge draws by variable, (chain, draw, element).
+
+    `size` is the number of chains and of draws, `label` names an element of a variable, `statistics` are the sampler's,
+    by name. Of more than `most` elements the slowest are looked at, as the means of batches show them, and those that
+    are not finite before all.
     """
-    chains, draws = int(posterior.sizes["chain"]), int(posterior.sizes["draw"])
-    arrays = {str(name): flat(posterior[name]) for name in posterior.data_vars}
-    total = sum(array.shape[2] for array in arrays.values())
+    (chains, draws), total = size, sum(array.shape[2] for array in arrays.values())
     if draws == 0:
-        return Judgement(_table([]), (Finding("draws", "There are no draws.", "Sample longer."),), chains, 0, total)
+        return Judgement(
+            _table([], {}, {}, []), (Finding("draws", "There are no draws.", "Sample longer."),), chains, 0, total
+        )
     chosen = _slowest(arrays, total if most is None else most)
     x = np.concatenate([arrays[name][:, :, chosen[name]] for name in arrays], axis=2)
-    names = [label for name in arrays for label in labels(posterior[name], chosen[name])]
-    table, notes = numbers(names, x)
+    names = [label(name, k) for name in arrays for k in chosen[name]]
+    columns, notes = numbers(names, x)
     found = [
         *findings.broken(names, x, notes),
         *findings.size(chains, draws),
-        *findings.mixing(table, x, total),
+        *findings.mixing(names, columns, x, total),
         *findings.sampler(statistics, names, x),
     ]
     found.sort(key=lambda one: not one.problem)
-    return Judgement(worst_first(table), tuple(found), chains, draws, total)
+    order = _worst_first(columns, np.array([notes.get(name) == "constant" for name in names]))
+    return Judgement(_table(names, columns, notes, order), tuple(found), chains, draws, total)
 
 
-def flat(array: Any) -> FloatArray:
+def _flat(array: Any) -> FloatArray:
     """Draws of a variable as (chain, draw, element)."""
     ordered = array.transpose("chain", "draw", ...).values
     return np.asarray(ordered.reshape(*ordered.shape[:2], int(np.prod(ordered.shape[2:]))), dtype=np.float64)
 
 
-def labels(array: Any, chosen: Sequence[int] | None = None) -> list[str]:
-    """Names of the elements of a variable, or of the chosen ones, by its coordinates."""
+def _label(array: Any, k: int) -> str:
+    """The name of an element of a variable, by its coordinates."""
     dims = [d for d in array.dims if d not in ("chain", "draw")]
     if not dims:
-        return [str(array.name)] if chosen is None else [str(array.name)] * len(chosen)
-    ticks = [array[d].values if d in array.coords else np.arange(array.sizes[d]) for d in dims]
-    shape = tuple(len(t) for t in ticks)
-    every = range(int(np.prod(shape))) if chosen is None else chosen
-    return [
-        f"{array.name}[{', '.join(str(t[i]) for t, i in zip(ticks, np.unravel_index(k, shape), strict=True))}]"
-        for k in every
-    ]
+        return str(array.name)
+    index = np.unravel_index(k, tuple(array.sizes[d] for d in dims))
+    at = [array[d].values[i] if d in array.coords else i for d, i in zip(dims, index, strict=True)]
+    return f"{array.name}[{', '.join(map(str, at))}]"
 
 
 def _slowest(arrays: Mapping[str, FloatArray], most: int) -> dict[str, list[int]]:
@@ -125,28 +136,24 @@ def _slowest(arrays: Mapping[str, FloatArray], most: int) -> dict[str, list[int]
     return {name: [int(k) for k in np.flatnonzero(part)] for name, part in zip(arrays, parts, strict=True)}
 
 
-def numbers(names: Sequence[str], x: FloatArray) -> tuple[pd.DataFrame, dict[str, str]]:
-    """A row of numbers for every column of `x` (chain, draw, column), and notes on those that have none."""
+def numbers(names: Sequence[str], x: FloatArray) -> tuple[dict[str, FloatArray], dict[str, str]]:
+    """Numbers of every column of `x` (chain, draw, column), and notes on those that have none."""
     finite = np.isfinite(x).all(axis=(0, 1))
-    constant = finite & (np.ptp(np.where(finite, x, 0.0), axis=(0, 1)) == 0.0)
+    with np.errstate(invalid="ignore"):
+        constant = finite & (x == x[0, 0]).all(axis=(0, 1))
     known = finite & ~constant
-    notes = {name: "not finite" for name, is_finite in zip(names, finite, strict=True) if not is_finite}
-    notes |= {name: "constant" for name, is_constant in zip(names, constant, strict=True) if is_constant}
-    table = _table(names)
-    table.loc[constant, "mean"], table.loc[constant, "sd"] = x[0, 0, constant], 0.0
-    good = x[:, :, known]
-    if good.shape[2]:
-        table.loc[known, "r_hat"] = mixing_numbers.r_hat(good)
-        table.loc[known, "ess_bulk"] = mixing_numbers.ess_bulk(good)
-        table.loc[known, "ess_tail"] = mixing_numbers.ess_tail(good)
-        table.loc[known, "mean"] = good.mean(axis=(0, 1))
-        table.loc[known, "sd"] = good.std(axis=(0, 1), ddof=1)
-        table.loc[known, "mcse_over_sd"] = mixing_numbers.ess_mean(good) ** -0.5
+    good = x if known.all() else x[:, :, known]
+    columns = {column: np.full(len(names), np.nan) for column in (*_NUMBERS, "mean", "sd")}
+    columns["mean"][constant], columns["sd"][constant] = x[0, 0, constant], 0.0
+    columns["mean"][known], columns["sd"][known] = good.mean(axis=(0, 1)), good.std(axis=(0, 1), ddof=1)
+    for name in ("r_hat", "ess_bulk", "ess_tail"):
+        columns[name][known] = getattr(mixing_numbers, name)(good)
+    columns["mcse_over_sd"][known] = mixing_numbers.ess_mean(good) ** -0.5
+    notes = {names[j]: "constant" if finite[j] else "not finite" for j in np.flatnonzero(~known)}
     for j in np.flatnonzero(known & (np.diff(x, axis=1) == 0.0).any(axis=(0, 1))):
         if still := stuck_chains(x[:, :, j]):
             notes[names[j]] = f"stuck in chain {', '.join(map(str, still))}"
-    table["note"] = [notes.get(name, "") for name in names]
-    return table, notes
+    return columns, notes
 
 
 def stuck_chains(x: FloatArray) -> list[int]:
@@ -171,16 +178,19 @@ def stuck_chains(x: FloatArray) -> list[int]:
     return sorted(still)
 
 
-def worst_first(table: pd.DataFrame) -> pd.DataFrame:
+def _worst_first(columns: Mapping[str, FloatArray], constant: FloatArray) -> list[int]:
     """Broken columns first, then by R-hat over its limit or ESS below its own, constants last."""
-    ess = table[["ess_bulk", "ess_tail"]].min(axis=1)
-    badness = np.maximum((table["r_hat"].to_numpy() - 1.0) / (MAX_RHAT - 1.0), MIN_ESS_PER_CHAIN / ess.to_numpy())
-    badness = np.where(np.isnan(badness), np.inf, badness)
-    badness = np.where(table["note"].to_numpy() == "constant", -1.0, badness)
-    return table.iloc[np.argsort(-badness, kind="stable")]
+    ess = np.fmin(columns["ess_bulk"], columns["ess_tail"])
+    with np.errstate(divide="ignore"):
+        badness = np.maximum((columns["r_hat"] - 1.0) / (MAX_RHAT - 1.0), MIN_ESS_PER_CHAIN / ess)
+    badness = np.where(constant, -1.0, np.where(np.isnan(badness), np.inf, badness))
+    return [int(k) for k in np.argsort(-badness, kind="stable")]
 
 
-def _table(names: Sequence[str]) -> pd.DataFrame:
-    frame = pd.DataFrame(np.nan, index=pd.Index(names, name="variable"), columns=[*_NUMBERS, "mean", "sd"])
-    frame["note"] = ""
-    return frame
+def _table(
+    names: Sequence[str], columns: Mapping[str, FloatArray], notes: Mapping[str, str], order: Sequence[int]
+) -> pd.DataFrame:
+    ordered = [names[k] for k in order]
+    rows: dict[str, Any] = {key: columns[key][order] if columns else np.empty(0) for key in (*_NUMBERS, "mean", "sd")}
+    rows["note"] = [notes.get(name, "") for name in ordered]
+    return pd.DataFrame(rows, index=pd.Index(ordered, name="variable"))
