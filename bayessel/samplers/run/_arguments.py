@@ -11,7 +11,7 @@ import pymc as pm
 from pymc.step_methods import BlockedStep, CompoundStep
 
 from bayessel._check import as_count, as_fraction
-from bayessel._pymc import flatten_steps
+from bayessel._pymc import batched, flatten_steps
 from bayessel.work.jobs import core_count, in_worker
 
 if TYPE_CHECKING:
@@ -27,6 +27,12 @@ def as_model(model: pm.Model | None) -> pm.Model:
             raise TypeError("there is no model: pass one, sample(model), or call sample inside `with model:`") from None
     if not isinstance(model, pm.Model):
         raise TypeError(f"model must be a pymc.Model, got {type(model).__name__}; estimators have .to_pymc()")
+    if parts := batched(model):
+        raise ValueError(
+            f"{', '.join(parts)} {'sees' if len(parts) == 1 else 'see'} a random part of the data at every evaluation "
+            "(pm.Minibatch) or is scaled by total_size: that is for pm.fit, and no chain has such a posterior; declare "
+            "the model on all data, without Minibatch and total_size"
+        )
     return model
 
 
