@@ -126,7 +126,7 @@ def convergence(trace: DataTree, var_names: Sequence[str] | None = None) -> Conv
         advised = replace(finding, advice=findings.status_advice(trace) or finding.advice)
         return Convergence(table, (advised,), chains, 0, seconds, step_seconds)
     if seconds:
-        table.insert(table.columns.get_loc("note"), "ess_per_second", table["ess_bulk"] / seconds)
+        table.insert(len(table.columns) - 1, "ess_per_second", table["ess_bulk"] / seconds)
     more = [
         *findings.unfinished(trace),
         *findings.time_spent(table, trace, seconds, step_seconds, chains * draws),

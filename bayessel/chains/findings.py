@@ -148,8 +148,8 @@ def mixing(names: Sequence[str], columns: Mapping[str, FloatArray], x: FloatArra
     for kind, meaning in (("ess_bulk", "centres"), ("ess_tail", "intervals")):
         sizes = columns[kind]
         low = np.flatnonzero(sizes < need)
-        low = low[np.argsort(sizes[low], kind="stable")]
-        if len(low):
+        low = [int(k) for k in low[np.argsort(sizes[low], kind="stable")]]
+        if low:
             factor = need / max(float(sizes[low[0]]), 1.0)
             more = f"About {_round(1.2 * factor * draws)} draws per chain would do at this pace."
             if apart is not None or factor > 50:

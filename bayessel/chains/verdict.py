@@ -149,8 +149,8 @@ def numbers(names: Sequence[str], x: FloatArray) -> tuple[dict[str, FloatArray],
     for name in ("r_hat", "ess_bulk", "ess_tail"):
         columns[name][known] = getattr(mixing_numbers, name)(good)
     columns["mcse_over_sd"][known] = mixing_numbers.ess_mean(good) ** -0.5
-    notes = {names[j]: "constant" if finite[j] else "not finite" for j in np.flatnonzero(~known)}
-    for j in np.flatnonzero(known & (np.diff(x, axis=1) == 0.0).any(axis=(0, 1))):
+    notes = {names[int(j)]: "constant" if finite[j] else "not finite" for j in np.flatnonzero(~known)}
+    for j in map(int, np.flatnonzero(known & (np.diff(x, axis=1) == 0.0).any(axis=(0, 1)))):
         if still := stuck_chains(x[:, :, j]):
             notes[names[j]] = f"stuck in chain {', '.join(map(str, still))}"
     return columns, notes

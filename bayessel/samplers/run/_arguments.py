@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pymc as pm
 from pymc.step_methods import BlockedStep, CompoundStep
@@ -77,7 +77,8 @@ def as_steps(step: Step | Sequence[Step] | None, model: pm.Model, target_accept:
         from bayessel.samplers.step_choice import steps
 
         rate = None if target_accept is None else as_fraction(target_accept, "target_accept")
-        made = steps(model, assigned=given, **({} if rate is None else {"target_accept": rate}))
+        settings: dict[str, Any] = {} if rate is None else {"target_accept": rate}
+        made = steps(model, assigned=given, **settings)
         _check_taken(rate, made[len(given) :], given)
         return made
     _check_taken(target_accept, [], given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
@@ -10,18 +11,24 @@ import xarray as xr
 
 from bayessel.chains.findings import few
 from bayessel.chains.verdict import NOT_YET, USABLE, Judgement, judged
+from bayessel.samplers.run.kernel import Kernel
 
 #: elements that are looked at closely at most, the slowest of all: a tenth of a second for four chains of 1000 draws
 MOST = 100
 
 
-def judge(result: xr.DataTree) -> Judgement:
+def unidentified(kernel: Kernel) -> list[str]:
+    """Variables of which chains may differ though they agree in what the model predicts."""
+    return [name for step in kernel.steps for name in getattr(step, "unidentified", ())]
+
+
+def judge(result: xr.DataTree, leave_out: Sequence[str] = ()) -> Judgement:
     """Judge the draws of a run, and write the verdict into the attributes of its result."""
     began = perf_counter()
     posterior = result["posterior"].to_dataset()
     seen = {str(name): value.values for name, value in result["sample_stats"].data_vars.items()}
-    numeric = [name for name, value in posterior.data_vars.items() if value.dtype.kind in "biuf" and value.size]
-    found = judged(posterior[numeric], {k: v for k, v in seen.items() if v.dtype.kind in "biuf"}, MOST)
+    other = [name for name, value in posterior.data_vars.items() if value.dtype.kind not in "biuf" or name in leave_out]
+    found = judged(posterior.drop_vars(other), {k: v for k, v in seen.items() if v.dtype.kind in "biuf"}, MOST)
     table = found.table
     numbers = {
         "largest_r_hat": table["r_hat"].max(),

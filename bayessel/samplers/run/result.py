@@ -51,9 +51,19 @@ class Finisher:
         Whether the pointwise log likelihood is wanted.
     density : bool
         Whether the log density is wanted, because the steps do not tell it.
+    names : sequence of str, optional
+        Only these of the model's free and deterministic variables.
     """
 
-    def __init__(self, model: pm.Model, point: Point, draws: int, likelihood: bool, density: bool) -> None:
+    def __init__(
+        self,
+        model: pm.Model,
+        point: Point,
+        draws: int,
+        likelihood: bool,
+        density: bool,
+        names: Sequence[str] | None = None,
+    ) -> None:
         self.model = model
         observed = list(model.observed_RVs)
         rows = sum(int(np.size(np.ma.getdata(value))) for value in find_observations(model).values())
@@ -70,7 +80,7 @@ class Finisher:
         if self.likelihood_note:
             observed = []
         by_name = {str(one.name): one for one in model.unobserved_value_vars}
-        self._names = [str(one.name) for one in (*model.free_RVs, *model.deterministics)]
+        self._names = [str(one.name) for one in (*model.free_RVs, *model.deterministics)] if names is None else [*names]
         self._observed = [str(rv.name) for rv in observed]
         outputs = [by_name[name] for name in self._names]
         wanted = [*model.basic_RVs, *model.potentials] if density else observed
@@ -85,8 +95,12 @@ class Finisher:
         except Exception:  # whatever an operation may raise that knows nothing of batches
             self._one_by_one(outputs)
         self._outputs = outputs
+        self.data_changed(point)
+
+    def data_changed(self, point: Point) -> None:
+        """Take the shapes anew from a point, for other data."""
         # shapes and dtypes, for the case without any draw
-        self._example = self._call([value[None] for value in example])
+        self._example = self._call([point[name][None] for name in self._inputs])
 
     def __call__(self, draws: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array]]:
         """Return (posterior, log likelihood, log density) of draws with axes (chain, draw, …)."""

@@ -21,7 +21,7 @@ from bayessel._types import Seed
 from bayessel.errors import SamplingWarning
 from bayessel.fit import fingerprint
 from bayessel.samplers.run._arguments import as_cores, as_folder, as_model, as_steps
-from bayessel.samplers.run.closing import closing_lines, judge, warning
+from bayessel.samplers.run.closing import closing_lines, judge, unidentified, warning
 from bayessel.samplers.run.drawn_blocks import DrawnBlocks
 from bayessel.samplers.run.identity import check_same, identity
 from bayessel.samplers.run.kernel import Block, Kernel, Position
@@ -216,7 +216,7 @@ def sample(
         # netCDF has no empty text
         attributes = {name: value for name, value in attributes.items() if value != ""}
         result = tree(finisher, arrays, stats, kernel.shared_statistics(), attributes)
-        found = judge(result)
+        found = judge(result, unidentified(kernel))
     if made <= tune:
         warnings.warn(result.attrs["advice"], SamplingWarning, stacklevel=2)
         return result
