@@ -51,6 +51,7 @@ from pytensor.link.numba.dispatch.basic import (
 )
 from pytensor.link.numba.linker import NumbaLinker
 from pytensor.raise_op import CheckAndRaise
+from pytensor.scalar.math import Log1mexp, Softplus
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 
 __all__ = [
@@ -58,11 +59,13 @@ __all__ = [
     "DeepCopyOp",
     "HalfCauchyRV",
     "HalfStudentTRV",
+    "Log1mexp",
     "LogTransform",
     "PerformLinker",
     "PointType",
     "PopulationArrayStepShared",
     "RandomGeneratorState",
+    "Softplus",
     "SolveTriangular",
     "StatsType",
     "StepMethodState",

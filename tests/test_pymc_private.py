@@ -304,6 +304,13 @@ def test_memory_of_a_plain_python_function():
     assert sizes[1] - sizes[0] == 2 * 800  # x and exp(x)
 
 
+def test_functions_that_numpy_does_not_have(model):
+    """Their operations, called from Python for each number, are replaced where many draws are finished."""
+    x = pt.vector("x")
+    for graph, kind in ((pt.softplus(x), _pymc.Softplus), (pt.log1mexp(x), _pymc.Log1mexp)):
+        assert isinstance(graph.owner.op.scalar_op, kind) and graph.owner.op.nfunc_spec is None
+
+
 def test_copies_and_views_in_a_compiled_graph():
     x = pt.vector("x")
     function = pytensor.function([x], [x], mode="FAST_COMPILE")

@@ -24,10 +24,11 @@ from bayessel.chains.verdict import NOT_YET
 from bayessel.errors import SamplingWarning
 from bayessel.samplers.run._arguments import as_cores, as_model, as_steps
 from bayessel.samplers.run.data_sets import Data, checked_data, with_places
+from bayessel.samplers.run.draw_functions import compiler
 from bayessel.samplers.run.fit_of_data import DataFit, DataFits, FitService, of_the_service
 from bayessel.samplers.run.identity import versions
 from bayessel.samplers.run.kernel import Array, Kernel, Position
-from bayessel.samplers.run.result import Finisher, compiler
+from bayessel.samplers.run.result import Finisher
 from bayessel.samplers.run.start import Starts, ValuesByName
 from bayessel.work.executors import LocalProcesses
 from bayessel.work.processes import fork_is_safe

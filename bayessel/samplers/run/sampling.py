@@ -22,10 +22,11 @@ from bayessel.errors import SamplingWarning
 from bayessel.fit import fingerprint
 from bayessel.samplers.run._arguments import as_cores, as_folder, as_model, as_steps
 from bayessel.samplers.run.closing import closing_lines, judge, unidentified, warning
+from bayessel.samplers.run.draw_functions import compiler
 from bayessel.samplers.run.drawn_blocks import DrawnBlocks
 from bayessel.samplers.run.identity import check_same, identity
 from bayessel.samplers.run.kernel import Block, Kernel, Position
-from bayessel.samplers.run.result import Finisher, compiler, tree
+from bayessel.samplers.run.result import Finisher, tree
 from bayessel.samplers.run.schedule import SamplingEnd, run
 from bayessel.samplers.run.start import InitialValues, checked_initvals, initial_points
 from bayessel.samplers.run.store import ChainStore, Found
@@ -103,7 +104,8 @@ def sample(
         status : "complete", "time budget", "interrupted" or "tuning unfinished"; of a run that is not complete
             `stopped_by` is "time budget" or "interrupt", and `advice` says what to do about it.
         draws, draws_asked, tuning_steps, tune_asked, chains, cores, random_seed : what was done, and with what.
-        sampling_time, compile_time : seconds of this call.
+        sampling_time, compile_time, finishing_time : seconds of this call; the last for deterministic variables and the
+            log likelihood.
         resumed_draws : draws (tuning included) of all chains that came from the store.
         verdict : "usable", "do not use" or "too few draws to judge" (one chain, fewer than 100 draws per chain, or
             fewer than 400 in all), as `bayessel.diagnostics.convergence` has it; `verdict_reasons` says why and what to
@@ -215,7 +217,9 @@ def sample(
             attributes["advice"] = advice(attributes, cause, again)
         # netCDF has no empty text
         attributes = {name: value for name, value in attributes.items() if value != ""}
+        finishing = perf_counter()
         result = tree(finisher, arrays, stats, kernel.shared_statistics(), attributes)
+        result.attrs["finishing_time"] = perf_counter() - finishing
         found = judge(result, unidentified(kernel))
     if made <= tune:
         warnings.warn(result.attrs["advice"], SamplingWarning, stacklevel=2)

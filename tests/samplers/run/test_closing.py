@@ -35,7 +35,7 @@ def test_good_draws_are_usable_and_nothing_warns(normal):
     assert said["verdict"] == "usable" and verdict.ok and said["verdict_elements"] == "2 of 2"
     assert said["largest_r_hat"] == verdict.table["r_hat"].max() < 1.01
     assert said["smallest_ess_bulk"] == verdict.table["ess_bulk"].min() > 400
-    assert said["divergences"] == 0 and said["verdict_time"] < 5.0
+    assert said["divergences"] == 0 and 0.0 < said["verdict_time"] < 5.0 and 0.0 < said["finishing_time"] < 5.0
 
 
 def test_draws_not_to_be_used_are_warned_of(made):
