@@ -147,8 +147,7 @@ def mixing(names: Sequence[str], columns: Mapping[str, FloatArray], x: FloatArra
             )
     for kind, meaning in (("ess_bulk", "centres"), ("ess_tail", "intervals")):
         sizes = columns[kind]
-        low = np.flatnonzero(sizes < need)
-        low = [int(k) for k in low[np.argsort(sizes[low], kind="stable")]]
+        low = sorted(map(int, np.flatnonzero(sizes < need)), key=lambda k: float(sizes[k]))
         if low:
             factor = need / max(float(sizes[low[0]]), 1.0)
             more = f"About {_round(1.2 * factor * draws)} draws per chain would do at this pace."
