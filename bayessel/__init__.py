@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from bayessel.fit import Status
     from bayessel.samplers.gibbs import GammaPrecisionGibbs, GaussianWeightsGibbs
     from bayessel.samplers.persistent_hmc import PersistentHMC
+    from bayessel.samplers.run.many import sample_many
     from bayessel.samplers.run.sampling import sample
     from bayessel.samplers.step_choice import explain_steps, steps
     from bayessel.widths import compare_widths
@@ -58,6 +59,7 @@ _DEFINED_IN = {
     "compare_widths": "bayessel.widths",
     "explain_steps": "bayessel.samplers.step_choice",
     "sample": "bayessel.samplers.run.sampling",
+    "sample_many": "bayessel.samplers.run.many",
     "steps": "bayessel.samplers.step_choice",
     "width": "bayessel.basis",
 }
@@ -92,6 +94,7 @@ __all__ = [
     "mlp",
     "models",
     "sample",
+    "sample_many",
     "steps",
     "width",
 ]

@@ -14,6 +14,7 @@ import numba
 import numpy as np
 from pymc.backends.arviz import coords_and_dims_for_inferencedata, find_constants, find_observations
 from pymc.blocking import PointType, StatsType
+from pymc.data import MinibatchOp
 from pymc.distributions.continuous import FlatRV, HalfCauchyRV, HalfStudentTRV, WeibullBetaRV
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pymc.distributions.distribution import SymbolicRandomVariable, _support_point
@@ -34,8 +35,11 @@ from pymc.util import (
     is_transformed_name,
     random_generator_from_state,
 )
+from pymc.variational.minibatch_rv import MinibatchRandomVariable
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.ops import DeepCopyOp, ViewOp
+from pytensor.compile.sharedvalue import SharedVariable, shared
+from pytensor.graph.basic import Constant
 from pytensor.graph.traversal import ancestors
 from pytensor.link.basic import PerformLinker
 from pytensor.link.numba.dispatch.basic import (
@@ -47,6 +51,7 @@ from pytensor.link.numba.dispatch.basic import (
 )
 from pytensor.link.numba.linker import NumbaLinker
 from pytensor.raise_op import CheckAndRaise
+from pytensor.scalar.math import Log1mexp, Softplus
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 
 __all__ = [
@@ -55,11 +60,13 @@ __all__ = [
     "FlatRV",
     "HalfCauchyRV",
     "HalfStudentTRV",
+    "Log1mexp",
     "LogTransform",
     "PerformLinker",
     "PointType",
     "PopulationArrayStepShared",
     "RandomGeneratorState",
+    "Softplus",
     "SolveTriangular",
     "StatsType",
     "StepMethodState",
@@ -67,6 +74,7 @@ __all__ = [
     "Transform",
     "ViewOp",
     "WeibullBetaRV",
+    "batched",
     "code_of",
     "competence",
     "coords_and_dims_for_inferencedata",
@@ -94,6 +102,7 @@ __all__ = [
     "runs_python",
     "state_class",
     "stored_bytes",
+    "with_shared_observations",
 ]
 
 
@@ -119,6 +128,40 @@ def register_custom_methods(methods: Mapping[type, Mapping[str, Any]]) -> None:
     for kind, own in methods.items():
         for name, method in own.items():
             _DISPATCHED[name].register(kind, method)
+
+
+def batched(model: Any) -> list[str]:
+    """Observed variables and potentials that see random parts of the data (`pm.Minibatch`) or are scaled as if so."""
+    found = []
+    for one in (*model.observed_RVs, *model.potentials):
+        value = model.rvs_to_values.get(one, one)
+        ops = [node.owner.op for node in ancestors([one, value]) if node.owner is not None]
+        if any(isinstance(op, MinibatchOp | MinibatchRandomVariable) for op in ops):
+            found.append(str(one.name))
+    return found
+
+
+def with_shared_observations(model: Any) -> tuple[Any, dict[str, Any]]:
+    """Return the model with its observed values as shared variables, and these by the name of what is observed.
+
+    The model that comes back shares everything else with the given one, which is as it was: a clone would have its
+    variables in another order. Observed values that are data containers already stay what they are.
+    """
+    made = object.__new__(type(model))
+    made.__dict__.update(model.__dict__)
+    made.rvs_to_values, made.values_to_rvs = dict(model.rvs_to_values), dict(model.values_to_rvs)
+    found = {}
+    for rv in model.observed_RVs:
+        value = leaf = model.rvs_to_values[rv]
+        while leaf.owner is not None and len(leaf.owner.inputs) == 1:  # a cast to the type of the variable
+            leaf = leaf.owner.inputs[0]
+        if isinstance(leaf, Constant):
+            leaf = shared(np.array(value.eval()), name=f"{rv.name} observed", shape=value.type.shape)
+            del made.values_to_rvs[value]
+            made.rvs_to_values[rv], made.values_to_rvs[leaf] = leaf, rv
+        if isinstance(leaf, SharedVariable):
+            found[str(rv.name)] = leaf
+    return made, found
 
 
 def density_and_gradient(

@@ -10,7 +10,7 @@ class VersionWarning(UserWarning):
 
 
 class SamplingWarning(UserWarning):
-    """A run gives back less than was asked for; its attributes say what, and what to do."""
+    """A run gives back less than was asked for, or draws not to be used; its attributes say what, and what to do."""
 
 
 class StoreWarning(UserWarning):

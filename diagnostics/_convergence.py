@@ -1,4 +1,4 @@
-"""May draws of Markov chains be used? A verdict in sentences, from ArviZ's numbers and the sampler's own statistics.
+"""May draws of Markov chains be used? A verdict in sentences, from the draws and the sampler's own statistics.
 
 Limits follow Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021): rank-normalised split R-hat at most 1.01, bulk and
 tail effective sample size at least 100 per chain; and Betancourt (2016) for the energy: BFMI at least 0.3.
@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
+from bayessel.chains.findings import Finding
+from bayessel.chains.verdict import judged
 from bayessel.diagnostics import _findings as findings
-from bayessel.diagnostics._findings import Finding
-from bayessel.diagnostics._trace import flat, labels, no_numbers, numbers, posterior_of, times, worst_first
+from bayessel.diagnostics._trace import posterior_of, statistics, times
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -118,25 +118,17 @@ def convergence(trace: DataTree, var_names: Sequence[str] | None = None) -> Conv
     True
     """
     posterior = posterior_of(trace, var_names)
-    chains, draws = int(posterior.sizes["chain"]), int(posterior.sizes["draw"])
+    found = judged(posterior, statistics(trace))
     seconds, step_seconds = times(trace)
-    values = {name: flat(posterior[name]) for name in posterior.data_vars}
+    table, chains, draws = found.table, found.chains, found.draws
     if draws == 0:
-        finding = Finding("draws", "There are no draws.", findings.status_advice(trace) or "Sample longer.")
-        return Convergence(no_numbers(), (finding,), chains, 0, seconds, step_seconds)
-    names = [label for name in values for label in labels(posterior[name])]
-    x = np.concatenate(list(values.values()), axis=2)
-    table, notes = numbers(names, x, chains)
+        (finding,) = found.findings
+        advised = replace(finding, advice=findings.status_advice(trace) or finding.advice)
+        return Convergence(table, (advised,), chains, 0, seconds, step_seconds)
     if seconds:
-        table["ess_per_second"] = table["ess_bulk"] / seconds
-    table["note"] = [notes.get(name, "") for name in names]
-    found = [
-        *findings.broken(names, x, notes),
-        *findings.size(chains, draws),
-        *findings.mixing(table, names, x, draws),
-        *findings.sampler(trace, chains * draws),
+        table.insert(len(table.columns) - 1, "ess_per_second", table["ess_bulk"] / seconds)
+    more = [
         *findings.unfinished(trace),
         *findings.time_spent(table, trace, seconds, step_seconds, chains * draws),
     ]
-    found.sort(key=lambda one: not one.problem)
-    return Convergence(worst_first(table), tuple(found), chains, draws, seconds, step_seconds)
+    return Convergence(table, (*found.findings, *more), chains, draws, seconds, step_seconds)

@@ -47,21 +47,22 @@ MAY_IMPORT = {
     "policy": GROUND | {"fit"},
     "criteria": GROUND | {"fit", "policy"},
     "pages": GROUND,
+    "chains": GROUND,
     "covariance": TABLES,
     "linear": RESULT,
     "gp": PROCESS - {"gp"},
     "mlp": RESULT,
     "models": {"errors", "_check", "_pymc", "_types", "basis", "covariance", "gp", "mlp"},
-    "samplers": RESULT | {"_pymc", "mlp"},
+    "samplers": RESULT | {"_pymc", "mlp", "chains"},
     "estimators": ENGINES | {"models", "samplers", "diagnostics"},
     "baselines.engines": RESULT,
     "baselines": RESULT | {"baselines.engines", "estimators"},
-    "diagnostics": RESULT | {"_pymc", "pages"},
+    "diagnostics": RESULT | {"_pymc", "pages", "chains"},
     "widths": ENGINES | {"estimators", "models", "samplers", "diagnostics", "pages"},
     "cli": ENGINES | {"estimators", "models", "samplers", "diagnostics", "pages", "widths"},
 }
 # Layers that load, and are tested, without the big frameworks: this is all they may use, even inside a function.
-PURE = ENGINES | {"baselines.engines"}
+PURE = ENGINES | {"baselines.engines", "chains"}
 # One class, imported when it is raised: the warning that scikit-learn's users already filter by.
 GRANTED = {("bayessel._check", "sklearn.exceptions.DataConversionWarning")}
 LIGHT = {"numpy", "scipy", "pandas", "pyarrow", "joblib", "threadpoolctl"} | sys.stdlib_module_names

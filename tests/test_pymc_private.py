@@ -232,6 +232,42 @@ def test_initial_points(model):
     assert np.array_equal(one["mu"], start(1)["mu"])
 
 
+def test_random_parts_of_data_are_seen(model):
+    assert _pymc.batched(model) == []
+    with pm.Model() as parts:
+        some = pm.Minibatch(np.arange(9.0), batch_size=3)
+        mu = pm.Normal("mu")
+        pm.Normal("y", mu, 1.0, observed=some, total_size=9)
+        pm.Normal("z", mu, 1.0, observed=np.arange(3.0), total_size=9)
+        pm.Normal("whole", mu, 1.0, observed=np.arange(3.0))
+        pm.Potential("p", mu * some.sum())
+    assert _pymc.batched(parts) == ["y", "z", "p"]
+
+
+def test_observed_values_can_be_exchanged():
+    def made(y, counts):
+        with pm.Model() as made:
+            mu, tau = pm.Normal("mu", initval=0.3), pm.Gamma("tau", 2.0, 1.0)
+            pm.Normal("y", mu, tau=tau, observed=y)
+            pm.Poisson("n", pm.math.exp(mu), observed=counts)
+            pm.Normal("whole", mu, 1.0, observed=pm.Data("whole_data", np.array([1, 2])))
+        return made
+
+    first = made(np.array([0.3, -1.0]), [1, 2, 3])
+    before = dict(first.rvs_to_values)
+    other, found = _pymc.with_shared_observations(first)
+    assert set(found) == {"y", "n", "whole"} and found["whole"] is first["whole_data"]
+    assert dict(first.rvs_to_values) == before and other.free_RVs == first.free_RVs
+    point = {"mu": 0.2, "tau_log__": -0.4}
+    logp = other.compile_logp()
+    assert logp(point) == pytest.approx(first.compile_logp()(point))
+    found["y"].set_value(np.array([2.0, 3.0]))
+    found["n"].set_value(np.array([0, 0, 7]))
+    assert logp(point) == pytest.approx(made(np.array([2.0, 3.0]), [0, 0, 7]).compile_logp()(point))
+    assert _pymc.find_observations(other)["n"].tolist() == [0, 0, 7]
+    assert _pymc.find_observations(first)["n"].tolist() == [1, 2, 3]
+
+
 def test_what_arviz_is_told(model):
     assert list(_pymc.find_observations(model)) == ["y"]
     assert list(_pymc.find_constants(model)) == ["slope"]
@@ -268,6 +304,13 @@ def test_memory_of_a_plain_python_function():
         assert float(function(np.zeros(count))[0]) == count
         sizes.append(_pymc.stored_bytes(function))
     assert sizes[1] - sizes[0] == 2 * 800  # x and exp(x)
+
+
+def test_functions_that_numpy_does_not_have(model):
+    """Their operations, called from Python for each number, are replaced where many draws are finished."""
+    x = pt.vector("x")
+    for graph, kind in ((pt.softplus(x), _pymc.Softplus), (pt.log1mexp(x), _pymc.Log1mexp)):
+        assert isinstance(graph.owner.op.scalar_op, kind) and graph.owner.op.nfunc_spec is None
 
 
 def test_copies_and_views_in_a_compiled_graph():

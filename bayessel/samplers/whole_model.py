@@ -25,12 +25,15 @@ class WholeModelStep(BlockedStep):
         The observed variable.
     has_settings : bool
         Whether the step takes settings.
+    unidentified : tuple of str
+        Variables of which chains may differ though they agree in what the model predicts: not judged after sampling.
     """
 
     default_blocked = True
     maker: ClassVar[str]
     observed: ClassVar[str]
     has_settings: ClassVar[bool]
+    unidentified: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, model: pm.Model | None, rng: Seed) -> None:
         self.model = modelcontext(model)

@@ -60,7 +60,7 @@ class WorkReport[T]:
 
 def run[T](
     units: Iterable[WorkUnit[T]],
-    executor: SupportsSubmit | None = None,
+    executor: SupportsSubmit | LocalProcesses | None = None,
     n_jobs: int | None = None,
     budget: float | None = None,
     progress: bool | Progress = True,
@@ -135,7 +135,7 @@ class _Run[T]:
         self._flying: dict[int, WorkUnit[T]] = {}
         self._begun = 0
 
-    def do(self, pending: deque[WorkUnit[T]], executor: SupportsSubmit | None) -> WorkReport[T]:
+    def do(self, pending: deque[WorkUnit[T]], executor: SupportsSubmit | LocalProcesses | None) -> WorkReport[T]:
         """Do the units; Ctrl-C ends it with what is done."""
         with InterruptCounter() as interrupts:
             # undecided: this process, until the work is known to be long

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import queue
 import time
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import suppress
 from typing import Any, Protocol
@@ -73,12 +74,19 @@ class InProcess:
 
 
 class LocalProcesses:
-    """Fresh processes on this machine, one unit each."""
+    """Processes on this machine, one unit each: fresh ones, or forked ones that share what this one has compiled.
 
-    def __init__(self, count: int) -> None:
-        self._pool = WorkerProcesses(_service, count, name="units")
+    Units are calls that are performed, or whatever `service` makes an answer of.
+    """
+
+    def __init__(self, count: int, service: Callable[[Any], Answer] | None = None, *, fork: bool = False) -> None:
+        self._pool = WorkerProcesses(service or _service, count, fork=fork, name="units")
         self._slots: dict[int, int] = {}
         self._unsent: list[tuple[int, Answer]] = []
+
+    def start(self) -> None:
+        """Start all processes now, not when there is something to do: before a progress bar, which has a thread."""
+        self._pool.start()
 
     def room(self) -> int:
         """Idle processes."""
@@ -245,8 +253,10 @@ def check_executor(executor: SupportsSubmit | None) -> SupportsSubmit | None:
     return executor
 
 
-def adapted(executor: SupportsSubmit, limit: int | None) -> UnitExecutor:
+def adapted(executor: SupportsSubmit | LocalProcesses, limit: int | None) -> UnitExecutor:
     """The adapter of a user's executor; `limit` units at a time, if given."""
+    if isinstance(executor, LocalProcesses):
+        return executor
     if all(hasattr(executor, name) for name in ("nthreads", "cancel", "scheduler")):
         return DaskExecutor(executor, limit)
     if all(hasattr(executor, name) for name in ("update_parameters", "map_array")):

@@ -84,13 +84,27 @@ class Progress:
 
     def _begin(self) -> None:
         from rich import progress
-        from rich.console import Console
 
-        console = Console(stderr=True)
-        shown = console.is_terminal or console.is_jupyter
+        console, shown = _console()
         self._bar = progress.Progress(*_columns(self._budget, self._estimate), console=console, disable=not shown)
         self._task = self._bar.add_task(self._what, total=self.total, completed=self.done)
         self._bar.start()
+
+
+def tell(wanted: bool, text: str) -> None:
+    """Say something at the end of a piece of work, where a bar would be shown: on a terminal or in a notebook."""
+    if wanted:
+        console, shown = _console()
+        if shown:
+            console.print(text, markup=False, highlight=False)
+
+
+def _console() -> tuple[Any, bool]:
+    """Where bars are drawn, and whether anybody sees them there."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return console, console.is_terminal or console.is_jupyter
 
 
 @contextmanager

@@ -164,10 +164,14 @@ class CalibrationKernel:
                 step.setup_chain(self._rng.spawn(1)[0], 0, 1)
                 step.stop_tuning()
 
-    def move(self, point: Point) -> Point:
-        """One transition of every step in turn."""
-        for step in self.steps:
-            point, _ = step.step(point)
+    def move(self, point: Point, count: int = 1) -> Point:
+        """Some transitions of every step in turn; a step that makes many at a time, and is alone, makes them so."""
+        while count > 1 and len(self.steps) == 1 and getattr(self.steps[0], "makes_many", False):
+            point, _, said = self.steps[0].draws(point, count, float("inf"))
+            count -= len(next(iter(said.values())))
+        for _ in range(count):
+            for step in self.steps:
+                point, _ = step.step(point)
         return point
 
 

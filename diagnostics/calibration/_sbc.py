@@ -222,13 +222,11 @@ def _replicate(
         joint.set_data(data)
         (child,) = rng.spawn(1)
         kernel.start(child, warm, kept * apart)
-        for _ in range(warm):
-            point = kernel.move(point)
+        point = kernel.move(point, warm)
         kernel.stop_tuning()
         found = np.empty((kept, len(joint.names)))
         for k in range(kept):
-            for _ in range(apart):
-                point = kernel.move(point)
+            point = kernel.move(point, apart)
             found[k] = joint.look(point)[0]
         return rank(found, joint.look(truth)[0], rng), lag_one(found)
 

@@ -124,7 +124,7 @@ def verdict(
     >>> import numpy as np, bayessel as bs
     >>> rng = np.random.default_rng(0)
     >>> y = {name: 0.1 + 0.2 * rng.standard_t(3.0, size=(6, 40)) for name in ("first", "second")}
-    >>> trace = bs.sample(bs.models.loss_differences(y), draws=200, tune=50, chains=2, random_seed=1, progressbar=False)
+    >>> trace = bs.sample(bs.models.loss_differences(y), draws=500, tune=50, chains=2, random_seed=1, progressbar=False)
     >>> list(bs.diagnostics.delve.verdict(trace, rope=0.01).table["decision"].iloc[:3])
     ['B better', 'B better', 'B better']
     """

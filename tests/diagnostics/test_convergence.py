@@ -1,20 +1,21 @@
 """The verdict on a trace: processes of known effective sample size, planted troubles, and real samplers.
 
-Guards `bayessel.diagnostics._convergence`, `bayessel.diagnostics._findings`, `bayessel.diagnostics._trace`.
+Guards `bayessel.diagnostics._convergence`, `bayessel.diagnostics._findings`, `bayessel.diagnostics._trace`,
+`bayessel.chains.findings`.
 """
 
 import json
 
 import arviz as az
 import numpy as np
-import pandas as pd
 import pymc as pm
 import pytest
 from numpy.testing import assert_allclose
 
 import bayessel as bs
+from bayessel.chains import findings
+from bayessel.chains.findings import _rhat_by_chance
 from bayessel.diagnostics import convergence
-from bayessel.diagnostics._findings import _rhat_by_chance
 
 
 def ar1(rng, phi, chains=4, draws=1000, size=()):
@@ -111,7 +112,7 @@ def test_chance_excuses_what_it_does_and_no_more(rng):
     limit = np.quantile(np.sqrt(1.0 + means.var(axis=1, ddof=1)), 0.99)
 
     def excused(r_hat):
-        return bool(_rhat_by_chance(pd.DataFrame({"r_hat": [r_hat], "ess_bulk": 1600.0, "ess_tail": 1600.0}), 4)[0])
+        return bool(r_hat <= _rhat_by_chance(np.array([1600.0]), 4, 1)[0])
 
     assert excused(1.0 + 0.95 * (limit - 1.0))
     assert not excused(1.0 + 1.05 * (limit - 1.0))
@@ -165,9 +166,9 @@ def test_one_chain_and_few_draws(rng):
 def test_divergences_energy_and_trees(rng):
     good = {"x": rng.standard_normal((4, 500))}
     diverging = np.zeros((4, 500), dtype=bool)
-    diverging[0, :3] = True
+    diverging[0, :6] = True
     verdict = convergence(tree(good, {"diverging": diverging}))
-    assert kinds(verdict) == {"divergences"} and "3 of 2000 transitions diverged (0.1%)" in str(verdict)
+    assert kinds(verdict) == {"divergences"} and "6 of 2000 transitions diverged (0.3%)" in str(verdict)
     energy = rng.standard_normal((4, 500))
     energy[2] = ar1(rng, 0.95, 1, 500)[0]  # BFMI 2 (1 − 0.95) = 0.1
     trace = tree(good, {"energy": energy})
@@ -178,6 +179,51 @@ def test_divergences_energy_and_trees(rng):
         verdict = convergence(tree(good, {name: np.arange(2000).reshape(4, 500) % 10 == 0}))
         assert kinds(verdict) == {"treedepth"} and "200 of 2000 trajectories" in str(verdict)
         assert convergence(tree(good, {name: np.arange(2000).reshape(4, 500) == 7})).ok
+
+
+def test_isolated_divergences_are_a_note(rng):
+    x, diverging = rng.standard_normal((4, 1000)), np.zeros((4, 1000), dtype=bool)
+    diverging.flat[rng.choice(4000, size=8, replace=False)] = True
+    verdict = convergence(tree({"x": x}, {"diverging": diverging}))
+    assert verdict.ok and "8 of 4000 transitions diverged (0.2%), here and there" in str(verdict)
+    # as many in the neck of a funnel are none
+    diverging[:] = False
+    diverging.flat[np.argsort(x, axis=None)[:8]] = True
+    verdict = convergence(tree({"x": x, "y": rng.standard_normal((4, 1000))}, {"diverging": diverging}))
+    assert kinds(verdict) == {"divergences"} and "they lie together, at low values of x" in str(verdict)
+    # one place that a chain did not leave for some draws is one place
+    diverging[:] = False
+    diverging[2, 100:108] = True
+    assert convergence(tree({"x": x}, {"diverging": diverging})).ok
+
+
+def test_divergences_lie_together_by_chance_no_more_often_than_said(rng):
+    alarms = 0
+    for _ in range(300):
+        x, diverging = rng.standard_normal((4, 500, 5)), np.zeros((4, 500), dtype=bool)
+        diverging.flat[rng.choice(2000, size=4, replace=False)] = True
+        alarms += bool(findings.sampler({"diverging": diverging}, list("abcde"), x)[0].problem)
+    assert alarms <= 10  # three are expected at most
+
+
+def test_an_indicator_that_rests_is_not_stuck(rng):
+    """It is constant in one chain because it is rare, or switches another variable on and off."""
+    seldom = (rng.random((4, 1000)) < 0.004).astype(float)
+    seldom[1] = 0.0
+    switched = np.where(rng.random((4, 1000)) < 0.01, 0.7, 0.3)
+    switched[2] = 0.3
+    verdict = convergence(tree({"z": seldom, "s": switched, "x": rng.standard_normal((4, 1000))}))
+    assert "stuck" not in kinds(verdict, problems=False), verdict.text
+    # but one that is 1 in some chains and 0 in others has not mixed, though none of its chains moved
+    apart = np.repeat([[0.0], [1.0], [1.0], [0.0]], 1000, axis=1)
+    verdict = convergence(tree({"z": apart, "x": rng.standard_normal((4, 1000))}))
+    assert "rhat" in kinds(verdict) and "z (inf)" in str(verdict)
+
+
+def test_two_chains_that_stay_at_one_start_are_stuck(rng):
+    x = rng.standard_normal((4, 500))
+    x[1], x[3] = 0.3, 0.3
+    assert convergence(tree({"x": x})).table.loc["x", "note"] == "stuck in chain 1, 3"
 
 
 def test_time_and_what_it_went_to(rng):

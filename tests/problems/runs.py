@@ -17,6 +17,7 @@ from pymc.step_methods.state import dataclass_state
 from pymc.util import get_random_generator, get_value_vars_from_user_vars
 
 import bayessel as bs
+from bayessel.errors import SamplingWarning
 
 
 def plain_python():
@@ -153,9 +154,11 @@ def many_kinds():
 
 
 def sample(made, step, **kwargs):
-    """`bs.sample` without a bar, with a seed and short chains unless told otherwise."""
+    """`bs.sample` without a bar, with a seed and short chains unless told otherwise; the draws need not be good."""
     defaults = {"draws": 60, "tune": 30, "chains": 3, "cores": 1, "random_seed": 7, "log_likelihood": False}
-    return bs.sample(made, step=step, progressbar=False, **(defaults | kwargs))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Do not use these draws", SamplingWarning)
+        return bs.sample(made, step=step, progressbar=False, **(defaults | kwargs))
 
 
 @contextmanager

@@ -79,6 +79,7 @@ class NetworkSampler(WholeModelStep):
 
     name = "network_sampler"
     maker, observed, has_settings = "mlp", "t", True
+    unidentified = ("hidden_bias", "input_hidden", "hidden_output")  # hidden units may change places, and signs
     _state_class = NetworkSamplerState
     stats_dtypes_shapes: ClassVar[dict[str, Any]] = {
         "model_logp": (np.float64, []),

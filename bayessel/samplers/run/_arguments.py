@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pymc as pm
 from pymc.step_methods import BlockedStep, CompoundStep
 
-from bayessel._check import as_count
-from bayessel._pymc import flatten_steps
+from bayessel._check import as_count, as_fraction
+from bayessel._pymc import batched, flatten_steps
 from bayessel.work.jobs import core_count, in_worker
 
 if TYPE_CHECKING:
@@ -27,6 +27,12 @@ def as_model(model: pm.Model | None) -> pm.Model:
             raise TypeError("there is no model: pass one, sample(model), or call sample inside `with model:`") from None
     if not isinstance(model, pm.Model):
         raise TypeError(f"model must be a pymc.Model, got {type(model).__name__}; estimators have .to_pymc()")
+    if parts := batched(model):
+        raise ValueError(
+            f"{', '.join(parts)} {'sees' if len(parts) == 1 else 'see'} a random part of the data at every evaluation "
+            "(pm.Minibatch) or is scaled by total_size: that is for pm.fit, and no chain has such a posterior; declare "
+            "the model on all data, without Minibatch and total_size"
+        )
     return model
 
 
@@ -46,8 +52,11 @@ def as_folder(store: str | os.PathLike[str] | None) -> Path | None:
     return Path(os.fspath(store)).expanduser()
 
 
-def as_steps(step: Step | Sequence[Step] | None, model: pm.Model) -> list[Step]:
-    """Return steps that together move every variable of the model; what is not assigned is by `bayessel.steps`."""
+def as_steps(step: Step | Sequence[Step] | None, model: pm.Model, target_accept: float | None = None) -> list[Step]:
+    """Return steps that together move every variable of the model; what is not assigned is by `bayessel.steps`.
+
+    A `target_accept` is for Hamiltonian steps that `bayessel.steps` chooses; without any it is refused.
+    """
     if not model.free_RVs:
         raise ValueError("the model has no free variables: everything is fixed or observed, there is nothing to sample")
     given = [] if step is None else list(step) if isinstance(step, Sequence) else [step]
@@ -67,5 +76,29 @@ def as_steps(step: Step | Sequence[Step] | None, model: pm.Model) -> list[Step]:
     if any(value not in moved for value in values):
         from bayessel.samplers.step_choice import steps
 
-        return steps(model, assigned=given)
+        rate = None if target_accept is None else as_fraction(target_accept, "target_accept")
+        settings: dict[str, Any] = {} if rate is None else {"target_accept": rate}
+        made = steps(model, assigned=given, **settings)
+        _check_taken(rate, made[len(given) :], given)
+        return made
+    _check_taken(target_accept, [], given)
     return given
+
+
+def _check_taken(target_accept: float | None, chosen: Sequence[Step], given: Sequence[Step]) -> None:
+    """Refuse a setting that no step has taken."""
+    if target_accept is None:
+        return
+    leaves = [leaf for one in chosen for leaf in flatten_steps(one)]
+    if any(getattr(leaf, "target_accept", None) == target_accept for leaf in leaves):
+        return
+    names = ", ".join(dict.fromkeys(type(leaf).__name__ for one in (*given, *chosen) for leaf in flatten_steps(one)))
+    raise ValueError(
+        f"target_accept={target_accept} is for Hamiltonian steps that bayessel.steps chooses, and there are none: the "
+        f"variables are moved by {names}; "
+        + (
+            "give it to your own step, for instance bs.PersistentHMC(target_accept=0.95)"
+            if given
+            else "leave it out, or pass step=bs.PersistentHMC(target_accept=0.95, model=model)"
+        )
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,34 +9,20 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import xarray as xr
-from pytensor.compile.mode import Mode
-from pytensor.graph.replace import vectorize_graph
 
-from bayessel._pymc import (
-    PerformLinker,
-    coords_and_dims_for_inferencedata,
-    find_constants,
-    find_observations,
-    stored_bytes,
-)
+from bayessel._pymc import coords_and_dims_for_inferencedata, find_constants, find_observations
+from bayessel.samplers.run.draw_functions import FunctionOfDraws
 from bayessel.samplers.run.kernel import Array, Point
 
-#: Held while functions are compiled: PyTensor changes its configuration then, for all threads, and two at a time leave
-#: it changed.
-compiler = threading.RLock()
 #: Pointwise log likelihoods kept at most: draws × rows, 400 MB of them.
 LARGEST_LIKELIHOOD = 5e7
-#: Bytes of intermediate results while draws are finished.
-WORKING_MEMORY = 1e8
 
 
 class Finisher:
     """Computes everything the model defines from the value variables of a draw.
 
     One function gives constrained variables, deterministic ones and the pointwise log likelihood, of many draws in one
-    call: then plain Python between NumPy's operations costs little, and no machine code needs to be made, which from an
-    empty cache would take longer than the sampling of most models. What cannot be done for many draws at once is
-    compiled as usual, and called draw by draw.
+    call.
 
     Parameters
     ----------
@@ -51,9 +36,19 @@ class Finisher:
         Whether the pointwise log likelihood is wanted.
     density : bool
         Whether the log density is wanted, because the steps do not tell it.
+    names : sequence of str, optional
+        Only these of the model's free and deterministic variables.
     """
 
-    def __init__(self, model: pm.Model, point: Point, draws: int, likelihood: bool, density: bool) -> None:
+    def __init__(
+        self,
+        model: pm.Model,
+        point: Point,
+        draws: int,
+        likelihood: bool,
+        density: bool,
+        names: Sequence[str] | None = None,
+    ) -> None:
         self.model = model
         observed = list(model.observed_RVs)
         rows = sum(int(np.size(np.ma.getdata(value))) for value in find_observations(model).values())
@@ -70,87 +65,28 @@ class Finisher:
         if self.likelihood_note:
             observed = []
         by_name = {str(one.name): one for one in model.unobserved_value_vars}
-        self._names = [str(one.name) for one in (*model.free_RVs, *model.deterministics)]
+        self._names = [str(one.name) for one in (*model.free_RVs, *model.deterministics)] if names is None else [*names]
         self._observed = [str(rv.name) for rv in observed]
         outputs = [by_name[name] for name in self._names]
         wanted = [*model.basic_RVs, *model.potentials] if density else observed
         terms = dict(zip(wanted, model.logp(vars=wanted, sum=False), strict=True)) if wanted else {}
-        outputs += [terms[rv] for rv in observed]
-        outputs += [pt.add(*(pt.sum(term) for term in terms.values()))] if density else []
-        self._inputs = [str(value.name) for value in model.value_vars]
-        example = [point[name] for name in self._inputs]
-        try:
-            self._function, self._ranks, per_draw = _for_many(model, outputs, example)
-            self._chunk = max(1, int(WORKING_MEMORY / max(per_draw, 1)))
-        except Exception:  # whatever an operation may raise that knows nothing of batches
-            self._one_by_one(outputs)
-        self._outputs = outputs
-        # shapes and dtypes, for the case without any draw
-        self._example = self._call([value[None] for value in example])
+        densities = [terms[rv] for rv in observed]
+        densities += [pt.add(*(pt.sum(term) for term in terms.values()))] if density else []
+        self._function = FunctionOfDraws(model, [*outputs, *densities], point)
+
+    def data_changed(self, point: Point) -> None:
+        """Take the shapes anew from a point, for other data."""
+        self._function.data_changed(point)
 
     def __call__(self, draws: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array]]:
         """Return (posterior, log likelihood, log density) of draws with axes (chain, draw, …)."""
         chains, length = next(iter(draws.values())).shape[:2]
-        found = [np.empty((chains * length, *one.shape[1:]), dtype=one.dtype) for one in self._example]
-        columns = [draws[name].reshape(chains * length, *draws[name].shape[2:]) for name in self._inputs]
-        try:
-            self._fill(found, columns)
-        except Exception:  # what some draws bring with them, such as masks that choose another number of elements
-            if not self._chunk:
-                raise
-            self._one_by_one(self._outputs)
-            self._fill(found, columns)
-        found = [array.reshape(chains, length, *array.shape[1:]) for array in found]
+        columns = {name: values.reshape(chains * length, *values.shape[2:]) for name, values in draws.items()}
+        found = [array.reshape(chains, length, *array.shape[1:]) for array in self._function(columns)]
         n, m = len(self._names), len(self._names) + len(self._observed)
         parts = (self._names, found[:n]), (self._observed, found[n:m]), (["lp"] * (len(found) - m), found[m:])
         posterior, likelihood, density = (dict(zip(*part, strict=True)) for part in parts)
         return posterior, likelihood, density
-
-    def _fill(self, found: list[Array], columns: list[Array]) -> None:
-        chunk, count = self._chunk or 1, len(columns[0])
-        for begin in range(0, count, chunk):
-            part = slice(begin, begin + chunk)
-            for array, values in zip(found, self._call([column[part] for column in columns]), strict=True):
-                array[part] = values
-
-    def _one_by_one(self, outputs: Sequence[Any]) -> None:
-        """Compute draw by draw from here on."""
-        with compiler:
-            self._function = self.model.compile_fn(
-                outputs, inputs=self.model.value_vars, point_fn=False, on_unused_input="ignore"
-            )
-        self._ranks, self._chunk = [], 0
-
-    def _call(self, columns: list[Array]) -> list[Array]:
-        """Return the outputs of some draws, the draw first; what does not depend on the draw is repeated."""
-        if not self._chunk:
-            return [np.asarray(out)[None] for out in self._function(*(column[0] for column in columns))]
-        count = len(columns[0])
-        outs = [np.asarray(out) for out in self._function(*columns)]
-        return [
-            out if out.ndim > rank else np.broadcast_to(out, (count, *out.shape))
-            for out, rank in zip(outs, self._ranks, strict=True)
-        ]
-
-
-def _for_many(model: pm.Model, outputs: Sequence[Any], example: Sequence[Array]) -> tuple[Any, list[int], float]:
-    """Return a function of many draws, the rank of each output for one draw, and the bytes it works on per draw."""
-    values = model.value_vars
-    batches = {one: pt.tensor(one.name, dtype=one.type.dtype, shape=(None, *one.type.shape)) for one in values}
-    many = vectorize_graph(list(outputs), replace=batches)
-    # what is left unfused and kept shows how much memory a draw needs
-    mode = Mode(linker=PerformLinker(allow_gc=False), optimizer="fast_run").excluding("fusion", "inplace")
-    function = model.compile_fn(
-        many, inputs=list(batches.values()), mode=mode, point_fn=False, on_unused_input="ignore"
-    )
-    ranks = [one.type.ndim for one in outputs]
-    sizes = []
-    for count in (2, 3):
-        outs = function(*(np.repeat(np.asarray(value)[None], count, axis=0) for value in example))
-        if any(np.ndim(out) > rank and len(out) != count for out, rank in zip(outs, ranks, strict=True)):
-            raise ValueError("an output does not follow the number of draws")
-        sizes.append(stored_bytes(function))
-    return function, ranks, sizes[1] - sizes[0]
 
 
 def tree(

@@ -21,15 +21,17 @@ from bayessel._types import Seed
 from bayessel.errors import SamplingWarning
 from bayessel.fit import fingerprint
 from bayessel.samplers.run._arguments import as_cores, as_folder, as_model, as_steps
+from bayessel.samplers.run.closing import closing_lines, judge, unidentified, warning
+from bayessel.samplers.run.draw_functions import compiler
 from bayessel.samplers.run.drawn_blocks import DrawnBlocks
 from bayessel.samplers.run.identity import check_same, identity
 from bayessel.samplers.run.kernel import Block, Kernel, Position
-from bayessel.samplers.run.result import Finisher, compiler, tree
+from bayessel.samplers.run.result import Finisher, tree
 from bayessel.samplers.run.schedule import SamplingEnd, run
 from bayessel.samplers.run.start import InitialValues, checked_initvals, initial_points
 from bayessel.samplers.run.store import ChainStore, Found
 from bayessel.samplers.run.workers import ChainProcesses, ChainWorkers, InlineChains
-from bayessel.work.progress import Progress
+from bayessel.work.progress import Progress, tell
 from bayessel.work.threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ def sample(
     resume: bool = True,
     initvals: InitialValues = None,
     log_likelihood: bool = True,
+    target_accept: float | None = None,
     progressbar: bool = True,
     quiet: bool = False,
 ) -> xr.DataTree:
@@ -86,8 +89,11 @@ def sample(
         Starting values by name. The other variables start at PyMC's initial point, jittered.
     log_likelihood : bool
         Compute the pointwise log likelihood, which `az.loo` needs.
+    target_accept : float in (0, 1), optional
+        Passed to the Hamiltonian steps that `bayessel.steps` chooses: the acceptance rate to tune their step size to.
+        Nearer to 1 means smaller steps and fewer divergences.
     progressbar, quiet : bool
-        A bar on a terminal; `quiet` leaves it out as well.
+        A bar on a terminal, and at the end two lines on how the chains have mixed; `quiet` leaves them out as well.
 
     Returns
     -------
@@ -98,8 +104,13 @@ def sample(
         status : "complete", "time budget", "interrupted" or "tuning unfinished"; of a run that is not complete
             `stopped_by` is "time budget" or "interrupt", and `advice` says what to do about it.
         draws, draws_asked, tuning_steps, tune_asked, chains, cores, random_seed : what was done, and with what.
-        sampling_time, compile_time : seconds of this call.
+        sampling_time, compile_time, finishing_time : seconds of this call; the last for deterministic variables and the
+            log likelihood.
         resumed_draws : draws (tuning included) of all chains that came from the store.
+        verdict : "usable", "do not use" or "too few draws to judge" (one chain, fewer than 100 draws per chain, or
+            fewer than 400 in all), as `bayessel.diagnostics.convergence` has it; `verdict_reasons` says why and what to
+            do, `largest_r_hat`, `smallest_ess_bulk`, `smallest_ess_tail` and `divergences` are its numbers. Of more
+            than 100 numbers per draw the slowest 100 are looked at closely, as the means of batches show them.
         n_gradient_evaluations : over all chains and tuning too, where the steps count them in ``n_steps``.
         step_seconds : JSON, seconds spent in each step method, all chains together.
         model_fingerprint, data_fingerprint, target_fingerprint, versions (JSON) : what the draws belong to.
@@ -107,8 +118,9 @@ def sample(
     Warns
     -----
     SamplingWarning
-        The run ended before tuning did, or with it: the result has no draws, since none would be from the posterior.
-        With a store the tuning is kept, and the next call goes on with it.
+        The draws should not be used: the verdict is "do not use". Or the run ended before tuning did, or with it: the
+        result has no draws, since none would be from the posterior. With a store the tuning is kept, and the next call
+        goes on with it.
     StoreWarning
         The store was cut short by a crash, or written by other releases.
 
@@ -154,7 +166,7 @@ def sample(
             kept = ChainStore(folder)
             stack.callback(kept.close)
         with compiler:
-            kernel = Kernel(as_steps(step, model), tune, draws)
+            kernel = Kernel(as_steps(step, model, target_accept), tune, draws)
             header, past, positions = _beginning(model, kernel, kept, seed, chains, draws, initvals, resume)
             density = "lp" not in kernel.statistics
             finisher = Finisher(model, positions[0].point, chains * draws, log_likelihood, density)
@@ -205,9 +217,16 @@ def sample(
             attributes["advice"] = advice(attributes, cause, again)
         # netCDF has no empty text
         attributes = {name: value for name, value in attributes.items() if value != ""}
+        finishing = perf_counter()
         result = tree(finisher, arrays, stats, kernel.shared_statistics(), attributes)
+        result.attrs["finishing_time"] = perf_counter() - finishing
+        found = judge(result, unidentified(kernel))
     if made <= tune:
         warnings.warn(result.attrs["advice"], SamplingWarning, stacklevel=2)
+        return result
+    tell(progressbar and not quiet, closing_lines(found, result.attrs["divergences"]))
+    if doubt := warning(found):
+        warnings.warn(doubt, SamplingWarning, stacklevel=2)
     return result
 
 

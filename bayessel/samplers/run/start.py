@@ -28,32 +28,46 @@ def initial_points(
     initvals: InitialValues,
     rngs: Sequence[np.random.Generator],
 ) -> list[Point]:
-    """Return one point per chain: PyMC's initial point plus U(−1, 1) in the unconstrained space.
+    """Return one point per chain: PyMC's initial point plus U(−1, 1) in the unconstrained space."""
+    return Starts(model, initvals, len(rngs))(rngs)
+
+
+class Starts:
+    """Starting points of chains, compiled once for any data.
 
     Variables that `initvals` fixes and discrete ones are not jittered. A point whose log density is not finite is
     drawn again; every second try keeps the full jitter, the others halve it each time, since it may be the jitter or
     the middle of the prior that the model does not allow.
     """
-    given = checked_initvals(model, initvals, len(rngs))
-    exact = {get_untransformed_name(name) if is_transformed_name(name) else name for one in given for name in one}
-    jittered = {
-        rv for rv in model.free_RVs if rv.name not in exact and model.rvs_to_values[rv].type.dtype.startswith("float")
-    }
-    shared: Any = given[0] if all(one is given[0] for one in given) else given
 
-    def points(jitter: set[Any]) -> list[Callable[[int], Point]]:
-        return list(
-            make_initial_point_fns_per_chain(model=model, overrides=shared, jitter_rvs=jitter, chains=len(rngs))
-        )
+    def __init__(self, model: pm.Model, initvals: InitialValues, chains: int) -> None:
+        given = checked_initvals(model, initvals, chains)
+        exact = {get_untransformed_name(name) if is_transformed_name(name) else name for one in given for name in one}
+        jittered = {
+            rv
+            for rv in model.free_RVs
+            if rv.name not in exact and model.rvs_to_values[rv].type.dtype.startswith("float")
+        }
+        shared: Any = given[0] if all(one is given[0] for one in given) else given
 
-    moved = points(jittered)
-    centres = cache(lambda: points(set()))  # made when needed: most chains start where they were jittered to
-    # FAST_COMPILE: a few calls of plain Python are sooner done than machine code is made for them
-    density = model.compile_logp(mode="FAST_COMPILE")
-    return [
-        _finite_point(model, density, at, centres, rng, chain)
-        for chain, (at, rng) in enumerate(zip(moved, rngs, strict=True))
-    ]
+        def points(jitter: set[Any]) -> list[Callable[[int], Point]]:
+            return list(
+                make_initial_point_fns_per_chain(model=model, overrides=shared, jitter_rvs=jitter, chains=chains)
+            )
+
+        self._model = model
+        self._moved = points(jittered)
+        # made when needed: most chains start where they were jittered to
+        self._centres = cache(lambda: points(set()))
+        # FAST_COMPILE: a few calls of plain Python are sooner done than machine code is made for them
+        self._density = model.compile_logp(mode="FAST_COMPILE")
+
+    def __call__(self, rngs: Sequence[np.random.Generator]) -> list[Point]:
+        """Return one point per chain, for the data as they are now."""
+        return [
+            _finite_point(self._model, self._density, moved, self._centres, rng, chain)
+            for chain, (moved, rng) in enumerate(zip(self._moved, rngs, strict=True))
+        ]
 
 
 def checked_initvals(model: pm.Model, initvals: InitialValues, chains: int) -> list[Mapping[str, Any]]:

@@ -66,6 +66,24 @@ def test_bad_models_and_steps(made):
         sample(made, pm.DEMetropolis(made.free_RVs))
 
 
+def test_random_parts_of_the_data_are_refused():
+    y, x = np.arange(20.0), np.linspace(-1.0, 1.0, 20)
+    with pm.Model() as parts:
+        some_y, some_x = pm.Minibatch(y, x, batch_size=5)
+        w = pm.Normal("w")
+        pm.Normal("y", w * some_x, 1.0, observed=some_y, total_size=20)
+    with pytest.raises(ValueError, match=r"y sees a random part of the data .*pm\.fit.*on all data"):
+        bs.sample(parts, 10)
+    with pm.Model() as scaled:
+        pm.Normal("z", pm.Normal("w"), 1.0, observed=y, total_size=100)
+    with pytest.raises(ValueError, match="scaled by total_size"):
+        bs.sample(scaled, 10)
+    with pm.Model() as potential:
+        pm.Potential("p", -(pm.Minibatch(x, batch_size=5) * pm.Normal("w")).sum())
+    with pytest.raises(ValueError, match="p sees a random part"):
+        bs.sample(potential, 10)
+
+
 def test_seeds(made):
     assert check_seed(np.array(5)) == 5
     assert same(sample(made, walk(made), random_seed=[1, 2]), sample(made, walk(made), random_seed=(1, 2)))

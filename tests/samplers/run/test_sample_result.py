@@ -161,7 +161,7 @@ def test_what_knows_nothing_of_batches_is_computed_draw_by_draw(made, trace, mon
     def fails(*_):
         raise NotImplementedError
 
-    monkeypatch.setattr("bayessel.samplers.run.result._for_many", fails)
+    monkeypatch.setattr("bayessel.samplers.run.draw_functions._for_many", fails)
     slow = sample(made, walk(made), log_likelihood=True)
     for group in ("posterior", "log_likelihood"):
         for name in trace[group].data_vars:
@@ -183,7 +183,7 @@ def test_what_depends_on_the_draw_in_its_shape_is_computed_draw_by_draw():
 
 
 def test_memory_of_many_draws_is_bounded(made, trace, monkeypatch):
-    monkeypatch.setattr("bayessel.samplers.run.result.WORKING_MEMORY", 2000)
+    monkeypatch.setattr("bayessel.samplers.run.draw_functions.WORKING_MEMORY", 2000)
     assert same(trace, sample(made, walk(made), log_likelihood=True))
 
 
