@@ -15,7 +15,7 @@ from scipy import stats
 import bayessel as bs
 from bayessel.samplers import conditionals
 from tests.samplers.test_gibbs import ONCE, check_block, check_scale
-from tests.samplers.zoo import ALL, REFUSED, discrete, mixtures, regressions, series
+from tests.samplers.zoo import ALL, REFUSED, discrete, mixtures, pitfalls, regressions, series
 from tests.samplers.zoo.case import G, W, line, on_grid, positive
 from tests.samplers.zoo.judge import chosen, distances, sampled, unexpected, worst
 
@@ -28,6 +28,9 @@ FAST = [
     regressions.gamma_rates,
     regressions.data_with_dims,
     discrete.potential,
+    pitfalls.sampled_as_they_are,
+    pitfalls.far_from_zero,
+    pitfalls.classes_and_numbers,
 ]
 
 
@@ -69,7 +72,9 @@ def check_conditionals(model, rng):
     return len(blocks)
 
 
-CONJUGATE = [make for make in ALL if {G, W} & set(make().expected.values())]
+#: Left out: what reads the draws looks at logarithms of scales, between −9 and 7. Both are sampled in the fast suite.
+ELSEWHERE = [pitfalls.sampled_as_they_are, pitfalls.far_from_zero]
+CONJUGATE = [make for make in ALL if make not in ELSEWHERE and {G, W} & set(make().expected.values())]
 
 
 @pytest.mark.parametrize("make", CONJUGATE, ids=name_of)
