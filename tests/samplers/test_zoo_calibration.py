@@ -105,5 +105,5 @@ def test_a_missing_degree_of_freedom_is_seen(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
 def test_ranks(make):
-    result = ranks(make, 400)
+    result = ranks(make, 150)
     assert result.ok, result.text

@@ -1,9 +1,12 @@
 """Models with discrete parts, operations without gradient, potentials, and what must be refused."""
 
+import warnings
+
 import numpy as np
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
+from pymc.exceptions import ImputationWarning
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from scipy import stats
@@ -177,6 +180,49 @@ def black_box():
     return Case(model, {"x": "Slice", "sigma": G}, on_grid(density, axes), draws=2000)
 
 
+class LogLikelihood(Op):
+    """A whole likelihood by a program of the user's own."""
+
+    def make_node(self, *parameters):
+        return Apply(self, [pt.as_tensor(v) for v in parameters], [pt.dscalar()])
+
+    def perform(self, node, inputs, outputs):
+        m, s = inputs
+        outputs[0][0] = np.asarray(norm(Y, m, s).sum())
+
+
+def black_box_likelihood():
+    """The likelihood is a potential without gradient, of a mean and a scale."""
+    with pm.Model() as model:
+        m = pm.Normal("m", 0.0, 1.0)
+        s = pm.HalfNormal("s", 1.0)
+        pm.Potential("likelihood", LogLikelihood()(m, s))
+
+    def density(m, s):
+        return norm(m) + stats.halfnorm.logpdf(s) + sum(norm(v, m, s) for v in Y)
+
+    axes = {"m": line(-4.0, 4.0), "s": positive(0.1, 10.0)}
+    return Case(model, {"m": "Slice", "s": "Slice"}, on_grid(density, axes))
+
+
+def missing_counts():
+    """A count is missing: a discrete variable, its rate by HMC."""
+    counts = np.ma.masked_equal([2, -1, 4, 3], -1)
+    with pm.Model() as model, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ImputationWarning)
+        rate = pm.Gamma("rate", 3.0, 1.0)
+        pm.Poisson("y", rate, observed=counts)
+
+    def density(rate):
+        return stats.gamma.logpdf(rate, 3.0) + sum(stats.poisson.logpmf(k, rate) for k in counts.compressed())
+
+    def further(rate):
+        return {"y_unobserved[0]": (rate, rate)}
+
+    truth = on_grid(density, {"rate": positive(0.2, 20.0, 301)}, further)
+    return Case(model, {"rate": H, "y_unobserved": "Metropolis"}, truth, draws=5000)
+
+
 def potential():
     """A weight of the user's own on a Normal variable, whose scale it leaves alone."""
     with pm.Model() as model:
@@ -254,6 +300,8 @@ CASES = [
     spike,
     hidden_markov,
     black_box,
+    black_box_likelihood,
+    missing_counts,
     potential,
     observed_afterwards,
     seen_in_a_mean,
