@@ -60,6 +60,8 @@ def sampled(case: Case, draws: int | None = None, chains: int = 4, seed: int = 1
     """The posterior of a case by `bs.sample`, on one core."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Numba will use object mode")
+        # PyMC computes initial points in C where graphs are nested, and says that this is slow without BLAS
+        warnings.filterwarnings("ignore", message="PyTensor could not link to a BLAS")
         return bs.sample(
             case.model,
             draws or case.draws,
