@@ -275,6 +275,7 @@ def test_what_arviz_is_told(model):
     assert list(coords["row"]) == [0, 1, 2] and list(dims["y"]) == ["row"]
 
 
+@pytest.mark.filterwarnings("ignore:.*RandomVariable .*rng:DeprecationWarning")  # by pm.Simulator
 def test_classes_of_densities_and_transforms(model):
     with pm.Model() as declared:
         half = pm.HalfCauchy("half", 1.0)
@@ -282,6 +283,8 @@ def test_classes_of_densities_and_transforms(model):
         weibull = pm.Weibull("weibull", 2.0, 1.0)
         flat = pm.Flat("flat")
         censored = pm.Censored("censored", pm.Normal.dist(), lower=0.0, upper=1.0)
+        simulated = pm.Simulator("simulated", lambda rng, size: rng.normal(size=size), observed=[0.3])
+    assert isinstance(simulated.owner.op, _pymc.SimulatorRV)
     assert isinstance(half.owner.op, _pymc.HalfCauchyRV)
     assert isinstance(t.owner.op, _pymc.HalfStudentTRV)
     assert isinstance(flat.owner.op, _pymc.FlatRV)

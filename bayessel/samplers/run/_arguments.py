@@ -11,7 +11,7 @@ import pymc as pm
 from pymc.step_methods import BlockedStep, CompoundStep
 
 from bayessel._check import as_count, as_fraction
-from bayessel._pymc import batched, flatten_steps
+from bayessel._pymc import SimulatorRV, batched, flatten_steps
 from bayessel.work.jobs import core_count, in_worker
 
 if TYPE_CHECKING:
@@ -59,6 +59,12 @@ def as_steps(step: Step | Sequence[Step] | None, model: pm.Model, target_accept:
     """
     if not model.free_RVs:
         raise ValueError("the model has no free variables: everything is fixed or observed, there is nothing to sample")
+    simulated = [str(rv.name) for rv in model.basic_RVs if isinstance(rv.owner.op, SimulatorRV)]
+    if simulated:
+        raise ValueError(
+            f"{', '.join(simulated)}: a Simulator has no density, but one drawn anew at each call, and no step accepts "
+            "or rejects rightly by that; sample the model by pm.sample_smc"
+        )
     given = [] if step is None else list(step) if isinstance(step, Sequence) else [step]
     for one in given:
         if isinstance(one, type):
