@@ -31,6 +31,7 @@ from bayessel.samplers.loss_differences_step import DifferencesGibbs
 from bayessel.samplers.marginal_hmc import MarginalHMC
 from bayessel.samplers.network.step import NetworkSampler
 from bayessel.samplers.no_u_turn import NoUTurn
+from bayessel.samplers.partial_centring import partly_centred
 from bayessel.samplers.persistent_hmc import PersistentHMC
 from bayessel.samplers.whole_model import WholeModelStep
 
@@ -204,18 +205,30 @@ def explain_steps(
     )
 
 
-def without_coupled_transforms(model: pm.Model) -> pm.Model:
-    """Return the model with weights sampled as they are, where their coordinates depend on what else is sampled.
+def in_suited_coordinates(model: pm.Model, *, run: bool = True) -> pm.Model:
+    """Return the model, the same distribution, with coordinates that suit the steps of `steps`.
 
     A transform such as the whitening of `models.rvm` follows the precisions: a gradient sampler likes it, but to a
     Gibbs step each new precision means new coordinates of all weights, at the price of factorisations that gain
-    nothing, for the exact draw of the weights does not care. The distribution is the same. A model without such
-    variables is returned as it is.
+    nothing, for the exact draw of the weights does not care: they are sampled as they are. Where HMC samples all of the
+    model, Normal variables with a scale that is sampled too are partly centred, unless `run` is False, which leaves
+    out the short run that this takes (`partial_centring`).
     """
-    space = ModelGraph(model).space
-    drawn = [rv for block in _plan(model, []).blocks for rv in block.members]
-    coupled = [rv for rv in drawn if space.transform_roots(rv)]
-    return change_value_transforms(model, dict.fromkeys(coupled)) if coupled else model
+    graph, plan = ModelGraph(model), _plan(model, [])
+    drawn = [rv for block in plan.blocks for rv in block.members]
+    coupled = [rv for rv in drawn if graph.space.transform_roots(rv)]
+    if coupled:
+        return change_value_transforms(model, dict.fromkeys(coupled))
+    if not run or _whole(model) is not None or len(plan.hamiltonian) < len(model.free_RVs) or _said(plan.hamiltonian):
+        return model
+    effects = [
+        rv
+        for rv in plan.hamiltonian
+        if distribution_name(rv) == "Normal"
+        and model.rvs_to_transforms[rv] is None
+        and graph.roots([graph.parameters(rv)[1]])
+    ]
+    return partly_centred(model, effects) if effects else model
 
 
 def _as_steps(assigned: Step | Iterable[Step]) -> list[Step]:

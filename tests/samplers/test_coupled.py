@@ -7,7 +7,7 @@ import numpy as np
 import pymc as pm
 
 import bayessel as bs
-from bayessel.samplers.step_choice import without_coupled_transforms
+from bayessel.samplers.step_choice import in_suited_coordinates
 from tests.problems.linear import regression_problem
 
 
@@ -18,16 +18,18 @@ def rvm_problem(rng):
 
 def test_weights_are_sampled_as_they_are(rng):
     model = rvm_problem(rng)
-    plain = without_coupled_transforms(model)
+    plain = in_suited_coordinates(model)
     assert "w_whitened__" in {v.name for v in model.value_vars}
     assert {v.name for v in plain.value_vars} == {"w", "alpha_log__", "beta_log__"}
     assert plain.named_vars_to_dims["w"] == ("basis",)
-    assert [step.name for step in bs.steps(plain)] == [step.name for step in bs.steps(model)]
+    # as they are, they can be integrated out too
+    assert [step.name for step in bs.steps(model)] == ["gaussian_weights_gibbs", "gamma_precision_gibbs"]
+    assert [step.name for step in bs.steps(plain)] == ["marginal_hmc"]
 
 
 def test_the_density_is_the_same(rng):
     model = rvm_problem(rng)
-    plain = without_coupled_transforms(model)
+    plain = in_suited_coordinates(model)
     point = {"alpha_log__": rng.normal(size=4), "beta_log__": np.array(0.3)}
     z = rng.normal(size=4)
     # w where z is, from the model itself
@@ -43,7 +45,7 @@ def test_the_density_is_the_same(rng):
 def test_a_model_without_such_coordinates_is_left_alone(rng):
     Phi, t = regression_problem(rng, n=12, m=4)
     model = bs.models.linear(Phi, t)
-    assert without_coupled_transforms(model) is model
+    assert in_suited_coordinates(model) is model
 
 
 def test_coordinates_that_hamiltonian_steps_need_stay(rng):
@@ -53,4 +55,4 @@ def test_coordinates_that_hamiltonian_steps_need_stay(rng):
         # the interval moves with a variable that no Gibbs step draws, and neither does one draw x
         pm.Uniform("u", 0.0, scale)
         pm.Bernoulli("y", logit_p=x, observed=[1, 0, 1])
-    assert without_coupled_transforms(model) is model
+    assert in_suited_coordinates(model) is model

@@ -33,7 +33,7 @@ from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, pre
 from bayessel.samplers.conjugacy.precision_forms import Loose, Partition, PrecisionForm, Spectrum, Sums, product
 
 #: multiplications of one evaluation that are always cheap enough
-ALWAYS = 2e4
+ALWAYS = 2e5
 #: as many times the multiplications of the block's own factors are paid for fewer variables to sample
 TIMES = 2.0
 

@@ -132,10 +132,10 @@ def sample_many(
         )
     seed = chosen_seed(None) if seed is None else seed
     if make_steps is None:
-        from bayessel.samplers.step_choice import without_coupled_transforms
+        from bayessel.samplers.step_choice import in_suited_coordinates
 
         with compiler:
-            model = without_coupled_transforms(model)
+            model = in_suited_coordinates(model, run=False)  # what suits one data set may not suit the others
     made, places, aliases = with_places(model)
     labels, data = checked_data(datasets, places, aliases)
     kept = _kept_names(made, var_names)

@@ -151,11 +151,10 @@ def sample(
     resume, log_likelihood = as_flag(resume, "resume"), as_flag(log_likelihood, "log_likelihood")
     progressbar, quiet = as_flag(progressbar, "progressbar"), as_flag(quiet, "quiet")
     if step is None:
-        # coordinates that suit gradients only would be paid for by every exact draw
-        from bayessel.samplers.step_choice import without_coupled_transforms
+        from bayessel.samplers.step_choice import in_suited_coordinates
 
-        with compiler:
-            model = without_coupled_transforms(model)
+        with compiler, one_blas_thread():
+            model = in_suited_coordinates(model)
 
     with ExitStack() as stack:
         # one thread from here on, also in this process: the order of a threaded sum is in the last bits of a draw

@@ -1,0 +1,109 @@
+"""Coordinates of Normal effects between centred and not: the same density, the share that the data have, its gain.
+
+Guards `bayessel.samplers.partial_centring`.
+"""
+
+import arviz as az
+import numpy as np
+import pymc as pm
+import pytest
+from numpy.testing import assert_allclose
+from pymc.model.transform.conditioning import change_value_transforms
+
+import bayessel as bs
+from bayessel.errors import SamplingWarning
+from bayessel.samplers.partial_centring import PartlyCentred, partly_centred, shares
+
+RNG = np.random.default_rng(5)
+SIZES = np.array([1, 2, 10, 400])
+GROUP = np.repeat(np.arange(4), SIZES)
+Y = RNG.normal(np.array([0.3, -0.8, 1.1, 0.2])[GROUP], 1.0)
+
+
+def effects(y=Y, group=GROUP, noise=1.0):
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0.0, 1.0)
+        tau = pm.LogNormal("tau", -0.2, 0.5)
+        x = pm.Normal("x", mu, tau, shape=len(SIZES))
+        pm.StudentT("y", nu=1e6, mu=x[group], sigma=noise, observed=y)
+    return model
+
+
+def batches():
+    """Counts out of few, in many groups: what the data say of each is little."""
+    rng = np.random.default_rng(8)
+    n = np.full(24, 4)
+    with pm.Model() as model:
+        level, tau = pm.Normal("level", 0.0, 2.0), pm.HalfNormal("tau", 1.0)
+        b = pm.Normal("b", 0.0, tau, shape=24)
+        pm.Binomial("y", n, logit_p=level + b, observed=rng.binomial(n, 1.0 / (1.0 + np.exp(-rng.normal(size=24) / 2))))
+    return model
+
+
+def test_the_density_is_the_same_with_its_jacobian():
+    model = effects()
+    share = np.array([0.0, 0.3, 0.8, 1.0])
+    other = change_value_transforms(model, {model["x"]: PartlyCentred(share)})
+    logp, logq = model.compile_logp(), other.compile_logp()
+    for _ in range(3):
+        mu, log_tau, z = RNG.normal(), RNG.normal(), RNG.normal(size=4)
+        unit = np.exp(log_tau * (1.0 - share))
+        x = (1.0 - share) * mu + unit * z
+        here = {"mu": np.array(mu), "tau_log__": np.array(log_tau)}
+        assert_allclose(logq(here | {"x_partly_centred__": z}), logp(here | {"x": x}) + np.log(unit).sum(), rtol=1e-12)
+        transform = other.rvs_to_transforms[other["x"]]
+        back = transform.forward(transform.backward(z, mu, np.exp(log_tau)), mu, np.exp(log_tau)).eval()
+        assert_allclose(back, z, rtol=1e-10)
+
+
+def test_the_share_is_that_of_the_data():
+    """Of n rows with noise 1: nτ² / (nτ² + 1), over the posterior of τ."""
+    model = effects()
+    found = shares(model, [model["x"]])[model["x"]]
+    tau = bs.sample(model, draws=4000, chains=4, random_seed=1, progressbar=False).posterior["tau"].values.ravel()
+    expected = [np.mean(n * tau**2 / (n * tau**2 + 1.0)) for n in SIZES]
+    assert_allclose(found, expected, atol=0.15)
+    assert found[0] < 0.6 < found[2] <= found[3] == 1.0
+    assert np.array_equal(found, shares(model, [model["x"]])[model["x"]])
+
+
+def test_effects_that_the_data_determine_stay_as_they_are():
+    rows = np.repeat(np.arange(4), 500)
+    model = effects(RNG.normal(np.array([3.0, -8.0, 11.0, 2.0])[rows], 0.01), rows, 0.01)
+    assert partly_centred(model, [model["x"]]) is model
+
+
+def test_a_scale_with_little_data_mixes():
+    run = {"draws": 1000, "chains": 4, "random_seed": 1, "progressbar": False}
+    auto = bs.sample(batches(), **run)
+    model = batches()
+    with pytest.warns(SamplingWarning, match="tau"):
+        plain = bs.sample(model, step=bs.steps(model), **run)
+    found = [trace.posterior["tau"] for trace in (auto, plain)]
+    least = [float(az.ess(tau)) for tau in found]
+    assert least[0] > 400 and least[0] > 2.0 * least[1]
+    error = np.hypot(*(float(tau.std()) / ess**0.5 for tau, ess in zip(found, least, strict=True)))
+    assert abs(float(found[0].mean() - found[1].mean())) < 4.0 * error
+    assert "b_partly_centred__" in auto.unconstrained_posterior
+    assert auto.posterior["b"].shape == (4, 1000, 24)
+
+
+def test_runs_go_on_and_initial_values_are_those_of_the_variables(tmp_path):
+    given = {"initvals": {"b": np.full(24, 0.5), "tau": 0.7}, "random_seed": 3, "progressbar": False, "chains": 2}
+    whole = bs.sample(batches(), draws=60, tune=60, **given)
+    part = bs.sample(batches(), draws=20, tune=60, store=tmp_path / "run", **given)
+    assert part.attrs["status"] == "complete"
+    again = bs.sample(batches(), draws=60, tune=60, store=tmp_path / "run", **given)
+    assert again.attrs["resumed_draws"] == 160
+    for name in ("b", "tau"):
+        assert np.array_equal(again.posterior[name], whole.posterior[name])
+
+
+def test_a_density_that_is_nowhere_finite_is_told_by_sampling_itself():
+    with pm.Model() as model:
+        tau = pm.HalfNormal("tau", 1.0)
+        b = pm.Normal("b", 0.0, tau, shape=2)
+        pm.Potential("never", -np.inf + 0.0 * b.sum())
+        pm.Poisson("y", pm.math.exp(b), observed=[1, 2])
+    with pytest.raises(ValueError, match="no starting point of finite log density"):
+        bs.sample(model, draws=10, tune=10, chains=1, progressbar=False)
