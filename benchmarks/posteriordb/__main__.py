@@ -2,9 +2,9 @@
 
     python -m benchmarks.posteriordb [--models NAME ...] [--samplers NAME ...] [--seeds K] [--page FILE]
 
-Models are those of the folder POSTERIORDB; peers are looked for in the interpreter PEERS_PYTHON (or this one), and
-those missing are skipped and named. Every run is a process of its own, and its result is kept in the folder of
---store: a race that was broken off goes on where it was.
+Models are those of the folder POSTERIORDB, and shapes that are hard for samplers (`geometries`). Peers are looked for
+in the interpreter PEERS_PYTHON (or this one), and those missing are skipped and named. Every run is a process of its own,
+and its result is kept in the folder of --store: a race that was broken off goes on where it was.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy as np
 
 from bayessel.work.result_store import ResultStore
 from benchmarks.field.race import revision
+from benchmarks.posteriordb import geometries
 from benchmarks.posteriordb.worker import HERE, SAMPLERS, catalogue
 from tests.paths import ROOT
 
@@ -142,10 +143,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds of a run")
     parser.add_argument("--page", type=Path, help="write the table there")
     given = parser.parse_args(argv)
-    if "POSTERIORDB" not in os.environ:
-        raise SystemExit("POSTERIORDB must name the folder with the models")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    names = [name for name in catalogue().CATALOGUE if not given.models or any(part in name for part in given.models)]
+    known = [*(catalogue().CATALOGUE if "POSTERIORDB" in os.environ else []), *geometries.CATALOGUE]
+    names = [name for name in known if not given.models or any(part in name for part in given.models)]
     results: dict[str, dict[str, list[dict[str, Any]]]] = {name: {} for name in names}
     with closing(ResultStore[dict[str, Any]](given.store, "posteriordb", {})) as store:
         for name in names:

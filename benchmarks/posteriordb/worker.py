@@ -3,7 +3,7 @@
 
 ``python -m benchmarks.posteriordb.worker 'arK-arK' nutpie --seed 1`` samples and prints what it cost, how many
 effective draws there are, and how far moments are from those of the reference, as JSON. The models are those of the
-folder POSTERIORDB.
+folder POSTERIORDB, and those of `geometries`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.posteriordb import geometries
+
 CHAINS, TUNE, DRAWS = 4, 1000, 1000
 
 
 def catalogue() -> Any:
-    """The module with the models."""
+    """The module with the models of posteriordb."""
     path = Path(os.environ["POSTERIORDB"]) / "models.py"
     spec = importlib.util.spec_from_file_location("posteriordb_models", path)
     assert spec is not None and spec.loader is not None
@@ -34,6 +36,29 @@ def catalogue() -> Any:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def known(name: str) -> tuple[Any, list[dict[str, Any]], Callable[..., Any]]:
+    """A model, what is known of its posterior, one row for each number, and how to find a number in an array."""
+    if name in geometries.CATALOGUE:
+        shape = geometries.CATALOGUE[name]
+        exact = {"mcse_mean": 0.0, "mcse_sd": 0.0}
+        rows = [{"parameter": one, "mean": mean, "sd": sd} | exact for one, (mean, sd) in shape.moments.items()]
+        return shape.make(), rows, lambda array, one: array[..., int(one[2:-1]) - 1] if "[" in one else array
+    module = catalogue()
+    case, reference = module.CATALOGUE[name], []
+    if case.reference:
+        lines = (Path(os.environ["POSTERIORDB"]) / "reference.csv").read_text().splitlines()
+        # names of parameters have commas: the numbers are counted from the right
+        header = lines[0].split(",")[2:]
+        for line in lines[1:]:
+            of, _, rest = line.replace('"', "").partition(",")
+            parts = rest.split(",")
+            numbers = parts[-len(header) :]
+            if of == case.reference:
+                parameter = ",".join(parts[: -len(header)])
+                reference.append({"parameter": parameter, **dict(zip(header, numbers, strict=True))})
+    return module.build(name), reference, module.element
 
 
 # --- samplers: model, seed -> trace, seconds of compiling and of sampling by the clock, of processor of sampling ------
@@ -178,22 +203,9 @@ def main(argv: list[str] | None = None) -> int:
     if importlib.util.find_spec(PACKAGES[given.sampler]) is None:
         print(json.dumps({"error": f"{PACKAGES[given.sampler]} is not installed"}))
         return 0
-    module = catalogue()
-    case, model = module.CATALOGUE[given.model], module.build(given.model)
-    reference = []
-    if case.reference:
-        lines = (Path(os.environ["POSTERIORDB"]) / "reference.csv").read_text().splitlines()
-        # names of parameters have commas: the numbers are counted from the right
-        header = lines[0].split(",")[2:]
-        for line in lines[1:]:
-            name, _, rest = line.replace('"', "").partition(",")
-            parts = rest.split(",")
-            numbers = parts[-len(header) :]
-            if name == case.reference:
-                parameter = ",".join(parts[: -len(header)])
-                reference.append({"parameter": parameter, **dict(zip(header, numbers, strict=True))})
+    model, reference, element = known(given.model)
     trace, compiling, seconds, cpu = SAMPLERS[given.sampler](model, given.seed)
-    told = scores(trace, [str(rv.name) for rv in model.free_RVs], reference, module.element)
+    told = scores(trace, [str(rv.name) for rv in model.free_RVs], reference, element)
     told |= {"compiling": compiling, "seconds": seconds, "cpu": cpu}
     if given.sampler in HERE:
         import bayessel as bs
