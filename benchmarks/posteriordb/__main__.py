@@ -3,8 +3,8 @@
     python -m benchmarks.posteriordb [--models NAME ...] [--samplers NAME ...] [--seeds K] [--page FILE]
 
 Models are those of the folder POSTERIORDB, and shapes that are hard for samplers (`geometries`). Peers are looked for
-in the interpreter PEERS_PYTHON (or this one), and those missing are skipped and named. Every run is a process of its own,
-and its result is kept in the folder of --store: a race that was broken off goes on where it was.
+in the interpreter PEERS_PYTHON (or this one), and those missing are skipped and named. Every run is a process of its
+own, and its result is kept in the folder of --store: a race that was broken off goes on where it was.
 """
 
 from __future__ import annotations
