@@ -20,6 +20,7 @@ from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pymc.distributions.distribution import SymbolicRandomVariable, _support_point
 from pymc.distributions.shape_utils import _change_dist_size
 from pymc.distributions.simulator import SimulatorRV
+from pymc.distributions.timeseries import RandomWalkRV
 from pymc.initial_point import make_initial_point_fns_per_chain
 from pymc.logprob.abstract import _logcdf, _logprob
 from pymc.logprob.transforms import LogTransform, Transform
@@ -67,6 +68,7 @@ __all__ = [
     "PointType",
     "PopulationArrayStepShared",
     "RandomGeneratorState",
+    "RandomWalkRV",
     "SimulatorRV",
     "Softplus",
     "SolveTriangular",

@@ -282,12 +282,16 @@ def test_classes_of_densities_and_transforms(model):
         t = pm.HalfStudentT("t", 3.0, 1.0)
         weibull = pm.Weibull("weibull", 2.0, 1.0)
         flat = pm.Flat("flat")
+        walk = pm.GaussianRandomWalk("walk", mu=0.5, sigma=2.0, init_dist=pm.Normal.dist(), steps=3)
         censored = pm.Censored("censored", pm.Normal.dist(), lower=0.0, upper=1.0)
         simulated = pm.Simulator("simulated", lambda rng, size: rng.normal(size=size), observed=[0.3])
     assert isinstance(simulated.owner.op, _pymc.SimulatorRV)
     assert isinstance(half.owner.op, _pymc.HalfCauchyRV)
     assert isinstance(t.owner.op, _pymc.HalfStudentTRV)
     assert isinstance(flat.owner.op, _pymc.FlatRV)
+    assert isinstance(walk.owner.op, _pymc.RandomWalkRV)
+    innovations = walk.owner.inputs[1].owner  # after the first value
+    assert [float(one.eval().item()) for one in innovations.op.dist_params(innovations)] == [0.5, 2.0]
     assert isinstance(weibull.owner.op, _pymc.WeibullBetaRV)
     assert isinstance(censored.owner.op, _pymc.SymbolicRandomVariable)
     assert isinstance(declared.rvs_to_transforms[half], _pymc.LogTransform)

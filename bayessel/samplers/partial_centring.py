@@ -1,17 +1,18 @@
 """Coordinates for Normal variables whose scale is sampled too: as far from their mean as the data say nothing of them.
 
 Effects x ~ Normal(μ, σ) that the data determine are best sampled as they are, centred; those that they leave to the
-prior as (x − μ)/σ, for their scale is a funnel otherwise. Between the two, with the share λ of their precision that
-comes from the data (Papaspiliopoulos, Roberts & Sköld 2003),
+prior as (x − μ)/σ, for their scale is a funnel otherwise. Between the two
 
-    x = (1 − λ) μ + σ^(1−λ) z.
+    x = (1 − λ) μ + σ^(1−λ) z,
 
-The posterior is the same for any λ; what differs is how easily it is sampled. The shares are found by a short run.
+where λ follows the share of their precision that comes from the data (Papaspiliopoulos, Roberts & Sköld 2003). That
+share is smaller where σ is small, and chains have to get there: λ is its square, and 0 below `CENTRED_FROM`. The steps of
+a random walk are such effects too. The posterior is the same for any λ; what differs is how easily it is sampled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,13 +21,16 @@ import pytensor.tensor as pt
 from pymc.exceptions import SamplingError
 from pymc.model.transform.conditioning import change_value_transforms
 from pytensor.graph.basic import Variable
+from pytensor.tensor.random.basic import NormalRV
 
 from bayessel._check import FloatArray
-from bayessel._pymc import Transform
+from bayessel._pymc import RandomWalkRV, Transform
 from bayessel.samplers.persistent_hmc import PersistentHMC
 
 #: draws of the short run: to tune in, to keep, and how many of these are looked at
 TUNE, KEPT, LOOKED_AT = 200, 100, 10
+#: λ from which on it is not rounded to 0: a funnel with a wider neck is one
+CENTRED_FROM = 0.3
 #: elements beyond which the look at each would take too long
 MOST = 1_000
 #: steps between which slopes are compared, in units of the scale
@@ -61,34 +65,86 @@ class PartlyCentred(Transform):
         return pt.log(self._parts(inputs)[1]) + pt.zeros_like(value)
 
 
+class PartlyCentredWalk(PartlyCentred):
+    """The same of the steps of a random walk, its first value as it is."""
+
+    name = "partly_centred"
+    ndim_supp = 1
+
+    def _parts(self, inputs: Sequence[Any]) -> tuple[Any, Any]:
+        return super()._parts(normal_parameters(inputs[1]))
+
+    def forward(self, value: Any, *inputs: Any) -> Any:
+        """First value and z of the walk."""
+        return pt.concatenate([value[:1], super().forward(pt.diff(value), *inputs)])
+
+    def backward(self, value: Any, *inputs: Any) -> Any:
+        """The walk of its first value and z."""
+        return pt.cumsum(pt.concatenate([value[:1], super().backward(value[1:], *inputs)]))
+
+    def log_jac_det(self, value: Any, *inputs: Any) -> Any:
+        """Log of |∂x/∂z|."""
+        return pt.sum(super().log_jac_det(value[1:], *inputs))
+
+
+def normal_parameters(rv: Variable) -> list[Any]:
+    """Mean and standard deviation of a Normal variable."""
+    return list(rv.owner.op.dist_params(rv.owner))
+
+
+def scale_of(rv: Variable) -> Variable | None:
+    """Standard deviation of a Normal variable, or of the steps of a random walk; None of anything else."""
+    if isinstance(rv.owner.op, NormalRV):
+        return rv.owner.op.dist_params(rv.owner)[1]
+    walks = isinstance(rv.owner.op, RandomWalkRV) and rv.type.ndim == 1
+    return scale_of(rv.owner.inputs[1]) if walks and rv.owner.inputs[1].owner is not None else None
+
+
 def partly_centred(model: pm.Model, variables: Sequence[Variable]) -> pm.Model:
     """The model with other coordinates of some Normal variables, as `shares` finds them; itself where none move."""
     try:
         found = shares(model, variables)
     except SamplingError:  # what is wrong with the model is said where it is sampled
         return model
-    moved = {rv: PartlyCentred(share) for rv, share in found.items() if np.any(share < 1.0)}
+    moved: dict[Variable, Transform | None] = {
+        rv: (PartlyCentredWalk if isinstance(rv.owner.op, RandomWalkRV) else PartlyCentred)(share)
+        for rv, share in found.items()
+        if np.any(share < 1.0)
+    }
     return change_value_transforms(model, moved) if moved else model
 
 
 def shares(model: pm.Model, variables: Sequence[Variable]) -> dict[Variable, FloatArray]:
-    """Share λ of the precision of each element that comes from the data, in tenths; by a short run, always the same.
+    """λ of each element, the squared share of its precision that comes from the data; in tenths, always the same.
 
-    Along each element the density has the curvature h + 1/σ²: λ = h / (h + 1/σ²) on average over the draws.
+    Along each element the density has the curvature h + 1/σ²: the share is h / (h + 1/σ²), averaged over a short run.
     """
-    values = [model.rvs_to_values[rv] for rv in variables]
     with model:
         step = PersistentHMC(model=model, updates_per_draw="auto")
-    if not step.makes_many or sum(rv_size(model, value) for value in values) > MOST:
+    places = {name: (place, shape) for name, place, shape in step.density.layout}
+    effects = [(rv, *places[str(model.rvs_to_values[rv].name)]) for rv in variables]
+    if not step.makes_many or sum(place.stop - place.start for _, place, _ in effects) > MOST:
         return {}
     scales = model.compile_fn(
-        model.replace_rvs_by_values([rv.owner.inputs[-1] for rv in variables]),
+        model.replace_rvs_by_values([scale_of(rv) for rv in variables]),
         inputs=model.value_vars,
         on_unused_input="ignore",
         mode="FAST_COMPILE",
     )
-    places = {name: (place, shape) for name, place, shape in step.density.layout}
-    point = model.initial_point(0)
+    total: dict[Variable, FloatArray] = {}
+    for here in _short_run(step, model.initial_point(0)):
+        q = step.density.vector(here)
+        for (rv, place, shape), given in zip(effects, scales(here), strict=True):
+            walks = isinstance(rv.owner.op, RandomWalkRV)
+            scale = given if walks else np.broadcast_to(given, shape).ravel()
+            share = _share(step.density.both, q, place, scale, walks)
+            total[rv] = total.get(rv, 0.0) + (share if walks else share.reshape(shape))
+    squares = {rv: (one / LOOKED_AT) ** 2 for rv, one in total.items()}
+    return {rv: np.where(one < CENTRED_FROM, 0.0, np.round(one, 1)) for rv, one in squares.items()}
+
+
+def _short_run(step: PersistentHMC, point: dict[str, FloatArray]) -> list[dict[str, FloatArray]]:
+    """Some draws from afar."""
     step.setup_chain(0, TUNE, KEPT)
     done = 0
     while done < TUNE:
@@ -96,26 +152,20 @@ def shares(model: pm.Model, variables: Sequence[Variable]) -> dict[Variable, Flo
         done += len(said["v"])
     step.stop_tuning()
     _, draws, _ = step.draws(point, KEPT, np.inf)
-    slope = step.density.both
-    total = {rv: np.zeros(places[str(value.name)][1]) for rv, value in zip(variables, values, strict=True)}
-    looked_at = range(KEPT // LOOKED_AT - 1, KEPT, KEPT // LOOKED_AT)
-    for i in looked_at:
-        here = {name: draws[name][i] for name in draws}
-        q = step.density.vector(here)
-        for rv, value, scale in zip(variables, values, scales(here), strict=True):
-            place, shape = places[str(value.name)]
-            sigma = np.broadcast_to(scale, shape).ravel()
-            curvature = np.empty(sigma.size)
-            for k in range(sigma.size):
-                away = np.zeros_like(q)
-                away[place.start + k] = APART * sigma[k]
-                curvature[k] = (slope(q - away)[1] - slope(q + away)[1])[place.start + k] / (2.0 * APART * sigma[k])
-            with np.errstate(all="ignore"):
-                share = 1.0 - 1.0 / (curvature * sigma**2)
-            total[rv] += np.clip(np.nan_to_num(share, nan=0.0, posinf=0.0, neginf=0.0), 0.0, 1.0).reshape(shape)
-    return {rv: np.round(one / len(looked_at), 1) for rv, one in total.items()}
+    apart = KEPT // LOOKED_AT
+    return [{name: draws[name][i] for name in draws} for i in range(apart - 1, KEPT, apart)]
 
 
-def rv_size(model: pm.Model, value: Variable) -> int:
-    """Elements of a value variable."""
-    return int(np.size(model.initial_point(0)[str(value.name)]))
+def _share(both: Callable[..., Any], q: FloatArray, place: slice, scale: FloatArray, walks: bool) -> FloatArray:
+    """The share of the data at q, of each effect; a step of a walk moves all that comes after it."""
+    size = place.stop - place.start
+    ways = np.tri(size).T[1:] if walks else np.eye(size)
+    sigma = np.broadcast_to(scale, len(ways))
+    share = np.zeros(len(ways))
+    for k, (way, unit) in enumerate(zip(ways, sigma.tolist(), strict=True)):
+        away = np.zeros_like(q)
+        away[place] = APART * unit * way
+        curvature = way @ (both(q - away)[1] - both(q + away)[1])[place] / (2.0 * APART * unit)
+        if np.isfinite(curvature) and curvature > 0.0:
+            share[k] = min(1.0, max(0.0, 1.0 - 1.0 / (curvature * unit**2)))
+    return share

@@ -31,7 +31,7 @@ from bayessel.samplers.loss_differences_step import DifferencesGibbs
 from bayessel.samplers.marginal_hmc import MarginalHMC
 from bayessel.samplers.network.step import NetworkSampler
 from bayessel.samplers.no_u_turn import NoUTurn
-from bayessel.samplers.partial_centring import partly_centred
+from bayessel.samplers.partial_centring import partly_centred, scale_of
 from bayessel.samplers.persistent_hmc import PersistentHMC
 from bayessel.samplers.whole_model import WholeModelStep
 
@@ -224,9 +224,7 @@ def in_suited_coordinates(model: pm.Model, *, run: bool = True) -> pm.Model:
     effects = [
         rv
         for rv in plan.hamiltonian
-        if distribution_name(rv) == "Normal"
-        and model.rvs_to_transforms[rv] is None
-        and graph.roots([graph.parameters(rv)[1]])
+        if model.rvs_to_transforms[rv] is None and (scale := scale_of(rv)) is not None and graph.roots([scale])
     ]
     return partly_centred(model, effects) if effects else model
 

@@ -24,13 +24,19 @@ from pytensor.compile.sharedvalue import shared
 from pytensor.gradient import grad
 from pytensor.graph.basic import Variable, equal_computations
 from pytensor.graph.replace import clone_replace, vectorize_graph
-from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
 from bayessel._check import FloatArray
 from bayessel.samplers.conjugacy.block import BlockFactor, GaussianBlock
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, precision
-from bayessel.samplers.conjugacy.precision_forms import Loose, Partition, PrecisionForm, Spectrum, Sums, product
+from bayessel.samplers.conjugacy.precision_forms import (
+    CommonBasis,
+    Loose,
+    Partition,
+    PrecisionForm,
+    PrecisionSums,
+    product,
+)
 
 #: multiplications of one evaluation that are always cheap enough
 ALWAYS = 2e5
@@ -101,7 +107,7 @@ class MarginalBlock:
         is_loose = bool(self.loose or self.loose_priors)
         try:
             few = not is_loose and len(sums) <= 2
-            self._form: PrecisionForm = Spectrum(sums) if few else Partition(sums, self.size, is_loose)
+            self._form: PrecisionForm = CommonBasis(sums) if few else Partition(sums, self.size, is_loose)
         except np.linalg.LinAlgError as error:
             raise NotConjugateError("the data do not determine it") from error
         self._check_cost(groups)
@@ -157,8 +163,8 @@ class MarginalBlock:
         tau: Any = precision(self.graph.normal(rv)[1])
         return tau if tau.type.ndim == 0 else tau.ravel()[0]
 
-    def _sum(self, groups: Sequence[Sequence[_Rows]]) -> list[Sums]:
-        """Sums by precision, around where the block lies at the initial point."""
+    def _sum(self, groups: Sequence[Sequence[_Rows]]) -> list[PrecisionSums]:
+        """PrecisionSums by precision, around where the block lies at the initial point."""
         centre = self._centre()
         self._origin.set_value(centre)
         found, constant = [], 0.5 * len(centre) * log(2.0 * pi)
@@ -166,15 +172,15 @@ class MarginalBlock:
             gram, pull, squares, n = np.zeros((len(centre), len(centre))), np.zeros(len(centre)), 0.0, 0
             for one in group:
                 residual = one.targets - one.design @ centre
-                product = one.design.T @ one.design
-                gram += product.toarray() if sparse.issparse(product) else product
+                own = one.design.T @ one.design
+                gram += own.toarray() if sparse.issparse(own) else own
                 pull += one.design.T @ residual
                 squares += float(residual @ residual)
                 n += len(one.roots)
                 constant += float(np.log(one.roots).sum()) - 0.5 * len(one.roots) * log(2.0 * pi)
             self._squares[i].set_value(np.asarray(squares))
             self._rows[i].set_value(np.asarray(float(n)))
-            found.append(Sums(gram, pull))
+            found.append(PrecisionSums(gram, pull))
         self._constant.set_value(np.asarray(constant))
         for cell, factor in zip(self._designs, self.loose, strict=True):
             if factor.A is not None:
@@ -248,7 +254,7 @@ class MarginalBlock:
         solved = self._form.solve(taus, loose, noise)
         return MarginalForm(logp + solved.value, logp + solved.slope, noise, self._origin + solved.draw)
 
-    def _loose_precision(self, values: Sequence[Variable]) -> TensorVariable:
+    def _loose_precision(self, values: Sequence[Variable]) -> Variable:
         """The part of A that is no sum of data."""
         model, block, total = self.graph.model, self.block, pt.zeros((self.size, self.size))
         for cell, factor in zip(self._designs, self.loose, strict=True):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pytensor.tensor as pt
 from pytensor.compile.sharedvalue import shared
 from pytensor.gradient import disconnected_grad
-from pytensor.tensor.variable import TensorVariable
+from pytensor.graph.basic import Variable
 from scipy import linalg
 
 from bayessel._check import FloatArray
@@ -26,7 +26,7 @@ _FULL = 1e-10
 _ROUNDING = 1e-14
 
 
-class Sums(NamedTuple):
+class PrecisionSums(NamedTuple):
     """What solving needs of rows of one precision: AᵀA and Aᵀr."""
 
     gram: FloatArray
@@ -39,16 +39,16 @@ class Solved(NamedTuple):
     `slope` is an expression with the gradient of `value` and nothing else in common with it.
     """
 
-    value: TensorVariable
-    slope: TensorVariable
-    draw: TensorVariable
+    value: Variable
+    slope: Variable
+    draw: Variable
 
 
 class Loose(NamedTuple):
     """Parts of A and b that are no sums known before; None where there are none."""
 
-    precision: TensorVariable | None = None
-    pull: TensorVariable | None = None
+    precision: Variable | None = None
+    pull: Variable | None = None
 
 
 class PrecisionForm(Protocol):
@@ -57,10 +57,10 @@ class PrecisionForm(Protocol):
     #: multiplications, about
     cost: float
 
-    def take(self, sums: Sequence[Sums]) -> bool:
+    def take(self, sums: Sequence[PrecisionSums]) -> bool:
         """Take in sums over other data; False where their structure is another."""
 
-    def solve(self, taus: Sequence[TensorVariable], loose: Loose, noise: TensorVariable) -> Solved:
+    def solve(self, taus: Sequence[Variable], loose: Loose, noise: Variable) -> Solved:
         """Build the expressions."""
 
 
@@ -68,10 +68,10 @@ def _shared(value: FloatArray | float, name: str) -> Any:
     return shared(np.asarray(value, dtype=float), name=name)
 
 
-class Spectrum:
+class CommonBasis:
     """One or two G with a common basis: VᵀG₀V = s₀ diag(λ), VᵀG₁V = s₁ diag(1 − λ)."""
 
-    def __init__(self, sums: Sequence[Sums]) -> None:
+    def __init__(self, sums: Sequence[PrecisionSums]) -> None:
         size = len(sums[0].pull)
         self.cost = 10.0 * size
         self._lam, self._basis = _shared(np.empty(0), "lambda"), _shared(np.empty((0, 0)), "basis")
@@ -81,7 +81,7 @@ class Spectrum:
         if not self.take(sums):
             raise np.linalg.LinAlgError("singular")
 
-    def take(self, sums: Sequence[Sums]) -> bool:
+    def take(self, sums: Sequence[PrecisionSums]) -> bool:
         """Take in other sums; False where they do not determine the block."""
         scales = [float(np.trace(one.gram)) / len(one.pull) for one in sums]
         if len(sums) != len(self._scale) or not all(0.0 < scale < np.inf for scale in scales):
@@ -105,7 +105,7 @@ class Spectrum:
         self._logdet.set_value(np.asarray(-2.0 * np.linalg.slogdet(basis)[1]))
         return True
 
-    def solve(self, taus: Sequence[TensorVariable], loose: Loose, noise: TensorVariable) -> Solved:
+    def solve(self, taus: Sequence[Variable], loose: Loose, noise: Variable) -> Solved:
         """Build the expressions; there is nothing loose."""
         weights = [tau * scale for tau, scale in zip(taus, self._scale, strict=True)]
         spread = weights[0] * self._lam
@@ -119,7 +119,7 @@ class Spectrum:
 class Partition:
     """Any number of G: coordinates `out` without a row in common are eliminated, the others factorised."""
 
-    def __init__(self, sums: Sequence[Sums], size: int, loose: bool) -> None:
+    def __init__(self, sums: Sequence[PrecisionSums], size: int, loose: bool) -> None:
         pattern = sum((np.abs(one.gram) for one in sums), np.zeros((size, size))) != 0.0
         out = np.zeros(size, dtype=bool) if loose else _uncoupled(pattern)
         if out.sum() < 2:
@@ -131,7 +131,7 @@ class Partition:
         if not self.take(sums):
             raise np.linalg.LinAlgError("coupled")
 
-    def take(self, sums: Sequence[Sums]) -> bool:
+    def take(self, sums: Sequence[PrecisionSums]) -> bool:
         """Take in other sums; False where coordinates are coupled that were not, or their number is another."""
         out, rest = self.out, self.rest
         if len(sums) != len(self._parts) or any(len(one.pull) != len(out) + len(rest) for one in sums):
@@ -145,29 +145,32 @@ class Partition:
                 place.set_value(np.ascontiguousarray(value))
         return True
 
-    def solve(self, taus: Sequence[TensorVariable], loose: Loose, noise: TensorVariable) -> Solved:
+    def solve(self, taus: Sequence[Variable], loose: Loose, noise: Variable) -> Solved:
         """Build the expressions."""
-        diagonal, border, corner, pull = (
+        summed: list[Any] = [
             sum((tau * parts[i] for tau, parts in zip(taus, self._parts, strict=True)), pt.constant(0.0))
             for i in range(4)
-        )
+        ]
+        diagonal, border, corner, pull = summed
+        normals: Any = noise
         if loose.precision is not None and loose.pull is not None:
             corner, pull = corner + loose.precision, pull + loose.pull
         if not len(self.out):
             return _factorised(corner, pull, noise)
         eliminated, left = pull[self.out], pull[self.rest]
         value = 0.5 * pt.sum(eliminated * eliminated / diagonal - pt.log(diagonal))
-        own = eliminated / diagonal + noise[: len(self.out)] / pt.sqrt(diagonal)
+        own = eliminated / diagonal + normals[: len(self.out)] / pt.sqrt(diagonal)
         if not len(self.rest):
             return Solved(value, value, own)
         share = border / diagonal[:, None]
-        rest = _factorised(corner - product(border, share), left - _times(share.T, eliminated), noise[len(self.out) :])
+        schur, right = corner - product(border, share), left - _times(share.T, eliminated)
+        rest = _factorised(schur, right, normals[len(self.out) :])
         draw = pt.concatenate([own - _times(share, rest.draw), rest.draw])
         order = np.argsort(np.concatenate([self.out, self.rest]))
         return Solved(value + rest.value, value + rest.slope, draw[order])
 
 
-def _factorised(A: TensorVariable, b: TensorVariable, noise: TensorVariable) -> Solved:
+def _factorised(A: Any, b: Any, noise: Variable) -> Solved:
     """By a Cholesky factor, NaN where A is not positive definite; through which nothing is differentiated.
 
     With m = A⁻¹b and C = A⁻¹ held fast, mᵀb − ½ mᵀAm − ½ tr CA has the gradient of ½ bᵀA⁻¹b − ½ log |A|.
@@ -181,14 +184,16 @@ def _factorised(A: TensorVariable, b: TensorVariable, noise: TensorVariable) -> 
     return Solved(pt.sum(0.5 * half * half) - pt.sum(pt.log(pt.diagonal(factor))), slope, draw)
 
 
-def _times(matrix: TensorVariable, vector: TensorVariable) -> TensorVariable:
+def _times(matrix: Any, vector: Any) -> Any:
     """A matrix times a vector, as a loop that is compiled in no time; BLAS is no faster for so few."""
     return pt.sum(matrix * vector[None, :], axis=1)
 
 
-def product(left: TensorVariable, right: TensorVariable) -> TensorVariable:
-    """The transpose of a matrix times another of few columns."""
-    return pt.sum(left[:, :, None] * right[:, None, :], axis=0)
+def product(left: Variable, right: Variable) -> Variable:
+    """The transpose of a matrix times another, of few columns both."""
+    first: Any = left
+    second: Any = right
+    return pt.sum(first[:, :, None] * second[:, None, :], axis=0)
 
 
 def _uncoupled(pattern: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:

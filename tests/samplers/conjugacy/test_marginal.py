@@ -13,7 +13,7 @@ from bayessel._pymc import join_nonshared_inputs
 from bayessel.samplers.conjugacy.block import GaussianBlock
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError
 from bayessel.samplers.conjugacy.marginal import MarginalBlock
-from bayessel.samplers.conjugacy.precision_forms import Partition, Spectrum
+from bayessel.samplers.conjugacy.precision_forms import CommonBasis, Partition
 
 RNG = np.random.default_rng(1)
 X = np.column_stack([np.ones(12), 40.0 + RNG.normal(size=12), RNG.normal(size=12)])
@@ -24,28 +24,28 @@ GROUP = np.repeat(np.arange(4), 3)
 def flat_regression():
     beta, sigma = pm.Flat("beta", shape=3), pm.HalfCauchy("sigma", 2.0)
     pm.Normal("y", X @ beta, sigma, observed=Y)
-    return ["beta"], Spectrum
+    return ["beta"], CommonBasis
 
 
 def ridge():
     alpha, beta = pm.Gamma("alpha", 1.0, 1.0), pm.Gamma("beta", 1.0, 1.0)
     w = pm.Normal("w", 0.5, tau=alpha, shape=3)
     pm.Normal("y", X @ w, tau=beta, observed=Y)
-    return ["w"], Spectrum
+    return ["w"], CommonBasis
 
 
 def more_weights_than_rows():
     alpha, beta = pm.Gamma("alpha", 1.0, 1.0), pm.HalfNormal("beta", 2.0)
     w = pm.Normal("w", 0.0, alpha, shape=12)
     pm.Normal("y", np.vander(X[:5, 2], 12) @ w, beta, observed=Y[:5])
-    return ["w"], Spectrum
+    return ["w"], CommonBasis
 
 
 def centred():
     mu, tau = pm.Normal("mu", 0.0, 5.0), pm.HalfCauchy("tau", 5.0)
     theta = pm.Normal("theta", mu, tau, shape=12)
     pm.Normal("y", theta, np.linspace(0.5, 2.0, 12), observed=Y)
-    return ["mu", "theta"], Spectrum
+    return ["mu", "theta"], CommonBasis
 
 
 def not_centred():
@@ -82,7 +82,7 @@ def uneven_noise():
 def autoregression():
     alpha, beta, sigma = pm.Normal("alpha", 0.0, 10.0), pm.Normal("beta", 0.0, 10.0), pm.HalfCauchy("sigma", 2.5)
     pm.Normal("y", alpha + beta * Y[:-1], sigma, observed=Y[1:])
-    return ["alpha", "beta"], Spectrum
+    return ["alpha", "beta"], CommonBasis
 
 
 def growth():
