@@ -6,8 +6,8 @@ prior as (x − μ)/σ, for their scale is a funnel otherwise. Between the two
     x = (1 − λ) μ + σ^(1−λ) z,
 
 where λ follows the share of their precision that comes from the data (Papaspiliopoulos, Roberts & Sköld 2003). That
-share is smaller where σ is small, and chains have to get there: λ is its square, and 0 below `CENTRED_FROM`. The steps of
-a random walk are such effects too. The posterior is the same for any λ; what differs is how easily it is sampled.
+share is smaller where σ is small, and chains have to get there: λ is its square, and 0 below `CENTRED_FROM`. The steps
+of a random walk are such effects too. The posterior is the same for any λ; what differs is how easily it is sampled.
 """
 
 from __future__ import annotations
