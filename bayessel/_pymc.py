@@ -21,6 +21,7 @@ from pymc.distributions.distribution import SymbolicRandomVariable, _support_poi
 from pymc.distributions.shape_utils import _change_dist_size
 from pymc.distributions.simulator import SimulatorRV
 from pymc.distributions.timeseries import RandomWalkRV
+from pymc.distributions.transforms import _default_transform
 from pymc.initial_point import make_initial_point_fns_per_chain
 from pymc.logprob.abstract import _logcdf, _logprob
 from pymc.logprob.transforms import LogTransform, Transform
@@ -84,6 +85,7 @@ __all__ = [
     "coords_and_dims_for_inferencedata",
     "custom_methods",
     "dataclass_state",
+    "default_transform",
     "density_and_gradient",
     "find_constants",
     "find_observations",
@@ -177,6 +179,11 @@ def density_and_gradient(
     """
     compiled = model.logp_dlogp_function(list(variables), ravel_inputs=True, initial_point=point, **compile_kwargs)
     return compiled._pytensor_function, compiled._extra_vars_shared
+
+
+def default_transform(rv: Any) -> Any:
+    """The transform that PyMC gives a variable of its own accord; None where all numbers are its values."""
+    return _default_transform(rv.owner.op, rv)
 
 
 def runs_python(function: Any) -> bool:

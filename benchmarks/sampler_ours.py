@@ -48,10 +48,10 @@ def gibbs(problem: Regression, setting: Setting, model: str) -> Run:
 
 
 def gibbs_in_pymc(problem: Regression, setting: Setting) -> Run:
-    """`pm.sample(step=bayessel.steps(model))` on the plain model."""
+    """`pm.sample(step=bayessel.steps(model, split="conjugate"))` on the plain model."""
     before = time.perf_counter()
     with plain_model(problem) as model:
-        steps = bs.steps(model)
+        steps = bs.steps(model, split="conjugate")
         built = time.perf_counter() - before
 
         def sample(now: Setting) -> Any:

@@ -289,6 +289,7 @@ def test_classes_of_densities_and_transforms(model):
     assert isinstance(half.owner.op, _pymc.HalfCauchyRV)
     assert isinstance(t.owner.op, _pymc.HalfStudentTRV)
     assert isinstance(flat.owner.op, _pymc.FlatRV)
+    assert isinstance(_pymc.default_transform(half), _pymc.LogTransform) and _pymc.default_transform(flat) is None
     assert isinstance(walk.owner.op, _pymc.RandomWalkRV)
     innovations = walk.owner.inputs[1].owner  # after the first value
     assert [float(one.eval().item()) for one in innovations.op.dist_params(innovations)] == [0.5, 2.0]

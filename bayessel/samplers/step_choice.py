@@ -20,7 +20,7 @@ from pytensor.gradient import NullTypeGradError, grad
 from pytensor.graph.basic import Variable
 
 from bayessel._check import one_of
-from bayessel._pymc import competence
+from bayessel._pymc import competence, default_transform
 from bayessel.samplers.conjugacy.block import GaussianBlock
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, distribution_name
 from bayessel.samplers.conjugacy.logistic import LogisticBlock
@@ -105,7 +105,7 @@ def steps(
     >>> import numpy as np, bayessel as bs
     >>> model = bs.models.linear(np.eye(4), [0.1, 0.9, 2.1, 2.9])
     >>> [step.name for step in bs.steps(model)]
-    ['gaussian_weights_gibbs', 'gamma_precision_gibbs']
+    ['marginal_hmc']
     """
     model = modelcontext(model)
     own = _as_steps(assigned)
@@ -171,9 +171,9 @@ def explain_steps(
     >>> import numpy as np, bayessel as bs
     >>> model = bs.models.linear(np.eye(4), [0.1, 0.9, 2.1, 2.9])
     >>> print(bs.explain_steps(model))
-    beta   GammaPrecisionGibbs   Gamma prior of a precision; Normal in t
-    alpha  GammaPrecisionGibbs   Gamma prior of a precision; Normal in w
-    w      GaussianWeightsGibbs  Normal; the mean of t is linear in it
+    beta   MarginalHMC  w integrated out
+    alpha  MarginalHMC  w integrated out
+    w      MarginalHMC  Normal; the mean of t is linear in it; integrated out
     """
     model = modelcontext(model)
     own = _as_steps(assigned)
@@ -219,7 +219,8 @@ def in_suited_coordinates(model: pm.Model, *, run: bool = True) -> pm.Model:
     coupled = [rv for rv in drawn if graph.space.transform_roots(rv)]
     if coupled:
         return change_value_transforms(model, dict.fromkeys(coupled))
-    if not run or _whole(model) is not None or len(plan.hamiltonian) < len(model.free_RVs) or _said(plan.hamiltonian):
+    others = len(plan.hamiltonian) < len(model.free_RVs)
+    if not run or others or not plan.hamiltonian or _whole(model) is not None or _said(plan.hamiltonian):
         return model
     effects = [
         rv
@@ -290,7 +291,13 @@ def _plan(model: pm.Model, own: list[Step], split: str = "auto", transition: str
 
 
 def _integrated(graph: ModelGraph, candidates: list[Variable]) -> list[Variable]:
-    """The largest block that can be integrated out, of Normal variables; empty where there is none."""
+    """The largest block that can be integrated out, of Normal variables; empty where there is none.
+
+    What is left is sampled by HMC, which wants it on the whole line.
+    """
+    transforms = graph.model.rvs_to_transforms
+    if any(transforms[rv] is None and default_transform(rv) is not None for rv in graph.model.free_RVs):
+        return []
     best: list[Variable] = []
     size = 0
     groups = _group(graph, candidates)

@@ -309,7 +309,8 @@ def test_our_gibbs_contestants_find_the_posterior():
     runs = [gibbs(problem, setting, "plain"), gibbs_in_pymc(problem, setting)]
     one, other = (sampler_race.worth(quantities("linear 20 4", run.draws)) for run in runs)
     assert sampler_race.difference(one, other) < 4.5 and max(one.rhat, other.rhat) < 1.1
-    assert all(run.seconds > 0 and run.cpu > 0 and run.gradients is None for run in runs)
+    assert all(run.seconds > 0 and run.cpu > 0 for run in runs)
+    assert runs[0].gradients and runs[1].gradients is None
 
 
 @pytest.mark.slow

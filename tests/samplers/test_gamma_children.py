@@ -3,6 +3,8 @@
 Guards `bayessel.samplers.conjugacy.scale_children`, `bayessel.samplers.conjugacy.scale`.
 """
 
+from functools import partial
+
 import numpy as np
 import pymc as pm
 import pytest
@@ -138,12 +140,19 @@ def three_layers():
 
 def joint(draws, thin, marginal=2000):
     return geweke(
-        three_layers(), bs.steps, draws, thin=thin, tune=0, marginal=marginal, random_seed=2, progressbar=False
+        three_layers(),
+        partial(bs.steps, split="conjugate"),
+        draws,
+        thin=thin,
+        tune=0,
+        marginal=marginal,
+        random_seed=2,
+        progressbar=False,
     )
 
 
 def test_all_three_layers_are_drawn_exactly():
-    said = bs.explain_steps(three_layers())
+    said = bs.explain_steps(three_layers(), split="conjugate")
     assert "mean  GammaPrecisionGibbs   Gamma prior of a scale; Gamma in tau" in said and "HMC" not in said
 
 

@@ -33,19 +33,39 @@ def test_every_variable_gets_the_step_that_is_right_for_it(make):
 
 def test_what_is_connected_with_a_variable_that_needs_hmc_goes_with_it():
     """By default: an exact draw given such a variable walks along the ridge between them."""
-    model, _ = gibbs_models.second_likelihood()
-    found = chosen(bs.explain_steps(model))
-    # w, its data and its precision share nothing with the Poisson variable, and u does
-    assert found == {
-        "both": "GammaPrecisionGibbs",
-        "count": "PersistentHMC",
-        "w": "GaussianWeightsGibbs",
-        "u": "PersistentHMC",
+    with pm.Model() as model:
+        a, b = pm.Gamma("a", 1.0, 1.0), pm.Gamma("b", 1.0, 1.0)
+        pm.Exponential("gaps", a, observed=[1.0, 2.0])
+        pm.Exponential("waits", b, observed=[1.0, 2.0])
+        pm.Poisson("counts", b * pm.Uniform("share", 0.0, 1.0), observed=[1, 2])
+    # a and its data share nothing with the share
+    assert chosen(bs.explain_steps(model)) == {
+        "a": "GammaPrecisionGibbs",
+        "b": "PersistentHMC",
+        "share": "PersistentHMC",
     }
-    assert "connected with count" in bs.explain_steps(model)
-    for make in (gibbs_models.linear, gibbs_models.rvm):
+    assert "not conjugate" in bs.explain_steps(model)
+
+
+def test_gaussian_blocks_are_integrated_out_where_that_is_worth_it():
+    model, _ = gibbs_models.second_likelihood()
+    assert set(chosen(bs.explain_steps(model)).values()) == {"MarginalHMC"}
+    assert "w, u integrated out" in bs.explain_steps(model)
+    assert [step.name for step in bs.steps(model)] == ["marginal_hmc"]
+    for make in (gibbs_models.rvm, gibbs_models.linear_with_fixed_precisions, gibbs_models.mixture_of_levels):
         model, expected = make()
         assert chosen(bs.explain_steps(model)) == expected
+    for options in ({"split": "conjugate"}, {"transition": "nuts"}):
+        assert "MarginalHMC" not in bs.explain_steps(gibbs_models.linear()[0], **options)
+    # a scale that is sampled as it is stays with its exact draw
+    with pm.Model() as model:
+        m, tau = pm.Normal("m"), pm.Gamma("tau", 3.0, 2.0, default_transform=None)
+        pm.Normal("y", m, tau=tau, observed=[0.0, 1.0])
+    assert chosen(bs.explain_steps(model)) == {"m": "GaussianWeightsGibbs", "tau": "GammaPrecisionGibbs"}
+
+
+def test_ways_to_divide_variables_are_named():
+    model, _ = gibbs_models.linear()
     with pytest.raises(ValueError, match="split must be"):
         bs.steps(model, split="all")
 

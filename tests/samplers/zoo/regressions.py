@@ -286,7 +286,7 @@ def flat():
 
     return Case(
         model,
-        {"mu": H, "sigma": H},
+        {"mu": W, "sigma": H},
         on_grid(density, {"mu": line(-12.0, 14.0, 301), "sigma": positive(0.1, 60.0, 121)}),
     )
 
