@@ -257,8 +257,10 @@ def _plan(model: pm.Model, own: list[Step], split: str = "auto", transition: str
         is_normal = distribution_name(rv) in ("Normal", "Flat")
         try:
             if is_normal and (graph.children(rv) or distribution_name(rv) == "Normal"):
-                reason[rv] = _block(graph, [rv]).says
-                normal.append(rv)
+                block = _block(graph, [rv])
+                reason[rv] = block.says
+                # a trajectory costs less than a Pólya-Gamma variable for each row, and goes further
+                (rest if split == "auto" and isinstance(block, LogisticBlock) else normal).append(rv)
             else:
                 reason[rv] = ScaleConditional(graph, [rv]).says
                 scales.append(rv)

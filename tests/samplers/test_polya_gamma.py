@@ -234,16 +234,15 @@ def test_draws_of_a_found_step_are_those_of_the_density_on_a_grid(rng):
 
 
 def test_the_choice_is_explained():
-    lines = bs.explain_steps(gibbs_models.logistic_by_group()[0]).splitlines()
+    lines = bs.explain_steps(gibbs_models.logistic_by_group()[0], split="conjugate").splitlines()
     assert [line.split("  ")[-1] for line in lines if "PolyaGamma" in line] == [
         "Normal; the mean of a is linear in it",
         "Normal; the log odds of y are linear in it (by Pólya-Gamma variables)",
     ]
-    [line] = [
-        line for line in bs.explain_steps(gibbs_models.logistic_beside_a_line()[0]).splitlines() if line[0] == "w"
-    ]
+    lines = bs.explain_steps(gibbs_models.logistic_beside_a_line()[0], split="conjugate").splitlines()
+    [line] = [line for line in lines if line[0] == "w"]
     assert line.endswith("the log odds of y are linear in it (by Pólya-Gamma variables); the mean of z too")
-    reasons = bs.explain_steps(gibbs_models.looks_logistic()[0])
+    reasons = bs.explain_steps(gibbs_models.looks_logistic()[0], split="conjugate")
     for said in (
         "not given by its log odds",
         "not linear in b",

@@ -1,6 +1,6 @@
 """Gaussian blocks integrated out of a density, against p(x, θ) / p(x | θ) with PyMC's own joint density.
 
-Guards `bayessel.samplers.conjugacy.marginal` and `bayessel.samplers.conjugacy.precision_forms`.
+Guards `bayessel.samplers.conjugacy.marginal`, `bayessel.samplers.conjugacy.precision_forms`.
 """
 
 import numpy as np
