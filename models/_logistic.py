@@ -60,8 +60,8 @@ def logistic(
 
     Notes
     -----
-    `bayessel.steps` gives all of it to `PersistentHMC`; with ``split="conjugate"`` α to `GammaPrecisionGibbs`, and w and
-    b together to `PolyaGammaGibbs`: exact draws given one auxiliary variable per row.
+    `bayessel.steps` gives all of it to `PersistentHMC`; with ``split="conjugate"`` α to `GammaPrecisionGibbs`, and w
+    and b together to `PolyaGammaGibbs`: exact draws given one auxiliary variable per row.
 
     Examples
     --------
