@@ -11,7 +11,8 @@ The posterior is the same for any λ; what differs is how easily it is sampled. 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,10 @@ from bayessel.samplers.persistent_hmc import PersistentHMC
 
 #: draws of the short run: to tune in, to keep, and how many of these are looked at
 TUNE, KEPT, LOOKED_AT = 200, 100, 10
-#: elements beyond which the look at each would take too long
+#: elements beyond which no short run is made
 MOST = 1_000
+#: directions in which the curvature of all elements of a variable is looked at; of no more elements, at each by itself
+DIRECTIONS = 16
 #: steps between which slopes are compared, in units of the scale
 APART = 1e-3
 
@@ -68,13 +71,22 @@ def partly_centred(model: pm.Model, variables: Sequence[Variable]) -> pm.Model:
     except SamplingError:  # what is wrong with the model is said where it is sampled
         return model
     moved = {rv: PartlyCentred(share) for rv, share in found.items() if np.any(share < 1.0)}
-    return change_value_transforms(model, moved) if moved else model
+    return recoordinated(model, moved) if moved else model
+
+
+def recoordinated(model: pm.Model, transforms: Mapping[Variable, Transform | None]) -> pm.Model:
+    """The model with other transforms; it is for sampling only, so that old objects of the user's do not matter."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Detected variables likely created by GP objects", UserWarning)
+        return change_value_transforms(model, dict(transforms))
 
 
 def shares(model: pm.Model, variables: Sequence[Variable]) -> dict[Variable, FloatArray]:
     """Share λ of the precision of each element that comes from the data, in tenths; by a short run, always the same.
 
-    Along each element the density has the curvature h + 1/σ²: λ = h / (h + 1/σ²) on average over the draws.
+    Along each element the density has the curvature h + 1/σ²: λ = h / (h + 1/σ²) on average over the draws. Of many
+    elements all are moved at once, up or down by chance: what one does to another averages out, and where they are
+    independent given the rest there is nothing to average.
     """
     values = [model.rvs_to_values[rv] for rv in variables]
     with model:
@@ -97,6 +109,7 @@ def shares(model: pm.Model, variables: Sequence[Variable]) -> dict[Variable, Flo
     step.stop_tuning()
     _, draws, _ = step.draws(point, KEPT, np.inf)
     slope = step.density.both
+    rng = np.random.default_rng(0)
     total = {rv: np.zeros(places[str(value.name)][1]) for rv, value in zip(variables, values, strict=True)}
     looked_at = range(KEPT // LOOKED_AT - 1, KEPT, KEPT // LOOKED_AT)
     for i in looked_at:
@@ -105,15 +118,23 @@ def shares(model: pm.Model, variables: Sequence[Variable]) -> dict[Variable, Flo
         for rv, value, scale in zip(variables, values, scales(here), strict=True):
             place, shape = places[str(value.name)]
             sigma = np.broadcast_to(scale, shape).ravel()
-            curvature = np.empty(sigma.size)
-            for k in range(sigma.size):
+            rises = np.zeros(sigma.size)
+            for direction in _directions(sigma.size, rng):
                 away = np.zeros_like(q)
-                away[place.start + k] = APART * sigma[k]
-                curvature[k] = (slope(q - away)[1] - slope(q + away)[1])[place.start + k] / (2.0 * APART * sigma[k])
+                away[place] = APART * sigma * direction
+                rises += direction * (slope(q - away)[1] - slope(q + away)[1])[place]
             with np.errstate(all="ignore"):
+                curvature = rises / (2.0 * APART * sigma)
                 share = 1.0 - 1.0 / (curvature * sigma**2)
             total[rv] += np.clip(np.nan_to_num(share, nan=0.0, posinf=0.0, neginf=0.0), 0.0, 1.0).reshape(shape)
     return {rv: np.round(one / len(looked_at), 1) for rv, one in total.items()}
+
+
+def _directions(size: int, rng: np.random.Generator) -> FloatArray:
+    """Directions d to look in, one to a row; Σ d dᵀ is the identity, or has it as its mean."""
+    if size <= DIRECTIONS:
+        return np.eye(size)
+    return rng.choice([-1.0, 1.0], size=(DIRECTIONS, size)) / DIRECTIONS**0.5
 
 
 def rv_size(model: pm.Model, value: Variable) -> int:

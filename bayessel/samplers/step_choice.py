@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import pymc as pm
 from pymc import modelcontext
-from pymc.model.transform.conditioning import change_value_transforms
 from pymc.step_methods import STEP_METHODS, BlockedStep, CompoundStep
 from pytensor.gradient import NullTypeGradError, grad
 from pytensor.graph.basic import Variable
@@ -31,7 +30,7 @@ from bayessel.samplers.loss_differences_step import DifferencesGibbs
 from bayessel.samplers.marginal_hmc import MarginalHMC
 from bayessel.samplers.network.step import NetworkSampler
 from bayessel.samplers.no_u_turn import NoUTurn
-from bayessel.samplers.partial_centring import partly_centred
+from bayessel.samplers.partial_centring import partly_centred, recoordinated
 from bayessel.samplers.persistent_hmc import PersistentHMC
 from bayessel.samplers.whole_model import WholeModelStep
 
@@ -214,11 +213,13 @@ def in_suited_coordinates(model: pm.Model, *, run: bool = True) -> pm.Model:
     model, Normal variables with a scale that is sampled too are partly centred, unless `run` is False, which leaves
     out the short run that this takes (`partial_centring`).
     """
+    if model.parent is not None or any(one is not None for one in model.rvs_to_initial_values.values()):
+        return model  # PyMC makes no copies of such models
     graph, plan = ModelGraph(model), _plan(model, [])
     drawn = [rv for block in plan.blocks for rv in block.members]
     coupled = [rv for rv in drawn if graph.space.transform_roots(rv)]
     if coupled:
-        return change_value_transforms(model, dict.fromkeys(coupled))
+        return recoordinated(model, dict.fromkeys(coupled))
     if not run or _whole(model) is not None or len(plan.hamiltonian) < len(model.free_RVs) or _said(plan.hamiltonian):
         return model
     effects = [
