@@ -35,9 +35,18 @@ from bayessel.samplers.persistent_hmc import PersistentHMC, PersistentHMCState
 class MarginalDensity(Density):
     """Log density of all variables but a block, which is integrated out, and the block's values given them."""
 
-    def __init__(self, block: MarginalBlock, initial_point: PointType | None, compile_kwargs: Mapping[str, object]):
+    def __init__(
+        self,
+        block: MarginalBlock,
+        initial_point: PointType | None,
+        compile_kwargs: Mapping[str, object],
+        value_alone: bool = False,
+    ) -> None:
         self.block = block
         super().__init__(block.graph.model, block.others, initial_point, compile_kwargs)
+        if value_alone:
+            self.value = compile_pymc([self._joined], self._logp, **compile_kwargs)
+            self.value.trust_input = True
 
     def _compile(
         self, model: Model, variables: Sequence[Variable], start: PointType, compile_kwargs: Mapping[str, object]
@@ -46,6 +55,7 @@ class MarginalDensity(Density):
         [logp, slope, draw], joined = join_nonshared_inputs(
             start, [form.logp, form.slope, form.draw], list(variables), {}
         )
+        self._joined, self._logp = joined, logp
         self._draw = compile_pymc([joined, form.noise], draw, **compile_kwargs)
         self._draw.trust_input = True
         return compile_pymc([joined], [logp, grad(slope, joined)], **compile_kwargs), {}
@@ -121,9 +131,9 @@ class MarginalHMC(PersistentHMC):
 
     def _density_of(
         self, model: Model, initial_point: PointType | None, compile_kwargs: Mapping[str, object]
-    ) -> Density:
+    ) -> MarginalDensity:
         self._initial_point, self._compile_kwargs = initial_point, compile_kwargs
-        return MarginalDensity(self._block, initial_point, compile_kwargs)
+        return MarginalDensity(self._block, initial_point, compile_kwargs, self.jumps)
 
     def setup_chain(self, rng: Seed, tune: int, draws: int) -> None:
         """Start a chain: nothing of an earlier one is kept."""
@@ -134,8 +144,15 @@ class MarginalHMC(PersistentHMC):
         """Sum the data up again."""
         if not self._block.refresh():
             block = self._block
-            self._block = MarginalBlock(block.graph, block.block)
-            self.density = MarginalDensity(self._block, self._initial_point, self._compile_kwargs)
+            try:
+                self._block = MarginalBlock(block.graph, block.block)
+            except NotConjugateError as reason:
+                names = ", ".join(str(x.name) for x in block.members)
+                raise ValueError(
+                    f"MarginalHMC needs a block that can be integrated out, and given the new data {names} cannot: "
+                    f"{reason}; make the steps anew, for instance by bs.steps(model)"
+                ) from reason
+            self.density = self._density_of(self._block.graph.model, self._initial_point, self._compile_kwargs)
             self._evaluate_by(self.density)
         super().data_changed()
 

@@ -12,7 +12,8 @@ of a random walk are such effects too. The posterior is the same for any λ; wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,10 @@ from bayessel.samplers.persistent_hmc import PersistentHMC
 TUNE, KEPT, LOOKED_AT = 200, 100, 10
 #: λ from which on it is not rounded to 0: a funnel with a wider neck is one
 CENTRED_FROM = 0.3
-#: elements beyond which the look at each would take too long
+#: elements beyond which no short run is made
 MOST = 1_000
+#: directions in which the curvature of all elements of a variable is looked at; of no more elements, at each by itself
+DIRECTIONS = 16
 #: steps between which slopes are compared, in units of the scale
 APART = 1e-3
 
@@ -111,13 +114,22 @@ def partly_centred(model: pm.Model, variables: Sequence[Variable]) -> pm.Model:
         for rv, share in found.items()
         if np.any(share < 1.0)
     }
-    return change_value_transforms(model, moved) if moved else model
+    return recoordinated(model, moved) if moved else model
+
+
+def recoordinated(model: pm.Model, transforms: Mapping[Variable, Transform | None]) -> pm.Model:
+    """The model with other transforms; it is for sampling only, so that old objects of the user's do not matter."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Detected variables likely created by GP objects", UserWarning)
+        return change_value_transforms(model, dict(transforms))
 
 
 def shares(model: pm.Model, variables: Sequence[Variable]) -> dict[Variable, FloatArray]:
     """λ of each element, the squared share of its precision that comes from the data; in tenths, always the same.
 
     Along each element the density has the curvature h + 1/σ²: the share is h / (h + 1/σ²), averaged over a short run.
+    Of many effects all are moved at once, up or down by chance: what one does to another averages out, and where they
+    are independent given the rest there is nothing to average.
     """
     with model:
         step = PersistentHMC(model=model, updates_per_draw="auto")
@@ -132,12 +144,13 @@ def shares(model: pm.Model, variables: Sequence[Variable]) -> dict[Variable, Flo
         mode="FAST_COMPILE",
     )
     total: dict[Variable, FloatArray] = {}
+    rng = np.random.default_rng(0)
     for here in _short_run(step, model.initial_point(0)):
         q = step.density.vector(here)
         for (rv, place, shape), given in zip(effects, scales(here), strict=True):
             walks = isinstance(rv.owner.op, RandomWalkRV)
             scale = given if walks else np.broadcast_to(given, shape).ravel()
-            share = _share(step.density.both, q, place, scale, walks)
+            share = _share(step.density.both, q, place, scale, walks, rng)
             total[rv] = total.get(rv, 0.0) + (share if walks else share.reshape(shape))
     squares = {rv: (one / LOOKED_AT) ** 2 for rv, one in total.items()}
     return {rv: np.where(one < CENTRED_FROM, 0.0, np.round(one, 1)) for rv, one in squares.items()}
@@ -156,16 +169,33 @@ def _short_run(step: PersistentHMC, point: dict[str, FloatArray]) -> list[dict[s
     return [{name: draws[name][i] for name in draws} for i in range(apart - 1, KEPT, apart)]
 
 
-def _share(both: Callable[..., Any], q: FloatArray, place: slice, scale: FloatArray, walks: bool) -> FloatArray:
+def _share(
+    both: Callable[..., Any], q: FloatArray, place: slice, sigma: FloatArray, walks: bool, rng: np.random.Generator
+) -> FloatArray:
     """The share of the data at q, of each effect; a step of a walk moves all that comes after it."""
     size = place.stop - place.start
-    ways = np.tri(size).T[1:] if walks else np.eye(size)
-    sigma = np.broadcast_to(scale, len(ways))
-    share = np.zeros(len(ways))
-    for k, (way, unit) in enumerate(zip(ways, sigma.tolist(), strict=True)):
+
+    def moved(steps: FloatArray) -> FloatArray:
+        return np.cumsum(np.append(0.0, steps)) if walks else steps
+
+    def along(slope: FloatArray) -> FloatArray:
+        return np.cumsum(slope[::-1])[::-1][1:] if walks else slope
+
+    rises = np.zeros(size - walks)
+    sigma = np.broadcast_to(sigma, rises.shape)
+    # steps of a walk depend on each other too much for directions at random
+    for direction in np.eye(rises.size) if walks else _directions(rises.size, rng):
         away = np.zeros_like(q)
-        away[place] = APART * unit * way
-        curvature = way @ (both(q - away)[1] - both(q + away)[1])[place] / (2.0 * APART * unit)
-        if np.isfinite(curvature) and curvature > 0.0:
-            share[k] = min(1.0, max(0.0, 1.0 - 1.0 / (curvature * unit**2)))
-    return share
+        away[place] = moved(APART * sigma * direction)
+        rises += direction * along((both(q - away)[1] - both(q + away)[1])[place])
+    with np.errstate(all="ignore"):
+        # of the curvature times σ²
+        share = 1.0 - 1.0 / (rises * sigma / (2.0 * APART))
+    return np.clip(np.nan_to_num(share, nan=0.0, posinf=0.0, neginf=0.0), 0.0, 1.0)
+
+
+def _directions(size: int, rng: np.random.Generator) -> FloatArray:
+    """Directions d to look in, one to a row; Σ d dᵀ is the identity, or has it as its mean."""
+    if size <= DIRECTIONS:
+        return np.eye(size)
+    return rng.choice([-1.0, 1.0], size=(DIRECTIONS, size)) / DIRECTIONS**0.5

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import pymc as pm
 from pymc import modelcontext
-from pymc.model.transform.conditioning import change_value_transforms
 from pymc.step_methods import STEP_METHODS, BlockedStep, CompoundStep
 from pytensor.gradient import NullTypeGradError, grad
 from pytensor.graph.basic import Variable
@@ -31,7 +30,7 @@ from bayessel.samplers.loss_differences_step import DifferencesGibbs
 from bayessel.samplers.marginal_hmc import MarginalHMC
 from bayessel.samplers.network.step import NetworkSampler
 from bayessel.samplers.no_u_turn import NoUTurn
-from bayessel.samplers.partial_centring import partly_centred, scale_of
+from bayessel.samplers.partial_centring import partly_centred, recoordinated, scale_of
 from bayessel.samplers.persistent_hmc import PersistentHMC
 from bayessel.samplers.whole_model import WholeModelStep
 
@@ -208,17 +207,17 @@ def explain_steps(
 def in_suited_coordinates(model: pm.Model, *, run: bool = True) -> pm.Model:
     """Return the model, the same distribution, with coordinates that suit the steps of `steps`.
 
-    A transform such as the whitening of `models.rvm` follows the precisions: a gradient sampler likes it, but to a
-    Gibbs step each new precision means new coordinates of all weights, at the price of factorisations that gain
-    nothing, for the exact draw of the weights does not care: they are sampled as they are. Where HMC samples all of the
-    model, Normal variables with a scale that is sampled too are partly centred, unless `run` is False, which leaves
-    out the short run that this takes (`partial_centring`).
+    A transform that follows the precisions, such as the whitening of `models.rvm`, suits gradients; to an exact draw it
+    is factorisations that gain nothing: what is drawn so is sampled as it is. Where HMC samples all, Normal
+    effects with a sampled scale are partly centred, by a short run (`partial_centring`) that `run` leaves out.
     """
+    if model.parent is not None or any(one is not None for one in model.rvs_to_initial_values.values()):
+        return model  # PyMC makes no copies of such models
     graph, plan = ModelGraph(model), _plan(model, [])
     drawn = [rv for block in plan.blocks for rv in block.members]
     coupled = [rv for rv in drawn if graph.space.transform_roots(rv)]
     if coupled:
-        return change_value_transforms(model, dict.fromkeys(coupled))
+        return recoordinated(model, dict.fromkeys(coupled))
     others = len(plan.hamiltonian) < len(model.free_RVs)
     if not run or others or not plan.hamiltonian or _whole(model) is not None or _said(plan.hamiltonian):
         return model
@@ -259,7 +258,7 @@ def _plan(model: pm.Model, own: list[Step], split: str = "auto", transition: str
             if is_normal and (graph.children(rv) or distribution_name(rv) == "Normal"):
                 block = _block(graph, [rv])
                 reason[rv] = block.says
-                # a trajectory costs less than a Pólya-Gamma variable for each row, and goes further
+                # a trajectory costs less than a Pólya-Gamma variable for each row
                 (rest if split == "auto" and isinstance(block, LogisticBlock) else normal).append(rv)
             else:
                 reason[rv] = ScaleConditional(graph, [rv]).says

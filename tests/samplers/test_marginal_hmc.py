@@ -145,6 +145,26 @@ def test_a_block_that_is_none_is_refused():
         MarginalHMC("tau", model=schools())
 
 
+def test_new_data_that_do_not_determine_the_block_are_refused():
+    with pm.Model():
+        x = pm.Data("x", np.column_stack([np.ones(5), np.arange(5.0)]))
+        beta, sigma = pm.Flat("beta", shape=2), pm.HalfCauchy("sigma", 1.0)
+        pm.Normal("y", x @ beta, sigma, observed=[0.0, 2.0, 1.0, 4.0, 3.0])
+        step = MarginalHMC(["beta"])
+        pm.set_data({"x": np.ones((5, 2))})
+    with pytest.raises(ValueError, match="given the new data beta cannot: the data do not determine it"):
+        step.setup_chain(1, 10, 10)
+
+
+def test_jumps_are_between_points_of_the_others():
+    model = schools()
+    step = MarginalHMC(["mu", "theta"], model=model, mass="dense", jumps=True)
+    q = np.array([0.7])
+    assert step.density.value(q) == pytest.approx(step.density.both(q)[0], rel=1e-12)
+    trace = bs.sample(model, draws=300, tune=300, chains=2, step=step, random_seed=1, progressbar=False)
+    assert trace.sample_stats["jumps_accepted"].values.sum() > 50
+
+
 def ranks(replications, draws, spoil=1.0):
     """Ranks of the truth among draws of a hierarchy with everything drawn from its prior."""
     rng = np.random.default_rng(11)

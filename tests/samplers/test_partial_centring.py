@@ -3,6 +3,8 @@
 Guards `bayessel.samplers.partial_centring`.
 """
 
+import warnings
+
 import arviz as az
 import numpy as np
 import pymc as pm
@@ -13,7 +15,10 @@ from scipy import stats
 
 import bayessel as bs
 from bayessel.errors import SamplingWarning
-from bayessel.samplers.partial_centring import PartlyCentred, PartlyCentredWalk, partly_centred, shares
+from bayessel.samplers import partial_centring
+from bayessel.samplers.partial_centring import PartlyCentred, PartlyCentredWalk, partly_centred, recoordinated, shares
+from bayessel.samplers.run.fingerprint import fingerprints
+from bayessel.samplers.step_choice import in_suited_coordinates
 
 RNG = np.random.default_rng(5)
 SIZES = np.array([1, 2, 10, 400])
@@ -116,6 +121,34 @@ def test_the_share_is_that_of_the_data():
     assert np.array_equal(found, shares(model, [model["x"]])[model["x"]])
 
 
+def test_many_elements_are_looked_at_together(monkeypatch):
+    model = batches()
+    together = shares(model, [model["b"]])[model["b"]]
+    monkeypatch.setattr(partial_centring, "DIRECTIONS", 24)
+    assert_allclose(together, shares(model, [model["b"]])[model["b"]], atol=0.11)
+
+
+def test_models_that_cannot_be_copied_stay_as_they_are():
+    with pm.Model() as model:
+        tau = pm.HalfNormal("tau", 1.0)
+        b = pm.Normal("b", 0.0, tau, shape=2, initval=[0.5, 0.5])
+        pm.Poisson("y", pm.math.exp(b), observed=[1, 2])
+    assert in_suited_coordinates(model) is model
+    with pm.Model() as outer, pm.Model("inner", model=outer) as inner:
+        b = pm.Normal("b", 0.0, pm.HalfNormal("tau", 1.0), shape=2)
+        pm.Poisson("y", pm.math.exp(b), observed=[1, 2])
+    assert in_suited_coordinates(inner) is inner
+
+
+def test_nothing_is_said_of_a_copy_that_is_only_sampled():
+    with pm.Model() as model:
+        pm.Normal("f_hsgp_coeffs_", 0.0, pm.HalfNormal("tau", 1.0), shape=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        other = recoordinated(model, {model["f_hsgp_coeffs_"]: PartlyCentred(np.full(2, 0.5))})
+    assert "f_hsgp_coeffs__partly_centred__" in other.initial_point()
+
+
 def test_effects_that_the_data_determine_stay_as_they_are():
     rows = np.repeat(np.arange(4), 500)
     model = effects(RNG.normal(np.array([3.0, -8.0, 11.0, 2.0])[rows], 0.01), rows, 0.01)
@@ -142,6 +175,7 @@ def test_runs_go_on_and_initial_values_are_those_of_the_variables(tmp_path):
     whole = bs.sample(batches(), draws=60, tune=60, **given)
     part = bs.sample(batches(), draws=20, tune=60, store=tmp_path / "run", **given)
     assert part.attrs["status"] == "complete"
+    assert (whole.attrs["model_fingerprint"], whole.attrs["data_fingerprint"]) == fingerprints(batches())
     again = bs.sample(batches(), draws=60, tune=60, store=tmp_path / "run", **given)
     assert again.attrs["resumed_draws"] == 160
     for name in ("b", "tau"):

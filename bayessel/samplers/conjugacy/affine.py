@@ -117,7 +117,7 @@ def design(
                 kept.append(column)
         unit[x] = zero
     if not large:
-        return np.column_stack(kept)
+        return np.column_stack(kept) if kept else np.zeros((rows, 0))
     ends = np.concatenate([[0], np.cumsum([len(p) for p in places])])
     A = sparse.csc_matrix((np.concatenate(kept), np.concatenate(places), ends), shape=(rows, columns))
     return A if A.nnz < SPARSE_BELOW * rows * columns else A.toarray()

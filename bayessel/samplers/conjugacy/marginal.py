@@ -42,6 +42,8 @@ from bayessel.samplers.conjugacy.precision_forms import (
 ALWAYS = 2e5
 #: as many times the multiplications of the block's own factors are paid for fewer variables to sample
 TIMES = 2.0
+#: coordinates of which sums of products are kept and decomposed, once for each chain
+MOST = 2_000
 
 
 class MarginalForm(NamedTuple):
@@ -97,7 +99,10 @@ class MarginalBlock:
         groups = self._read()
         self.size = block.size
         self.taus = [group[0].tau for group in groups]
+        spreads = [graph.normal(one.of)[1] for group in groups for one in group if one.tau is not None]
+        self._spreads: list[Any] = list(dict.fromkeys(spreads))
         self._summed = {one.of for group in groups for one in group}
+        self._known = self._structure(groups)
         self._origin = shared(np.zeros(0), name="origin")
         self._constant = shared(np.zeros(()), name="constant")
         self._squares = [shared(np.zeros(()), name="squares") for _ in groups]
@@ -115,7 +120,7 @@ class MarginalBlock:
     def refresh(self) -> bool:
         """Take in data that have changed; False where their shapes or their structure have too."""
         groups = self._read()
-        if self.block.size != self.size or {one.of for group in groups for one in group} != self._summed:
+        if self._structure(groups) != self._known:
             return False
         return self._form.take(self._sum(groups))
 
@@ -124,8 +129,11 @@ class MarginalBlock:
     def _read(self) -> list[list[_Rows]]:
         """Rows that can be summed up, by precision; `loose` and `loose_priors` are the others."""
         block, env = self.block, dict(self.graph.initial)
-        block.refresh(env)
-        self._env, self._values = env, block.program(env)
+        if not 0 < (size := sum(int(np.size(env[x])) for x in self.members)) <= MOST:
+            raise NotConjugateError(f"it has {size} coordinates, and from 1 to {MOST} are integrated out")
+        with np.errstate(all="ignore"):  # a scale that begins at zero
+            block.refresh(env)
+            self._env, self._values = env, block.program(env)
         values, static = self._values, block.program.static
         rows: list[_Rows] = []
         self.loose: list[BlockFactor] = []
@@ -158,6 +166,11 @@ class MarginalBlock:
                 rows.append(_Rows(x, self._tau(x), unit, mean, np.ones(len(mean))))
         return _grouped(rows)
 
+    def _structure(self, groups: Sequence[Sequence[_Rows]]) -> tuple[object, ...]:
+        """What the expressions were built for: what is summed up, and shapes of the rest."""
+        loose = [(one.child, one.shape, one.one_precision, one.weight is None) for one in self.loose]
+        return self.block.shapes, {one.of for group in groups for one in group}, loose, self.loose_priors
+
     def _tau(self, rv: Variable) -> Variable:
         """The precision of a Normal variable whose elements have the same, as one number."""
         tau: Any = precision(self.graph.normal(rv)[1])
@@ -187,8 +200,9 @@ class MarginalBlock:
                 cell.set_value(np.ascontiguousarray(factor.A.gram if factor.one_precision else factor.A.A))
         return found
 
+    @np.errstate(all="ignore")
     def _centre(self) -> FloatArray:
-        """Mean of the block at the initial point of the others."""
+        """Mean of the block at the initial point of the others; zeros where there is none."""
         block, env, values = self.block, self._env, self._values
         P, b = np.zeros((block.size, block.size)), np.zeros(block.size)
         for factor in block.factors:
@@ -252,7 +266,13 @@ class MarginalBlock:
                 logp = logp + 0.5 * rows * pt.log(tau)
         noise = pt.vector("noise", shape=(self.size,))
         solved = self._form.solve(taus, loose, noise)
-        return MarginalForm(logp + solved.value, logp + solved.slope, noise, self._origin + solved.draw)
+        value, slope = logp + solved.value, logp + solved.slope
+        if self._spreads:
+            # a precision does not tell σ from −σ
+            spreads: Any = model.replace_rvs_by_values(self._spreads)
+            is_positive = pt.all([pt.all(pt.gt(spread, 0.0)) for spread in spreads])
+            value = pt.switch(is_positive, value, -np.inf)
+        return MarginalForm(value, slope, noise, self._origin + solved.draw)
 
     def _loose_precision(self, values: Sequence[Variable]) -> Variable:
         """The part of A that is no sum of data."""

@@ -22,7 +22,7 @@ from bayessel._check import FloatArray
 
 #: smallest eigenvalue, of a unit diagonal, at which a matrix of sums is still taken for one of full rank
 _FULL = 1e-10
-#: eigenvalues nearer to 0 or 1 are that
+#: a sum of squares below this share of its terms, for each coordinate, is nothing but rounding
 _ROUNDING = 1e-14
 
 
@@ -69,12 +69,16 @@ def _shared(value: FloatArray | float, name: str) -> Any:
 
 
 class CommonBasis:
-    """One or two G with a common basis: VᵀG₀V = s₀ diag(λ), VᵀG₁V = s₁ diag(1 − λ)."""
+    """One or two G with a common basis: VᵀG₀V = s₀ diag(λ₀), VᵀG₁V = s₁ diag(λ₁), with λ₀ + λ₁ = 1.
+
+    Neither λ is taken from the other: one of 10⁻¹⁷ counts where the precisions differ by as much.
+    """
 
     def __init__(self, sums: Sequence[PrecisionSums]) -> None:
         size = len(sums[0].pull)
         self.cost = 10.0 * size
-        self._lam, self._basis = _shared(np.empty(0), "lambda"), _shared(np.empty((0, 0)), "basis")
+        self._basis = _shared(np.empty((0, 0)), "basis")
+        self._lam = [_shared(np.empty(0), "lambda") for _ in sums]
         self._scale = [_shared(1.0, "scale") for _ in sums]
         self._pulls = [_shared(np.empty(0), "pull") for _ in sums]
         self._logdet = _shared(0.0, "logdet")
@@ -92,25 +96,22 @@ class CommonBasis:
         if not np.all(size > 0.0) or np.linalg.eigvalsh(whole / np.outer(size, size))[0] < _FULL:
             return False
         unit = 1.0 / np.outer(size, size)
-        lam, basis = linalg.eigh(parts[0] * unit, whole * unit)
-        basis = basis / size[:, None]
-        lam[lam < _ROUNDING * len(lam)] = 0.0
-        lam[lam > 1.0 - _ROUNDING * len(lam)] = 1.0
-        self._lam.set_value(lam)
+        basis = linalg.eigh(parts[0] * unit, whole * unit)[1] / size[:, None]
         self._basis.set_value(np.ascontiguousarray(basis))
         for cell, scale in zip(self._scale, scales, strict=True):
             cell.set_value(np.asarray(scale))
-        for cell, one in zip(self._pulls, sums, strict=True):
-            cell.set_value(basis.T @ one.pull)
+        for lam, pull, part, one in zip(self._lam, self._pulls, parts, sums, strict=True):
+            squares = np.sum(basis * (part @ basis), axis=0)
+            terms = np.sum(np.abs(basis) * (np.abs(part) @ np.abs(basis)), axis=0)
+            seen = squares > _ROUNDING * len(squares) * terms
+            lam.set_value(np.where(seen, squares, 0.0))
+            pull.set_value(np.where(seen, basis.T @ one.pull, 0.0))
         self._logdet.set_value(np.asarray(-2.0 * np.linalg.slogdet(basis)[1]))
         return True
 
     def solve(self, taus: Sequence[Variable], loose: Loose, noise: Variable) -> Solved:
         """Build the expressions; there is nothing loose."""
-        weights = [tau * scale for tau, scale in zip(taus, self._scale, strict=True)]
-        spread = weights[0] * self._lam
-        if len(weights) > 1:
-            spread = spread + weights[1] * (1.0 - self._lam)
+        spread = sum(tau * scale * lam for tau, scale, lam in zip(taus, self._scale, self._lam, strict=True))
         pull = sum(tau * one for tau, one in zip(taus, self._pulls, strict=True))
         value = 0.5 * pt.sum(pull * pull / spread - pt.log(spread)) - 0.5 * self._logdet
         return Solved(value, value, _times(self._basis, pull / spread + noise / pt.sqrt(spread)))

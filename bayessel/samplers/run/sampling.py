@@ -24,6 +24,7 @@ from bayessel.samplers.run._arguments import as_cores, as_folder, as_model, as_s
 from bayessel.samplers.run.closing import closing_lines, judge, unidentified, warning
 from bayessel.samplers.run.draw_functions import compiler
 from bayessel.samplers.run.drawn_blocks import DrawnBlocks
+from bayessel.samplers.run.fingerprint import fingerprints
 from bayessel.samplers.run.identity import check_same, identity
 from bayessel.samplers.run.kernel import Block, Kernel, Position
 from bayessel.samplers.run.result import Finisher, tree
@@ -150,6 +151,7 @@ def sample(
     folder = as_folder(store)
     resume, log_likelihood = as_flag(resume, "resume"), as_flag(log_likelihood, "log_likelihood")
     progressbar, quiet = as_flag(progressbar, "progressbar"), as_flag(quiet, "quiet")
+    given = model
     if step is None:
         from bayessel.samplers.step_choice import in_suited_coordinates
 
@@ -208,7 +210,7 @@ def sample(
             "resumed_draws": sum(position.done for position in positions),
             "log_likelihood_note": finisher.likelihood_note,
             **_counted(book, kernel),
-            **_origin(header, model),
+            **_origin(header, given),
         }
         if status != "complete":
             cause = "it was interrupted" if outcome.interrupted else f"the time budget of {budget:g} s was over"
@@ -342,11 +344,11 @@ def _counted(book: DrawnBlocks, kernel: Kernel) -> dict[str, Any]:
 
 def _origin(header: Mapping[str, Any], model: pm.Model) -> dict[str, Any]:
     """Return what the draws belong to and come from."""
-    seed = header["seed"]
+    seed, (of_model, of_data) = header["seed"], fingerprints(model)
     return {
         "random_seed": seed if isinstance(seed, int) and seed < 2**63 else str(seed),
-        "model_fingerprint": header["model"],
-        "data_fingerprint": header["data"],
+        "model_fingerprint": of_model,
+        "data_fingerprint": of_data,
         "target_fingerprint": _target(model),
         "versions": json.dumps(header["versions"]),
         "inference_library": "bayessel",

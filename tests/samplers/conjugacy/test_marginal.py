@@ -3,8 +3,12 @@
 Guards `bayessel.samplers.conjugacy.marginal`, `bayessel.samplers.conjugacy.precision_forms`.
 """
 
+import warnings
+
+import mpmath
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from numpy.testing import assert_allclose
 from pytensor.gradient import grad
@@ -13,7 +17,7 @@ from bayessel._pymc import join_nonshared_inputs
 from bayessel.samplers.conjugacy.block import GaussianBlock
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError
 from bayessel.samplers.conjugacy.marginal import MarginalBlock
-from bayessel.samplers.conjugacy.precision_forms import CommonBasis, Partition
+from bayessel.samplers.conjugacy.precision_forms import CommonBasis, Loose, Partition, PrecisionSums
 
 RNG = np.random.default_rng(1)
 X = np.column_stack([np.ones(12), 40.0 + RNG.normal(size=12), RNG.normal(size=12)])
@@ -224,6 +228,48 @@ def test_new_data_are_summed_up_again():
     assert not block.refresh()  # nothing tells the weights apart
 
 
+def test_rows_that_are_no_sums_have_the_shape_they_were_read_with():
+    with pm.Model() as model:
+        b, slope = pm.Normal("b", 0.0, 3.0), pm.Normal("slope", 0.0, 1.0)
+        x = pm.Data("x", X[:, 2])
+        pm.Normal("y", b * x, pm.math.exp(slope * x), observed=pm.Data("targets", Y))
+    block = block_of(model, ["b"])
+    with model:
+        pm.set_data({"x": 2.0 * X[:, 2], "targets": Y})
+    assert block.refresh()
+    with model:
+        pm.set_data({"x": X[:9, 2], "targets": Y[:9]})
+    assert not block.refresh()
+
+
+def test_a_scale_that_may_be_negative_has_the_support_that_the_model_has():
+    def signed():
+        b, scale = pm.Normal("b", 0.0, 1.0, shape=3), pm.Normal("scale", 0.0, 1.0)
+        pm.Normal("y", X @ b, scale, observed=Y)
+        return ["b"], CommonBasis
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it begins at zero
+        found = Marginal(signed)
+    assert found.logp(np.array([-0.7])) == -np.inf and np.isfinite(found.logp(np.array([0.7])))
+
+
+def test_two_precisions_of_very_different_columns():
+    """Seconds since 1970 beside an intercept: the data add 1e-15 of its terms to a direction, and decide it."""
+    x = 1.6e9 + 86_400.0 * np.arange(40)
+    design = np.column_stack([np.ones(40), x])
+    prior, pull = np.diag([1e-12, 1e-2]), design.T @ RNG.normal(size=40)
+    sums = [PrecisionSums(prior, np.zeros(2)), PrecisionSums(design.T @ design, pull)]
+    taus = [pt.scalar("one"), pt.scalar("tau")]
+    value = pm.compile(taus, CommonBasis(sums).solve(taus, Loose(), pt.zeros(2)).value)
+    with mpmath.workdps(60):
+        for tau in (1e-3, 1.0, 1e4):
+            A = mpmath.matrix(prior.tolist()) + mpmath.mpf(tau) * mpmath.matrix(sums[1].gram.tolist())
+            b = mpmath.mpf(tau) * mpmath.matrix(pull.tolist())
+            expected = 0.5 * (b.T * mpmath.lu_solve(A, b))[0] - 0.5 * mpmath.log(mpmath.det(A))
+            assert_allclose(float(value(1.0, tau)), float(expected), rtol=1e-6)
+
+
 def refused(make):
     with pm.Model() as model:
         names = make()
@@ -255,7 +301,19 @@ def test_what_cannot_be_integrated_out_is_said():
         pm.Normal("y", x, sigma, observed=Y[:3])
         return ["x"]
 
+    def empty():
+        a, sigma = pm.Normal("a", shape=0), pm.HalfNormal("sigma", 1.0)
+        pm.Normal("y", a.sum(), sigma, observed=Y)
+        return ["a"]
+
+    def wide():
+        b, sigma = pm.Normal("b", shape=2_001), pm.HalfNormal("sigma", 1.0)
+        pm.Normal("y", b, sigma, observed=np.ones(2_001))
+        return ["b"]
+
     assert "do not determine" in refused(collinear)
+    assert "it has 0 coordinates" in refused(empty)
+    assert "it has 2001 coordinates" in refused(wide)
     assert "nothing is left" in refused(alone)
     assert "cost more" in refused(costly)
     assert "not affine" in refused(transformed)
