@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg import blas, lapack, qr
 
@@ -265,6 +266,16 @@ def _perturbed(
     return x
 
 
+def _determined(designs: list[FloatArray], has_prior: npt.NDArray[np.bool_]) -> bool:
+    """Whether rows of these designs, and a prior of some columns, leave no direction free."""
+    stack = np.vstack([*designs, np.eye(len(has_prior))[has_prior]])
+    size = np.linalg.norm(stack, axis=0)
+    if len(stack) < len(size) or not size.all():
+        return False
+    sizes = np.linalg.svd(stack / size, compute_uv=False)
+    return bool(sizes[-1] > np.finfo(float).eps * max(stack.shape))
+
+
 def _orthogonal(
     factors: list[tuple[Likelihood, float | FloatArray, FloatArray]],
     d: FloatArray,
@@ -272,7 +283,12 @@ def _orthogonal(
     D: FloatArray,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """The same draw by a QR decomposition of the stacked rows: nothing is squared, O((N + M)M²)."""
+    """The same draw by a QR decomposition of the stacked rows: nothing is squared, O((N + M)M²).
+
+    NaN where there is no prior and the rows do not determine w.
+    """
+    if d.min() == 0.0 and not _determined([f.A for f, _, _ in factors], d > 0.0):
+        return np.full(len(d), np.nan)
     rows = [np.reshape(np.sqrt(tau), (-1, 1)) * f.A * D for f, tau, _ in factors]
     target = [np.sqrt(tau) * y for _, tau, y in factors]
     has = d > 0.0

@@ -552,6 +552,17 @@ def test_weights_beyond_double_precision_are_an_error_not_a_number():
         step.step({**model.initial_point(), "alpha_log__": np.full(4, 1e4)})
 
 
+@pytest.mark.parametrize("columns", [[0, 1, 1], [0, 1, 2]], ids=["one column twice", "fewer rows than columns"])
+def test_flat_weights_that_the_data_do_not_determine_are_refused(columns):
+    x = np.column_stack([np.ones(12), np.linspace(-1.0, 1.0, 12), np.linspace(-1.0, 1.0, 12) ** 2])[:, columns]
+    x = x if columns == [0, 1, 1] else x[[0, 5]]
+    with pm.Model() as model:
+        w, sigma = pm.Flat("w", shape=3), pm.HalfNormal("sigma", 1.0)
+        pm.Normal("y", x @ w, sigma, observed=np.arange(float(len(x))))
+    with pytest.raises(SamplingError, match="the data do not determine w, and a flat prior does not either"):
+        bs.sample(model, draws=10, tune=10, chains=1, cores=1, random_seed=1, progressbar=False)
+
+
 def test_precisions_of_priors_that_reach_far_stay_finite(rng):
     with pm.Model() as model:
         alpha = pm.Gamma("alpha", 1e-6, 1e-6, shape=3)

@@ -161,6 +161,11 @@ class GaussianBlock:
             X = self._draw_arrow(factors, rng)
         if not np.isfinite(X.sum()):
             names = ", ".join(str(x.name) for x in self.members)
+            if np.isnan(X).all() and self._d.min() == 0.0:
+                raise SamplingError(
+                    f"the data do not determine {names}, and a flat prior does not either: there is no posterior; "
+                    "give it a prior of finite width, or leave out columns that others add up to"
+                )
             raise SamplingError(
                 f"the conditional of {names} has left double precision: prior precisions from {self._d.min():.3g} to "
                 f"{self._d.max():.3g}; narrow the priors of the scales, or rescale the data"

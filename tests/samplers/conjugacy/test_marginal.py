@@ -120,8 +120,18 @@ def weighted_offset():
     return ["b"], Partition
 
 
+def of_all_kinds():
+    """Prior means beside zero; a target that moves, with weights; known noise; a member whose design moves."""
+    alpha, c, phi = pm.HalfNormal("alpha", 1.0), pm.Laplace("c", 0.0, 1.0), pm.Normal("phi", 0.0, 1.0)
+    a, b = pm.Normal("a", 0.7, alpha, shape=2), pm.Normal("b", -0.4, 2.0)
+    u = pm.Normal("u", 0.3 + phi * b, 1.5)
+    pm.Normal("y", c + X[:, [0, 2]] @ a + b + u, np.linspace(0.5, 2.0, 12), observed=Y)
+    pm.Normal("z", a, 0.5, observed=[1.0, 2.0])
+    return ["a", "b", "u"], Partition
+
+
 MODELS = (
-    *(flat_regression, centred, intercepts, growth, moving_prior),
+    *(flat_regression, centred, intercepts, growth, moving_prior, of_all_kinds),
     *(
         pytest.param(make, marks=pytest.mark.slow)
         for make in (

@@ -136,6 +136,7 @@ def test_the_result_is_by_data_set(whole, model, data, tmp_path):
     assert whole.posterior["level"].dims == ("dataset", "chain", "draw") and "end" not in whole.posterior
     assert whole.attrs["status"] == "complete"
     assert (whole.attrs["datasets"], whole.attrs["datasets_asked"], whole.attrs["failed"]) == (5, 5, 0)
+    assert len(set(whole.fits["seed"].values)) == 5
     assert set(whole.fits["verdict"].values) == {"too few draws to judge"}
     labelled = bs.sample_many(
         model, {"a": data[0], "b": data[1]}, var_names=["end", "level"], cores=1, **(SHORT | {"draws": 200})
