@@ -14,7 +14,7 @@ from pymc.model.transform.conditioning import change_value_transforms
 from scipy import stats
 
 import bayessel as bs
-from bayessel.errors import SamplingWarning
+from bayessel.errors import DataMismatchError, SamplingWarning
 from bayessel.samplers import partial_centring
 from bayessel.samplers.partial_centring import PartlyCentred, PartlyCentredWalk, partly_centred, recoordinated, shares
 from bayessel.samplers.run.fingerprint import fingerprints
@@ -180,6 +180,14 @@ def test_runs_go_on_and_initial_values_are_those_of_the_variables(tmp_path):
     assert again.attrs["resumed_draws"] == 160
     for name in ("b", "tau"):
         assert np.array_equal(again.posterior[name], whole.posterior[name])
+
+
+def test_a_store_of_other_data_is_told_as_such(tmp_path):
+    run = {"draws": 20, "tune": 60, "chains": 1, "progressbar": False, "store": tmp_path / "run"}
+    bs.sample(effects(), **run)
+    with pytest.raises(DataMismatchError):
+        # data that determine all effects, which stay as they are then
+        bs.sample(effects(noise=1e-3), **run)
 
 
 def test_a_density_that_is_nowhere_finite_is_told_by_sampling_itself():

@@ -168,7 +168,7 @@ def sample(
             stack.callback(kept.close)
         with compiler:
             kernel = Kernel(as_steps(step, model, target_accept), tune, draws)
-            header, past, positions = _beginning(model, kernel, kept, seed, chains, draws, initvals, resume)
+            header, past, positions = _beginning(given, model, kernel, kept, seed, chains, draws, initvals, resume)
             density = "lp" not in kernel.statistics
             finisher = Finisher(model, positions[0].point, chains * draws, log_likelihood, density)
             unfinished = any(position.done < tune + draws for position in positions)
@@ -250,6 +250,7 @@ class _Told:
 
 
 def _beginning(
+    given: pm.Model,
     model: pm.Model,
     kernel: Kernel,
     store: ChainStore | None,
@@ -259,7 +260,10 @@ def _beginning(
     initvals: Any,
     resume: bool,
 ) -> tuple[dict[str, Any], list[list[Block]], list[Position]]:
-    """Return what the run is, what a store holds of it, and where each chain stands."""
+    """Return what the run is, what a store holds of it, and where each chain stands.
+
+    `given` is the user's model, `model` the same in the coordinates that are sampled.
+    """
     stored = store.header() if store is not None and store.begun else None
     if stored is not None:
         if not resume:
@@ -273,7 +277,7 @@ def _beginning(
         seed = chosen_seed(None)
     checked_initvals(model, initvals, chains)
     pattern = {name: np.asarray(value) for name, value in model.initial_point(0).items()}
-    header = identity(model, kernel, pattern, seed=seed, chains=chains, draws=draws, initvals=initvals)
+    header = identity(given, kernel, pattern, seed=seed, chains=chains, draws=draws, initvals=initvals)
 
     def started() -> list[Position]:
         def rng(purpose: int, chain: int) -> np.random.Generator:
