@@ -184,10 +184,10 @@ def test_runs_go_on_and_initial_values_are_those_of_the_variables(tmp_path):
 
 def test_a_store_of_other_data_is_told_as_such(tmp_path):
     run = {"draws": 20, "tune": 60, "chains": 1, "progressbar": False, "store": tmp_path / "run"}
-    bs.sample(effects(), **run)
+    bs.sample(effects(noise=np.ones(len(Y))), **run)
     with pytest.raises(DataMismatchError):
         # data that determine all effects, which stay as they are then
-        bs.sample(effects(noise=1e-3), **run)
+        bs.sample(effects(noise=np.full(len(Y), 1e-3)), **run)
 
 
 def test_a_density_that_is_nowhere_finite_is_told_by_sampling_itself():
