@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pymc as pm
@@ -98,7 +98,7 @@ def normal_parameters(rv: Variable) -> list[Any]:
 def scale_of(rv: Variable) -> Variable | None:
     """Standard deviation of a Normal variable, or of the steps of a random walk; None of anything else."""
     if isinstance(rv.owner.op, NormalRV):
-        return rv.owner.op.dist_params(rv.owner)[1]
+        return cast(Variable, normal_parameters(rv)[1])
     walks = isinstance(rv.owner.op, RandomWalkRV) and rv.type.ndim == 1
     return scale_of(rv.owner.inputs[1]) if walks and rv.owner.inputs[1].owner is not None else None
 

@@ -67,10 +67,10 @@ def steps(
 ) -> list[Step]:
     """Step methods for every free variable of a PyMC model; ``pm.sample(step=bs.steps(model))`` runs them.
 
-    Precisions, variances and scales of Normal variables, and rates and means of Gamma variables of fixed shape, get
-    `GammaPrecisionGibbs`; Normal variables in which the means of all else are linear `GaussianWeightsGibbs`, and those
-    in which log odds of Bernoulli variables are `PolyaGammaGibbs`: as far as the model's graph proves it. Other
-    continuous variables get `PersistentHMC`, and all that is connected with them too; discrete variables, and those
+    As far as the model's graph proves it, Normal variables in which the rest is linear and Normal are integrated out,
+    and HMC samples what is left (`MarginalHMC`). Where that cannot be, they get `GaussianWeightsGibbs`, and precisions,
+    scales, rates and means of Gamma variables `GammaPrecisionGibbs`. Other continuous variables get `PersistentHMC`,
+    and all that is connected with them too, logistic regressions among them; discrete variables, and those
     for which there is no gradient, what PyMC itself would choose. The networks of `bayessel.models.mlp` and the
     hierarchies of `bayessel.models.loss_differences` have samplers of their own.
 

@@ -101,7 +101,7 @@ class MarginalBlock:
         self.taus = [group[0].tau for group in groups]
         spreads = [graph.normal(one.of)[1] for group in groups for one in group if one.tau is not None]
         self._spreads: list[Any] = list(dict.fromkeys(spreads))
-        self._summed = {one.of for group in groups for one in group}
+        self._summed = _variables(groups)
         self._known = self._structure(groups)
         self._origin = shared(np.zeros(0), name="origin")
         self._constant = shared(np.zeros(()), name="constant")
@@ -169,7 +169,7 @@ class MarginalBlock:
     def _structure(self, groups: Sequence[Sequence[_Rows]]) -> tuple[object, ...]:
         """What the expressions were built for: what is summed up, and shapes of the rest."""
         loose = [(one.child, one.shape, one.one_precision, one.weight is None) for one in self.loose]
-        return self.block.shapes, {one.of for group in groups for one in group}, loose, self.loose_priors
+        return self.block.shapes, _variables(groups), loose, self.loose_priors
 
     def _tau(self, rv: Variable) -> Variable:
         """The precision of a Normal variable whose elements have the same, as one number."""
@@ -177,7 +177,7 @@ class MarginalBlock:
         return tau if tau.type.ndim == 0 else tau.ravel()[0]
 
     def _sum(self, groups: Sequence[Sequence[_Rows]]) -> list[PrecisionSums]:
-        """PrecisionSums by precision, around where the block lies at the initial point."""
+        """Sums by precision, around where the block lies at the initial point."""
         centre = self._centre()
         self._origin.set_value(centre)
         found, constant = [], 0.5 * len(centre) * log(2.0 * pi)
@@ -320,6 +320,10 @@ def _grouped(rows: Sequence[_Rows]) -> list[list[_Rows]]:
         else:
             groups.append([one])
     return groups
+
+
+def _variables(groups: Sequence[Sequence[_Rows]]) -> set[Variable]:
+    return {one.of for group in groups for one in group}
 
 
 def _entries(design: Any) -> float:

@@ -127,6 +127,9 @@ def sample(
 
     Notes
     -----
+    The first run of a model on a machine, which compiles it, may differ in rounding from later ones, which load what
+    was compiled.
+
     Ctrl-C ends the run after the draw that is being made and gives back the draws made so far.
 
     Statistics that steps of one class share get an axis over these steps, as in PyMC. Where different classes use one
