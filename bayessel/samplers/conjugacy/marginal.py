@@ -105,7 +105,6 @@ class MarginalBlock:
         self._known = self._structure(groups)
         self._origin = shared(np.zeros(0), name="origin")
         self._constant = shared(np.zeros(()), name="constant")
-        self._squares = [shared(np.zeros(()), name="squares") for _ in groups]
         self._rows = [shared(np.zeros(()), name="rows") for _ in groups]
         self._designs = [shared(np.zeros((0, 0)), name="design") for _ in self.loose]
         sums = self._sum(groups)
@@ -191,9 +190,8 @@ class MarginalBlock:
                 squares += float(residual @ residual)
                 n += len(one.roots)
                 constant += float(np.log(one.roots).sum()) - 0.5 * len(one.roots) * log(2.0 * pi)
-            self._squares[i].set_value(np.asarray(squares))
             self._rows[i].set_value(np.asarray(float(n)))
-            found.append(PrecisionSums(gram, pull))
+            found.append(PrecisionSums(gram, pull, squares))
         self._constant.set_value(np.asarray(constant))
         for cell, factor in zip(self._designs, self.loose, strict=True):
             if factor.A is not None:
@@ -260,8 +258,7 @@ class MarginalBlock:
         logp = clone_replace([rest], at_origin, rebuild_strict=False)[0] + self._constant
         moving = model.replace_rvs_by_values([tau for tau in self.taus if tau is not None])
         taus = [pt.constant(1.0) if tau is None else moving.pop(0) for tau in self.taus]
-        for given, tau, squares, rows in zip(self.taus, taus, self._squares, self._rows, strict=True):
-            logp = logp - 0.5 * tau * squares
+        for given, tau, rows in zip(self.taus, taus, self._rows, strict=True):
             if given is not None:
                 logp = logp + 0.5 * rows * pt.log(tau)
         noise = pt.vector("noise", shape=(self.size,))

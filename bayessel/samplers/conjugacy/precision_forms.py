@@ -24,17 +24,20 @@ from bayessel._check import FloatArray
 _FULL = 1e-10
 #: a sum of squares below this share of its terms, for each coordinate, is nothing but rounding
 _ROUNDING = 1e-14
+#: a share of a sum of squares that is left unexplained below this is nothing but rounding
+_EXPLAINED = 1e-12
 
 
 class PrecisionSums(NamedTuple):
-    """What solving needs of rows of one precision: AᵀA and Aᵀr."""
+    """What solving needs of rows of one precision: AᵀA, Aᵀr and rᵀr."""
 
     gram: FloatArray
     pull: FloatArray
+    squares: float
 
 
 class Solved(NamedTuple):
-    """What integrating out adds to a log density, ½ bᵀA⁻¹b − ½ log |A|, and A⁻¹b + A^{−1/2} z.
+    """What integrating out adds to a log density, ½ bᵀA⁻¹b − ½ log |A| − ½ Σ_g τ_g rᵀr, and A⁻¹b + A^{−1/2} z.
 
     `slope` is an expression with the gradient of `value` and nothing else in common with it.
     """
@@ -71,7 +74,9 @@ def _shared(value: FloatArray | float, name: str) -> Any:
 class CommonBasis:
     """One or two G with a common basis: VᵀG₀V = s₀ diag(λ₀), VᵀG₁V = s₁ diag(λ₁), with λ₀ + λ₁ = 1.
 
-    Neither λ is taken from the other: one of 10⁻¹⁷ counts where the precisions differ by as much.
+    Neither λ is taken from the other: one of 10⁻¹⁷ counts where the precisions differ by as much. Nor is ½ bᵀA⁻¹b,
+    where a large precision makes it large, taken from sums of squares that are as large: with a_g = τ_g s_g λ_g, what
+    both sums want of a coordinate, z₀ and z₁, costs ½ (z₀ − z₁)² a₀a₁/(a₀ + a₁), besides squares that no block explains.
     """
 
     def __init__(self, sums: Sequence[PrecisionSums]) -> None:
@@ -81,6 +86,8 @@ class CommonBasis:
         self._lam = [_shared(np.empty(0), "lambda") for _ in sums]
         self._scale = [_shared(1.0, "scale") for _ in sums]
         self._pulls = [_shared(np.empty(0), "pull") for _ in sums]
+        self._wanted = [_shared(np.empty(0), "wanted") for _ in sums]
+        self._unexplained = [_shared(0.0, "unexplained") for _ in sums]
         self._logdet = _shared(0.0, "logdet")
         if not self.take(sums):
             raise np.linalg.LinAlgError("singular")
@@ -100,12 +107,17 @@ class CommonBasis:
         self._basis.set_value(np.ascontiguousarray(basis))
         for cell, scale in zip(self._scale, scales, strict=True):
             cell.set_value(np.asarray(scale))
-        for lam, pull, part, one in zip(self._lam, self._pulls, parts, sums, strict=True):
+        for g, (part, scale, one) in enumerate(zip(parts, scales, sums, strict=True)):
             squares = np.sum(basis * (part @ basis), axis=0)
             terms = np.sum(np.abs(basis) * (np.abs(part) @ np.abs(basis)), axis=0)
             seen = squares > _ROUNDING * len(squares) * terms
-            lam.set_value(np.where(seen, squares, 0.0))
-            pull.set_value(np.where(seen, basis.T @ one.pull, 0.0))
+            pull = np.where(seen, basis.T @ one.pull, 0.0)
+            wanted = pull / np.where(seen, scale * squares, 1.0)
+            left = one.squares - float(pull @ wanted)
+            self._lam[g].set_value(np.where(seen, squares, 0.0))
+            self._pulls[g].set_value(pull)
+            self._wanted[g].set_value(wanted)
+            self._unexplained[g].set_value(np.asarray(left if left > _EXPLAINED * one.squares else 0.0))
         self._logdet.set_value(np.asarray(-2.0 * np.linalg.slogdet(basis)[1]))
         return True
 
@@ -113,7 +125,14 @@ class CommonBasis:
         """Build the expressions; there is nothing loose."""
         spread = sum(tau * scale * lam for tau, scale, lam in zip(taus, self._scale, self._lam, strict=True))
         pull = sum(tau * one for tau, one in zip(taus, self._pulls, strict=True))
-        value = 0.5 * pt.sum(pull * pull / spread - pt.log(spread)) - 0.5 * self._logdet
+        value = -0.5 * pt.sum(pt.log(spread)) - 0.5 * self._logdet
+        value = value - 0.5 * sum(tau * one for tau, one in zip(taus, self._unexplained, strict=True))
+        if len(taus) == 2:
+            (first, second), (wish, other) = (
+                [tau * scale * lam for tau, scale, lam in zip(taus, self._scale, self._lam, strict=True)],
+                self._wanted,
+            )
+            value = value - 0.5 * pt.sum((wish - other) ** 2 * first * (second / spread))
         return Solved(value, value, _times(self._basis, pull / spread + noise / pt.sqrt(spread)))
 
 
@@ -128,7 +147,7 @@ class Partition:
         self.out, self.rest = np.flatnonzero(out), np.flatnonzero(~out)
         k = len(self.rest)
         self.cost = 3.0 * len(self.out) * (k + 1.0) ** 2 + 2.0 * k**3
-        self._parts = [[_shared(np.empty((0,) * ndim), "part") for ndim in (1, 2, 2, 1)] for _ in sums]
+        self._parts = [[_shared(np.empty((0,) * ndim), "part") for ndim in (1, 2, 2, 1, 0)] for _ in sums]
         if not self.take(sums):
             raise np.linalg.LinAlgError("coupled")
 
@@ -141,34 +160,39 @@ class Partition:
             return False
         for cell, one in zip(self._parts, sums, strict=True):
             G = one.gram
-            values = (G[out, out], G[np.ix_(out, rest)], G[np.ix_(rest, rest)], one.pull)
+            values = (G[out, out], G[np.ix_(out, rest)], G[np.ix_(rest, rest)], one.pull, np.asarray(one.squares))
             for place, value in zip(cell, values, strict=True):
-                place.set_value(np.ascontiguousarray(value))
+                place.set_value(np.array(value, dtype=float, order="C"))
         return True
 
     def solve(self, taus: Sequence[Variable], loose: Loose, noise: Variable) -> Solved:
         """Build the expressions."""
         summed: list[Any] = [
             sum((tau * parts[i] for tau, parts in zip(taus, self._parts, strict=True)), pt.constant(0.0))
-            for i in range(4)
+            for i in range(5)
         ]
-        diagonal, border, corner, pull = summed
+        diagonal, border, corner, pull, squares = summed
         normals: Any = noise
         if loose.precision is not None and loose.pull is not None:
             corner, pull = corner + loose.precision, pull + loose.pull
         if not len(self.out):
-            return _factorised(corner, pull, noise)
+            return _less(_factorised(corner, pull, noise), squares)
         eliminated, left = pull[self.out], pull[self.rest]
         value = 0.5 * pt.sum(eliminated * eliminated / diagonal - pt.log(diagonal))
         own = eliminated / diagonal + normals[: len(self.out)] / pt.sqrt(diagonal)
         if not len(self.rest):
-            return Solved(value, value, own)
+            return _less(Solved(value, value, own), squares)
         share = border / diagonal[:, None]
         schur, right = corner - product(border, share), left - _times(share.T, eliminated)
         rest = _factorised(schur, right, normals[len(self.out) :])
         draw = pt.concatenate([own - _times(share, rest.draw), rest.draw])
         order = np.argsort(np.concatenate([self.out, self.rest]))
-        return Solved(value + rest.value, value + rest.slope, draw[order])
+        return _less(Solved(value + rest.value, value + rest.slope, draw[order]), squares)
+
+
+def _less(solved: Solved, squares: Any) -> Solved:
+    """With the sums of squares, times their precisions, taken away."""
+    return Solved(solved.value - 0.5 * squares, solved.slope - 0.5 * squares, solved.draw)
 
 
 def _factorised(A: Any, b: Any, noise: Variable) -> Solved:

@@ -19,6 +19,7 @@ from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.graph.traversal import toposort
 
 from bayessel._pymc import find_observations
+from bayessel.fit import fingerprint
 
 
 def fingerprints(model: pm.Model) -> tuple[str, str]:
@@ -32,6 +33,12 @@ def fingerprints(model: pm.Model) -> tuple[str, str]:
     said += [f"{one.name}={graph.name_of(one)}" for one in model.deterministics]
     observed = {f"observed {name}": np.ma.getdata(value) for name, value in find_observations(model).items()}
     return _digest(said), _digest([*graph.data(), *(f"{name}={_array(value)}" for name, value in observed.items())])
+
+
+def target_fingerprint(model: pm.Model) -> str:
+    """Return the name of the observed values, as engines and estimators have it; empty where they are no numbers."""
+    observed = [np.ma.filled(np.ma.asarray(value, dtype=float), np.nan) for value in find_observations(model).values()]
+    return fingerprint(*observed) if observed else ""
 
 
 class _Graph:

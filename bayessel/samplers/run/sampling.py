@@ -16,15 +16,13 @@ import pymc as pm
 import xarray as xr
 
 from bayessel._check import as_count, as_flag, as_seconds, check_seed, chosen_seed
-from bayessel._pymc import find_observations
 from bayessel._types import Seed
 from bayessel.errors import SamplingWarning
-from bayessel.fit import fingerprint
 from bayessel.samplers.run._arguments import as_cores, as_folder, as_model, as_steps
 from bayessel.samplers.run.closing import closing_lines, judge, unidentified, warning
 from bayessel.samplers.run.draw_functions import compiler
 from bayessel.samplers.run.drawn_blocks import DrawnBlocks
-from bayessel.samplers.run.fingerprint import fingerprints
+from bayessel.samplers.run.fingerprint import fingerprints, target_fingerprint
 from bayessel.samplers.run.identity import check_same, identity
 from bayessel.samplers.run.kernel import Block, Kernel, Position
 from bayessel.samplers.run.result import Finisher, tree
@@ -356,15 +354,9 @@ def _origin(header: Mapping[str, Any], model: pm.Model) -> dict[str, Any]:
         "random_seed": seed if isinstance(seed, int) and seed < 2**63 else str(seed),
         "model_fingerprint": of_model,
         "data_fingerprint": of_data,
-        "target_fingerprint": _target(model),
+        "target_fingerprint": target_fingerprint(model),
         "versions": json.dumps(header["versions"]),
         "inference_library": "bayessel",
         "inference_library_version": header["versions"].get("bayessel", "unknown"),
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-
-
-def _target(model: pm.Model) -> str:
-    """Return the name of the observed values, as engines and estimators have it; empty where they are no numbers."""
-    observed = [np.ma.filled(np.ma.asarray(value, dtype=float), np.nan) for value in find_observations(model).values()]
-    return fingerprint(*observed) if observed else ""

@@ -268,8 +268,9 @@ def test_two_precisions_of_very_different_columns():
     """Seconds since 1970 beside an intercept: the data add 1e-15 of its terms to a direction, and decide it."""
     x = 1.6e9 + 86_400.0 * np.arange(40)
     design = np.column_stack([np.ones(40), x])
-    prior, pull = np.diag([1e-12, 1e-2]), design.T @ RNG.normal(size=40)
-    sums = [PrecisionSums(prior, np.zeros(2)), PrecisionSums(design.T @ design, pull)]
+    residual = RNG.normal(size=40)
+    prior, pull, squares = np.diag([1e-12, 1e-2]), design.T @ residual, float(residual @ residual)
+    sums = [PrecisionSums(prior, np.zeros(2), 0.0), PrecisionSums(design.T @ design, pull, squares)]
     taus = [pt.scalar("one"), pt.scalar("tau")]
     value = pm.compile(taus, CommonBasis(sums).solve(taus, Loose(), pt.zeros(2)).value)
     with mpmath.workdps(60):
@@ -277,7 +278,25 @@ def test_two_precisions_of_very_different_columns():
             A = mpmath.matrix(prior.tolist()) + mpmath.mpf(tau) * mpmath.matrix(sums[1].gram.tolist())
             b = mpmath.mpf(tau) * mpmath.matrix(pull.tolist())
             expected = 0.5 * (b.T * mpmath.lu_solve(A, b))[0] - 0.5 * mpmath.log(mpmath.det(A))
+            expected -= 0.5 * mpmath.mpf(tau) * mpmath.mpf(squares)
             assert_allclose(float(value(1.0, tau)), float(expected), rtol=1e-6)
+
+
+def test_precisions_that_differ_by_any_factor():
+    """Both halves of bᵀA⁻¹b − Σ τ rᵀr grow with the larger precision, and their difference does not."""
+    design, residuals = RNG.normal(size=(9, 4)), [RNG.normal(size=4), RNG.normal(size=9)]
+    grams = [np.eye(4), design.T @ design]
+    pulls = [residuals[0], design.T @ residuals[1]]
+    sums = [PrecisionSums(G, b, float(r @ r)) for G, b, r in zip(grams, pulls, residuals, strict=True)]
+    taus = [pt.scalar("one"), pt.scalar("tau")]
+    value = pm.compile(taus, CommonBasis(sums).solve(taus, Loose(), pt.zeros(4)).value)
+    with mpmath.workdps(120):
+        for one in (1e-30, 1.0, 1e30, 1e60):
+            A = mpmath.mpf(one) * mpmath.matrix(grams[0].tolist()) + mpmath.matrix(grams[1].tolist())
+            b = mpmath.mpf(one) * mpmath.matrix(pulls[0].tolist()) + mpmath.matrix(pulls[1].tolist())
+            square = sum(mpmath.mpf(w) * sum(mpmath.mpf(x) ** 2 for x in r) for w, r in zip((one, 1.0), residuals))
+            expected = 0.5 * (b.T * mpmath.lu_solve(A, b))[0] - 0.5 * mpmath.log(mpmath.det(A)) - 0.5 * square
+            assert_allclose(float(value(one, 1.0)), float(expected), rtol=1e-9)
 
 
 def refused(make):
