@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         average,
     )
     from bayessel.fit import Status
+    from bayessel.marginal_likelihood.audit import evidence
     from bayessel.samplers.gibbs import GammaPrecisionGibbs, GaussianWeightsGibbs
     from bayessel.samplers.persistent_hmc import PersistentHMC
     from bayessel.samplers.run.many import sample_many
@@ -57,6 +58,7 @@ _DEFINED_IN = {
     "Status": "bayessel.fit",
     "average": "bayessel.estimators",
     "compare_widths": "bayessel.widths",
+    "evidence": "bayessel.marginal_likelihood.audit",
     "explain_steps": "bayessel.samplers.step_choice",
     "sample": "bayessel.samplers.run.sampling",
     "sample_many": "bayessel.samplers.run.many",

@@ -15,7 +15,7 @@ import numpy as np
 from pymc.backends.arviz import coords_and_dims_for_inferencedata, find_constants, find_observations
 from pymc.blocking import PointType, StatsType
 from pymc.data import MinibatchOp
-from pymc.distributions.continuous import FlatRV, HalfCauchyRV, HalfStudentTRV, WeibullBetaRV
+from pymc.distributions.continuous import FlatRV, HalfCauchyRV, HalfFlatRV, HalfStudentTRV, WeibullBetaRV
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pymc.distributions.distribution import SymbolicRandomVariable, _support_point
 from pymc.distributions.shape_utils import _change_dist_size
@@ -62,6 +62,7 @@ __all__ = [
     "DeepCopyOp",
     "FlatRV",
     "HalfCauchyRV",
+    "HalfFlatRV",
     "HalfStudentTRV",
     "Log1mexp",
     "LogTransform",

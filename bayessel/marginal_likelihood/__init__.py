@@ -1,0 +1,1 @@
+"""The probability of the data under a PyMC model, by several routes that audit each other."""

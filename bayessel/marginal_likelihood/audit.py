@@ -1,0 +1,289 @@
+"""`evidence`: the probability of the data under a PyMC model, by several routes, and what they are worth together."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from time import process_time
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pymc as pm
+
+from bayessel._check import FloatArray, as_flag, as_positive, chosen_seed, one_of
+from bayessel._types import Seed
+from bayessel.errors import DataMismatchError, SamplingWarning
+from bayessel.marginal_likelihood.annealing_route import annealing_routes
+from bayessel.marginal_likelihood.bridge_route import bridge_routes
+from bayessel.marginal_likelihood.laplace_importance import laplace, laplace_importance
+from bayessel.marginal_likelihood.model_evidence import ModelEvidence
+from bayessel.marginal_likelihood.modes import Found, find_modes
+from bayessel.marginal_likelihood.nested_route import nested_route
+from bayessel.marginal_likelihood.quadrature import MOST_COORDINATES, quadrature
+from bayessel.marginal_likelihood.route import Route
+from bayessel.marginal_likelihood.target_density import TargetDensity
+from bayessel.marginal_likelihood.trace_check import check_trace
+from bayessel.marginal_likelihood.verdict import judge_routes
+from bayessel.samplers.run._arguments import as_model
+from bayessel.samplers.run.fingerprint import fingerprints, target_fingerprint
+from bayessel.samplers.run.sampling import sample
+from bayessel.work.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: names of the routes that can be asked for
+ROUTES = ("quadrature", "laplace", "bridge", "annealing", "nested")
+#: particles of an annealing run with effort 1, and more for each coordinate
+PARTICLES, MORE_PARTICLES = 500, 20
+#: draws and tuning of a chain with effort 1
+DRAWS = 1_500
+CHAINS = 4
+#: ascents from draws, and from the prior
+_ASCENTS = 4
+
+
+def evidence(
+    model: pm.Model | None = None,
+    trace: xr.DataTree | None = None,
+    *,
+    routes: Sequence[str] = ("quadrature", "laplace", "bridge", "annealing"),
+    effort: float = 1.0,
+    random_seed: Seed = None,
+    quiet: bool = False,
+) -> ModelEvidence:
+    """Log probability of the data under a model, p(data | model), by routes that audit each other.
+
+    Parameters
+    ----------
+    model : pymc.Model, optional
+        By default the model of the context. All its free variables are continuous.
+    trace : DataTree, optional
+        Draws of its posterior, by `bayessel.sample`, `pymc.sample` or another sampler. Without one the model is
+        sampled, where a route needs draws.
+    routes : sequence of str
+        "quadrature": a grid over what is left when Normal blocks are integrated out in closed form, up to three
+        coordinates; where it succeeds, no other route is taken. "laplace": Laplace's approximation at the modes,
+        corrected by importance sampling. "bridge": bridge sampling from draws of the posterior, twice. "annealing":
+        from the prior up and from the draws down; the truth lies between. "nested": nested sampling by the package
+        nautilus, which is to be installed (``pip install "bayessel[nested]"``); for posteriors to which no tempering
+        leads.
+    effort : float
+        How many times the usual draws and particles.
+    random_seed : int or Generator, optional
+        None takes a random one; it is in the result.
+    quiet : bool
+        No progress bar while sampling.
+
+    Returns
+    -------
+    ModelEvidence
+        The value with its error, whether it is reliable and why; `print` it for one line per route.
+
+    Raises
+    ------
+    TypeError
+        Variables of the model are discrete: sum them out first.
+    DataMismatchError
+        The trace is of other data. A ValueError says where it is of another model.
+
+    Warns
+    -----
+    SamplingWarning
+        The number is not reliable.
+
+    Notes
+    -----
+    The number is the integral of likelihood × prior over all unknowns, with every constant. Its differences between
+    models of the same data are log Bayes factors (`bayes_factor`). It depends on priors as much as on data: a prior ten
+    times as wide lowers it by up to log 10 for each parameter. Flat priors and potentials leave it without a meaning
+    beside other models; `ModelEvidence.comparable` says so.
+
+    Examples
+    --------
+    >>> import numpy as np, pymc as pm, bayessel as bs
+    >>> with pm.Model() as model:
+    ...     p = pm.Beta("p", 2, 2)
+    ...     heads = pm.Binomial("heads", 10, p, observed=7)
+    >>> found = bs.evidence(model, random_seed=1)
+    >>> round(found.value, 4), found.reliable  # log of C(10, 7) B(9, 5) / B(2, 2)
+    (-2.1902, True)
+    """
+    model = as_model(model)
+    wanted = [one_of(name, "routes", ROUTES) for name in ([routes] if isinstance(routes, str) else routes)]
+    if not wanted:
+        raise ValueError(f"routes must name at least one of {', '.join(ROUTES)}, got none")
+    effort, quiet = as_positive(effort, "effort"), as_flag(quiet, "quiet")
+    _check_variables(model)
+    if trace is not None:
+        check_trace(model, trace)
+    seed = chosen_seed(random_seed, "random_seed")
+    seed = seed if isinstance(seed, int) else int(np.random.SeedSequence(seed).generate_state(1)[0])
+    target_rng, *rngs = np.random.default_rng([seed, 18]).spawn(1 + len(ROUTES))
+    by_name = dict(zip(ROUTES, rngs, strict=True))
+    found: list[Route] = []
+    drawn = None
+    with warnings.catch_warnings(), one_blas_thread(), model:
+        warnings.simplefilter("ignore", RuntimeWarning)
+        target = TargetDensity(model)
+        clock = process_time()
+        early = find_modes(target.whole, _starts(target, None, target_rng), _scale(target, None))
+        if target.is_gaussian and early.modes:
+            found.append(_closed_form(early).timed(process_time() - clock))
+        elif "quadrature" in wanted and target.size <= MOST_COORDINATES:
+            found.append(_timed(lambda: _on_grid(target, early)))
+        if not any(one.is_exact and one.reliable for one in found):
+            draws = None
+            if trace is None and {"bridge", "annealing", "laplace"} & set(wanted):
+                drawn = trace = _sampled(model, effort, seed, quiet)
+            if trace is not None:
+                draws = _draws(target, trace)
+            if draws is not None and "quadrature" in wanted and target.size <= MOST_COORDINATES:
+                found = [_timed(lambda: _on_grid_of_draws(target, draws))]
+            if not any(one.is_exact and one.reliable for one in found):
+                found += _sampling_routes(target, draws, early, wanted, effort, by_name)
+    verdict = judge_routes(found)
+    of_model, of_data = fingerprints(model)
+    result = ModelEvidence(
+        *verdict[:4],
+        routes=tuple(found),
+        used=verdict.used,
+        comparable=target.unnormalised,
+        n_coordinates=target.size,
+        integrated=target.integrated,
+        model_fingerprint=of_model,
+        data_fingerprint=of_data,
+        target_fingerprint=target_fingerprint(model),
+        random_seed=seed,
+        trace=drawn,
+    )
+    if not result.reliable:
+        warnings.warn(
+            f"the evidence is not reliable: {result.verdict}; print it to see every route", SamplingWarning, stacklevel=2
+        )
+    return result
+
+
+def _check_variables(model: pm.Model) -> None:
+    if not model.free_RVs:
+        raise ValueError("the model has no free variable: its evidence is its likelihood, model.compile_logp()({})")
+    discrete = [str(rv.name) for rv in model.free_RVs if np.dtype(rv.type.dtype).kind != "f"]
+    if discrete:
+        raise TypeError(
+            f"evidence integrates over continuous variables, and {', '.join(discrete)} "
+            f"{'is' if len(discrete) == 1 else 'are'} discrete: sum over {'it' if len(discrete) == 1 else 'them'} in "
+            "the model, by pm.Mixture, or by pymc_extras.marginalize"
+        )
+    if not model.observed_RVs and not model.potentials:
+        raise ValueError("the model has no observed variable: there are no data whose probability could be asked for")
+
+
+def _timed(route: Callable[[], Route]) -> Route:
+    clock = process_time()
+    return route().timed(process_time() - clock)
+
+
+def _sampled(model: pm.Model, effort: float, seed: int, quiet: bool) -> xr.DataTree:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SamplingWarning)  # chains that disagree are judged by the routes
+        draws = max(200, int(DRAWS * effort))
+        return sample(
+            model, draws, tune=1000, chains=CHAINS, random_seed=seed, log_likelihood=False, progressbar=not quiet, quiet=quiet
+        )
+
+
+def _draws(target: TargetDensity, trace: xr.DataTree) -> FloatArray:
+    draws = target.coordinates(trace["posterior"])
+    if not draws.shape[1]:
+        raise ValueError("the trace has no draws; sample longer")
+    if not np.isfinite(draws).all():
+        raise ValueError(
+            "some draws of the trace lie on the edge of what the model allows, where it has no coordinates: they are "
+            "draws of another model, or were rounded"
+        )
+    logs = target.logs(draws[:, :: max(1, draws.shape[1] // 50)].reshape(-1, target.size))
+    if not np.isfinite(logs).all():
+        raise ValueError(
+            "the model gives some draws of the trace no probability: they are draws of another model, or of other data"
+        )
+    return draws
+
+
+def _starts(target: TargetDensity, draws: FloatArray | None, rng: np.random.Generator) -> FloatArray:
+    """Where ascents begin: the initial point, around it, the prior, and some draws."""
+    starts = [target.start[None], target.start + rng.uniform(-1.0, 1.0, size=(2, target.size))]
+    if not target.no_prior:
+        starts.append(target.prior_draws(rng, _ASCENTS))
+    if draws is not None:
+        flat = draws.reshape(-1, target.size)
+        starts.append(flat[rng.choice(len(flat), size=min(_ASCENTS, len(flat)), replace=False)])
+    return np.concatenate(starts)
+
+
+def _scale(target: TargetDensity, draws: FloatArray | None) -> FloatArray:
+    if draws is None:
+        return np.ones(target.size)
+    spread = draws.reshape(-1, target.size).std(axis=0)
+    return np.where(spread > 0.0, spread, 1.0)
+
+
+def _closed_form(found: Found) -> Route:
+    value = laplace(found.modes[0])
+    return Route(
+        "closed form",
+        value,
+        max(1e-9, 1e-10 * abs(value)),
+        True,
+        "likelihood and prior are Normal and linear in all variables",
+        found.calls,
+        is_exact=True,
+    )
+
+
+def _on_grid(target: TargetDensity, found: Found) -> Route:
+    if not found.modes:
+        return Route.missing("quadrature", "no maximum was found", found.calls)
+    return quadrature(target, found.modes[0].place, found.modes[0].factor)
+
+
+def _on_grid_of_draws(target: TargetDensity, draws: FloatArray) -> Route:
+    flat = draws.reshape(-1, target.size)
+    spread = np.atleast_2d(np.cov(flat.T)) + 1e-12 * np.diag(flat.var(axis=0) + 1e-300)
+    try:
+        factor = np.linalg.cholesky(spread)
+    except np.linalg.LinAlgError:
+        return Route.missing("quadrature", "the draws do not move in some direction")
+    return quadrature(target, flat.mean(axis=0), factor)
+
+
+def _sampling_routes(
+    target: TargetDensity,
+    draws: FloatArray | None,
+    early: Found,
+    wanted: Sequence[str],
+    effort: float,
+    rngs: dict[str, np.random.Generator],
+) -> list[Route]:
+    """Every route that is random."""
+    found: list[Route] = []
+    if "laplace" in wanted:
+        clock = process_time()
+        starts = _starts(target, draws, rngs["laplace"])
+        modes = find_modes(target.whole, starts, _scale(target, draws))
+        modes = modes if modes.modes else early
+        found.append(laplace_importance(target, modes, rngs["laplace"]).timed(process_time() - clock))
+    if "bridge" in wanted and draws is not None:
+        clock = process_time()
+        both = bridge_routes(target, draws, rngs["bridge"])
+        each = (process_time() - clock) / len(both)
+        found += [one.timed(each) for one in both]
+    if "annealing" in wanted:
+        clock = process_time()
+        particles = int(effort * (PARTICLES + MORE_PARTICLES * target.size))
+        flat = None if draws is None else draws.reshape(-1, target.size)
+        ways = annealing_routes(target, flat, max(particles, 50), rngs["annealing"])
+        seconds = (process_time() - clock) / 2.0
+        found += [one.timed(seconds) for one in ways]
+    if "nested" in wanted:
+        found.append(_timed(lambda: nested_route(target, rngs["nested"])))
+    return found

@@ -1,0 +1,123 @@
+"""Modes of a density, with their curvature."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from bayessel._check import FloatArray
+from bayessel.marginal_likelihood.density_rows import log_densities
+from bayessel.samplers.compiled_density import CompiledCall, LogDensity
+
+#: steps of one ascent
+MOST_STEPS = 500
+#: step of the differences that curvature is made of, in units of the scale of each coordinate
+_APART = 1e-4
+#: modes nearer to each other than this, in standard deviations per root of the dimension, are one
+_SAME = 0.1
+
+
+class Mode(NamedTuple):
+    """A place of highest density.
+
+    Attributes
+    ----------
+    place : (d,) array
+    log_density : float
+    factor : (d, d) array
+        L with LLᵀ the inverse of minus the Hessian of the log density.
+    """
+
+    place: FloatArray
+    log_density: float
+    factor: FloatArray
+
+
+class Found(NamedTuple):
+    """Modes, the highest first, and evaluations."""
+
+    modes: list[Mode]
+    calls: int
+
+
+def find_modes(whole: LogDensity, starts: FloatArray, scale: FloatArray) -> Found:
+    """Ascend from every start; `scale` is about the size of each coordinate."""
+    calls, modes = 0, list[Mode]()
+    for start in starts:
+        place, more = _ascend(whole, start, scale)
+        calls += more
+        if place is None or any(_is_same(place, one) for one in modes):
+            continue
+        mode, more = _curved(whole, place, scale)
+        calls += more
+        if mode is not None:
+            modes.append(mode)
+    return Found(sorted(modes, key=lambda one: -one.log_density), calls)
+
+
+def _one(whole: LogDensity, place: FloatArray) -> tuple[float, FloatArray]:
+    if isinstance(whole, CompiledCall):
+        values, slopes = log_densities(whole, place[None])
+        return float(values[0]), slopes[0]
+    value, slope = whole(place)
+    return float(value), np.asarray(slope)
+
+
+def _ascend(whole: LogDensity, start: FloatArray, scale: FloatArray) -> tuple[FloatArray | None, int]:
+    calls = 0
+
+    def loss(z: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal calls
+        calls += 1
+        value, slope = _one(whole, start + scale * z)
+        if not (np.isfinite(value) and np.isfinite(slope).all()):
+            return 1e300, np.zeros(len(z))
+        return -value, -slope * scale
+
+    with np.errstate(all="ignore"):
+        if loss(np.zeros(len(start)))[0] >= 1e300:
+            return None, calls
+        found = minimize(
+            loss, np.zeros(len(start)), jac=True, method="L-BFGS-B", options={"maxiter": MOST_STEPS, "ftol": 1e-13}
+        )
+    return start + scale * found.x, calls
+
+
+def _is_same(place: FloatArray, mode: Mode) -> bool:
+    try:
+        z = np.linalg.solve(mode.factor, place - mode.place)
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.sqrt(z @ z / len(z)) < _SAME)
+
+
+def _curved(whole: LogDensity, place: FloatArray, scale: FloatArray) -> tuple[Mode | None, int]:
+    """The mode with its curvature, by differences of gradients; None where there is no maximum."""
+    d = len(place)
+    scale = scale.copy()
+    for _ in range(2):  # the second time in units of the mode's own curvature
+        steps = _APART * scale
+        rows = np.concatenate([place + np.diag(steps), place - np.diag(steps)])
+        values, slopes = log_densities(whole, rows)
+        if not (np.isfinite(values).all() and np.isfinite(slopes).all()):
+            return None, 4 * d
+        hessian = (slopes[d:] - slopes[:d]) / (2.0 * steps[:, None])
+        hessian = 0.5 * (hessian + hessian.T)
+        diagonal = np.diag(hessian)
+        if not (diagonal > 0.0).all():
+            return None, 4 * d
+        scale = 1.0 / np.sqrt(diagonal)
+    try:
+        lower = np.linalg.cholesky(hessian * np.outer(scale, scale))
+    except np.linalg.LinAlgError:
+        return None, 4 * d
+    factor = scale[:, None] * np.linalg.solve(lower.T, np.eye(d))
+    # one step of Newton: what the ascent has left
+    value, slope = _one(whole, place)
+    better = place + factor @ (factor.T @ slope)
+    again, _ = _one(whole, better)
+    if np.isfinite(again) and again > value:
+        place, value = better, again
+    return Mode(place, value, factor), 4 * d + 2
