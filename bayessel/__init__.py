@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from bayessel.fit import Status
     from bayessel.marginal_likelihood.audit import evidence
+    from bayessel.marginal_likelihood.bayes_factor import bayes_factor
     from bayessel.samplers.gibbs import GammaPrecisionGibbs, GaussianWeightsGibbs
     from bayessel.samplers.persistent_hmc import PersistentHMC
     from bayessel.samplers.run.many import sample_many
@@ -57,6 +58,7 @@ _DEFINED_IN = {
     "RidgeRBFRegressor": "bayessel.estimators",
     "Status": "bayessel.fit",
     "average": "bayessel.estimators",
+    "bayes_factor": "bayessel.marginal_likelihood.bayes_factor",
     "compare_widths": "bayessel.widths",
     "evidence": "bayessel.marginal_likelihood.audit",
     "explain_steps": "bayessel.samplers.step_choice",
@@ -86,10 +88,12 @@ __all__ = [
     "average",
     "baselines",
     "basis",
+    "bayes_factor",
     "compare_widths",
     "covariance",
     "diagnostics",
     "errors",
+    "evidence",
     "explain_steps",
     "gp",
     "linear",

@@ -15,6 +15,7 @@ from bayessel.diagnostics._nml import nml
 from bayessel.diagnostics._predictive_calibration import predictive_calibration
 from bayessel.diagnostics._prequential import prequential
 from bayessel.diagnostics._rolling_origin import rolling_origin
+from bayessel.marginal_likelihood.prior_sensitivity import prior_sensitivity
 
 __all__ = [
     "bridge_sampling",
@@ -28,5 +29,6 @@ __all__ = [
     "nml",
     "predictive_calibration",
     "prequential",
+    "prior_sensitivity",
     "rolling_origin",
 ]

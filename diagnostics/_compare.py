@@ -34,7 +34,11 @@ from bayessel.diagnostics.fit_reader import Reading, read
 from bayessel.fit import Fit
 
 if TYPE_CHECKING:
+    import pymc as pm
+    import xarray as xr
     from sklearn.base import BaseEstimator
+
+    from bayessel.marginal_likelihood.model_evidence import ModelEvidence
 
 #: the criteria of the table
 COLUMNS = tuple(one.name for one in (EVIDENCE, MODEL_EVIDENCE, MDL_W, MDL_ALPHA, LOO, ELPD_LOO, GCV, BIC))
@@ -57,7 +61,7 @@ _OF_EVIDENCE = (EVIDENCE.name, MODEL_EVIDENCE.name, MDL_ALPHA.name)
 
 
 def compare(
-    fits: Mapping[str, Fit | BaseEstimator],
+    fits: Mapping[str, Fit | BaseEstimator | pm.Model | ModelEvidence | xr.DataTree],
     by: str = EVIDENCE.name,
     allow_mixed: bool = False,
     *,
@@ -77,9 +81,12 @@ def compare(
     ----------
     fits
         Name -> fit: results of engines (`bayessel.fit.Fit`: of `fit_rvm`, `fit_evidence`, `fit_ridge`, `fit_map`,
-        `fit_network_evidence` and others), or fitted estimators, alone or in a pipeline.
+        `fit_network_evidence` and others), or fitted estimators, alone or in a pipeline; PyMC models, whose evidence is
+        computed (`bayessel.evidence`, which you may also call before and pass what it returns); and traces, with
+        ``elpd-loo`` where they have a pointwise log likelihood, and an evidence where one is attached
+        (`ModelEvidence.attach`).
     by
-        Column to rank by: ``"evidence"``, ``"model-evidence"``, ``"elpd-loo"`` (higher is better), ``"mdl-w"``,
+        Column to rank by: ``"evidence"`` (the model evidence where no fit has another), ``"model-evidence"``, ``"elpd-loo"`` (higher is better), ``"mdl-w"``,
         ``"mdl-alpha"``, ``"loo"``, ``"gcv"``, ``"bic"``, ``"gamma"``, ``"n_basis"``, ``"noise_std"`` (lower is better).
     allow_mixed
         Rank evidences of different kinds all the same (``"type2"``: at the best precisions; ``"plug-in"``: at those
@@ -135,6 +142,8 @@ def compare(
     settings = (as_positive(delta_w, "delta_w"), as_positive(delta_alpha, "delta_alpha"), one_of(flags, "flags", FLAGS))
     readings = {str(name): read(fit, f"{name!r}") for name, fit in fits.items()}
     refuse_different_data(readings)
+    if by == EVIDENCE.name and not any(EVIDENCE.applies(at.fit) for at in readings.values()):
+        by = MODEL_EVIDENCE.name
     if by in _OF_EVIDENCE and not as_flag(allow_mixed, "allow_mixed"):
         refuse_mixed_kinds(
             readings,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,9 +59,9 @@ class Reading:
 
 
 def read(fitted: Any, name: str = "fitted") -> Reading:
-    """Read a result of an engine or a fitted estimator, alone or in a pipeline."""
+    """Read a result of an engine or a fitted estimator, alone or in a pipeline; or a trace, a PyMC model, its evidence."""
     inner, piped = unwrap(fitted)
-    fit = inner if isinstance(inner, Fit) else _fit_of(inner, name)
+    fit = inner if isinstance(inner, Fit) else _of_pymc(inner) or _fit_of(inner, name)
     own = None if isinstance(fit, Sendable) else fit.fingerprint or None
     return Reading(
         fit=fit,
@@ -139,9 +140,18 @@ def _fit_of(estimator: Any, name: str) -> Fit:
 
         raise NotFittedError(f"{name} is a {type(estimator).__name__} that has not been fitted; call fit(X, y) first")
     raise TypeError(
-        f"{name} must be a fitted bayessel estimator or an engine result (a bayessel.fit.Fit, such as fit_rvm and "
-        f"fit_evidence return), got {type(estimator).__name__}"
+        f"{name} must be a fitted bayessel estimator, an engine result (a bayessel.fit.Fit, such as fit_rvm and "
+        f"fit_evidence return), a PyMC model, its evidence or a trace, got {type(estimator).__name__}"
     )
+
+
+def _of_pymc(given: Any) -> Fit | None:
+    """A fit of what PyMC knows; it is imported for nothing else."""
+    if "pymc" not in sys.modules or callable(getattr(given, "get_params", None)):
+        return None
+    from bayessel.diagnostics.sampled_fit import sampled_fit
+
+    return sampled_fit(given)
 
 
 def _single(noise: Any) -> float:

@@ -9,7 +9,7 @@ from bayessel.policy import NOISE_SHARE_OF_RATIOS
 
 
 def _knows_its_rows(fit: Fit) -> bool:
-    return bool(fit.target_fingerprint)  # a stream does not
+    return fit.leaves_rows_out  # a stream does not
 
 
 def _squares(fit: Fit) -> FloatArray:

@@ -11,6 +11,7 @@ import numpy as np
 import pymc as pm
 
 from bayessel._check import FloatArray, as_flag, as_positive, chosen_seed, one_of
+from bayessel._pymc import find_observations
 from bayessel._types import Seed
 from bayessel.errors import SamplingWarning
 from bayessel.marginal_likelihood.annealing_route import annealing_routes
@@ -162,6 +163,7 @@ def evidence(
         routes=tuple(found),
         used=verdict.used,
         comparable=target.unnormalised,
+        n_rows=sum(int(np.size(one)) for one in find_observations(model).values()),
         n_coordinates=target.size,
         integrated=target.integrated,
         model_fingerprint=of_model,
@@ -208,7 +210,7 @@ def _sampled(model: pm.Model, effort: float, seed: int, quiet: bool) -> xr.DataT
             tune=1000,
             chains=CHAINS,
             random_seed=seed,
-            log_likelihood=False,
+            log_likelihood=True,
             progressbar=not quiet,
             quiet=quiet,
         )

@@ -34,6 +34,8 @@ class ModelEvidence:
         Names of those that the value is the mean of.
     comparable : str
         Why the number must not be compared with that of another model; empty where it may.
+    n_rows : int
+        Numbers observed.
     n_coordinates : int
         Unconstrained coordinates that were integrated over.
     integrated : tuple of str
@@ -52,6 +54,7 @@ class ModelEvidence:
     routes: tuple[Route, ...]
     used: tuple[str, ...]
     comparable: str
+    n_rows: int
     n_coordinates: int
     integrated: tuple[str, ...]
     model_fingerprint: str
