@@ -178,4 +178,4 @@ def unvisited(modes: list[Mode], rows: FloatArray) -> float:
 def laplace(mode: Mode) -> float:
     """Laplace's approximation of the log integral around one mode."""
     d = len(mode.place)
-    return mode.log_density + 0.5 * d * np.log(2.0 * np.pi) + float(np.log(np.diag(mode.factor)).sum())
+    return float(mode.log_density + 0.5 * d * np.log(2.0 * np.pi) + np.log(np.diag(mode.factor)).sum())

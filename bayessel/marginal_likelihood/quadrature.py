@@ -73,7 +73,7 @@ def quadrature(target: TargetDensity, centre: FloatArray, factor: FloatArray, el
             bounds, before, finished = wider, float("nan"), 0
             continue
         cell = float(np.prod([(high - low) / (n - 1) for low, high in bounds]))
-        value = float(logsumexp(values)) + np.log(cell)
+        value = float(logsumexp(values) + np.log(cell))
         change, before, n, points = abs(value - before), value, 2 * n - 1, n
         finished = finished + 1 if change < CLOSE else 0
         if finished >= 2 or (finished and d > 1):
