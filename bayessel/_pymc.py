@@ -25,6 +25,7 @@ from pymc.distributions.transforms import _default_transform
 from pymc.initial_point import make_initial_point_fns_per_chain
 from pymc.logprob.abstract import _logcdf, _logprob
 from pymc.logprob.transforms import LogTransform, Transform
+from pymc.model.fgraph import clone_model
 from pymc.pytensorf import find_rng_nodes, join_nonshared_inputs, reseed_rngs
 from pymc.step_methods.arraystep import PopulationArrayStepShared
 from pymc.step_methods.compound import Competence, StepMethodState, flatten_steps
@@ -81,6 +82,7 @@ __all__ = [
     "ViewOp",
     "WeibullBetaRV",
     "batched",
+    "clone_model",
     "code_of",
     "competence",
     "coords_and_dims_for_inferencedata",

@@ -1,4 +1,4 @@
-"""The evidence contest of the exoplanet hunters (EPRV3, arXiv 1806.04683): how many planets does a star have?
+"""Planets of a star by their evidence: the contest of the exoplanet hunters (EPRV3, arXiv 1806.04683).
 
 200 radial velocities, correlated noise, and up to two planets whose periods are known only to lie somewhere: posteriors
 with hundreds of narrow modes. With no planet the truth is an integral over two numbers.
@@ -51,7 +51,13 @@ def covariance(days: np.ndarray, errors: np.ndarray) -> np.ndarray:
     return 3.0 * np.exp(-0.5 * (np.sin(np.pi * apart / 20.0) ** 2 / 0.25 + apart**2 / 2500.0)) + np.diag(errors**2)
 
 
-def keplerian(days: np.ndarray, period: pt.TensorVariable, e: pt.TensorVariable, omega: pt.TensorVariable, phase: pt.TensorVariable):
+def keplerian(
+    days: np.ndarray,
+    period: pt.TensorVariable,
+    e: pt.TensorVariable,
+    omega: pt.TensorVariable,
+    phase: pt.TensorVariable,
+):
     """Velocity of a planet of unit semi-amplitude."""
     mean = phase + 2.0 * np.pi * days / period
     mean = mean - 2.0 * np.pi * pt.floor(mean / (2.0 * np.pi))
@@ -102,7 +108,9 @@ def published(number: int, prior: str, planets: int) -> np.ndarray:
     with open(folder() / "published.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     key = (str(number), prior, str(planets))
-    return np.array([float(row["log10_evidence"]) for row in rows if (row["dataset"], row["period_prior"], row["planets"]) == key])
+    return np.array(
+        [float(row["log10_evidence"]) for row in rows if (row["dataset"], row["period_prior"], row["planets"]) == key]
+    )
 
 
 def main() -> None:

@@ -86,7 +86,8 @@ def compare(
         ``elpd-loo`` where they have a pointwise log likelihood, and an evidence where one is attached
         (`ModelEvidence.attach`).
     by
-        Column to rank by: ``"evidence"`` (the model evidence where no fit has another), ``"model-evidence"``, ``"elpd-loo"`` (higher is better), ``"mdl-w"``,
+        Column to rank by: ``"evidence"`` (the model evidence where no fit has another), ``"model-evidence"``,
+        ``"elpd-loo"`` (higher is better), ``"mdl-w"``,
         ``"mdl-alpha"``, ``"loo"``, ``"gcv"``, ``"bic"``, ``"gamma"``, ``"n_basis"``, ``"noise_std"`` (lower is better).
     allow_mixed
         Rank evidences of different kinds all the same (``"type2"``: at the best precisions; ``"plug-in"``: at those

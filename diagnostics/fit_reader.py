@@ -59,7 +59,7 @@ class Reading:
 
 
 def read(fitted: Any, name: str = "fitted") -> Reading:
-    """Read a result of an engine or a fitted estimator, alone or in a pipeline; or a trace, a PyMC model, its evidence."""
+    """Read an engine's result, a fitted estimator, alone or in a pipeline, a trace, a PyMC model, or its evidence."""
     inner, piped = unwrap(fitted)
     fit = inner if isinstance(inner, Fit) else _of_pymc(inner) or _fit_of(inner, name)
     own = None if isinstance(fit, Sendable) else fit.fingerprint or None

@@ -47,7 +47,9 @@ class SampledFit(Fit):
     def leave_one_out(self) -> LeaveOneOut:
         """Log densities of the rows left out; errors and variances are not known."""
         if self.terms is None:
-            raise ValueError("the trace has no pointwise log likelihood; sample with it, or use pm.compute_log_likelihood")
+            raise ValueError(
+                "the trace has no pointwise log likelihood; sample with it, or use pm.compute_log_likelihood"
+            )
         unknown = np.full(len(self.terms), np.nan)
         return LeaveOneOut(unknown, unknown, self.terms)
 

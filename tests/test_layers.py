@@ -54,10 +54,11 @@ MAY_IMPORT = {
     "mlp": RESULT,
     "models": {"errors", "_check", "_pymc", "_types", "basis", "covariance", "gp", "mlp"},
     "samplers": RESULT | {"_pymc", "mlp", "chains"},
-    "estimators": ENGINES | {"models", "samplers", "diagnostics"},
+    "marginal_likelihood": RESULT | {"_pymc", "samplers", "chains"},
+    "estimators": ENGINES | {"models", "samplers", "marginal_likelihood", "diagnostics"},
     "baselines.engines": RESULT,
     "baselines": RESULT | {"baselines.engines", "estimators"},
-    "diagnostics": RESULT | {"_pymc", "pages", "chains"},
+    "diagnostics": RESULT | {"_pymc", "pages", "chains", "marginal_likelihood"},
     "widths": ENGINES | {"estimators", "models", "samplers", "diagnostics", "pages"},
     "cli": ENGINES | {"estimators", "models", "samplers", "diagnostics", "pages", "widths"},
 }

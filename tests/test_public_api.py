@@ -29,6 +29,8 @@ NAMES = {
     "Status",
     "__version__",
     "average",
+    "bayes_factor",
+    "evidence",
     "baselines",
     "basis",
     "compare_widths",

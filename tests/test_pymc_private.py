@@ -289,6 +289,9 @@ def test_classes_of_densities_and_transforms(model):
     assert isinstance(half.owner.op, _pymc.HalfCauchyRV)
     assert isinstance(t.owner.op, _pymc.HalfStudentTRV)
     assert isinstance(flat.owner.op, _pymc.FlatRV)
+    assert isinstance(pm.HalfFlat.dist().owner.op, _pymc.HalfFlatRV)
+    copy = _pymc.clone_model(model)
+    assert copy is not model and [rv.name for rv in copy.free_RVs] == [rv.name for rv in model.free_RVs]
     assert isinstance(_pymc.default_transform(half), _pymc.LogTransform) and _pymc.default_transform(flat) is None
     assert isinstance(walk.owner.op, _pymc.RandomWalkRV)
     innovations = walk.owner.inputs[1].owner  # after the first value

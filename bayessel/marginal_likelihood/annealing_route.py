@@ -12,7 +12,7 @@ from scipy import stats
 from bayessel._check import FloatArray
 from bayessel.marginal_likelihood.density_rows import log_densities, move_rows
 from bayessel.marginal_likelihood.draws_doubt import LARGEST_MISSED, JudgedDraws
-from bayessel.marginal_likelihood.modes import Mode, unvisited
+from bayessel.marginal_likelihood.modes import DensityMode, unvisited
 from bayessel.marginal_likelihood.route import Route
 from bayessel.marginal_likelihood.target_density import TargetDensity
 from bayessel.samplers import annealing
@@ -22,7 +22,7 @@ from bayessel.samplers.annealing import Particles, Schedule
 RUNS = 8
 #: updates of a particle at each temperature
 UPDATES = 2
-#: leapfrog steps of an update are drawn from 1 to this over the step size, about a quarter of a turn, at most `MOST_LEAPS`
+#: leapfrog steps of an update are drawn from 1 to this over the step size, and to `MOST_LEAPS` at most
 TURN, MOST_LEAPS = 2.0, 12
 #: standard error of a number that is relied on, in nats, and effective share of the runs
 LARGEST_ERROR, LEAST_EQUAL = 0.3, 0.6
@@ -88,7 +88,11 @@ def _factor(rows: FloatArray) -> FloatArray:
 
 
 def annealing_routes(
-    target: TargetDensity, judged: JudgedDraws | None, modes: list[Mode], n_particles: int, rng: np.random.Generator
+    target: TargetDensity,
+    judged: JudgedDraws | None,
+    modes: list[DensityMode],
+    n_particles: int,
+    rng: np.random.Generator,
 ) -> tuple[Route, Route]:
     """Up from the prior, and down from draws of the posterior; particles should arrive at all modes."""
     up, down = NAME, f"{NAME}, down"

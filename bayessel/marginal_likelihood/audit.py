@@ -19,14 +19,14 @@ from bayessel.marginal_likelihood.bridge_route import bridge_routes
 from bayessel.marginal_likelihood.draws_doubt import JudgedDraws, judge_draws
 from bayessel.marginal_likelihood.laplace_importance import laplace_importance
 from bayessel.marginal_likelihood.model_evidence import ModelEvidence
-from bayessel.marginal_likelihood.modes import Found, find_modes, laplace
+from bayessel.marginal_likelihood.modes import FoundModes, find_modes, laplace
 from bayessel.marginal_likelihood.nested_route import nested_route
 from bayessel.marginal_likelihood.quadrature import MOST_COORDINATES, quadrature
 from bayessel.marginal_likelihood.route import Route
 from bayessel.marginal_likelihood.target_density import TargetDensity
 from bayessel.marginal_likelihood.trace_check import check_trace
 from bayessel.marginal_likelihood.verdict import judge_routes
-from bayessel.samplers.run._arguments import as_model
+from bayessel.samplers.run.arguments import as_model
 from bayessel.samplers.run.fingerprint import fingerprints, target_fingerprint
 from bayessel.samplers.run.sampling import sample
 from bayessel.samplers.step_choice import in_suited_coordinates
@@ -251,7 +251,7 @@ def _scale(target: TargetDensity, draws: FloatArray | None) -> FloatArray:
     return np.where(spread > 0.0, spread, 1.0)
 
 
-def _closed_form(found: Found) -> Route:
+def _closed_form(found: FoundModes) -> Route:
     value = laplace(found.modes[0])
     return Route(
         "closed form",
@@ -264,7 +264,7 @@ def _closed_form(found: Found) -> Route:
     )
 
 
-def _on_grid(target: TargetDensity, found: Found, rng: np.random.Generator) -> Route:
+def _on_grid(target: TargetDensity, found: FoundModes, rng: np.random.Generator) -> Route:
     if not found.modes:
         return Route.missing("quadrature", "no maximum was found", found.calls)
     elsewhere = np.concatenate([_elsewhere(target, rng), *(mode.place[None] for mode in found.modes)])
@@ -295,12 +295,12 @@ def _is_settled(routes: Sequence[Route]) -> bool:
 class _ModeSearch(NamedTuple):
     """Modes, and the seconds of the processor that looking for them took."""
 
-    found: Found
+    found: FoundModes
     seconds: float
 
 
 def _search(
-    target: TargetDensity, early: Found, particles: int, draws: FloatArray | None, rng: np.random.Generator
+    target: TargetDensity, early: FoundModes, particles: int, draws: FloatArray | None, rng: np.random.Generator
 ) -> _ModeSearch:
     clock = process_time()
     crowd = None if target.no_prior else target.prior_draws(rng, CROWD * particles)

@@ -49,7 +49,8 @@ class BayesFactor:
         else:
             said = f"the data strongly prefer the {better}"
         doubt = "" if self.reliable else "; at least one of the evidences is not reliable"
-        return f"log Bayes factor {self.log_factor:.2f} ± {self.error:.2g} nats, odds {odds} for the {better}: {said}{doubt}"
+        value = f"log Bayes factor {self.log_factor:.2f} ± {self.error:.2g} nats"
+        return f"{value}, odds {odds} for the {better}: {said}{doubt}"
 
 
 def bayes_factor(first: ModelEvidence, second: ModelEvidence) -> BayesFactor:

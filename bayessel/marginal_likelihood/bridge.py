@@ -75,7 +75,7 @@ def bridge(
     mirrored : bool
         Average the density with its mirror image about the mean of the draws; as many evaluations again.
     """
-    chains, count, k = theta.shape
+    chains, count = theta.shape[:2]
     parts = _halves(count)
     if not moved_everywhere(theta):
         return Bridge(float("nan"), float("inf"), chains * count, 0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel.marginal_likelihood.bridge import effective_draws
-from bayessel.marginal_likelihood.modes import Mode, unvisited
+from bayessel.marginal_likelihood.modes import DensityMode, unvisited
 
 #: R-hat beyond which chains have seen different parts of the posterior
 LARGEST_R_HAT = 1.02
@@ -31,7 +31,7 @@ class JudgedDraws(NamedTuple):
         return self.draws.reshape(-1, self.draws.shape[2])
 
 
-def judge_draws(draws: FloatArray, modes: list[Mode]) -> JudgedDraws:
+def judge_draws(draws: FloatArray, modes: list[DensityMode]) -> JudgedDraws:
     """Whether the chains agree, have moved, and have been at all modes that are known."""
     import arviz as az
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from bayessel._check import FloatArray
-from bayessel.marginal_likelihood.modes import Found, Mode, laplace
+from bayessel.marginal_likelihood.modes import DensityMode, FoundModes, laplace
 from bayessel.marginal_likelihood.pareto import LARGEST_INDEX, tail_index
 from bayessel.marginal_likelihood.route import Route
 from bayessel.marginal_likelihood.target_density import TargetDensity
@@ -27,7 +27,7 @@ _LEAST = 0.05
 NAME = "laplace"
 
 
-def laplace_importance(target: TargetDensity, found: Found, rng: np.random.Generator) -> Route:
+def laplace_importance(target: TargetDensity, found: FoundModes, rng: np.random.Generator) -> Route:
     """Importance sampling around the modes."""
     if not found.modes:
         return Route.missing(NAME, "no maximum with a curvature was found", found.calls)
@@ -58,7 +58,7 @@ def laplace_importance(target: TargetDensity, found: Found, rng: np.random.Gener
     return Route(NAME, value, error, reliable, said if reliable else f"{said}: t around the mode is no cover", calls)
 
 
-def log_proposal(rows: FloatArray, modes: list[Mode], shares: FloatArray) -> FloatArray:
+def log_proposal(rows: FloatArray, modes: list[DensityMode], shares: FloatArray) -> FloatArray:
     """Log density of the mixture of t distributions."""
     d = rows.shape[1]
     constant = gammaln(0.5 * (FREEDOM + d)) - gammaln(0.5 * FREEDOM) - 0.5 * d * np.log(FREEDOM * np.pi)

@@ -23,7 +23,7 @@ _SAME = 0.1
 _NEAR = 3.0
 
 
-class Mode(NamedTuple):
+class DensityMode(NamedTuple):
     """A place of highest density.
 
     Attributes
@@ -39,14 +39,14 @@ class Mode(NamedTuple):
     factor: FloatArray
 
 
-class Found(NamedTuple):
+class FoundModes(NamedTuple):
     """Modes, the highest first, and evaluations."""
 
-    modes: list[Mode]
+    modes: list[DensityMode]
     calls: int
 
 
-def find_modes(whole: LogDensity, starts: FloatArray, scale: FloatArray, crowd: FloatArray | None = None) -> Found:
+def find_modes(whole: LogDensity, starts: FloatArray, scale: FloatArray, crowd: FloatArray | None = None) -> FoundModes:
     """Ascend from every start, and from those of a crowd that a short climb leads to somewhere else.
 
     Parameters
@@ -74,10 +74,10 @@ def find_modes(whole: LogDensity, starts: FloatArray, scale: FloatArray, crowd: 
             # on the slope of something that has no maximum, or of one that is known: others there need not be tried
             apart = np.abs(climbed - climbed[left[0]]) / scale
             logs[(apart < 1.0).all(axis=1)] = -np.inf
-    return Found(modes, calls)
+    return FoundModes(modes, calls)
 
 
-def _ascents(whole: LogDensity, starts: FloatArray, scale: FloatArray, known: list[Mode]) -> Found:
+def _ascents(whole: LogDensity, starts: FloatArray, scale: FloatArray, known: list[DensityMode]) -> FoundModes:
     calls, modes = 0, list(known)
     for start in starts:
         place, more = _ascend(whole, start, scale)
@@ -88,7 +88,7 @@ def _ascents(whole: LogDensity, starts: FloatArray, scale: FloatArray, known: li
         calls += more
         if mode is not None:
             modes.append(mode)
-    return Found(sorted(modes, key=lambda one: -one.log_density), calls)
+    return FoundModes(sorted(modes, key=lambda one: -one.log_density), calls)
 
 
 def _one(whole: LogDensity, place: FloatArray) -> tuple[float, FloatArray]:
@@ -119,7 +119,7 @@ def _ascend(whole: LogDensity, start: FloatArray, scale: FloatArray) -> tuple[Fl
     return start + scale * found.x, calls
 
 
-def _is_same(place: FloatArray, mode: Mode) -> bool:
+def _is_same(place: FloatArray, mode: DensityMode) -> bool:
     try:
         z = np.linalg.solve(mode.factor, place - mode.place)
     except np.linalg.LinAlgError:
@@ -127,13 +127,13 @@ def _is_same(place: FloatArray, mode: Mode) -> bool:
     return bool(np.sqrt(z @ z / len(z)) < _SAME)
 
 
-def _is_near(place: FloatArray, mode: Mode) -> bool:
+def _is_near(place: FloatArray, mode: DensityMode) -> bool:
     """Whether a point that has not quite arrived is on its way to a mode."""
     z = np.linalg.solve(mode.factor, place - mode.place)
     return bool(z @ z < len(z) + _NEAR * np.sqrt(2.0 * len(z)))
 
 
-def _curved(whole: LogDensity, place: FloatArray, scale: FloatArray) -> tuple[Mode | None, int]:
+def _curved(whole: LogDensity, place: FloatArray, scale: FloatArray) -> tuple[DensityMode | None, int]:
     """The mode with its curvature, by differences of gradients; None where there is no maximum."""
     d = len(place)
     scale = scale.copy()
@@ -160,10 +160,10 @@ def _curved(whole: LogDensity, place: FloatArray, scale: FloatArray) -> tuple[Mo
     again, _ = _one(whole, better)
     if np.isfinite(again) and again > value:
         place, value = better, again
-    return Mode(place, value, factor), 4 * d + 2
+    return DensityMode(place, value, factor), 4 * d + 2
 
 
-def unvisited(modes: list[Mode], rows: FloatArray) -> float:
+def unvisited(modes: list[DensityMode], rows: FloatArray) -> float:
     """Share of the mass, by Laplace's approximation, of modes near which none of many points lies."""
     d = rows.shape[1]
     logs = np.array([laplace(mode) for mode in modes])
@@ -175,7 +175,7 @@ def unvisited(modes: list[Mode], rows: FloatArray) -> float:
     return missed
 
 
-def laplace(mode: Mode) -> float:
+def laplace(mode: DensityMode) -> float:
     """Laplace's approximation of the log integral around one mode."""
     d = len(mode.place)
     return float(mode.log_density + 0.5 * d * np.log(2.0 * np.pi) + np.log(np.diag(mode.factor)).sum())

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from pymc.model.fgraph import clone_model
 from pytensor.graph.replace import clone_replace, vectorize_graph
 
 from bayessel._check import FloatArray, as_positive, chosen_seed
+from bayessel._pymc import clone_model
 from bayessel._text import number
 from bayessel._types import Seed
 from bayessel.errors import SamplingWarning
@@ -64,8 +64,8 @@ class PriorSensitivity:
     def __str__(self) -> str:
         low, high = self.change[0], self.change[-1]
         return (
-            f"prior of {self.name}: a scale {number(float(1 / self.factors[0]))} times smaller changes the log evidence "
-            f"by {low:+.2f} nats, one {number(float(self.factors[-1]))} times larger by {high:+.2f}; "
+            f"prior of {self.name}: a scale {number(float(1 / self.factors[0]))} times smaller changes the log "
+            f"evidence by {low:+.2f} nats, one {number(float(self.factors[-1]))} times larger by {high:+.2f}; "
             f"highest at {number(self.best)} times ({self.change.max():+.2f})"
         )
 
@@ -140,8 +140,8 @@ def prior_sensitivity(
     start = model.rvs_to_transforms[model[name]]
     if start is not None and type(start).__name__ != "LogTransform":
         raise ValueError(
-            f"{name} has a bounded prior, which has no scale to stretch: prior_sensitivity is for positive variables and "
-            "for those on the whole line"
+            f"{name} has a bounded prior, which has no scale to stretch: prior_sensitivity is for positive variables "
+            "and for those on the whole line"
         )
     wide = clone_model(model)
     centre = _centre(wide, name)

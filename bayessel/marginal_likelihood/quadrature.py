@@ -1,8 +1,8 @@
 r"""Integrals over one to three coordinates by the trapezoidal rule, to many digits.
 
 For a smooth integrand that falls to nothing on both sides, the trapezoidal rule converges faster than any power of its
-step (Trefethen and Weideman 2014, SIAM Review 56, 385). Coordinates are stretched, :math:`\theta = \mu + L \sinh(u)`, so
-that tails that fall like powers fall exponentially. The step is halved until nothing changes.
+step (Trefethen and Weideman 2014, SIAM Review 56, 385). Coordinates are stretched, :math:`\theta = \mu + L
+\sinh(u)`, so that tails that fall like powers fall exponentially. The step is halved until nothing changes.
 """
 
 from __future__ import annotations

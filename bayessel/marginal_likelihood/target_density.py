@@ -140,7 +140,8 @@ class TargetDensity:
         free = set(self.model.free_RVs)
         for rv in self.left:
             if outside := (self._graph.parents[rv] & free) - set(self.left):
-                return f"the prior of {rv.name} depends on {min(str(one.name) for one in outside)}, which is integrated out"
+                name = min(str(one.name) for one in outside)
+                return f"the prior of {rv.name} depends on {name}, which is integrated out"
         try:
             rows = self.prior_draws(np.random.default_rng(0), _LOOKED_AT)
         except Exception as reason:  # whatever a distribution may raise that has no draws
@@ -149,8 +150,8 @@ class TargetDensity:
         inside[inside] = np.isfinite(log_densities(self.prior, rows[inside])[0])
         if not inside.all():
             self.unnormalised = (
-                f"{100.0 * (1.0 - inside.mean()):.0f} % of draws of the prior lie outside the coordinates that are sampled, "
-                "as with an ordered transform: the density that PyMC samples has as much less mass"
+                f"{100.0 * (1.0 - inside.mean()):.0f} % of draws of the prior lie outside the coordinates that are "
+                "sampled, as with an ordered transform: the density that PyMC samples has as much less mass"
             )
         return self.unnormalised
 

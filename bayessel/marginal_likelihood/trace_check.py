@@ -37,7 +37,8 @@ def check_trace(model: pm.Model, trace: Any) -> None:
             )
         if one.ndim - 2 != rv.type.ndim:
             raise ValueError(
-                f"{rv.name} has {one.ndim - 2} axes in the trace and {rv.type.ndim} in the model: it is of another model"
+                f"{rv.name} has {one.ndim - 2} axes in the trace and {rv.type.ndim} in the model: it is of another "
+                "model"
             )
         transform = model.rvs_to_transforms[rv]
         shape = start[str(model.rvs_to_values[rv].name)].shape

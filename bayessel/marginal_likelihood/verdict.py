@@ -19,7 +19,7 @@ LARGEST_ERROR = 0.3
 _BOUNDS = (f"{ANNEALING}, down",)
 
 
-class Verdict(NamedTuple):
+class RouteVerdict(NamedTuple):
     """The number and what it is worth.
 
     Attributes
@@ -39,14 +39,14 @@ class Verdict(NamedTuple):
     used: tuple[str, ...]
 
 
-def judge_routes(routes: Sequence[Route]) -> Verdict:
+def judge_routes(routes: Sequence[Route]) -> RouteVerdict:
     """Weigh the routes that call themselves reliable by their errors, and look for contradictions."""
     exact = [one for one in routes if one.is_exact and one.reliable]
     trusted = [one for one in routes if one.reliable and one.name not in _BOUNDS]
     bounds = [one for one in routes if one.reliable and one.name in _BOUNDS]
     if exact:
         best = min(exact, key=lambda one: one.error)
-        return Verdict(best.value, best.error, True, f"{best.name}: nothing is random", (best.name,))
+        return RouteVerdict(best.value, best.error, True, f"{best.name}: nothing is random", (best.name,))
     if not trusted:
         return _without_any(routes)
     used, value, error = _mean(trusted)
@@ -55,7 +55,7 @@ def judge_routes(routes: Sequence[Route]) -> Verdict:
         for other in (*trusted, *bounds):
             apart = abs(one.value - other.value)
             if apart > max(APART, ERRORS * float(np.hypot(one.error, other.error))):
-                return Verdict(
+                return RouteVerdict(
                     value,
                     max(error, 0.5 * apart),
                     False,
@@ -71,7 +71,7 @@ def judge_routes(routes: Sequence[Route]) -> Verdict:
             and np.isfinite(one.value)
             and one.value - 4.0 * one.error > value + max(APART, 4.0 * error)
         ):
-            return Verdict(
+            return RouteVerdict(
                 value,
                 max(error, one.value - value),
                 False,
@@ -80,18 +80,18 @@ def judge_routes(routes: Sequence[Route]) -> Verdict:
                 names,
             )
     if error > LARGEST_ERROR:
-        return Verdict(value, error, False, "the error is large; run again with more draws and effort=4", names)
+        return RouteVerdict(value, error, False, "the error is large; run again with more draws and effort=4", names)
     kinds = {one.name.partition(",")[0] for one in (*trusted, *bounds)}
     if len(kinds) < 2:
         missing = next((f"{one.name}: {one.reason}" for one in routes if not one.reliable), "")
-        return Verdict(
+        return RouteVerdict(
             value,
             error,
             False,
             f"{listing(sorted(kinds))} alone says so, and nothing confirms it ({missing}); run again with effort=4",
             names,
         )
-    return Verdict(value, error, True, f"{listing(sorted(kinds))} agree", names)
+    return RouteVerdict(value, error, True, f"{listing(sorted(kinds))} agree", names)
 
 
 def _mean(trusted: Sequence[Route]) -> tuple[list[Route], float, float]:
@@ -113,15 +113,15 @@ def _mean(trusted: Sequence[Route]) -> tuple[list[Route], float, float]:
     return used, value, error
 
 
-def _without_any(routes: Sequence[Route]) -> Verdict:
+def _without_any(routes: Sequence[Route]) -> RouteVerdict:
     tried = [one for one in routes if np.isfinite(one.value)]
     if not tried:
         said = "; ".join(f"{one.name}: {one.reason}" for one in routes)
-        return Verdict(float("nan"), float("inf"), False, f"no route has come to a number ({said})", ())
+        return RouteVerdict(float("nan"), float("inf"), False, f"no route has come to a number ({said})", ())
     best = min(tried, key=lambda one: one.error)
     values = [one.value for one in tried]
     error = max(best.error, 0.5 * (max(values) - min(values)))
-    return Verdict(
+    return RouteVerdict(
         best.value,
         error,
         False,

@@ -19,7 +19,7 @@ from bayessel.marginal_likelihood.bridge import bridge
 from bayessel.marginal_likelihood.bridge_route import bridge_routes
 from bayessel.marginal_likelihood.draws_doubt import judge_draws
 from bayessel.marginal_likelihood.laplace_importance import FREEDOM, laplace_importance, log_proposal
-from bayessel.marginal_likelihood.modes import Mode, find_modes, laplace, unvisited
+from bayessel.marginal_likelihood.modes import DensityMode, find_modes, laplace, unvisited
 from bayessel.marginal_likelihood.nested_route import nested_route
 from bayessel.marginal_likelihood.pareto import tail_index
 from bayessel.marginal_likelihood.quadrature import quadrature
@@ -115,7 +115,7 @@ def test_a_crowd_finds_a_mode_with_a_small_basin():
 
 
 def test_modes_that_no_point_has_been_at():
-    modes = [Mode(np.zeros(2), 0.0, np.eye(2)), Mode(np.full(2, 20.0), np.log(0.25), np.eye(2))]
+    modes = [DensityMode(np.zeros(2), 0.0, np.eye(2)), DensityMode(np.full(2, 20.0), np.log(0.25), np.eye(2))]
     rows = np.random.default_rng(0).normal(size=(200, 2))
     assert unvisited(modes, rows) == pytest.approx(0.2)
     assert unvisited(modes, np.concatenate([rows, rows + 20.0])) == 0.0
@@ -124,7 +124,7 @@ def test_modes_that_no_point_has_been_at():
 def test_the_proposal_of_importance_sampling_is_a_student_t():
     rng = np.random.default_rng(0)
     factor = np.triu(rng.normal(size=(3, 3))) + 2.0 * np.eye(3)
-    mode, rows = Mode(rng.normal(size=3), 0.0, factor), rng.normal(size=(5, 3))
+    mode, rows = DensityMode(rng.normal(size=3), 0.0, factor), rng.normal(size=(5, 3))
     expected = stats.multivariate_t.logpdf(rows, mode.place, factor @ factor.T, df=FREEDOM)
     np.testing.assert_allclose(log_proposal(rows, [mode], np.ones(1)), expected, rtol=1e-10)
 
@@ -175,7 +175,7 @@ def test_bridge_routes_and_what_makes_them_doubt():
         assert route.reliable and abs(route.value - exact) < 4 * route.error < 0.05
     apart = draws + np.array([0.0, 0.0, 3.0, 3.0])[:, None, None]
     slow = np.repeat(draws[:, ::100], 100, axis=1)
-    missed = judge_draws(draws, [Mode(np.full(4, 30.0), 0.0, np.eye(4))])
+    missed = judge_draws(draws, [DensityMode(np.full(4, 30.0), 0.0, np.eye(4))])
     for judged, word in (
         (judge_draws(apart, []), "disagree"),
         (judge_draws(slow, []), "disagree|effective"),
@@ -200,7 +200,7 @@ def test_annealing_up_and_down_have_the_truth_between_or_near():
 
 def test_annealing_that_has_not_seen_a_mode_says_so():
     target, _ = bumps(2, [1.0], [0.5], [1.0])
-    known = [Mode(np.full(2, 50.0), 0.0, np.eye(2))]
+    known = [DensityMode(np.full(2, 50.0), 0.0, np.eye(2))]
     up, down = annealing_routes(target, None, known, 100, np.random.default_rng(0))
     assert not up.reliable and "modes" in up.reason and np.isnan(down.value)
 

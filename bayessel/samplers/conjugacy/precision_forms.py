@@ -76,7 +76,7 @@ class CommonBasis:
 
     Neither λ is taken from the other: one of 10⁻¹⁷ counts where the precisions differ by as much. Nor is ½ bᵀA⁻¹b,
     where a large precision makes it large, taken from sums of squares that are as large: with a_g = τ_g s_g λ_g, what
-    both sums want of a coordinate, z₀ and z₁, costs ½ (z₀ − z₁)² a₀a₁/(a₀ + a₁), besides squares that no block explains.
+    both sums want of a coordinate, z₀ and z₁, costs ½ (z₀ − z₁)² a₀a₁/(a₀ + a₁); squares that no block explains remain.
     """
 
     def __init__(self, sums: Sequence[PrecisionSums]) -> None:

@@ -22,7 +22,7 @@ from bayessel._types import Seed
 from bayessel.chains.findings import few
 from bayessel.chains.verdict import NOT_YET
 from bayessel.errors import SamplingWarning
-from bayessel.samplers.run._arguments import as_cores, as_model, as_steps
+from bayessel.samplers.run.arguments import as_cores, as_model, as_steps
 from bayessel.samplers.run.data_sets import Data, checked_data, with_places
 from bayessel.samplers.run.draw_functions import compiler
 from bayessel.samplers.run.fit_of_data import DataFit, DataFits, FitService, of_the_service

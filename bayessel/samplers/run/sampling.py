@@ -18,7 +18,7 @@ import xarray as xr
 from bayessel._check import as_count, as_flag, as_seconds, check_seed, chosen_seed
 from bayessel._types import Seed
 from bayessel.errors import SamplingWarning
-from bayessel.samplers.run._arguments import as_cores, as_folder, as_model, as_steps
+from bayessel.samplers.run.arguments import as_cores, as_folder, as_model, as_steps
 from bayessel.samplers.run.closing import closing_lines, judge, unidentified, warning
 from bayessel.samplers.run.draw_functions import compiler
 from bayessel.samplers.run.drawn_blocks import DrawnBlocks

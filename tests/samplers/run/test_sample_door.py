@@ -1,6 +1,6 @@
 """`bs.sample`: arguments, models, seeds, the bar.
 
-Guards `bayessel.samplers.run._arguments`.
+Guards `bayessel.samplers.run.arguments`.
 """
 
 import io
