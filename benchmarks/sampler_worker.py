@@ -115,6 +115,9 @@ PROCESS = {
 AUTOMATIC = {
     "PyMC NUTS, automatic gradient": Entrant("pymc", "sampler_pymc:pymc_nuts", options={"automatic": True}, here=True),
     "nutpie (Numba), automatic gradient": Entrant("nutpie", "sampler_pymc:nutpie", options={"automatic": True}),
+    "nutpie (Numba), mass of low rank, automatic gradient": Entrant(
+        "nutpie", "sampler_pymc:nutpie", options={"automatic": True, "adaptation": "low_rank"}
+    ),
     "nutpie (JAX), automatic gradient": Entrant(
         "nutpie", "sampler_pymc:nutpie", options={"automatic": True, "backend": "jax"}
     ),
