@@ -22,6 +22,7 @@ from bayessel._check import FloatArray
 from bayessel._pymc import numba_funcify, numba_njit
 from bayessel.covariance import Covariance
 from bayessel.gp import Marginal
+from bayessel.gp.compiled_marginal import marginal_of
 from bayessel.gp.noise_floor import NoiseFloor
 
 
@@ -39,7 +40,7 @@ class MarginalPerThread(threading.local):
         # by value: compiled code hands over the same data in new arrays, and may change an old one in place
         if self.marginal is None or not (np.array_equal(X, self.X) and np.array_equal(t, self.t)):
             self.X, self.t = np.array(X), np.array(t)
-            self.marginal = Marginal(self.X, self.t, self.covariance)
+            self.marginal = marginal_of(self.X, self.t, self.covariance)
             self.floor = NoiseFloor.of(self.marginal)
         return self.marginal
 

@@ -23,8 +23,10 @@ from bayessel._check import FloatArray
 #: degrees of freedom of the t; on a skewed target 20 give a third of the effective draws that 6 give, and on a
 #: target that is nearly Gaussian in twelve dimensions half as many again
 DEGREES = (6.0, 20.0)
+#: lighter tails are taken where the stay is shorter by this factor: what they miss is not among the jumps it is told by
+LIGHTER = 0.8
 #: states that a jump leaves with less than this probability are hard to leave
-HARD = 0.1
+HARD = 0.2
 
 
 class Proposal(NamedTuple):
@@ -112,14 +114,14 @@ def stay(here: Sequence[float], there: Sequence[float], weights: FloatArray | No
 
 
 def choose(here: Sequence[End], there: Sequence[End], size: int) -> Choice:
-    """The degrees of freedom with the shortest stay, from jumps whose proposals had the first of `DEGREES`."""
-    found = []
+    """What to jump by, from jumps whose proposals had the first of `DEGREES`: others where the stay is far shorter."""
+    found: list[Choice] = []
     for degrees in DEGREES:
         own, other = ([_converted(end, size, degrees) for end in ends] for ends in (here, there))
         ratios = [log_density(end.squares, size, degrees) - log_density(end.squares, size) for end in there]
         weights = np.exp(np.array(ratios) - max(ratios))
         found.append(Choice(degrees, stay(own, other, weights), _bound(other, weights)))
-    return min(found, key=lambda choice: choice.stay)
+    return min(found, key=lambda choice: choice.stay * (1.0 if choice.degrees == DEGREES[0] else 1.0 / LIGHTER))
 
 
 def _converted(end: End, size: int, degrees: float) -> float:
