@@ -59,7 +59,8 @@ class CompiledMarginal(Marginal):
     def _evaluate(self, theta: npt.ArrayLike, both: bool) -> tuple[float, FloatArray]:
         if self._room is None:
             self._room = _Room(self.X, self.covariance)
-        vector = np.ascontiguousarray(self.as_theta(theta))
+        known = isinstance(theta, np.ndarray) and theta.shape == (self.size,) and theta.dtype == np.float64
+        vector = np.ascontiguousarray(theta if known else self.as_theta(theta))
         gradient = np.zeros(self.size)
         room = self._room
         value = evaluate(vector, room.F, self.t, room.E, room.Q, room.a, gradient, both, routines(), room.calls)

@@ -166,6 +166,8 @@ class PersistentHMC(TunedStep):
         if self.jumps and self.mass != "dense":
             raise ValueError(f'jumps need mass="dense", which says how far to jump; got mass={mass!r}')
         self._evaluate_by(self.density)
+        #: the proposal of the last jump, and what it was made of
+        self._made: tuple[tuple[FloatArray, FloatArray, float], jumps.Proposal] | None = None
         self._reset(1000)
 
     def _density_of(
@@ -253,7 +255,10 @@ class PersistentHMC(TunedStep):
 
     def _proposal(self) -> jumps.Proposal:
         assert self.location is not None
-        return jumps.proposal(self.location, self.scale, self.degrees)
+        made_of = (self.location, self.scale, self.degrees)
+        if self._made is None or any(new is not old for new, old in zip(made_of, self._made[0], strict=True)):
+            self._made = (made_of, jumps.proposal(*made_of))
+        return self._made[1]
 
     def _confined(self) -> Callable[[FloatArray], tuple[float, FloatArray]]:
         """The density among the states that are hard to leave, nil elsewhere."""

@@ -144,7 +144,7 @@ class TunedStep(EvaluatedStep):
             n_jumps = self.updates_per_draw
         else:
             n_jumps = 1 if tunes else tuning.jumps_per_draw(self.stay)
-        return n_jumps, int(self.rng.random() * tuning.NOW_AND_THEN < 1.0)
+        return n_jumps, int(self.rng.random() * tuning.NOW_AND_THEN[not tunes] < 1.0)
 
     def _rules(self, updates: int) -> Rules:
         """Of the draws until the window of the tuning ends, with so many updates; 0 leaves their number to the rule."""

@@ -225,7 +225,7 @@ def test_jumps_need_no_gradient_and_stop_where_they_fail(flat_model, rng):
 def test_updates_among_states_that_are_hard_to_leave(flat_model, rng, monkeypatch):
     target = targets.skewed(6)
     step = by_target(flat_model, target, mass="dense", jumps=True, step_size=0.7, tune=False)
-    monkeypatch.setattr(tuning, "NOW_AND_THEN", 1e9)  # no other updates
+    monkeypatch.setattr(tuning, "NOW_AND_THEN", (1e9, 1e9))  # no other updates
     how = jumps.proposal(np.full(6, -0.4), np.eye(6))
     excess = lambda q: jumps.excess(q, target.log_density(q)[0], how).excess  # noqa: E731
     bound = float(np.median([excess(target.draw(rng)) for _ in range(20_000)]))
