@@ -384,7 +384,7 @@ def regression(case: str) -> Regression:
 
 
 def target(case: str, form: str = "") -> Target:
-    """Return the density of a case in one of its FORMS: 'rvm 200', 'linear 1000 100', 'gp 100 2', 'mlp friedman 256'."""
+    """Return the density of a case in one of its FORMS: 'rvm 200', 'linear 90 9', 'gp 100 2', 'mlp friedman 256'."""
     kind, *sizes = case.split()
     if kind == "mlp":
         from benchmarks.network_cases import network

@@ -185,7 +185,7 @@ class PersistentHMC(TunedStep):
             n_jumps, updates = self._plan()
             rates, jumped, excess = self._jump(n_jumps) if n_jumps else (0.0, 0, -np.inf)
             confined = self._confined() if not updates and self._tuning is None and excess > self.bound else None
-            updates += confined is not None
+            updates += self.updates if confined is not None else 0
             if updates:
                 n_gradients += self._know_gradient()
                 _, numbers, counts = self._move(1, updates, confined)

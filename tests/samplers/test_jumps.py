@@ -87,7 +87,7 @@ def test_how_long_a_chain_stays(rng):
 
 
 def test_when_and_how_many():
-    assert [tuning.jumps_per_draw(stay) for stay in (1.0, 2.5, 7.0)] == [1, 3, 7]
+    assert [tuning.jumps_per_draw(stay) for stay in (1.0, 2.5, 7.0)] == [2, 4, 9]
     assert tuning.jumps_pay(5.0, 2) and not tuning.jumps_pay(5.1, 2)
     assert not tuning.jumps_pay(10.1, 1000)
 
