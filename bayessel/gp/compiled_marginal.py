@@ -10,7 +10,7 @@ Importing this module imports numba; `bayessel.models` does so.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, override
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +21,11 @@ from numba.extending import get_cython_function_address, intrinsic
 
 from bayessel._check import FloatArray, IntArray
 from bayessel._compiled import njit
+from bayessel._fast_exp import exp_of_negative
 from bayessel.covariance import Covariance
 from bayessel.covariance.standard import Standard
+from bayessel.fit import Status
 from bayessel.gp.marginal import KEEP, LOG_2PI, Marginal
-from bayessel._fast_exp import exp_of_negative
 
 # sums may be reordered, which is what vectors of partial sums do; NaN and infinities stay what they are
 OPTIONS: dict[str, Any] = {"fastmath": {"contract", "reassoc", "nsz"}, "error_model": "numpy"}
@@ -48,10 +49,12 @@ class CompiledMarginal(Marginal):
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_room": None}
 
+    @override
     def value(self, theta: npt.ArrayLike) -> float:
         with self._threads():
             return self._evaluate(theta, False)[0]
 
+    @override
     def value_and_gradient(self, theta: npt.ArrayLike) -> tuple[float, FloatArray]:
         with self._threads():
             return self._evaluate(theta, True)
@@ -64,7 +67,7 @@ class CompiledMarginal(Marginal):
         gradient = np.zeros(self.size)
         room = self._room
         value = evaluate(vector, room.F, self.t, room.E, room.Q, room.a, gradient, both, routines(), room.calls)
-        self.status = type(self.status).CONVERGED if value > -np.inf else type(self.status).ILL_CONDITIONED
+        self.status = Status.CONVERGED if value > -np.inf else Status.ILL_CONDITIONED
         return value, gradient
 
 
@@ -87,7 +90,7 @@ def routines() -> IntArray:
 
 
 @intrinsic
-def _call(context: Any, address: Any, arguments: Any) -> Any:
+def _fortran(context: Any, address: Any, arguments: Any) -> Any:
     """A Fortran routine at an address, with pointers as whole numbers."""
 
     def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -97,6 +100,10 @@ def _call(context: Any, address: Any, arguments: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, arguments), code
+
+
+#: as it is called: without the context that the compiler gives
+_call: Any = _fortran
 
 
 @njit(**OPTIONS)
@@ -118,8 +125,8 @@ def evaluate(
     """
     m, n = F.shape
     parameters = np.exp(theta)
-    for one in parameters:
-        if not np.isfinite(one):
+    for i in range(m + 4):
+        if not (np.isfinite(theta[i]) and np.isfinite(parameters[i])):
             return -np.inf
     v0, r2, w, a0, a1 = parameters[0], parameters[1], parameters[2 : m + 2], parameters[m + 2], parameters[m + 3]
     fill(theta[0], w, a0, a1, F, E, Q)
@@ -212,9 +219,7 @@ def gather(w: FloatArray, F: FloatArray, E: FloatArray, P: FloatArray, a: FloatA
 
 
 @njit(**OPTIONS)
-def invert(
-    Q: FloatArray, routines: IntArray, calls: npt.NDArray[np.int32], letters: npt.NDArray[np.uint8]
-) -> None:
+def invert(Q: FloatArray, routines: IntArray, calls: npt.NDArray[np.int32], letters: npt.NDArray[np.uint8]) -> None:
     """(UᵀU)⁻¹ from the upper factor U by columns, in its place: the triangle in blocks, then its square."""
     n = len(Q)
     U, N = letters.ctypes.data, letters.ctypes.data + 1

@@ -26,7 +26,7 @@ DEGREES = (6.0, 20.0)
 #: lighter tails are taken where the stay is shorter by this factor: what they miss is not among the jumps it is told by
 LIGHTER = 0.8
 #: states that a jump leaves with less than this probability are hard to leave
-HARD = 0.2
+HARD = 0.3
 
 
 class Proposal(NamedTuple):

@@ -21,6 +21,7 @@ from bayessel._types import Seed
 from bayessel.samplers import jumps, tuning
 from bayessel.samplers.density import Density, Variables, continuous
 from bayessel.samplers.hmc_draws import COUNTS, NUMBERS, make_draws
+from bayessel.samplers.jumps import Proposal
 from bayessel.samplers.leapfrog import energy
 from bayessel.samplers.tuned_step import TunedStep
 from bayessel.samplers.tuning import TuningParts
@@ -167,7 +168,7 @@ class PersistentHMC(TunedStep):
             raise ValueError(f'jumps need mass="dense", which says how far to jump; got mass={mass!r}')
         self._evaluate_by(self.density)
         #: the proposal of the last jump, and what it was made of
-        self._made: tuple[tuple[FloatArray, FloatArray, float], jumps.Proposal] | None = None
+        self._made: tuple[tuple[FloatArray, FloatArray, float], Proposal] | None = None
         self._reset(1000)
 
     def _density_of(
@@ -253,7 +254,7 @@ class PersistentHMC(TunedStep):
             self.gradient = None  # `_know_gradient` finds it again when a trajectory needs it
         return rates, accepted, excess
 
-    def _proposal(self) -> jumps.Proposal:
+    def _proposal(self) -> Proposal:
         assert self.location is not None
         made_of = (self.location, self.scale, self.degrees)
         if self._made is None or any(new is not old for new, old in zip(made_of, self._made[0], strict=True)):

@@ -16,10 +16,10 @@ updates per draw
     As many as take the time 1.5 √λ: draws further apart waste gradients, closer ones are nearly copies.
 jumps (see `jumps`)
     Tried once per draw when a window has given them a proposal. Where they would make an independent draw in less time
-    than trajectories they take over, 1.25 times as many to a draw as that takes. One draw in some (`NOW_AND_THEN`) has
-    a Hamiltonian update as well; after tuning every one whose state is hard to leave has as many as a draw without
-    jumps, which leads out of tails that the t does not know. While tuning a draw is one jump, of the heaviest tails; afterwards the degrees of freedom of the t are
-    those with the shortest stay.
+    than trajectories they take over, 1.25 times as many to a draw as that takes, and one draw in some (`NOW_AND_THEN`)
+    has a Hamiltonian update as well. After tuning every draw whose state is hard to leave has as many updates as a draw
+    without jumps, which leads out of tails that the t does not know. While tuning a draw is one jump, of the heaviest
+    tails; afterwards its degrees of freedom are those with the shortest stay.
 
 What is observed goes in, the next `Tuning` comes out; the sums over a window alone are changed in place.
 """
@@ -59,7 +59,7 @@ VALUE = 0.4
 #: jumps of which it takes more to make an independent draw are left to others, for the estimate is not to be trusted
 LONGEST_STAY = 10.0
 #: one draw in so many that are made of jumps has a Hamiltonian update as well: while tuning, when its gradient is
-#: learnt from, and afterwards. Alone it would leave one chain in six in a far tail for hundreds of draws; see `jumps.HARD`
+#: learnt from, and afterwards. By itself it would leave one chain in six in a far tail for hundreds of draws
 NOW_AND_THEN = (4, 8)
 
 
