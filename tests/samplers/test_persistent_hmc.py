@@ -235,7 +235,7 @@ def test_updates_among_states_that_are_hard_to_leave(flat_model, rng, monkeypatc
         paths, within = [], 0
         for _ in range(n_chains):
             step.setup_chain(np.random.default_rng(rng.integers(2**32)), 0, 5)
-            step.location, step.stay, step.bound = how.location, 1.0, bound
+            step.location, step.stay, step.bound = how.location, 0.8, bound
             point = {"x": target.draw(rng)}
             for i in range(5):
                 point, (info,) = step.step(point)
