@@ -1,7 +1,8 @@
 """The log marginal likelihood of a Gaussian process as one PyTensor node, fused with its gradient.
 
-All numbers come from `bayessel.gp.Marginal`, for the default covariance and few rows from its compiled twin; the node makes them known to whoever compiles a graph: PyMC's own
-samplers, nutpie, `pm.find_MAP` and our steps. Where the gradient is not asked for, only the value is computed.
+All numbers come from `bayessel.gp.Marginal`, for the default covariance and few rows from its compiled twin; the node
+makes them known to whoever compiles a graph: PyMC's own samplers, nutpie, `pm.find_MAP` and our steps. Where the
+gradient is not asked for, only the value is computed.
 """
 
 from __future__ import annotations
