@@ -126,7 +126,7 @@ OWN = "NetworkSampler"
 #: on a network; whoever has no form declares `bayessel.models.mlp` itself
 NETWORK = {
     OWN: _ours("network"),
-    "NetworkSampler, windows of 10, persistence 0.95": _ours("network", window=10, persistence=0.95),
+    "NetworkSampler, L = 100, no windows, persistence 0": _ours("network", n_leapfrog=100, window=1, persistence=0.0),
     "NUTS of PyMC on bs.models.mlp": Entrant("pymc", "sampler_ours:network", options={"nuts": True}, here=True),
 }
 ENTRANTS = GIBBS | NUTS | PERSISTENT | FIXED | PLAIN | PROCESS | AUTOMATIC | NETWORK
