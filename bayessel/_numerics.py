@@ -51,10 +51,11 @@ class _SharedLimit:
                 self._inside -= 1
                 self._set(self._before)
 
-    @staticmethod
-    def _set(numbers: list[int]) -> None:
-        for library, number in zip(_blas(), numbers, strict=True):
-            library.set_num_threads(number)
+    def _set(self, numbers: list[int]) -> None:
+        # to ask and to set takes some microseconds: what had one thread before is left alone
+        for library, number, before in zip(_blas(), numbers, self._before, strict=True):
+            if before != 1:
+                library.set_num_threads(number)
 
 
 _SHARED_LIMIT = _SharedLimit()

@@ -18,7 +18,7 @@ from benchmarks.rvm_cases import Array, sinc
 
 #: shape and rate of every Gamma prior on a precision of a linear model
 SHAPE = RATE = 1e-2
-#: inputs of the Gaussian process; it has a parameter for each, and four more
+#: inputs of the Gaussian process where a case does not say; it has a parameter for each, and four more
 GP_INPUTS = 8
 #: below this the Cholesky factor of I + UUᵀ keeps about four decimals of its log determinant
 SAFE_TRACE = 1e11
@@ -270,17 +270,22 @@ def gaussian(d: int, rotated: bool) -> Target:
 # --- a Gaussian process: a0 + a1 x·x' + v0 exp(−½ Σ w_i (x_i − x'_i)²), noise r²; θ = log(v0, r², w, a0, a1)
 
 
-def gp(n: int) -> Target:
-    """Friedman's function of the first five of eight normal inputs, noise 1; inputs and targets standardised.
+def gp(n: int, m: int = GP_INPUTS) -> Target:
+    """Friedman's function of the first five of m uniform inputs, noise 1; inputs and targets standardised.
+
+    With fewer than five inputs it is 10 sin(2πx₀), and 20 (x₁ − ½)² more where there is a second.
 
     Priors: log v0 ~ N(−1, 1); log a0, log a1, log r² ~ N(−3, 3²); 1/w_i ~ Gamma(1/2, 1/(2 m²)), m inputs.
     """
     rng = np.random.default_rng(0)
-    X = rng.uniform(size=(n, GP_INPUTS))
-    t = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
+    X = rng.uniform(size=(n, m))
+    if m < 5:
+        t = 10 * np.sin(2 * np.pi * X[:, 0]) + 20 * np.sum((X[:, 1:2] - 0.5) ** 2, axis=1)
+    else:
+        t = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
     X, t = (_standard(v) for v in (X, t + rng.standard_normal(n)))
     data = {"X": X, "t": t, "unit": np.eye(n)}
-    return Target(GP_INPUTS + 4, data, gp_density, lambda q, rng: {"theta": q}, GaussianProcess(X, t))
+    return Target(m + 4, data, gp_density, lambda q, rng: {"theta": q}, GaussianProcess(X, t))
 
 
 def _standard(v: Array) -> Array:
@@ -298,7 +303,7 @@ def _gp_prior(theta: Any, m: int, xp: Any) -> Any:
 
 def gp_density(theta: Any, data: Data, algebra: Algebra) -> Any:
     """Log p(t | θ) + log p(θ), for automatic differentiation."""
-    xp, X, t, m = algebra.xp, data["X"], data["t"], GP_INPUTS
+    xp, X, t, m = algebra.xp, data["X"], data["t"], data["X"].shape[1]
     Z = X * xp.exp(0.5 * theta[2 : m + 2])
     s = xp.sum(Z**2, axis=1)
     E = xp.exp(theta[0] + xp.dot(Z, Z.T) - 0.5 * s[:, None] - 0.5 * s[None, :])
@@ -325,7 +330,7 @@ class GaussianProcess:
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Value and gradient at θ; the value is −∞ where Q is not positive definite."""
         t, X1, E, Q, left, right = self.t, self.X1, self.E, self.Q, self.left, self.right
-        m = GP_INPUTS
+        m = self.X2.shape[1]
         X = X1[:, :m]
         with np.errstate(all="ignore"):
             w = np.exp(theta[2 : m + 2])
@@ -379,14 +384,14 @@ def regression(case: str) -> Regression:
 
 
 def target(case: str, form: str = "") -> Target:
-    """Return the density of a case in one of its FORMS: 'rvm 200', 'linear 1000 100', 'gp 100', 'mlp friedman 256'."""
+    """Return the density of a case in one of its FORMS: 'rvm 200', 'linear 90 9', 'gp 100 2', 'mlp friedman 256'."""
     kind, *sizes = case.split()
     if kind == "mlp":
         from benchmarks.network_cases import network
 
         return network(case, form)
     if kind == "gp":
-        return gp(int(sizes[0]))
+        return gp(*map(int, sizes))
     if kind in ("gaussian", "rotated"):
         return gaussian(int(sizes[0]), kind == "rotated")
     return FORMS[form](regression(case))

@@ -115,6 +115,9 @@ PROCESS = {
 AUTOMATIC = {
     "PyMC NUTS, automatic gradient": Entrant("pymc", "sampler_pymc:pymc_nuts", options={"automatic": True}, here=True),
     "nutpie (Numba), automatic gradient": Entrant("nutpie", "sampler_pymc:nutpie", options={"automatic": True}),
+    "nutpie (Numba), mass of low rank, automatic gradient": Entrant(
+        "nutpie", "sampler_pymc:nutpie", options={"automatic": True, "adaptation": "low_rank"}
+    ),
     "nutpie (JAX), automatic gradient": Entrant(
         "nutpie", "sampler_pymc:nutpie", options={"automatic": True, "backend": "jax"}
     ),
@@ -123,7 +126,7 @@ OWN = "NetworkSampler"
 #: on a network; whoever has no form declares `bayessel.models.mlp` itself
 NETWORK = {
     OWN: _ours("network"),
-    "NetworkSampler, windows of 10, persistence 0.95": _ours("network", window=10, persistence=0.95),
+    "NetworkSampler, L = 100, no windows, persistence 0": _ours("network", n_leapfrog=100, window=1, persistence=0.0),
     "NUTS of PyMC on bs.models.mlp": Entrant("pymc", "sampler_ours:network", options={"nuts": True}, here=True),
 }
 ENTRANTS = GIBBS | NUTS | PERSISTENT | FIXED | PLAIN | PROCESS | AUTOMATIC | NETWORK

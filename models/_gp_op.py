@@ -1,7 +1,8 @@
 """The log marginal likelihood of a Gaussian process as one PyTensor node, fused with its gradient.
 
-All numbers come from `bayessel.gp.Marginal`; the node makes them known to whoever compiles a graph: PyMC's own
-samplers, nutpie, `pm.find_MAP` and our steps. Where the gradient is not asked for, only the value is computed.
+All numbers come from `bayessel.gp.Marginal`, for the default covariance and few rows from its compiled twin; the node
+makes them known to whoever compiles a graph: PyMC's own samplers, nutpie, `pm.find_MAP` and our steps. Where the
+gradient is not asked for, only the value is computed.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from bayessel._check import FloatArray
 from bayessel._pymc import numba_funcify, numba_njit
 from bayessel.covariance import Covariance
 from bayessel.gp import Marginal
+from bayessel.gp.compiled_marginal import marginal_of
 from bayessel.gp.noise_floor import NoiseFloor
 
 
@@ -32,14 +34,15 @@ class MarginalPerThread(threading.local):
         self.covariance = covariance
         self.marginal: Marginal | None = None
         self.floor = NoiseFloor(None, -np.inf)
-        self.X = self.t = np.empty(0)
+        self.X, self.t = np.empty((0, 0)), np.empty(0)
 
     def at(self, X: FloatArray, t: FloatArray) -> Marginal:
         """The marginal likelihood for these data, made anew when they change (`pm.set_data`)."""
         # by value: compiled code hands over the same data in new arrays, and may change an old one in place
-        if self.marginal is None or not (np.array_equal(X, self.X) and np.array_equal(t, self.t)):
+        same = X.shape == self.X.shape and bool((t == self.t).all()) and bool((X == self.X).all())
+        if self.marginal is None or not same:
             self.X, self.t = np.array(X), np.array(t)
-            self.marginal = Marginal(self.X, self.t, self.covariance)
+            self.marginal = marginal_of(self.X, self.t, self.covariance)
             self.floor = NoiseFloor.of(self.marginal)
         return self.marginal
 

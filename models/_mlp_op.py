@@ -17,7 +17,7 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.graph.replace import graph_replace
 
-from bayessel import __version__
+from bayessel import __version__, _fast_exp
 from bayessel._pymc import numba_njit, register_funcify_default_op_cache_key
 from bayessel.mlp import compiled_passes, fast_tanh
 
@@ -128,7 +128,7 @@ def _version(*modules: Any) -> int:
     return zlib.crc32(text.encode())
 
 
-_VERSION = _version(compiled_passes, fast_tanh, sys.modules[__name__])
+_VERSION = _version(compiled_passes, fast_tanh, _fast_exp, sys.modules[__name__])
 
 
 @register_funcify_default_op_cache_key(Network)

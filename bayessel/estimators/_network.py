@@ -41,8 +41,8 @@ OF_CHAINS = ("tune", "chains", "updates_per_draw")
 TUNE, DRAWS = 100, 200
 #: seconds that a draw takes about, then
 SECONDS_PER_DRAW = 0.03
-#: seconds of an update of a hundred steps, and those for each row and weight: about, and no matter if not
-SECONDS_PER_UPDATE, SECONDS_PER_ROW = 2e-4, 3.5e-8
+#: seconds of an update of two hundred steps, and those for each row and weight: about, and no matter if not
+SECONDS_PER_UPDATE, SECONDS_PER_ROW = 4e-4, 7e-8
 #: fewest draws of tuning, however short the time
 LEAST_TUNE = 10
 #: seconds that the folds get when the chains have taken all

@@ -7,7 +7,7 @@ where PyMC looks for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from bayessel._types import Seed
 from bayessel.samplers import jumps, tuning
 from bayessel.samplers.density import Density, Variables, continuous
 from bayessel.samplers.hmc_draws import COUNTS, NUMBERS, make_draws
+from bayessel.samplers.jumps import Proposal
 from bayessel.samplers.leapfrog import energy
 from bayessel.samplers.tuned_step import TunedStep
 from bayessel.samplers.tuning import TuningParts
@@ -40,6 +41,8 @@ class PersistentHMCState(StepMethodState):
     scale: FloatArray
     location: FloatArray | None
     stay: float
+    degrees: float
+    bound: float
     relaxation: float
     momentum: FloatArray | None
     v: float
@@ -164,6 +167,8 @@ class PersistentHMC(TunedStep):
         if self.jumps and self.mass != "dense":
             raise ValueError(f'jumps need mass="dense", which says how far to jump; got mass={mass!r}')
         self._evaluate_by(self.density)
+        #: the proposal of the last jump, and what it was made of
+        self._made: tuple[tuple[FloatArray, FloatArray, float], Proposal] | None = None
         self._reset(1000)
 
     def _density_of(
@@ -179,12 +184,15 @@ class PersistentHMC(TunedStep):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             n_gradients = self._arrive(point) + self._begin()
             n_jumps, updates = self._plan()
-            rates, jumped = self._jump(n_jumps) if n_jumps else (0.0, 0)
+            rates, jumped, excess = self._jump(n_jumps) if n_jumps else (0.0, 0, -np.inf)
+            confined = self._confined() if not updates and self._tuning is None and excess > self.bound else None
+            updates += self.updates if confined is not None else 0
             if updates:
                 n_gradients += self._know_gradient()
-                _, numbers, counts = self._move(1, updates)
+                _, numbers, counts = self._move(1, updates, confined)
                 stats = dict(zip(NUMBERS, numbers[0].tolist(), strict=True))
                 stats |= dict(zip(COUNTS, counts[0].tolist(), strict=True))
+                stats["diverging"] = stats["diverging"] and confined is None
                 rates += updates * stats["acceptance_rate"]
             else:
                 stats = {"model_logp": self.logp, "n_steps": 0, "flips": 0, "diverging": False, "v": self.v}
@@ -223,24 +231,45 @@ class PersistentHMC(TunedStep):
     def _number(self) -> int:
         return self.window
 
-    def _jump(self, n_jumps: int) -> tuple[float, int]:
-        """Jump some times; summed acceptance rates, and how many were accepted. The gradient is left for later."""
-        assert self.position is not None and self.logp is not None and self.location is not None
-        proposal = jumps.proposal(self.location, self.scale)
-        rates, accepted = 0.0, 0
+    def _jump(self, n_jumps: int) -> tuple[float, int, float]:
+        """Jump some times; summed acceptance rates, how many were accepted, and log π/t at the end.
+
+        The gradient is left for later.
+        """
+        assert self.position is not None and self.logp is not None
+        proposal = self._proposal()
+        rates, accepted, excess = 0.0, 0, -np.inf
         for _ in range(n_jumps):
             self.position, self.logp, info = jumps.jump(
                 self.position, self.logp, self.density.value, proposal, self.rng
             )
             rates += info.acceptance_rate
             accepted += info.accepted
+            excess = (info.there if info.accepted else info.here).excess
             if self._tuning is not None:
                 self._tuning = tuning.observe_jump(self._tuning, info)
                 if len(self._tuning.here) in tuning.JUDGED:
                     self.stay = tuning.stay(self._tuning, self.stay)
         if accepted:
             self.gradient = None  # `_know_gradient` finds it again when a trajectory needs it
-        return rates, accepted
+        return rates, accepted, excess
+
+    def _proposal(self) -> Proposal:
+        assert self.location is not None
+        made_of = (self.location, self.scale, self.degrees)
+        if self._made is None or any(new is not old for new, old in zip(made_of, self._made[0], strict=True)):
+            self._made = (made_of, jumps.proposal(*made_of))
+        return self._made[1]
+
+    def _confined(self) -> Callable[[FloatArray], tuple[float, FloatArray]]:
+        """The density among the states that are hard to leave, nil elsewhere."""
+        proposal = self._proposal()
+
+        def confined(position: FloatArray) -> tuple[float, FloatArray]:
+            logp, gradient = self._function(position)
+            return logp if jumps.excess(position, logp, proposal).excess > self.bound else -np.inf, gradient
+
+        return confined
 
     @staticmethod
     def competence(var: Variable, has_grad: bool) -> Competence:

@@ -16,9 +16,11 @@ from bayessel._pymc import PointType
 from bayessel._types import Seed
 from bayessel.samplers import horowitz, metric, tuning
 from bayessel.samplers.ascent import leave
+from bayessel.samplers.compiled_density import LogDensity
 from bayessel.samplers.evaluated_step import EvaluatedStep
 from bayessel.samplers.hmc_draws import Moving, Rules
 from bayessel.samplers.horowitz import HorowitzState
+from bayessel.samplers.jumps import DEGREES
 from bayessel.samplers.leapfrog import Phase
 from bayessel.samplers.tuning import Tuning, TuningParts
 
@@ -67,6 +69,7 @@ class TunedStep(EvaluatedStep):
         self.scale = self._scale
         self.location: FloatArray | None = None
         self.stay = np.inf
+        self.degrees, self.bound = DEGREES[0], -np.inf
         self.relaxation = 1.0
         self.momentum: FloatArray | None = None
         self.v = 0.0
@@ -81,7 +84,7 @@ class TunedStep(EvaluatedStep):
     def stop_tuning(self) -> None:
         """Freeze all settings for the rest of the chain."""
         if self._tuning is not None:
-            self.stay = tuning.stay(self._tuning, self.stay)
+            self.degrees, self.stay, self.bound = tuning.choose_jumps(self._tuning, self.stay)
             if self._step_size is None:
                 self.step_size = exp(self._tuning.averaging.mean)
         self._tuning = None
@@ -141,7 +144,7 @@ class TunedStep(EvaluatedStep):
             n_jumps = self.updates_per_draw
         else:
             n_jumps = 1 if tunes else tuning.jumps_per_draw(self.stay)
-        return n_jumps, int(not tunes or self.rng.random() * tuning.NOW_AND_THEN < 1.0)
+        return n_jumps, int(self.rng.random() * tuning.NOW_AND_THEN[not tunes] < 1.0)
 
     def _rules(self, updates: int) -> Rules:
         """Of the draws until the window of the tuning ends, with so many updates; 0 leaves their number to the rule."""
@@ -209,7 +212,9 @@ class TunedStep(EvaluatedStep):
         found = self.density.points(positions[:made])
         return self.density.point(positions[made - 1], point), found, stats
 
-    def _move(self, count: int, updates: int) -> tuple[FloatArray, FloatArray, IntArray]:
+    def _move(
+        self, count: int, updates: int, log_density: LogDensity | None = None
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
         """Make draws of so many updates (0: as the rule says): positions, numbers and counts."""
         assert self.step_size is not None
         positions, numbers = np.empty((count, self.size)), np.empty((count, len(self._numbers)))
@@ -222,7 +227,7 @@ class TunedStep(EvaluatedStep):
             self.scale,
             self._rules(updates),
             window,
-            self._log_density(),
+            self._log_density() if log_density is None else log_density,
             self._number,
             self.rng,
             positions,

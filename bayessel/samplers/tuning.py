@@ -16,8 +16,10 @@ updates per draw
     As many as take the time 1.5 √λ: draws further apart waste gradients, closer ones are nearly copies.
 jumps (see `jumps`)
     Tried once per draw when a window has given them a proposal. Where they would make an independent draw in less time
-    than trajectories they take over: 1.5 times as many to a draw as that takes, and one Hamiltonian update, which leads
-    out of tails that the t does not know. While tuning a draw is one jump, and one in `NOW_AND_THEN` has the update.
+    than trajectories they take over, 1.25 times as many to a draw as that takes, and one draw in some (`NOW_AND_THEN`)
+    has a Hamiltonian update as well. After tuning every draw whose state is hard to leave has as many updates as a draw
+    without jumps, which leads out of tails that the t does not know. While tuning a draw is one jump, of the heaviest
+    tails; afterwards its degrees of freedom are those with the shortest stay.
 
 What is observed goes in, the next `Tuning` comes out; the sums over a window alone are changed in place.
 """
@@ -26,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from math import ceil, exp, isfinite, log, sqrt
+from math import ceil, exp, inf, isfinite, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,13 +52,15 @@ KEPT = 128
 SHORT = 60
 #: after so many jumps of a window they are judged; at its end again
 JUDGED = (16, 64)
+#: jumps from which the stay is estimated
+ENOUGH = 10
 #: price of a density in gradients
 VALUE = 0.4
 #: jumps of which it takes more to make an independent draw are left to others, for the estimate is not to be trusted
 LONGEST_STAY = 10.0
-#: while tuning one draw in so many that are made of jumps has a Hamiltonian update as well, and its gradient is learnt
-#: from. Afterwards it is every draw: with one in five, one chain in six stayed in a far tail for hundreds of draws
-NOW_AND_THEN = 4
+#: one draw in so many that are made of jumps has a Hamiltonian update as well: while tuning, when its gradient is
+#: learnt from, and afterwards. By itself it would leave one chain in six in a far tail for hundreds of draws
+NOW_AND_THEN = (4, 8)
 
 
 class DualAveraging(NamedTuple):
@@ -92,8 +96,8 @@ class Tuning(NamedTuple):
     averaging: DualAveraging
     relaxation: float
     window: Window
-    here: tuple[float, ...] = ()
-    there: tuple[float, ...] = ()
+    here: tuple[jumps.End, ...] = ()
+    there: tuple[jumps.End, ...] = ()
 
     @property
     def seen(self) -> int:
@@ -107,7 +111,7 @@ class Tuning(NamedTuple):
 
 
 #: a `Tuning` as plain tuples
-type TuningParts = tuple[float | tuple[float | FloatArray | IntArray, ...], ...]
+type TuningParts = tuple[float | tuple[float | tuple[float, ...] | FloatArray | IntArray, ...], ...]
 
 
 # --- step size --------------------------------------------------------------------------------------------------
@@ -182,7 +186,8 @@ def empty_window(size: int, dense: bool) -> Window:
 def as_tuples(tuning: Tuning) -> TuningParts:
     """Plain nested tuples of copies, for a sampling state."""
     window = tuple(part.copy() for part in tuning.window)
-    return (*tuning[:3], tuple(tuning.averaging), tuning.relaxation, window, *map(tuple, tuning[6:]))
+    ends = (tuple(map(tuple, side)) for side in (tuning.here, tuning.there))
+    return (*tuning[:3], tuple(tuning.averaging), tuning.relaxation, window, *ends)
 
 
 def from_tuples(parts: Sequence[Any]) -> Tuning:
@@ -191,8 +196,8 @@ def from_tuples(parts: Sequence[Any]) -> Tuning:
     return found._replace(
         averaging=DualAveraging(*found.averaging),
         window=Window._make(part.copy() for part in found.window),
-        here=tuple(found.here),
-        there=tuple(found.there),
+        here=tuple(jumps.End(*end) for end in found.here),
+        there=tuple(jumps.End(*end) for end in found.there),
     )
 
 
@@ -258,7 +263,16 @@ def observe_jump(tuning: Tuning, info: jumps.JumpInfo) -> Tuning:
 
 def stay(tuning: Tuning, before: float) -> float:
     """Jumps per independent draw since the last window; what it was `before` where there are too few to say."""
-    return jumps.stay(tuning.here, tuning.there) if len(tuning.here) >= 10 else before
+    if len(tuning.here) < ENOUGH:
+        return before
+    return jumps.stay([end.excess for end in tuning.here], [end.excess for end in tuning.there])
+
+
+def choose_jumps(tuning: Tuning, before: float) -> jumps.Choice:
+    """What is kept of the jumps when tuning ends; `before` is the stay where there are too few to say."""
+    if len(tuning.here) < ENOUGH:
+        return jumps.Choice(jumps.DEGREES[0], before, -inf)
+    return jumps.choose(tuning.here, tuning.there, len(tuning.window.mean))
 
 
 def _length(tuning: Tuning) -> int:
@@ -375,5 +389,5 @@ def jumps_pay(stay: float, gradients: int) -> bool:
 
 
 def jumps_per_draw(stay: float) -> int:
-    """Half as many again as make an independent draw, for the estimate is rather short."""
-    return ceil(SPACING * stay)
+    """A quarter more than make an independent draw, for the estimate is rather short."""
+    return ceil(1.25 * stay)

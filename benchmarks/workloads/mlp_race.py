@@ -20,7 +20,8 @@ from benchmarks.sampler_worker import NETWORK, OWN
 TITLE = "Networks: sampling weights and hyperparameters"
 TEXT = """Posterior of a network of 8 tanh units with direct connections and all its hyperparameters (Rasmussen's
 priors, ARD in three layers; 108 parameters), n = 256 cases, 8 inputs. Ours run on `bs.models.mlp` with their defaults;
-the second has windows and persistent momentum. The peers have their defaults and the gradient that they find
+the second has trajectories of a hundred steps, without windows, from a
+new momentum each. The peers have their defaults and the gradient that they find
 themselves, on the weights as they are ("centred") and in units of their deviations; NUTS of PyMC also on
 `bs.models.mlp`, which has our gradient. Two chains one after the other on one core, 1000 draws of tuning and 1000 kept,
 everybody with the same seeds in one run. The effective size is the smaller of bulk and tail of the worst of the outputs

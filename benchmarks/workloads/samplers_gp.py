@@ -22,7 +22,7 @@ that PyTensor or JAX finds. Two chains one after the other on one core, 1000 dra
 in `samplers`: the effective size is that of the worst parameter, the smaller of bulk and tail, seconds are of processor
 and include tuning, and whoever did not converge, or elsewhere, has no time."""
 OURS = JUMPS
-GOAL = 5.0
+GOAL = 10.0
 PEERS = ["NumPyro NUTS", "BlackJAX NUTS"]
 
 

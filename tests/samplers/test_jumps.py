@@ -40,7 +40,7 @@ def test_the_target_stays(rng, monkeypatch):
     how = proposal(rng)
     assert_means(SKEWED.features(chains(SKEWED, how, rng)), SKEWED.expected)
     # planted: the density of the proposal is forgotten
-    monkeypatch.setattr(jumps, "log_density", lambda squares, size: 0.0)
+    monkeypatch.setattr(jumps, "log_density", lambda squares, size, degrees: 0.0)
     assert np.abs(z_scores(SKEWED.features(chains(SKEWED, how, rng, 500)), SKEWED.expected)).max() > 6.0
 
 
@@ -50,9 +50,10 @@ def test_the_target_stays_where_it_ends_at_a_wall(rng):
     assert_means(target.features(chains(target, how, rng)), target.expected)
 
 
-def test_proposals_are_the_t_they_say_and_then_land_for_sure(rng):
-    how = proposal(rng)
-    law = stats.multivariate_t(how.location, how.factor @ how.factor.T, df=jumps.DEGREES)
+@pytest.mark.parametrize("degrees", jumps.DEGREES)
+def test_proposals_are_the_t_they_say_and_then_land_for_sure(degrees, rng):
+    how = proposal(rng)._replace(degrees=degrees)
+    law = stats.multivariate_t(how.location, how.factor @ how.factor.T, df=degrees)
     q, path = how.location, []
     logp = law.logpdf(q)
     for _ in range(3000):
@@ -61,7 +62,7 @@ def test_proposals_are_the_t_they_say_and_then_land_for_sure(rng):
         path.append(q)
     first = (np.array(path) - how.location) @ how.whiten.T
     for z in first.T:
-        assert stats.kstest(z, stats.t(jumps.DEGREES).cdf).pvalue > 1e-4
+        assert stats.kstest(z, stats.t(degrees).cdf).pvalue > 1e-4
 
 
 @pytest.mark.parametrize("bad", [-np.inf, np.nan])
@@ -80,13 +81,13 @@ def test_how_long_a_chain_stays(rng):
     state = tuning.begin(100, 2, 0.9, 0.1)
     assert tuning.stay(state, 3.0) == 3.0
     for _ in range(300):
-        state = tuning.observe_jump(state, jumps.JumpInfo(True, 1.0, 0.5, 0.7))
+        state = tuning.observe_jump(state, jumps.JumpInfo(True, 1.0, jumps.End(0.5, 1.0), jumps.End(0.7, 2.0)))
     assert tuning.stay(state, 3.0) == 1.0
     assert len(state.here) == len(state.there) == tuning.KEPT
 
 
 def test_when_and_how_many():
-    assert [tuning.jumps_per_draw(stay) for stay in (1.0, 2.5, 7.0)] == [2, 4, 11]
+    assert [tuning.jumps_per_draw(stay) for stay in (1.0, 2.5, 7.0)] == [2, 4, 9]
     assert tuning.jumps_pay(5.0, 2) and not tuning.jumps_pay(5.1, 2)
     assert not tuning.jumps_pay(10.1, 1000)
 
@@ -97,9 +98,40 @@ def test_the_stay_is_that_of_the_chain(rng):
     q, logp, here, there, path = np.zeros(1), 0.0, [], [], []
     for _ in range(20_000):
         q, logp, info = jumps.jump(q, logp, lambda x: -0.5 * (x[0] / 1.6) ** 2, how, rng)
-        here.append(info.here)
-        there.append(info.there)
+        here.append(info.here.excess)
+        there.append(info.there.excess)
         path.append(q[0])
     size = az.ess(np.square(path).reshape(4, 5000), method="mean")
     estimate = np.mean([jumps.stay(here[i : i + 1000], there[i : i + 1000]) for i in range(0, 20_000, 1000)])
     assert 0.5 < estimate / (20_000 / size) < 2.0
+
+
+def observed(target, rng, count):
+    """States of a target and proposals of the heaviest t, both with what a chain knows of them."""
+    how = jumps.proposal(np.zeros(target.size), np.eye(target.size))
+    law = stats.multivariate_t(np.zeros(target.size), df=how.degrees, seed=rng)
+    end = lambda q: jumps.excess(q, target.log_density(q)[0], how)  # noqa: E731
+    return [end(target.draw(rng)) for _ in range(count)], [end(q) for q in law.rvs(count)]
+
+
+def test_the_tails_that_are_chosen(rng):
+    n = 8
+    normal = targets.gaussian(np.zeros(n), np.eye(n))
+    lighter = jumps.choose(*observed(normal, rng, 2000), n)
+    assert lighter.degrees == jumps.DEGREES[1]
+    # of that t, and not of the one that was proposed from: rates of draws of its own
+    how = jumps.proposal(np.zeros(n), np.eye(n), lighter.degrees)
+    law = stats.multivariate_t(np.zeros(n), df=lighter.degrees, seed=rng)
+    here, there = ([jumps.excess(q, -0.5 * q @ q, how).excess for q in draws] for draws in (
+        rng.standard_normal((2000, n)), law.rvs(2000)
+    ))  # fmt: skip
+    assert_allclose(lighter.stay, jumps.stay(here, there), rtol=0.05)
+    assert_allclose(jumps.leave([lighter.bound], there), jumps.HARD, rtol=0.15)
+    # tails of four degrees: from a lighter t they are hard to leave
+    heavy = stats.multivariate_t(np.zeros(n), df=4.0, seed=rng)
+    how = jumps.proposal(np.zeros(n), np.eye(n))
+    states, proposals = heavy.rvs(2000), stats.multivariate_t(np.zeros(n), df=how.degrees, seed=rng).rvs(2000)
+    ends = ([jumps.excess(q, float(heavy.logpdf(q)), how) for q in draws] for draws in (states, proposals))
+    assert jumps.choose(*ends, n).degrees == jumps.DEGREES[0]
+    # no proposal with a density: nothing is known, and every state counts as hard to leave
+    assert jumps.choose([jumps.End(0.0, 1.0)], [jumps.End(-np.inf, 1.0)], n).bound == -np.inf

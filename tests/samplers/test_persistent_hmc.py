@@ -10,8 +10,9 @@ from numpy.testing import assert_allclose
 from pymc.step_methods.compound import CompoundStep
 from scipy import special, stats
 
+from bayessel.samplers import jumps, tuning
 from bayessel.samplers.persistent_hmc import PersistentHMC
-from tests.oracles.monte_carlo import assert_means
+from tests.oracles.monte_carlo import assert_means, z_scores
 from tests.problems import targets
 from tests.problems.hmc_models import (
     PYTHON,
@@ -185,17 +186,17 @@ def by_target(model, target, **settings):
     return step
 
 
-@pytest.mark.parametrize("jumps", [False, True])
-def test_a_dense_mass_finds_correlations(flat_model, jumps, rng):
+@pytest.mark.parametrize("jumping", [False, True])
+def test_a_dense_mass_finds_correlations(flat_model, jumping, rng):
     target = correlated()
-    step = by_target(flat_model, target, mass="dense", jumps=jumps)
+    step = by_target(flat_model, target, mass="dense", jumps=jumping)
     draws = chains_of(step, flat_model, 20, 60, rng, tune=150)["x"]
     assert_means(target.features(draws), target.expected)
     cov = 0.95 ** np.abs(np.subtract.outer(np.arange(6), np.arange(6)))
     ratios = np.linalg.eigvalsh(np.linalg.solve(step.scale, np.linalg.solve(step.scale, cov).T))
     assert ratios.min() > 0.7 and ratios.max() < 1.4
     assert step.relaxation < 1.5
-    if jumps:  # what is fitted is the target but for its tails
+    if jumping:  # what is fitted is the target but for its tails
         assert step.stay < 3.0 and np.abs(step.location - np.arange(6)).max() < 0.5
 
 
@@ -219,6 +220,36 @@ def test_jumps_need_no_gradient_and_stop_where_they_fail(flat_model, rng):
     step.position = None
     _, (info,) = step.step({"x": np.ones(6)})
     assert info["n_jumps"] == 0 and info["n_steps"] > 0
+
+
+def test_updates_among_states_that_are_hard_to_leave(flat_model, rng, monkeypatch):
+    target = targets.skewed(6)
+    step = by_target(flat_model, target, mass="dense", jumps=True, step_size=0.7, tune=False)
+    monkeypatch.setattr(tuning, "NOW_AND_THEN", (1e9, 1e9))  # no other updates
+    how = jumps.proposal(np.full(6, -0.4), np.eye(6))
+    excess = lambda q: jumps.excess(q, target.log_density(q)[0], how).excess  # noqa: E731
+    bound = float(np.median([excess(target.draw(rng)) for _ in range(20_000)]))
+    expected = np.append(target.expected, 0.5)
+
+    def features(n_chains):
+        paths, within = [], 0
+        for _ in range(n_chains):
+            step.setup_chain(np.random.default_rng(rng.integers(2**32)), 0, 5)
+            step.location, step.stay, step.bound = how.location, 0.8, bound
+            point = {"x": target.draw(rng)}
+            for i in range(5):
+                point, (info,) = step.step(point)
+                within += info["n_steps"] > (i == 0)
+                assert info["n_jumps"] == 1 and not info["diverging"]
+            paths.append(point["x"])
+        assert 0.3 < within / (5 * n_chains) < 0.7
+        beyond = [excess(q) > bound for q in paths]
+        return np.column_stack([target.features(np.array(paths)), beyond])[:, None]
+
+    assert_means(features(2000), expected)
+    # planted: such an update may end among the others
+    monkeypatch.setattr(PersistentHMC, "_confined", lambda step: step._function)
+    assert np.abs(z_scores(features(1000), expected)).max() > 5.0
 
 
 def test_a_matrix_for_mass(flat_model, rng):

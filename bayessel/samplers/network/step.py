@@ -56,8 +56,8 @@ class NetworkSampler(WholeModelStep):
         ε, in units of each group's guessed standard deviations. None: tuned to `target_accept`.
     persistence : float in [0, 1)
         a, the part of the momentum that is kept between updates.
-    window : int
-        W of Neal's windows of acceptance, at most L + 1; 1 is none.
+    window : int, optional
+        W of Neal's windows of acceptance, at most L + 1; 1 is none. None: a tenth of L.
     updates_per_draw : int
         Updates between stored draws.
     target_accept : float in (0, 1)
@@ -94,10 +94,10 @@ class NetworkSampler(WholeModelStep):
         self,
         vars: Variables | None = None,
         *,
-        n_leapfrog: int = 100,
+        n_leapfrog: int = 200,
         step_size: float | None = None,
-        persistence: float = 0.0,
-        window: int = 1,
+        persistence: float = 0.9,
+        window: int | None = None,
         updates_per_draw: int = 1,
         target_accept: float = 0.85,
         initialise: bool = True,
@@ -106,7 +106,7 @@ class NetworkSampler(WholeModelStep):
         blocked: bool = True,
     ) -> None:
         self.n_leapfrog = as_count(n_leapfrog, "n_leapfrog")
-        self.window = as_window(window, self.n_leapfrog)
+        self.window = as_window(max(1, self.n_leapfrog // 10) if window is None else window, self.n_leapfrog)
         self._step_size = None if step_size is None else as_positive(step_size, "step_size")
         self.persistence = as_fraction(persistence, "persistence", zero=True)
         self.updates_per_draw = as_count(updates_per_draw, "updates_per_draw")

