@@ -12,7 +12,7 @@ LARGEST_INDEX = 0.5
 
 def tail_index(log_ratios: FloatArray) -> float:
     """Index k of the generalised Pareto distribution that fits the largest ratios; 1/k moments of them exist."""
-    from arviz_stats.base import array_stats
+    from arviz_stats.base.array import array_stats
 
     logs = np.where(np.isfinite(log_ratios), log_ratios, -np.inf).ravel()
     logs = logs[np.isfinite(logs)]

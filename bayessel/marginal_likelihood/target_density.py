@@ -126,7 +126,7 @@ class TargetDensity:
                 size = int(np.prod(shape))
                 [own] = clone_replace([rv], made, rebuild_strict=False) if made else [rv]
                 made[rv] = pm.icdf(own, one[place : place + size].reshape(shape))
-                [out] = clone_replace([_in_coordinates(self.model, rv)], made, rebuild_strict=False)
+                out: Any = clone_replace([_in_coordinates(self.model, rv)], made, rebuild_strict=False)[0]
                 outs.append(out.ravel())
                 place += size
             [many] = vectorize_graph([pt.concatenate(outs)], {one: u})

@@ -121,7 +121,7 @@ def python_density(q):
 
 
 def test_rows_move_and_leave_the_tempered_density_as_it_is():
-    """Prior N(0, 1), likelihood such that the whole is N(2, 1/5): at t the precision is 1 + 4t and the mean 10t over it."""
+    """Prior N(0, 1) and a likelihood of precision 4 at 2.5: at t the precision is 1 + 4t and the mean 10t over it."""
     with pm.Model() as model:
         x = pm.Normal("x", 0.0, 1.0, shape=2)
         pm.CustomDist(

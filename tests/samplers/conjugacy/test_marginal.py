@@ -294,7 +294,9 @@ def test_precisions_that_differ_by_any_factor():
         for one in (1e-30, 1.0, 1e30, 1e60):
             A = mpmath.mpf(one) * mpmath.matrix(grams[0].tolist()) + mpmath.matrix(grams[1].tolist())
             b = mpmath.mpf(one) * mpmath.matrix(pulls[0].tolist()) + mpmath.matrix(pulls[1].tolist())
-            square = sum(mpmath.mpf(w) * sum(mpmath.mpf(x) ** 2 for x in r) for w, r in zip((one, 1.0), residuals))
+            square = sum(
+                mpmath.mpf(w) * sum(mpmath.mpf(x) ** 2 for x in r) for w, r in zip((one, 1.0), residuals, strict=True)
+            )
             expected = 0.5 * (b.T * mpmath.lu_solve(A, b))[0] - 0.5 * mpmath.log(mpmath.det(A)) - 0.5 * square
             assert_allclose(float(value(one, 1.0)), float(expected), rtol=1e-9)
 
