@@ -93,7 +93,9 @@ def in_parts(function: Callable[..., np.ndarray], *arrays: np.ndarray, size: int
     return np.concatenate([function(*(a[i : i + size] for a in arrays)) for i in steps])
 
 
-def effects(log_likelihood: Callable[[np.ndarray], np.ndarray], mean, sd, log_prior=None, n: int = 81, reach: float = 9.0):
+def effects(
+    log_likelihood: Callable[[np.ndarray], np.ndarray], mean, sd, log_prior=None, n: int = 81, reach: float = 9.0
+):
     """Σ_j log ∫ L_j(θ) p(θ) dθ, where θ = mean + sd z and z is standard normal (or has another log density).
 
     `log_likelihood` maps θ (..., 1) to (..., J). `mean` and `sd` are vectors of the same length, and so is the result.

@@ -157,7 +157,7 @@ def of_timber(which):
         pm.Normal("y", alpha + beta * x, tau=tau, observed=y)
     A = np.column_stack([np.ones(42), x])
     V = np.eye(42) + A @ np.diag([1 / 0.06, 1 / 6.0]) @ A.T
-    return Case(model, log_student(y, A @ [3000.0, 185.0], V, 3.0, 2.0 * 300.0**2), "units that differ by eight powers of ten")
+    return Case(model, log_student(y, A @ [3000.0, 185.0], V, 3.0, 2.0 * 300.0**2), "units far from one")
 
 
 def timber_by_density():

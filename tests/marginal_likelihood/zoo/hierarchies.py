@@ -108,6 +108,7 @@ COUNTS = np.array([4, 0, 9, 3, 17, 2, 6, 1, 0, 5])
 
 def of_counts():
     """Counts with Normal effects on the logarithm of their rate."""
+
     def density(mu, tau):
         def terms(theta):
             return COUNTS * theta - np.exp(theta) - gammaln(COUNTS + 1)

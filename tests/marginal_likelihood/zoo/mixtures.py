@@ -58,12 +58,12 @@ def three_components():
 
 
 def three_in_order():
-    """One sixth of the mass: an ordered transform leaves the density of the prior as it was, on a sixth of its space."""
+    """One sixth of the mass: an ordered transform leaves the prior as it was, on a sixth of its space."""
     with pm.Model() as model:
         ordered = pm.distributions.transforms.ordered
         m = pm.Normal("m", 0.0, 4.0, shape=3, transform=ordered, initval=np.array([-1.0, 0.0, 1.0]))
         pm.NormalMixture("y", np.ones(3) / 3.0, m, sigma=0.6, observed=THREE)
-    return Case(model, log_three() - np.log(6.0), "a prior that is not normalised", may_flag=True)
+    return Case(model, log_three() - np.log(6.0), "a prior that is not normalised", may_flag=True, comparable=False)
 
 
 def unknown_weights():

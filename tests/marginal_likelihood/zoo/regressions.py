@@ -1,11 +1,19 @@
-"""Regressions with likelihoods that are not Normal, over a grid of two or three dimensions; one by a long simulation."""
+"""Regressions that are not Normal, over a grid of two or three dimensions; one by a long simulation."""
 
 import numpy as np
 import pymc as pm
 from scipy import optimize, stats
 from scipy.special import gammaln, logsumexp
 
-from tests.marginal_likelihood.zoo.case import Case, in_parts, line, log_integral, log_joint_normal, log_normal, positive
+from tests.marginal_likelihood.zoo.case import (
+    Case,
+    in_parts,
+    line,
+    log_integral,
+    log_joint_normal,
+    log_normal,
+    positive,
+)
 from tests.marginal_likelihood.zoo.hierarchies import log_half_normal
 
 
@@ -126,7 +134,7 @@ def negative_binomial():
         return terms.sum(axis=1) + prior
 
     axes = line(-0.7, 2.7, 31), line(-1.5, 2.7, 31), positive(0.15, 60.0, 61)
-    return Case(model, log_integral(lambda *p: in_parts(density, *p), *axes, within=2e-3), "a long tail of the dispersion")
+    return Case(model, log_integral(lambda *p: in_parts(density, *p), *axes, within=2e-3), "a tail of the dispersion")
 
 
 def robust_line():
@@ -145,7 +153,7 @@ def robust_line():
         terms = (constant - 2.0 * np.log1p(z**2 / 3.0)).sum(axis=1) - len(y) * np.log(s)
         return terms + log_normal(a, 0.0, 3.0) + log_normal(b, 0.0, 3.0) + log_half_normal(s, 2.0)
 
-    axes = line(-1.2, 2.4, 81), line(-1.4, 5.0, 81), positive(0.04, 4.0, 61)
+    axes = line(-1.2, 2.4, 121), line(-1.4, 5.0, 161), positive(0.04, 4.0, 61)
     return Case(model, log_integral(lambda *p: in_parts(density, *p), *axes, within=2e-3), "an outlier")
 
 
