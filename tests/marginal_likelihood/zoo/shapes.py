@@ -85,12 +85,11 @@ def banana():
         a = pm.Normal("a", 0.0, 1.0, shape=3)
         b = pm.Normal("b", 0.0, 2.0, shape=3)
         pm.Normal("y", b + a**2, 0.1, observed=np.array([1.0, 2.5, -1.0]))
-    truth = sum(
-        log_integral(
-            lambda a, y=y: log_normal(a, 0.0, 1.0) + log_normal(y, a**2, np.hypot(2.0, 0.1)), line(-9.0, 9.0, 401)
-        )
-        for y in (1.0, 2.5, -1.0)
-    )
+
+    def density(a, y):
+        return log_normal(a, 0.0, 1.0) + log_normal(y, a**2, np.hypot(2.0, 0.1))
+
+    truth = sum(log_integral(lambda a, y=y: density(a, y), line(-9.0, 9.0, 401)) for y in (1.0, 2.5, -1.0))
     return Case(model, truth, "curved valleys")
 
 

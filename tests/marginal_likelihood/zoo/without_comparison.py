@@ -1,4 +1,4 @@
-"""Models whose number has no meaning beside that of others, which must be said; and constrained priors of which it has."""
+"""Models whose number has no meaning beside that of others, and must say so; constrained priors of which it has."""
 
 import numpy as np
 import pymc as pm
