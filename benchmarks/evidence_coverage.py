@@ -14,6 +14,7 @@ import math
 import warnings
 import zlib
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -31,6 +32,7 @@ FILE = Path(__file__).parent / "results" / "evidence_coverage.jsonl"
 NEAR = 0.05
 
 
+@cache
 def code() -> str:
     """A name of the sources that are judged."""
     paths = sorted(Path(next(iter(marginal_likelihood.__path__))).glob("*.py"))
@@ -79,6 +81,9 @@ def collect(makers: Mapping[str, Callable[[], Case]], runs: int, path: Path) -> 
     rows = read(path)
     done = {(row["case"], row["seed"]) for row in rows}
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.read_text().endswith("\n"):
+        with path.open("a") as file:  # a run was stopped while it wrote
+            file.write("\n")
     cases: dict[str, Case] = {}
     for count in range(runs):
         seed, name = 1 + count // len(makers), list(makers)[count % len(makers)]

@@ -66,10 +66,10 @@ def log_integral(log_density: Callable[..., np.ndarray], *axes: Axis, within: fl
     cube = np.nan_to_num(log_density(*mesh), nan=-np.inf).reshape(weights.shape) + weights
     fine = logsumexp(cube)
     for k in range(cube.ndim):
-        coarse = logsumexp(np.moveaxis(cube, k, 0)[::2]) + np.log(2.0)
-        assert abs(fine - coarse) < within, f"axis {k} is too coarse: {fine:.6f} and {coarse:.6f}"
         ends = logsumexp(np.moveaxis(cube, k, 0)[[0, -1]]) - fine
         assert ends < np.log(within), f"axis {k} is too short: {np.exp(ends):.1e} of the mass at its ends"
+        coarse = logsumexp(np.moveaxis(cube, k, 0)[::2]) + np.log(2.0)
+        assert abs(fine - coarse) < within, f"axis {k} is too coarse: {fine:.6f} and {coarse:.6f}"
     return float(fine)
 
 
@@ -93,15 +93,13 @@ def in_parts(function: Callable[..., np.ndarray], *arrays: np.ndarray, size: int
     return np.concatenate([function(*(a[i : i + size] for a in arrays)) for i in steps])
 
 
-def effects(
-    log_likelihood: Callable[[np.ndarray], np.ndarray], mean, sd, log_prior=None, n: int = 81, reach: float = 9.0
-):
-    """Σ_j log ∫ L_j(θ) p(θ) dθ, where θ = mean + sd z and z is standard normal (or has another log density).
+def effects(log_likelihood: Callable[[np.ndarray], np.ndarray], mean, sd, n: int = 81, reach: float = 9.0):
+    """Σ_j log ∫ L_j(θ) p(θ) dθ, where θ = mean + sd z and z is standard normal.
 
     `log_likelihood` maps θ (..., 1) to (..., J). `mean` and `sd` are vectors of the same length, and so is the result.
     """
     z = np.linspace(-reach, reach, n)
-    log_p = (log_normal(z, 0.0, 1.0) if log_prior is None else log_prior(z)) + np.log(z[1] - z[0])
+    log_p = log_normal(z, 0.0, 1.0) + np.log(z[1] - z[0])
     theta = np.asarray(mean)[:, None, None] + np.asarray(sd)[:, None, None] * z[:, None]
     return logsumexp(log_likelihood(theta) + log_p[:, None], axis=1).sum(axis=1)
 
