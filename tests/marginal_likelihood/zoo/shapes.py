@@ -189,15 +189,16 @@ def spike_and_slab_10():
 
 
 def needle():
-    """Most of the mass is in a needle that the slope of the rest leads away from."""
-    k, spot = 6, np.array([0.31, -0.22, 0.4, 0.13, -0.37, 0.28])
+    """Most of the mass is in a needle that the slope leads to from one place in a hundred of the prior."""
+    k, spot = 4, np.array([0.31, -0.22, 0.2, 0.28])
     model, x = box(0.5, k)
     with model:
 
         def part(x, log_share, centre, sd):
             return log_share - k * np.log(sd * np.sqrt(2.0 * np.pi)) - 0.5 * (((x - centre) / sd) ** 2).sum()
 
-        likelihood(lambda x: log_add(part(x, np.log(5.0), spot, 0.002), part(x, 0.0, -0.5 * spot, 0.05)), x)
+        likelihood(lambda x: log_add(part(x, np.log(5.0), spot, 0.02), part(x, 0.0, -0.5 * spot, 0.05)), x)
+    # the walls are more than six standard deviations away
     return Case(model, np.log(6.0), "a needle in a haystack", may_flag=True)
 
 
