@@ -11,10 +11,12 @@ from scipy import stats
 
 from bayessel._check import FloatArray
 from bayessel.marginal_likelihood.density_rows import log_densities, move_rows
+from bayessel.marginal_likelihood.draws_doubt import LARGEST_MISSED, JudgedDraws
+from bayessel.marginal_likelihood.modes import Mode, unvisited
 from bayessel.marginal_likelihood.route import Route
 from bayessel.marginal_likelihood.target_density import TargetDensity
 from bayessel.samplers import annealing
-from bayessel.samplers.annealing import Particles
+from bayessel.samplers.annealing import Particles, Schedule
 
 #: independent runs up, and runs down
 RUNS = 8
@@ -22,6 +24,8 @@ RUNS = 8
 UPDATES = 2
 #: leapfrog steps of an update are drawn from 1 to this over the step size, about a quarter of a turn, at most `MOST_LEAPS`
 TURN, MOST_LEAPS = 2.0, 12
+#: standard error of a number that is relied on, in nats, and effective share of the runs
+LARGEST_ERROR, LEAST_EQUAL = 0.3, 0.6
 #: draws of the posterior that a run down begins with, at least
 LEAST_DOWN = 50
 #: particles per coordinate from which on their covariance is one
@@ -84,9 +88,9 @@ def _factor(rows: FloatArray) -> FloatArray:
 
 
 def annealing_routes(
-    target: TargetDensity, draws: FloatArray | None, n_particles: int, rng: np.random.Generator
+    target: TargetDensity, judged: JudgedDraws | None, modes: list[Mode], n_particles: int, rng: np.random.Generator
 ) -> tuple[Route, Route]:
-    """Up from the prior, and down from draws (n, d) of the posterior."""
+    """Up from the prior, and down from draws of the posterior; particles should arrive at all modes."""
     up, down = NAME, f"{NAME}, down"
     if target.no_prior:
         return Route.missing(up, target.no_prior), Route.missing(down, target.no_prior)
@@ -95,20 +99,26 @@ def annealing_routes(
         _, schedule = annealing.pilot(path, n_particles, rng)
     except ValueError as reason:
         return Route.missing(up, str(reason).partition(";")[0]), Route.missing(down, "there is no way up")
-    found = [annealing.forwards(path, schedule, n_particles, rng)[0] for _ in range(RUNS)]
-    first = _judged(up, np.array(found), path.n_gradients, len(schedule.temperatures), 1.0)
-    if draws is None or len(draws) < RUNS * LEAST_DOWN:
+    logs, arrived = [], []
+    for _ in range(RUNS):
+        value, (rows, _) = annealing.forwards(path, schedule, n_particles, rng)
+        logs.append(value)
+        arrived.append(rows)
+    missed = unvisited(modes, np.concatenate(arrived)) if modes else 0.0
+    doubt = f"no particle lies near modes with {100.0 * missed:.0f} % of the mass" if missed > LARGEST_MISSED else ""
+    first = _of_runs(up, np.array(logs), path.n_gradients, schedule, 1.0, doubt)
+    if judged is None or len(judged.flat) < RUNS * LEAST_DOWN:
         return first, Route.missing(down, "there are too few draws to begin with")
     path.n_gradients, back = 0, []
-    for own in np.array_split(rng.permutation(draws), RUNS):
+    for own in np.array_split(rng.permutation(judged.flat), RUNS):
         rows = own[:n_particles].copy()
-        logs = np.stack([log_densities(target.prior, rows)[0], target.logs(rows)], axis=1)
-        back.append(annealing.backwards(path, schedule, (rows, logs), rng))
-    return first, _judged(down, np.array(back), path.n_gradients, len(schedule.temperatures), -1.0)
+        both = np.stack([log_densities(target.prior, rows)[0], target.logs(rows)], axis=1)
+        back.append(annealing.backwards(path, schedule, (rows, both), rng))
+    return first, _of_runs(down, np.array(back), path.n_gradients, schedule, -1.0, judged.doubt)
 
 
-def _judged(name: str, logs: FloatArray, calls: int, temperatures: int, sign: float) -> Route:
-    """The mean of runs, whose inverses are the unbiased ones on the way down, with an error for so few runs."""
+def _of_runs(name: str, logs: FloatArray, calls: int, schedule: Schedule, sign: float, doubt: str) -> Route:
+    """The mean of runs, of their inverses on the way down, with an error for so few runs."""
     finite = logs[np.isfinite(logs)]
     if len(finite) < max(2, len(logs) // 2):
         return Route.missing(name, "most runs have lost all particles", calls)
@@ -116,7 +126,9 @@ def _judged(name: str, logs: FloatArray, calls: int, temperatures: int, sign: fl
     # two errors shall cover what they would cover of a normal distribution, though few runs tell the spread
     widening = float(stats.t.ppf(0.977, len(finite) - 1) / 2.0)
     error = annealing.relative_error(sign * finite) * widening
-    runs = annealing.effective(sign * finite)
-    reliable = bool(0.0 < error < 0.3 and runs > 0.6 * len(logs))
+    equal = annealing.effective(sign * finite) > LEAST_EQUAL * len(logs)
+    if not doubt and not (equal and 0.0 < error < LARGEST_ERROR):
+        doubt = "too much for an error"
+    temperatures = len(schedule.temperatures)
     said = f"{len(logs)} runs, {temperatures} temperatures, runs spread by {finite.std(ddof=1):.2f} nats"
-    return Route(name, value, error, reliable, said if reliable else f"{said}: too much for an error", calls)
+    return Route(name, value, error, not doubt, f"{said}: {doubt}" if doubt else said, calls)

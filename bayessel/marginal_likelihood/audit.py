@@ -5,19 +5,20 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from time import process_time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pymc as pm
 
 from bayessel._check import FloatArray, as_flag, as_positive, chosen_seed, one_of
 from bayessel._types import Seed
-from bayessel.errors import DataMismatchError, SamplingWarning
+from bayessel.errors import SamplingWarning
 from bayessel.marginal_likelihood.annealing_route import annealing_routes
 from bayessel.marginal_likelihood.bridge_route import bridge_routes
-from bayessel.marginal_likelihood.laplace_importance import laplace, laplace_importance
+from bayessel.marginal_likelihood.draws_doubt import JudgedDraws, judge_draws
+from bayessel.marginal_likelihood.laplace_importance import laplace_importance
 from bayessel.marginal_likelihood.model_evidence import ModelEvidence
-from bayessel.marginal_likelihood.modes import Found, find_modes
+from bayessel.marginal_likelihood.modes import Found, find_modes, laplace
 from bayessel.marginal_likelihood.nested_route import nested_route
 from bayessel.marginal_likelihood.quadrature import MOST_COORDINATES, quadrature
 from bayessel.marginal_likelihood.route import Route
@@ -27,6 +28,7 @@ from bayessel.marginal_likelihood.verdict import judge_routes
 from bayessel.samplers.run._arguments import as_model
 from bayessel.samplers.run.fingerprint import fingerprints, target_fingerprint
 from bayessel.samplers.run.sampling import sample
+from bayessel.samplers.step_choice import in_suited_coordinates
 from bayessel.work.threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -36,11 +38,17 @@ if TYPE_CHECKING:
 ROUTES = ("quadrature", "laplace", "bridge", "annealing", "nested")
 #: particles of an annealing run with effort 1, and more for each coordinate
 PARTICLES, MORE_PARTICLES = 500, 20
+#: points of the prior from which modes are looked for, for each particle
+CROWD = 3
 #: draws and tuning of a chain with effort 1
 DRAWS = 1_500
 CHAINS = 4
-#: ascents from draws, and from the prior
-_ASCENTS = 4
+#: times as many where these disagree
+LONGER = 4
+#: ascents from the prior, and from draws
+_FROM_PRIOR, _FROM_DRAWS = 24, 6
+#: points of the prior by which a grid sees what it does not reach
+_ELSEWHERE = 2_000
 
 
 def evidence(
@@ -125,23 +133,28 @@ def evidence(
     drawn = None
     with warnings.catch_warnings(), one_blas_thread(), model:
         warnings.simplefilter("ignore", RuntimeWarning)
-        target = TargetDensity(model)
+        target = TargetDensity(in_suited_coordinates(model))
         clock = process_time()
         early = find_modes(target.whole, _starts(target, None, target_rng), _scale(target, None))
         if target.is_gaussian and early.modes:
             found.append(_closed_form(early).timed(process_time() - clock))
         elif "quadrature" in wanted and target.size <= MOST_COORDINATES:
-            found.append(_timed(lambda: _on_grid(target, early)))
-        if not any(one.is_exact and one.reliable for one in found):
-            draws = None
-            if trace is None and {"bridge", "annealing", "laplace"} & set(wanted):
-                drawn = trace = _sampled(model, effort, seed, quiet)
-            if trace is not None:
-                draws = _draws(target, trace)
-            if draws is not None and "quadrature" in wanted and target.size <= MOST_COORDINATES:
-                found = [_timed(lambda: _on_grid_of_draws(target, draws))]
-            if not any(one.is_exact and one.reliable for one in found):
-                found += _sampling_routes(target, draws, early, wanted, effort, by_name)
+            found.append(_timed(lambda: _on_grid(target, early, target_rng)))
+        if not _is_settled(found):
+            draws = None if trace is None else _draws(target, trace)
+            particles = max(50, int(effort * (PARTICLES + MORE_PARTICLES * target.size)))
+            search = _search(target, early, particles, draws, by_name["laplace"])
+            judged = None if draws is None else judge_draws(draws, search.found.modes)
+            if trace is None and {"bridge", "annealing"} & set(wanted):
+                for more in (1, LONGER):
+                    drawn = _sampled(model, more * effort, seed, quiet)
+                    judged = judge_draws(_draws(target, drawn), search.found.modes)
+                    if not judged.doubt:
+                        break
+            if judged is not None and "quadrature" in wanted and target.size <= MOST_COORDINATES:
+                found = [_timed(lambda: _on_grid_of_draws(target, judged.flat, target_rng))]
+            if not _is_settled(found):
+                found += _random_routes(target, judged, search, wanted, particles, by_name)
     verdict = judge_routes(found)
     of_model, of_data = fingerprints(model)
     result = ModelEvidence(
@@ -159,7 +172,9 @@ def evidence(
     )
     if not result.reliable:
         warnings.warn(
-            f"the evidence is not reliable: {result.verdict}; print it to see every route", SamplingWarning, stacklevel=2
+            f"the evidence is not reliable: {result.verdict}; print it to see every route",
+            SamplingWarning,
+            stacklevel=2,
         )
     return result
 
@@ -188,7 +203,14 @@ def _sampled(model: pm.Model, effort: float, seed: int, quiet: bool) -> xr.DataT
         warnings.simplefilter("ignore", SamplingWarning)  # chains that disagree are judged by the routes
         draws = max(200, int(DRAWS * effort))
         return sample(
-            model, draws, tune=1000, chains=CHAINS, random_seed=seed, log_likelihood=False, progressbar=not quiet, quiet=quiet
+            model,
+            draws,
+            tune=1000,
+            chains=CHAINS,
+            random_seed=seed,
+            log_likelihood=False,
+            progressbar=not quiet,
+            quiet=quiet,
         )
 
 
@@ -213,10 +235,10 @@ def _starts(target: TargetDensity, draws: FloatArray | None, rng: np.random.Gene
     """Where ascents begin: the initial point, around it, the prior, and some draws."""
     starts = [target.start[None], target.start + rng.uniform(-1.0, 1.0, size=(2, target.size))]
     if not target.no_prior:
-        starts.append(target.prior_draws(rng, _ASCENTS))
+        starts.append(target.prior_draws(rng, _FROM_PRIOR))
     if draws is not None:
         flat = draws.reshape(-1, target.size)
-        starts.append(flat[rng.choice(len(flat), size=min(_ASCENTS, len(flat)), replace=False)])
+        starts.append(flat[rng.choice(len(flat), size=min(_FROM_DRAWS, len(flat)), replace=False)])
     return np.concatenate(starts)
 
 
@@ -240,50 +262,71 @@ def _closed_form(found: Found) -> Route:
     )
 
 
-def _on_grid(target: TargetDensity, found: Found) -> Route:
+def _on_grid(target: TargetDensity, found: Found, rng: np.random.Generator) -> Route:
     if not found.modes:
         return Route.missing("quadrature", "no maximum was found", found.calls)
-    return quadrature(target, found.modes[0].place, found.modes[0].factor)
+    elsewhere = np.concatenate([_elsewhere(target, rng), *(mode.place[None] for mode in found.modes)])
+    return quadrature(target, found.modes[0].place, found.modes[0].factor, elsewhere)
 
 
-def _on_grid_of_draws(target: TargetDensity, draws: FloatArray) -> Route:
-    flat = draws.reshape(-1, target.size)
+def _on_grid_of_draws(target: TargetDensity, flat: FloatArray, rng: np.random.Generator) -> Route:
     spread = np.atleast_2d(np.cov(flat.T)) + 1e-12 * np.diag(flat.var(axis=0) + 1e-300)
     try:
         factor = np.linalg.cholesky(spread)
     except np.linalg.LinAlgError:
         return Route.missing("quadrature", "the draws do not move in some direction")
-    return quadrature(target, flat.mean(axis=0), factor)
+    return quadrature(target, flat.mean(axis=0), factor, np.concatenate([_elsewhere(target, rng), flat]))
 
 
-def _sampling_routes(
+def _elsewhere(target: TargetDensity, rng: np.random.Generator) -> FloatArray:
+    """Points far and wide: of the prior, or where there is none around the initial point."""
+    if target.no_prior:
+        return target.start + rng.standard_cauchy((_ELSEWHERE, target.size))
+    return target.prior_draws(rng, _ELSEWHERE)
+
+
+def _is_settled(routes: Sequence[Route]) -> bool:
+    """Whether an exact route has come to a number."""
+    return any(one.is_exact and one.reliable for one in routes)
+
+
+class _ModeSearch(NamedTuple):
+    """Modes, and the seconds of the processor that looking for them took."""
+
+    found: Found
+    seconds: float
+
+
+def _search(
+    target: TargetDensity, early: Found, particles: int, draws: FloatArray | None, rng: np.random.Generator
+) -> _ModeSearch:
+    clock = process_time()
+    crowd = None if target.no_prior else target.prior_draws(rng, CROWD * particles)
+    found = find_modes(target.whole, _starts(target, draws, rng), _scale(target, draws), crowd)
+    return _ModeSearch(found if found.modes else early, process_time() - clock)
+
+
+def _random_routes(
     target: TargetDensity,
-    draws: FloatArray | None,
-    early: Found,
+    judged: JudgedDraws | None,
+    search: _ModeSearch,
     wanted: Sequence[str],
-    effort: float,
+    particles: int,
     rngs: dict[str, np.random.Generator],
 ) -> list[Route]:
     """Every route that is random."""
     found: list[Route] = []
     if "laplace" in wanted:
+        route = _timed(lambda: laplace_importance(target, search.found, rngs["laplace"]))
+        found.append(route.timed(route.seconds + search.seconds))
+    if "bridge" in wanted and judged is not None:
         clock = process_time()
-        starts = _starts(target, draws, rngs["laplace"])
-        modes = find_modes(target.whole, starts, _scale(target, draws))
-        modes = modes if modes.modes else early
-        found.append(laplace_importance(target, modes, rngs["laplace"]).timed(process_time() - clock))
-    if "bridge" in wanted and draws is not None:
-        clock = process_time()
-        both = bridge_routes(target, draws, rngs["bridge"])
-        each = (process_time() - clock) / len(both)
-        found += [one.timed(each) for one in both]
+        both = bridge_routes(target, judged, rngs["bridge"])
+        found += [one.timed((process_time() - clock) / len(both)) for one in both]
     if "annealing" in wanted:
         clock = process_time()
-        particles = int(effort * (PARTICLES + MORE_PARTICLES * target.size))
-        flat = None if draws is None else draws.reshape(-1, target.size)
-        ways = annealing_routes(target, flat, max(particles, 50), rngs["annealing"])
-        seconds = (process_time() - clock) / 2.0
-        found += [one.timed(seconds) for one in ways]
+        ways = annealing_routes(target, judged, search.found.modes, particles, rngs["annealing"])
+        found += [one.timed((process_time() - clock) / len(ways)) for one in ways]
     if "nested" in wanted:
         found.append(_timed(lambda: nested_route(target, rngs["nested"])))
     return found

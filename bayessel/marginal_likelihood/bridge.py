@@ -29,6 +29,7 @@ _MOST_STEPS = 1000
 #: (rows, k) -> log density of each row
 type RowDensity = Callable[[FloatArray], FloatArray]
 
+
 @dataclass(frozen=True)
 class Bridge:
     """An evidence by bridge sampling.

@@ -128,6 +128,54 @@ def _move_rows(
     return total / (n * updates)
 
 
+def climb_rows(log_density: LogDensity, rows: FloatArray, size: FloatArray, count: int) -> FloatArray:
+    """Points further up the density, by steps that follow only the signs of the gradient (Rprop).
+
+    Parameters
+    ----------
+    size : (d,) array
+        First step of each coordinate.
+    count : int
+        Steps.
+    """
+    rows = np.ascontiguousarray(rows.copy())
+    if isinstance(log_density, CompiledCall):
+        _compiled()[2](*log_density, rows, size, count)
+    else:
+        with np.errstate(all="ignore"):
+            _climb_rows(log_density, rows, size, count)
+    return rows
+
+
+@register_jitable
+def _climb_rows(log_density: LogDensity, rows: FloatArray, size: FloatArray, count: int) -> None:
+    n, d = rows.shape
+    for i in range(n):
+        q, best = rows[i].copy(), -inf
+        step, before = size.copy(), np.zeros(d)
+        for _ in range(count):
+            value, slope = evaluate(log_density, q)
+            if isfinite(value) and value > best:
+                best = value
+                rows[i] = q
+            for k in range(d):
+                if not isfinite(slope[k]) or not isfinite(value):
+                    step[k] *= 0.5
+                    q[k] = rows[i, k]
+                    before[k] = 0.0
+                    continue
+                turn = slope[k] * before[k]
+                if turn > 0.0:
+                    step[k] *= 1.2
+                elif turn < 0.0:
+                    step[k] *= 0.5
+                before[k] = slope[k]
+                if slope[k] > 0.0:
+                    q[k] += step[k]
+                elif slope[k] < 0.0:
+                    q[k] -= step[k]
+
+
 def _rows_by_call(function: Any, others: Any, rows: FloatArray, values: FloatArray, gradients: FloatArray) -> None:
     _evaluate_rows(CompiledCall(function, others), rows, values, gradients)
 
@@ -150,9 +198,13 @@ def _move_by_call(
     return _move_rows(prior, whole, t, rows, logs, factor, step, n_leapfrog, updates, rng)
 
 
+def _climb_by_call(function: Any, others: Any, rows: FloatArray, size: FloatArray, count: int) -> None:
+    _climb_rows(CompiledCall(function, others), rows, size, count)
+
+
 @cache
-def _compiled() -> tuple[Any, Any]:
+def _compiled() -> tuple[Any, Any, Any]:
     """The loops as machine code, kept on disk."""
     from bayessel._compiled import njit
 
-    return njit()(_rows_by_call), njit()(_move_by_call)
+    return njit()(_rows_by_call), njit()(_move_by_call), njit()(_climb_by_call)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from bayessel._check import FloatArray
-from bayessel.marginal_likelihood.modes import Found, Mode
+from bayessel.marginal_likelihood.modes import Found, Mode, laplace
 from bayessel.marginal_likelihood.pareto import LARGEST_INDEX, tail_index
 from bayessel.marginal_likelihood.route import Route
 from bayessel.marginal_likelihood.target_density import TargetDensity
@@ -25,12 +25,6 @@ N_DRAWS = 8_000
 #: least share of the draws that a mode has
 _LEAST = 0.05
 NAME = "laplace"
-
-
-def laplace(mode: Mode) -> float:
-    """Laplace's approximation of the log integral around one mode."""
-    d = len(mode.place)
-    return mode.log_density + 0.5 * d * np.log(2.0 * np.pi) + float(np.log(np.diag(mode.factor)).sum())
 
 
 def laplace_importance(target: TargetDensity, found: Found, rng: np.random.Generator) -> Route:
@@ -72,7 +66,5 @@ def log_proposal(rows: FloatArray, modes: list[Mode], shares: FloatArray) -> Flo
     for mode, share in zip(modes, shares, strict=True):
         z = np.linalg.solve(mode.factor, (rows - mode.place).T)
         spread = float(np.log(np.diag(mode.factor)).sum())
-        parts.append(
-            np.log(share) + constant - spread - 0.5 * (FREEDOM + d) * np.log1p((z**2).sum(axis=0) / FREEDOM)
-        )
+        parts.append(np.log(share) + constant - spread - 0.5 * (FREEDOM + d) * np.log1p((z**2).sum(axis=0) / FREEDOM))
     return np.asarray(logsumexp(parts, axis=0))

@@ -81,7 +81,9 @@ class ModelEvidence:
 
         columns = ("value", "error", "reliable", "calls", "seconds", "reason")
         rows = [[getattr(one, name) for name in columns] for one in self.routes]
-        return pd.DataFrame(rows, columns=list(columns), index=pd.Index([one.name for one in self.routes], name="route"))
+        return pd.DataFrame(
+            rows, columns=list(columns), index=pd.Index([one.name for one in self.routes], name="route")
+        )
 
     def __str__(self) -> str:
         said = "reliable" if self.reliable else "NOT RELIABLE"
@@ -120,7 +122,9 @@ class ModelEvidence:
             error = 2.0 * one.error if np.isfinite(one.error) else 0.0
             colour = "C0" if one.reliable else "0.6"
             ax.errorbar(one.value, place, xerr=error, fmt="o", color=colour, capsize=3)
-        ax.set_yticks(range(len(routes)), [one.name + ("" if one.reliable else " (doubtful)") for one in reversed(routes)])
+        ax.set_yticks(
+            range(len(routes)), [one.name + ("" if one.reliable else " (doubtful)") for one in reversed(routes)]
+        )
         if np.isfinite(self.value):
             ax.axvline(self.value, color="C1", zorder=0)
             ax.axvspan(self.value - 2 * self.error, self.value + 2 * self.error, color="C1", alpha=0.2, zorder=0)

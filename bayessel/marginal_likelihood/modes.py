@@ -8,15 +8,19 @@ import numpy as np
 from scipy.optimize import minimize
 
 from bayessel._check import FloatArray
-from bayessel.marginal_likelihood.density_rows import log_densities
+from bayessel.marginal_likelihood.density_rows import climb_rows, log_densities
 from bayessel.samplers.compiled_density import CompiledCall, LogDensity
 
 #: steps of one ascent
 MOST_STEPS = 500
+#: steps of a short climb, the first in units of the scale, and ascents from where climbs have led
+CLIMB, CLIMB_FROM, MOST_POLISHED = 80, 0.1, 30
 #: step of the differences that curvature is made of, in units of the scale of each coordinate
 _APART = 1e-4
 #: modes nearer to each other than this, in standard deviations per root of the dimension, are one
 _SAME = 0.1
+#: standard deviations of the squared distance from a mode, within which points of a sample that knows it lie
+_NEAR = 3.0
 
 
 class Mode(NamedTuple):
@@ -42,9 +46,39 @@ class Found(NamedTuple):
     calls: int
 
 
-def find_modes(whole: LogDensity, starts: FloatArray, scale: FloatArray) -> Found:
-    """Ascend from every start; `scale` is about the size of each coordinate."""
-    calls, modes = 0, list[Mode]()
+def find_modes(whole: LogDensity, starts: FloatArray, scale: FloatArray, crowd: FloatArray | None = None) -> Found:
+    """Ascend from every start, and from those of a crowd that a short climb leads to somewhere else.
+
+    Parameters
+    ----------
+    scale : (d,) array
+        About the size of each coordinate.
+    crowd : (n, d) array, optional
+        Many points, as of the prior.
+    """
+    found = _ascents(whole, starts, scale, [])
+    if crowd is None or not len(crowd):
+        return found
+    climbed = climb_rows(whole, crowd, CLIMB_FROM * scale, CLIMB)
+    logs = log_densities(whole, climbed)[0]
+    calls, modes = found.calls + (CLIMB + 1) * len(crowd), found.modes
+    order = np.argsort(-logs)
+    for _ in range(MOST_POLISHED):
+        left = [i for i in order if np.isfinite(logs[i]) and not any(_is_near(climbed[i], one) for one in modes)]
+        if not left:
+            break
+        before = len(modes)
+        more = _ascents(whole, climbed[left[:1]], scale, modes)
+        calls, modes, logs[left[0]] = calls + more.calls, more.modes, -np.inf
+        if len(modes) == before:
+            # on the slope of something that has no maximum, or of one that is known: others there need not be tried
+            apart = np.abs(climbed - climbed[left[0]]) / scale
+            logs[(apart < 1.0).all(axis=1)] = -np.inf
+    return Found(modes, calls)
+
+
+def _ascents(whole: LogDensity, starts: FloatArray, scale: FloatArray, known: list[Mode]) -> Found:
+    calls, modes = 0, list(known)
     for start in starts:
         place, more = _ascend(whole, start, scale)
         calls += more
@@ -93,6 +127,12 @@ def _is_same(place: FloatArray, mode: Mode) -> bool:
     return bool(np.sqrt(z @ z / len(z)) < _SAME)
 
 
+def _is_near(place: FloatArray, mode: Mode) -> bool:
+    """Whether a point that has not quite arrived is on its way to a mode."""
+    z = np.linalg.solve(mode.factor, place - mode.place)
+    return bool(z @ z < len(z) + _NEAR * np.sqrt(2.0 * len(z)))
+
+
 def _curved(whole: LogDensity, place: FloatArray, scale: FloatArray) -> tuple[Mode | None, int]:
     """The mode with its curvature, by differences of gradients; None where there is no maximum."""
     d = len(place)
@@ -121,3 +161,21 @@ def _curved(whole: LogDensity, place: FloatArray, scale: FloatArray) -> tuple[Mo
     if np.isfinite(again) and again > value:
         place, value = better, again
     return Mode(place, value, factor), 4 * d + 2
+
+
+def unvisited(modes: list[Mode], rows: FloatArray) -> float:
+    """Share of the mass, by Laplace's approximation, of modes near which none of many points lies."""
+    d = rows.shape[1]
+    logs = np.array([laplace(mode) for mode in modes])
+    shares = np.exp(logs - logs.max())
+    missed = 0.0
+    for mode, share in zip(modes, shares / shares.sum(), strict=True):
+        z = np.linalg.solve(mode.factor, (rows - mode.place).T)
+        missed += share * bool((z * z).sum(axis=0).min() > d + _NEAR * np.sqrt(2.0 * d))
+    return missed
+
+
+def laplace(mode: Mode) -> float:
+    """Laplace's approximation of the log integral around one mode."""
+    d = len(mode.place)
+    return mode.log_density + 0.5 * d * np.log(2.0 * np.pi) + float(np.log(np.diag(mode.factor)).sum())

@@ -42,7 +42,13 @@ def nested_route(target: TargetDensity, rng: np.random.Generator) -> Route:
         return np.where(np.isnan(logs), -np.inf, np.maximum(logs, -1e100))
 
     sampler = Sampler(
-        quantiles, log_likelihood, target.size, n_live=LIVE, vectorized=True, pass_dict=False, seed=int(rng.integers(2**31))
+        quantiles,
+        log_likelihood,
+        target.size,
+        n_live=LIVE,
+        vectorized=True,
+        pass_dict=False,
+        seed=int(rng.integers(2**31)),
     )
     complete = bool(sampler.run(n_eff=ENOUGH, n_like_max=MOST_CALLS, discard_exploration=True, verbose=False))
     effective = float(sampler.n_eff)
@@ -50,5 +56,10 @@ def nested_route(target: TargetDensity, rng: np.random.Generator) -> Route:
     said = f"{effective:.0f} effective draws, {LIVE} live points"
     reliable = complete and effective > 1000.0
     return Route(
-        NAME, float(sampler.log_z), error, reliable, said if reliable else f"{said}: stopped at {MOST_CALLS} evaluations", calls
+        NAME,
+        float(sampler.log_z),
+        error,
+        reliable,
+        said if reliable else f"{said}: stopped at {MOST_CALLS} evaluations",
+        calls,
     )

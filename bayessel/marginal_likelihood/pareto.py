@@ -18,4 +18,5 @@ def tail_index(log_ratios: FloatArray) -> float:
     logs = logs[np.isfinite(logs)]
     if len(logs) < 25 or np.ptp(logs) == 0.0:
         return float("-inf") if len(logs) and np.ptp(logs) == 0.0 else float("inf")
-    return float(array_stats.psislw(logs - logs.max())[1])
+    found = float(array_stats.psislw(logs.max() - logs)[1])  # it takes the negative of what it weighs by
+    return found if np.isfinite(found) else float("inf")

@@ -28,7 +28,6 @@ from bayessel.samplers.density import Density
 from bayessel.samplers.marginal_hmc import MarginalDensity
 from bayessel.samplers.step_choice import _plan
 
-
 #: draws of the prior that are looked at before it is trusted
 _LOOKED_AT = 200
 
@@ -168,7 +167,9 @@ class TargetDensity:
             if self.model.rvs_to_transforms[rv] is not None:
                 [out] = clone_replace([_in_coordinates(self.model, rv)], given, rebuild_strict=False)
                 needed = [one for one in self.model.free_RVs if one is rv or one in self._graph.parents[rv]]
-                function = compile_pymc([given[one] for one in needed], out, mode="FAST_COMPILE", on_unused_input="ignore")
+                function = compile_pymc(
+                    [given[one] for one in needed], out, mode="FAST_COMPILE", on_unused_input="ignore"
+                )
                 columns = [_of_trace(posterior, one) for one in needed]
                 shape = values.shape[:2]
                 with np.errstate(all="ignore"):

@@ -32,7 +32,9 @@ def check_trace(model: pm.Model, trace: Any) -> None:
     for rv in model.free_RVs:
         one = there[str(rv.name)]
         if not {"chain", "draw"} <= set(one.dims):
-            raise ValueError(f"the draws of {rv.name} must have dimensions chain and draw, got {', '.join(map(str, one.dims))}")
+            raise ValueError(
+                f"the draws of {rv.name} must have dimensions chain and draw, got {', '.join(map(str, one.dims))}"
+            )
         if one.ndim - 2 != rv.type.ndim:
             raise ValueError(
                 f"{rv.name} has {one.ndim - 2} axes in the trace and {rv.type.ndim} in the model: it is of another model"

@@ -66,7 +66,11 @@ def judge_routes(routes: Sequence[Route]) -> Verdict:
                 )
     for one in routes:
         # what has found more than all others has seen something that they have not
-        if not one.reliable and np.isfinite(one.value) and one.value - 4.0 * one.error > value + max(APART, 4.0 * error):
+        if (
+            not one.reliable
+            and np.isfinite(one.value)
+            and one.value - 4.0 * one.error > value + max(APART, 4.0 * error)
+        ):
             return Verdict(
                 value,
                 max(error, one.value - value),
