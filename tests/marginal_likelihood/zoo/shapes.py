@@ -98,8 +98,8 @@ def egg_box():
     with pm.Model() as model:
         x = pm.Uniform("x", 0.0, 10.0 * np.pi, shape=2)
         likelihood(lambda x: (2.0 + pt.cos(0.5 * x[0]) * pt.cos(0.5 * x[1])) ** 5, x)
-    c = np.cos(0.5 * np.linspace(0.0, 10.0 * np.pi, 4001))
-    log_w = np.log(np.r_[0.5, np.ones(3999), 0.5] / 4000.0)
+    c = np.cos(0.5 * np.linspace(0.0, 10.0 * np.pi, 2001))
+    log_w = np.log(np.r_[0.5, np.ones(1999), 0.5] / 2000.0)
     truth = logsumexp((2.0 + c[:, None] * c) ** 5 + log_w[:, None] + log_w)
     return Case(model, float(truth), "many modes", may_flag=True)
 
