@@ -26,6 +26,8 @@ _FULL = 1e-10
 _ROUNDING = 1e-14
 #: a share of a sum of squares that is left unexplained below this is nothing but rounding
 _EXPLAINED = 1e-12
+#: sums of squares, times precisions, of which differences have no digit after the point any more
+_LARGEST_SQUARES = 1e14
 
 
 class PrecisionSums(NamedTuple):
@@ -191,8 +193,13 @@ class Partition:
 
 
 def _less(solved: Solved, squares: Any) -> Solved:
-    """With the sums of squares, times their precisions, taken away."""
-    return Solved(solved.value - 0.5 * squares, solved.slope - 0.5 * squares, solved.draw)
+    """With the sums of squares, times their precisions, taken away.
+
+    Where a precision is so large that their difference is nothing but rounding, as of a standard deviation of a
+    millionth of the residuals, there is no density.
+    """
+    value = pt.switch(squares < _LARGEST_SQUARES, solved.value - 0.5 * squares, -np.inf)
+    return Solved(value, solved.slope - 0.5 * squares, solved.draw)
 
 
 def _factorised(A: Any, b: Any, noise: Variable) -> Solved:
