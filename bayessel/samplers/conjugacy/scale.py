@@ -121,6 +121,11 @@ class ScaleConditional:
             return [float(np.ravel(v)[0]) for v in found]
         return [np.asarray(v, dtype=np.float64) for v in found]
 
+    def log_prior(self, env: dict[Variable, Any]) -> tuple[Any, list[tuple[Any, Any]], dict[str, Any]]:
+        """Parameters of the log density of log x under the prior alone, as `LogConcave` takes them."""
+        parameters = self._numbers(self.prior(env)) if self.parameters is None else self.parameters
+        return _log_prior(self.x.owner.op, parameters)
+
     def move(self, env: dict[Variable, Any], point: dict[str, Any], rng: np.random.Generator) -> None:
         """Put the next x into `env`, and its sampled value into `point`."""
         log_x = self.draw(env, rng)

@@ -1,0 +1,282 @@
+"""Precisions of separate weights and of the noise with the weights integrated out, drawn one after the other.
+
+t = Φw + noise, w_i ~ N(0, 1/α_i), noise ~ N(0, 1/β). Φ = QR comes as R (k, M) with z = Qᵀt and the rest ‖t − Qz‖². With
+Σ = (βΦᵀΦ + A)⁻¹ and μ = βΣΦᵀt, the function i has
+
+    s_i = 1/Σ_ii − α_i,    q_i = μ_i/Σ_ii,
+
+which do not depend on α_i; after a draw of α_i, with c the column i of Σ over Σ_ii and Σ'_ii = 1/(α_i' + s_i),
+
+    Σ' = Σ + (Σ'_ii − Σ_ii) ccᵀ,    μ' = μ + (q_i Σ'_ii − μ_i) c:
+
+M² multiplications, in a form without cancellation however large α_i is. Once in each sweep all is factored anew.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bayessel._check import FloatArray
+from bayessel._compiled import njit
+from bayessel.samplers.log_precision_draws import MOST, OPTIONS, draw_log_precision, log_prior, prior_place
+
+#: relative size of what rounding leaves of a sum, kept on the diagonal so that Σ⁻¹ has a factor
+ROUNDING = 1e-14
+#: logarithms that a slice may go from where it is
+FARTHEST = 40.0
+
+
+class Reduced(NamedTuple):
+    """Data of a linear model.
+
+    Attributes
+    ----------
+    R : array (k, M)
+        QR = Φ; Φ itself where it has no more rows than columns.
+    gram : array (M, M)
+        RᵀR.
+    z : array (k,)
+        Qᵀt.
+    pull : array (M,)
+        Rᵀz.
+    rest : float
+        ‖t − Qz‖².
+    rows : int
+        N.
+    """
+
+    R: FloatArray
+    gram: FloatArray
+    z: FloatArray
+    pull: FloatArray
+    rest: float
+    rows: int
+
+
+@njit(**OPTIONS)
+def _scales(data: Reduced, u: FloatArray) -> FloatArray:
+    """(α_i + β φᵢᵀφᵢ)^(−½)."""
+    M = len(u) - 1
+    d, beta = np.empty(M), math.exp(u[M])
+    for i in range(M):
+        d[i] = 1.0 / math.sqrt(math.exp(u[i]) + beta * data.gram[i, i])
+    return d
+
+
+@njit(**OPTIONS)
+def _factor(data: Reduced, u: FloatArray, d: FloatArray) -> FloatArray:
+    """Lower Cholesky factor of Σ⁻¹ with scales d on both sides, which has a diagonal of ones."""
+    B = data.gram * (math.exp(u[len(d)]) * d)
+    for i in range(len(d)):
+        B[i] *= d[i]
+        B[i, i] = 1.0 + ROUNDING
+    return np.linalg.cholesky(B)
+
+
+@njit(**OPTIONS)
+def _forward(L: FloatArray, x: FloatArray) -> FloatArray:
+    """Solve Ly = x."""
+    y = x.copy()
+    for i in range(len(y)):
+        y[i] = (y[i] - np.dot(L[i, :i], y[:i])) / L[i, i]
+    return y
+
+
+@njit(**OPTIONS)
+def _backward(L: FloatArray, x: FloatArray) -> FloatArray:
+    """Solve Lᵀy = x."""
+    y = x.copy()
+    for i in range(len(y) - 1, -1, -1):
+        y[i] /= L[i, i]
+        for j in range(i):
+            y[j] -= L[i, j] * y[i]
+    return y
+
+
+@njit(**OPTIONS)
+def _mean(data: Reduced, u: FloatArray, L: FloatArray, d: FloatArray) -> FloatArray:
+    """Mean μ of the weights."""
+    return d * _backward(L, _forward(L, math.exp(u[len(d)]) * d * data.pull))
+
+
+@njit(**OPTIONS)
+def misfit(data: Reduced, u: FloatArray, mean: FloatArray) -> float:
+    """E = tᵀ(I + βΦA⁻¹Φᵀ)⁻¹t, as ‖t − Φμ‖² + μᵀAμ/β: it depends on the ratios α/β alone."""
+    r = data.z - data.R @ mean
+    total = data.rest + np.dot(r, r)
+    for i in range(len(mean)):
+        total += mean[i] * mean[i] * math.exp(u[i] - u[len(mean)])
+    return total
+
+
+@njit(**OPTIONS)
+def collapsed_log_likelihood(data: Reduced, u: FloatArray) -> float:
+    """Log p(t | α, β) with the weights integrated out, u = (log α, log β), up to a constant.
+
+    It is −∞ where it leaves double precision. A weight of log precision −∞ has a flat prior.
+    """
+    d = _scales(data, u)
+    try:
+        L = _factor(data, u, d)
+    except Exception:  # what Numba can catch
+        return -math.inf
+    M = len(d)
+    total = 0.5 * data.rows * u[M] - 0.5 * math.exp(u[M]) * misfit(data, u, _mean(data, u, L, d))
+    for i in range(M):
+        total += math.log(d[i] / L[i, i])
+        if u[i] > -math.inf:
+            total += 0.5 * u[i]
+    return total if math.isfinite(total) else -math.inf
+
+
+@njit(**OPTIONS)
+def covariance_and_mean(data: Reduced, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Σ and μ of the weights."""
+    d = _scales(data, u)
+    L = _factor(data, u, d)
+    half = np.linalg.inv(L)
+    S = half.T @ half
+    for i in range(len(d)):
+        S[i] *= d[i] * d
+    return S, _mean(data, u, L, d)
+
+
+@njit(**OPTIONS)
+def sparsity_and_quality(data: Reduced, u: FloatArray, S: FloatArray, mean: FloatArray, i: int) -> tuple[float, float]:
+    """s_i and q_i."""
+    M = len(mean)
+    alpha, beta, own = math.exp(u[i]), math.exp(u[M]), S[i, i]
+    most = beta * data.gram[i, i]
+    if alpha <= most:
+        s = 1.0 / own - alpha
+    else:  # then that difference would lose digits; φᵀC⁻¹φ, of the covariance C with the function in it, does not
+        inside = most - beta * beta * np.dot(data.gram[i], np.dot(S, data.gram[i]))
+        s = inside / (1.0 - inside / alpha) if inside < alpha else most
+    return min(max(s, ROUNDING * most), most), mean[i] / own
+
+
+@njit(**OPTIONS)
+def _draw_each(
+    rng: np.random.Generator,
+    data: Reduced,
+    u: FloatArray,
+    is_drawn: npt.NDArray[np.bool_],
+    priors: FloatArray,
+    S: FloatArray,
+    mean: FloatArray,
+) -> None:
+    """Draw each log α given the others; Σ and μ follow."""
+    M, beta = len(mean), math.exp(u[len(mean)])
+    largest = beta * (data.rest + np.dot(data.z, data.z))  # of q²/s
+    places, values, more, c = np.empty(MOST), np.empty(MOST), np.empty((MOST + 1, 2)), np.empty(M)
+    for i in range(M):
+        if not is_drawn[i]:
+            continue
+        s, q = sparsity_and_quality(data, u, S, mean, i)
+        q2 = min(q * q, s * largest)
+        place = prior_place(priors[i])
+        new = draw_log_precision(rng, u[i], s, q2, priors[i], place, places, values, more)
+        if new == u[i]:
+            continue
+        u[i] = new
+        own, after = S[i, i], 1.0 / (math.exp(new) + s)
+        change, shift = after - own, q * after - mean[i]
+        for j in range(M):
+            c[j] = S[i, j] / own
+            mean[j] += shift * c[j]
+        for j in range(M):
+            x = change * c[j]
+            for k in range(M):
+                S[j, k] += x * c[k]
+        for j in range(M):  # exact here, however large the change
+            S[i, j] = S[j, i] = after * c[j]
+
+
+@njit(**OPTIONS)
+def _log_density(
+    kind: int, x: float, data: Reduced, u: FloatArray, priors: FloatArray, spread: float, work: FloatArray
+) -> float:
+    """Log density of all precisions e^x as large (0), of which `spread` is the misfit, or of log β + x (1)."""
+    M = len(u) - 1
+    total = log_prior(u[M] + x, priors[M])
+    if kind == 0:
+        total += 0.5 * data.rows * x - 0.5 * math.exp(u[M] + x) * spread
+        for i in range(M):
+            total += log_prior(u[i] + x, priors[i])
+        return total
+    work[:] = u
+    work[M] += x
+    return total + collapsed_log_likelihood(data, work)
+
+
+@njit(**OPTIONS)
+def _slice(
+    kind: int, rng: np.random.Generator, data: Reduced, u: FloatArray, priors: FloatArray, spread: float, width: float
+) -> float:
+    """One slice update of x from 0, stepping out and shrinking (Neal 2003)."""
+    work = np.empty(len(u))
+    level = _log_density(kind, 0.0, data, u, priors, spread, work) - rng.standard_exponential()
+    left = -width * rng.random()
+    right = left + width
+    while left > -FARTHEST and _log_density(kind, left, data, u, priors, spread, work) > level:
+        left -= width
+    while right < FARTHEST and _log_density(kind, right, data, u, priors, spread, work) > level:
+        right += width
+    while right - left > 1e-13:
+        x = left + (right - left) * rng.random()
+        if _log_density(kind, x, data, u, priors, spread, work) > level:
+            return x
+        if x < 0.0:
+            left = x
+        else:
+            right = x
+    return 0.0
+
+
+@njit(**OPTIONS)
+def collapsed_sweep(
+    rng: np.random.Generator,
+    data: Reduced,
+    u: FloatArray,
+    is_drawn: npt.NDArray[np.bool_],
+    priors: FloatArray,
+    w: FloatArray,
+) -> None:
+    """Update the log precisions u (M + 1,), the last that of the noise, in place, and draw the weights into w.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    data : Reduced
+    u : array (M + 1,)
+        −∞ for a flat prior of a weight.
+    is_drawn : array of bool (M + 1,)
+        Which are updated.
+    priors : array (M + 1, 8)
+        See `log_prior_rows`.
+    w : array (M,)
+        Result.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        Double precision does not hold Σ.
+    """
+    M = len(w)
+    S, mean = covariance_and_mean(data, u)
+    _draw_each(rng, data, u, is_drawn, priors, S, mean)
+    if is_drawn[M]:
+        width = min(3.0 * math.sqrt(2.0 / data.rows), 1.0)
+        if is_drawn.all():
+            u += _slice(0, rng, data, u, priors, misfit(data, u, mean), width)
+        u[M] += _slice(1, rng, data, u, priors, 0.0, width)
+    d = _scales(data, u)
+    L = _factor(data, u, d)
+    noise = np.empty(M)
+    for i in range(M):
+        noise[i] = rng.standard_normal()
+    w[:] = _mean(data, u, L, d) + d * _backward(L, noise)
