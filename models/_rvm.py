@@ -192,7 +192,7 @@ def rvm(
             alpha = _declare_horseshoe(design, target, beta, constant, expected_basis, slab_scale, slab_df)
         if gone:
             left, right = _reduced(design)
-            pm.CustomDist(
+            marginal = pm.CustomDist(
                 "t",
                 pm.Data("Phi_left", left),
                 pm.Data("Phi_right", right),
@@ -204,6 +204,8 @@ def rvm(
                 observed=t_data,
                 dims="row",
             )
+            # what its parameters are, for samplers that look for it
+            marginal.tag.linear_marginal = True
         else:
             design_data = pm.Data("Phi", design, dims=("row", "basis"))
             w = pm.Normal("w", 0.0, tau=alpha, dims="basis", transform=Whitened(design, target))

@@ -8,6 +8,7 @@ from bayessel.samplers.conjugacy.block import GaussianBlock
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError
 from bayessel.samplers.conjugacy.logistic import LogisticBlock
 from bayessel.samplers.conjugacy.sparse_block import SparseBlock
+from bayessel.samplers.conjugacy.sparse_marginal import SparseMarginal, sparse_marginal
 
 #: precisions of separate weights from which on these are drawn with the weights integrated out
 FEWEST = 2
@@ -70,10 +71,12 @@ def coupled(first: Variable, others: list[Variable], near: dict[Variable, set[Va
         left = [x for x in left if x not in step]
 
 
-def sparse_block(
+def sparse_of(
     graph: ModelGraph, normal: list[Variable], scales: list[Variable], left: list[Variable], hierarchy: bool = False
-) -> SparseBlock | None:
+) -> SparseBlock | SparseMarginal | None:
     """Weights with a precision of their own each and these precisions, where nothing else has a say in them.
+
+    The weights may be gone from the model.
 
     Parameters
     ----------
@@ -83,6 +86,9 @@ def sparse_block(
     hierarchy : bool
         Whether scales may set the priors of the precisions: they are drawn given these.
     """
+    gone = sparse_marginal(graph)
+    if gone is not None and {*gone.members} <= {*left}:
+        return gone
     for block in grouped(graph, normal):
         if len(block.children) != 1:
             continue

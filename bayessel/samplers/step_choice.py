@@ -30,7 +30,7 @@ from bayessel.samplers.loss_differences_step import DifferencesGibbs
 from bayessel.samplers.marginal_hmc import MarginalHMC
 from bayessel.samplers.network.step import NetworkSampler
 from bayessel.samplers.no_u_turn import NoUTurn
-from bayessel.samplers.normal_groups import block_of, coupled, grouped, joint_block, sparse_block
+from bayessel.samplers.normal_groups import block_of, coupled, grouped, joint_block, sparse_of
 from bayessel.samplers.partial_centring import partly_centred, recoordinated, scale_of
 from bayessel.samplers.persistent_hmc import PersistentHMC
 from bayessel.samplers.whole_model import WholeModelStep
@@ -277,7 +277,7 @@ def _plan(model: pm.Model, own: list[Step], split: str = "auto", transition: str
         others.append(rv)
         reason[rv] += "; the density has no gradient for it, PyMC's own choice"
     left = [*rest, *others]
-    sparse = sparse_block(graph, normal, scales, left) if split == "auto" else None
+    sparse = sparse_of(graph, normal, scales, left) if split == "auto" else None
     if sparse is None and split == "auto" and transition == "persistent" and not taken and not others:
         integrated = _integrated(graph, normal)
         if integrated:
@@ -286,11 +286,11 @@ def _plan(model: pm.Model, own: list[Step], split: str = "auto", transition: str
             reason |= {rv: f"{reason[rv]}; integrated out" for rv in integrated}
             reason |= {rv: f"{names} integrated out" for rv in sampled}
             return StepPlan([], [], [], [], sampled, integrated, reason)
-        sparse = sparse_block(graph, normal, scales, left, hierarchy=True)
+        sparse = sparse_of(graph, normal, scales, left, hierarchy=True)
     if sparse is not None:
-        reason |= dict.fromkeys(sparse.weights, sparse.says)
+        reason |= dict.fromkeys(sparse.weights or sparse.members, sparse.says)
         reason |= {rv: f"{reason[rv]}; drawn without the weights" for rv in sparse.members if rv in scales}
-        normal, scales = ([rv for rv in part if rv not in sparse.members] for part in (normal, scales))
+        normal, scales, rest = ([rv for rv in part if rv not in sparse.members] for part in (normal, scales, rest))
     if rest and split == "auto":
         near = {rv: {rv, *graph.children(rv)} for rv in [*rest, *normal, *scales]}
         reached = {one for rv in rest for one in coupled(rv, list(near), near)}

@@ -162,23 +162,30 @@ class SparseBlock:
             twice = 2.0 * conditional.power
             offsets.append(u[one.weights] + twice * np.log(env[conditional.x]).ravel())
             is_drawn[one.weights] = True
-            priors[one.weights] = log_prior_rows(conditional.log_prior(env), twice, offsets[-1])
-        w = np.empty(block.size)
-        try:
-            collapsed_sweep(rng, data, u, is_drawn, priors, w)
-        except np.linalg.LinAlgError:
-            w[:] = np.nan
-        if not np.isfinite(w.sum()):
-            names = ", ".join(str(x.name) for x in self.weights)
-            raise SamplingError(
-                f"the conditional of {names} has left double precision: log prior precisions from {u[:-1].min():.3g} "
-                f"to {u[:-1].max():.3g}; narrow the priors of the scales, or rescale the data"
-            )
+            priors[one.weights] = log_prior_rows(conditional.prior_now(env), twice, offsets[-1])
+        w = update(rng, data, u, is_drawn, priors, ", ".join(str(x.name) for x in self.weights))
         w += self._prior(values, 1)
         for one, offset in zip(self.scales, offsets, strict=True):
-            log_x = np.clip((offset - u[one.weights]) / (2.0 * one.conditional.power), -LARGEST_LOG, LARGEST_LOG)
-            env[one.conditional.x] = np.exp(log_x).reshape(one.conditional.shape)
+            log_x = (offset - u[one.weights]) / (2.0 * one.conditional.power)
+            env[one.conditional.x] = np.exp(np.clip(log_x, -LARGEST_LOG, LARGEST_LOG)).reshape(one.conditional.shape)
         for x, place, shape in zip(self.weights, block.slices, block.shapes, strict=True):
             env[x] = w[place].reshape(shape)
         for x in self.members:
             self.graph.space.write(x, point, env)
+
+
+def update(
+    rng: np.random.Generator, data: Reduced, u: FloatArray, is_drawn: Any, priors: FloatArray, names: str
+) -> FloatArray:
+    """Weights, and the log precisions u updated in place; `names` are those of the weights."""
+    w = np.empty(len(u) - 1)
+    try:
+        collapsed_sweep(rng, data, u, is_drawn, priors, w)
+    except np.linalg.LinAlgError:
+        w[:] = np.nan
+    if not np.isfinite(w.sum()):
+        raise SamplingError(
+            f"the conditional of {names} has left double precision: log prior precisions from {u[:-1].min():.3g} to "
+            f"{u[:-1].max():.3g}; narrow the priors of the scales, or rescale the data"
+        )
+    return w
