@@ -26,6 +26,8 @@ from bayessel.samplers.log_precision_draws import MOST, OPTIONS, draw_log_precis
 
 #: relative size of what rounding leaves of a sum, kept on the diagonal so that Σ⁻¹ has a factor
 ROUNDING = 1e-14
+#: beyond this trace the Cholesky factor of K loses more than nine digits
+SAFE_TRACE = 4e6
 #: logarithms that a slice may go from where it is
 FARTHEST = 40.0
 
@@ -197,38 +199,73 @@ def _draw_each(
 
 
 @njit(**OPTIONS)
-def _log_density(
-    kind: int, x: float, data: Reduced, u: FloatArray, priors: FloatArray, spread: float, work: FloatArray
+def _spread(data: Reduced, u: FloatArray) -> FloatArray:
+    """RA⁻¹Rᵀ."""
+    U = data.R * np.exp(-0.5 * u[: len(u) - 1])
+    return U @ U.T
+
+
+@njit(**OPTIONS)
+def log_likelihood_of_rows(data: Reduced, spread: FloatArray, v: float) -> float:
+    """Log p(t | α, β) by K = I + βRA⁻¹Rᵀ, up to a constant, v = log β; nan where K would lose digits."""
+    k, beta = len(spread), math.exp(v)
+    if not beta * np.trace(spread) < SAFE_TRACE:
+        return math.nan
+    K = beta * spread
+    for i in range(k):
+        K[i, i] += 1.0
+    L = np.linalg.cholesky(K)
+    half = _forward(L, data.z)
+    total = 0.5 * data.rows * v - 0.5 * beta * (data.rest + np.dot(half, half))
+    for i in range(k):
+        total -= math.log(L[i, i])
+    return total
+
+
+@njit(**OPTIONS)
+def _log_moved(
+    x: float, data: Reduced, u: FloatArray, priors: FloatArray, of_noise: bool, E: float, spread: FloatArray
 ) -> float:
-    """Log density of all precisions e^x as large (0), of which `spread` is the misfit, or of log β + x (1)."""
+    """Log density where the precision of the noise is e^x as large, or all are: E depends on their ratios alone."""
     M = len(u) - 1
-    total = log_prior(u[M] + x, priors[M])
-    if kind == 0:
-        total += 0.5 * data.rows * x - 0.5 * math.exp(u[M] + x) * spread
+    v = u[M] + x
+    total = log_prior(v, priors[M])
+    if not of_noise:
+        total += 0.5 * data.rows * x - 0.5 * math.exp(v) * E
         for i in range(M):
             total += log_prior(u[i] + x, priors[i])
         return total
-    work[:] = u
-    work[M] += x
-    return total + collapsed_log_likelihood(data, work)
+    found = log_likelihood_of_rows(data, spread, v) if len(spread) > 0 else math.nan
+    if math.isnan(found):
+        moved = u.copy()
+        moved[M] = v
+        found = collapsed_log_likelihood(data, moved)
+    return total + found
 
 
 @njit(**OPTIONS)
 def _slice(
-    kind: int, rng: np.random.Generator, data: Reduced, u: FloatArray, priors: FloatArray, spread: float, width: float
+    rng: np.random.Generator,
+    data: Reduced,
+    u: FloatArray,
+    priors: FloatArray,
+    of_noise: bool,
+    E: float,
+    spread: FloatArray,
+    width: float,
 ) -> float:
-    """One slice update of x from 0, stepping out and shrinking (Neal 2003)."""
-    work = np.empty(len(u))
-    level = _log_density(kind, 0.0, data, u, priors, spread, work) - rng.standard_exponential()
+    """One slice update from 0 of the noise alone or of all, stepping out and shrinking (Neal 2003)."""
+    # no function is an argument: compiled code that takes one is not kept on disk
+    level = _log_moved(0.0, data, u, priors, of_noise, E, spread) - rng.standard_exponential()
     left = -width * rng.random()
     right = left + width
-    while left > -FARTHEST and _log_density(kind, left, data, u, priors, spread, work) > level:
+    while left > -FARTHEST and _log_moved(left, data, u, priors, of_noise, E, spread) > level:
         left -= width
-    while right < FARTHEST and _log_density(kind, right, data, u, priors, spread, work) > level:
+    while right < FARTHEST and _log_moved(right, data, u, priors, of_noise, E, spread) > level:
         right += width
     while right - left > 1e-13:
         x = left + (right - left) * rng.random()
-        if _log_density(kind, x, data, u, priors, spread, work) > level:
+        if _log_moved(x, data, u, priors, of_noise, E, spread) > level:
             return x
         if x < 0.0:
             left = x
@@ -271,9 +308,12 @@ def collapsed_sweep(
     _draw_each(rng, data, u, is_drawn, priors, S, mean)
     if is_drawn[M]:
         width = min(3.0 * math.sqrt(2.0 / data.rows), 1.0)
+        spread = np.empty((0, 0))
         if is_drawn.all():
-            u += _slice(0, rng, data, u, priors, misfit(data, u, mean), width)
-        u[M] += _slice(1, rng, data, u, priors, 0.0, width)
+            u += _slice(rng, data, u, priors, False, misfit(data, u, mean), spread, width)
+        if len(data.R) <= M and u[:M].min() > -math.inf:
+            spread = _spread(data, u)
+        u[M] += _slice(rng, data, u, priors, True, 0.0, spread, width)
     d = _scales(data, u)
     L = _factor(data, u, d)
     noise = np.empty(M)

@@ -29,10 +29,10 @@ LIMIT = 690.0
 MOST = 192
 #: stands for smaller logarithms of densities
 LOWEST = -1e200
-#: how far from the largest value f matters
-DEPTH = 30.0
+#: how far below its largest value f is still followed closely, and where it is given up
+DEPTH, END = 7.0, 60.0
 #: f may bend by so much between two of its values
-BEND = 0.15
+BEND = 0.3
 
 
 #: the row of a flat density
@@ -128,15 +128,15 @@ def _values(
     s: float, q2: float, prior: FloatArray, place: float, u: FloatArray, f: FloatArray, more: FloatArray
 ) -> int:
     """Values of f in increasing order of u: enough to tell its shape; returns how many."""
-    n = _spread(u, 0, place - 4.0, place + 4.0, 1.0)
+    n = _spread(u, 0, place - 4.0, place + 4.0, 2.0)
     low, high = place - 4.0, place + 4.0
     if s > 0.0:
         ratio = max(q2 / s, 1.0)
         middle, half = math.log(s), math.log(ratio)
         # the mode of the likelihood is at s/(q²/s − 1); beyond q² it is flat
-        n = _spread(u, n, middle - half - 3.0, middle - half + 3.0, 1.0)
+        n = _spread(u, n, middle - half - 3.0, middle - half + 3.0, 1.5)
         if ratio < 200.0:
-            n = _spread(u, n, middle - half + 3.0, middle + half + 4.0, 1.0)
+            n = _spread(u, n, middle - half + 3.0, middle + half + 4.0, 1.5)
         low, high = min(low, middle - half - 3.0), max(high, middle + half + 4.0)
     u[n], u[n + 1] = -LIMIT, LIMIT
     n, out = n + 2, 2.0
@@ -213,7 +213,7 @@ def draw_log_precision(
     total = 0.0
     for i in range(n - 1):
         mass = 0.0
-        if u[i + 1] > u[i] and max(f[i], f[i + 1]) > top - 2.0 * DEPTH:
+        if u[i + 1] > u[i] and max(f[i], f[i + 1]) > top - END:
             mass = math.exp(_log_mass(f[i], f[i + 1], u[i + 1] - u[i]) - top)
         total += mass
         more[i, 0] = total

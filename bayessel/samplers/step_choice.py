@@ -75,8 +75,8 @@ def steps(
     and Normal are integrated out, and HMC samples what is left (`MarginalHMC`). Where that cannot be, they get
     `GaussianWeightsGibbs`, and precisions, scales, rates and means of Gamma variables `GammaPrecisionGibbs`. Other
     continuous variables get `PersistentHMC`, and all that is connected with them too, logistic regressions among them;
-    discrete variables, and those for which there is no gradient, what PyMC itself would choose. The networks of `bayessel.models.mlp` and the
-    hierarchies of `bayessel.models.loss_differences` have samplers of their own.
+    discrete variables, and those for which there is no gradient, what PyMC itself would choose. The networks of
+    `bayessel.models.mlp` and the hierarchies of `bayessel.models.loss_differences` have samplers of their own.
 
     Parameters
     ----------
