@@ -154,8 +154,9 @@ def rvm(
 
     Notes
     -----
-    Prefer the collapsed form for sampling: it has half the dimensions, none of the correlation between overlapping
-    functions and no funnel. The explicit form samples w in coordinates that are nearly unit normal at every α for the
+    `bayessel.sample` draws α and β of both forms with the weights integrated out (gamma priors). For gradients, as of
+    the horseshoe, prefer the collapsed form: it has half the dimensions, none of the correlation between overlapping
+    functions and no funnel. The explicit form has w in coordinates that are nearly unit normal at every α for the
     same reason; a Cholesky factor of size M in each step is the price. Where weights are hardly determined by the
     data, their posterior has the heavy tails of their prior, and so does the Monte Carlo error of their mean: look at
     medians, or take ``alpha_shape=2``.
