@@ -26,6 +26,8 @@ from bayessel.samplers.log_precision_draws import MOST, OPTIONS, draw_log_precis
 
 #: relative size of what rounding leaves of a sum, kept on the diagonal so that Σ⁻¹ has a factor
 ROUNDING = 1e-14
+#: smallest entry on the diagonal of a Cholesky factor, of a matrix with a diagonal of ones, that has its digits
+LEAST = 1e-4
 #: beyond this trace the Cholesky factor of K loses more than nine digits
 SAFE_TRACE = 4e6
 #: logarithms that a slice may go from where it is
@@ -70,16 +72,6 @@ def _scales(data: Reduced, u: FloatArray) -> FloatArray:
 
 
 @njit(**OPTIONS)
-def _factor(data: Reduced, u: FloatArray, d: FloatArray) -> FloatArray:
-    """Lower Cholesky factor of Σ⁻¹ with scales d on both sides, which has a diagonal of ones."""
-    B = data.gram * (math.exp(u[len(d)]) * d)
-    for i in range(len(d)):
-        B[i] *= d[i]
-        B[i, i] = 1.0 + ROUNDING
-    return np.linalg.cholesky(B)
-
-
-@njit(**OPTIONS)
 def _forward(L: FloatArray, x: FloatArray) -> FloatArray:
     """Solve Ly = x."""
     y = x.copy()
@@ -100,9 +92,36 @@ def _backward(L: FloatArray, x: FloatArray) -> FloatArray:
 
 
 @njit(**OPTIONS)
-def _mean(data: Reduced, u: FloatArray, L: FloatArray, d: FloatArray) -> FloatArray:
-    """Mean μ of the weights."""
-    return d * _backward(L, _forward(L, math.exp(u[len(d)]) * d * data.pull))
+def _factor(data: Reduced, u: FloatArray, d: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """L and h: Σ⁻¹ with scales d on both sides, which has a diagonal of ones, is LLᵀ, and μ = d L⁻ᵀh."""
+    M, beta = len(d), math.exp(u[len(d)])
+    B = data.gram * (beta * d)
+    for i in range(M):
+        B[i] *= d[i]
+        B[i, i] = 1.0 + ROUNDING
+    L = np.linalg.cholesky(B)
+    least = 1.0
+    for i in range(M):
+        least = min(least, L[i, i])
+    if least > LEAST:
+        return L, _forward(L, beta * d * data.pull)
+    # columns that are nearly dependent: squares have lost the digits that the columns themselves have
+    k, root = len(data.R), math.sqrt(beta)
+    stacked = np.zeros((k + M, M + 1))
+    for i in range(k):
+        for j in range(M):
+            stacked[i, j] = root * d[j] * data.R[i, j]
+        stacked[i, M] = root * data.z[i]
+    for j in range(M):
+        stacked[k + j, j] = math.exp(0.5 * u[j]) * d[j]
+    _, upper = np.linalg.qr(stacked)
+    L, half = np.zeros((M, M)), np.empty(M)
+    for i in range(M):
+        sign = 1.0 if upper[i, i] >= 0.0 else -1.0
+        half[i] = sign * upper[i, M]
+        for j in range(i, M):
+            L[j, i] = sign * upper[i, j]
+    return L, half
 
 
 @njit(**OPTIONS)
@@ -123,11 +142,11 @@ def collapsed_log_likelihood(data: Reduced, u: FloatArray) -> float:
     """
     d = _scales(data, u)
     try:
-        L = _factor(data, u, d)
+        L, half = _factor(data, u, d)
     except Exception:  # what Numba can catch
         return -math.inf
     M = len(d)
-    total = 0.5 * data.rows * u[M] - 0.5 * math.exp(u[M]) * misfit(data, u, _mean(data, u, L, d))
+    total = 0.5 * data.rows * u[M] - 0.5 * math.exp(u[M]) * misfit(data, u, d * _backward(L, half))
     for i in range(M):
         total += math.log(d[i] / L[i, i])
         if u[i] > -math.inf:
@@ -139,12 +158,12 @@ def collapsed_log_likelihood(data: Reduced, u: FloatArray) -> float:
 def covariance_and_mean(data: Reduced, u: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Σ and μ of the weights."""
     d = _scales(data, u)
-    L = _factor(data, u, d)
-    half = np.linalg.inv(L)
-    S = half.T @ half
+    L, half = _factor(data, u, d)
+    inverse = np.linalg.inv(L)
+    S = inverse.T @ inverse
     for i in range(len(d)):
         S[i] *= d[i] * d
-    return S, _mean(data, u, L, d)
+    return S, d * _backward(L, half)
 
 
 @njit(**OPTIONS)
@@ -315,8 +334,7 @@ def collapsed_sweep(
             spread = _spread(data, u)
         u[M] += _slice(rng, data, u, priors, True, 0.0, spread, width)
     d = _scales(data, u)
-    L = _factor(data, u, d)
-    noise = np.empty(M)
+    L, half = _factor(data, u, d)
     for i in range(M):
-        noise[i] = rng.standard_normal()
-    w[:] = _mean(data, u, L, d) + d * _backward(L, noise)
+        half[i] += rng.standard_normal()
+    w[:] = d * _backward(L, half)
