@@ -27,7 +27,11 @@ from bayessel.samplers.log_precision_draws import MOST, OPTIONS, draw_log_precis
 #: relative size of what rounding leaves of a sum, kept on the diagonal so that Σ⁻¹ has a factor
 ROUNDING = 1e-14
 #: smallest entry on the diagonal of a Cholesky factor, of a matrix with a diagonal of ones, that has its digits
-LEAST = 1e-4
+LEAST = 1e-3
+#: largest trace of the inverse of such a matrix that is had from squares
+MOST_DEPENDENT = 1e6
+#: share of a variance that rounding may reach until all is factored anew, and how often in a sweep
+LOST, OFTEN = 1e-7, 30
 #: beyond this trace the Cholesky factor of K loses more than nine digits
 SAFE_TRACE = 4e6
 #: logarithms that a slice may go from where it is
@@ -92,19 +96,23 @@ def _backward(L: FloatArray, x: FloatArray) -> FloatArray:
 
 
 @njit(**OPTIONS)
-def _factor(data: Reduced, u: FloatArray, d: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _factor(data: Reduced, u: FloatArray, d: FloatArray, is_careful: bool) -> tuple[FloatArray, FloatArray]:
     """L and h: Σ⁻¹ with scales d on both sides, which has a diagonal of ones, is LLᵀ, and μ = d L⁻ᵀh."""
     M, beta = len(d), math.exp(u[len(d)])
-    B = data.gram * (beta * d)
-    for i in range(M):
-        B[i] *= d[i]
-        B[i, i] = 1.0 + ROUNDING
-    L = np.linalg.cholesky(B)
-    least = 1.0
-    for i in range(M):
-        least = min(least, L[i, i])
-    if least > LEAST:
-        return L, _forward(L, beta * d * data.pull)
+    if not is_careful:
+        B = data.gram * (beta * d)
+        for i in range(M):
+            B[i] *= d[i]
+            B[i, i] = 1.0 + ROUNDING
+        least, L = 1.0, B
+        try:
+            L = np.linalg.cholesky(B)
+        except Exception:  # what Numba can catch
+            least = 0.0
+        for i in range(M):
+            least = min(least, L[i, i])
+        if least > LEAST:
+            return L, _forward(L, beta * d * data.pull)
     # columns that are nearly dependent: squares have lost the digits that the columns themselves have
     k, root = len(data.R), math.sqrt(beta)
     stacked = np.zeros((k + M, M + 1))
@@ -141,10 +149,7 @@ def collapsed_log_likelihood(data: Reduced, u: FloatArray) -> float:
     It is −∞ where it leaves double precision. A weight of log precision −∞ has a flat prior.
     """
     d = _scales(data, u)
-    try:
-        L, half = _factor(data, u, d)
-    except Exception:  # what Numba can catch
-        return -math.inf
+    L, half = _factor(data, u, d, False)
     M = len(d)
     total = 0.5 * data.rows * u[M] - 0.5 * math.exp(u[M]) * misfit(data, u, d * _backward(L, half))
     for i in range(M):
@@ -155,15 +160,20 @@ def collapsed_log_likelihood(data: Reduced, u: FloatArray) -> float:
 
 
 @njit(**OPTIONS)
-def covariance_and_mean(data: Reduced, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Σ and μ of the weights."""
+def covariance_and_mean(data: Reduced, u: FloatArray) -> tuple[FloatArray, FloatArray, bool]:
+    """Σ and μ of the weights, and whether columns are nearly dependent."""
     d = _scales(data, u)
-    L, half = _factor(data, u, d)
+    L, half = _factor(data, u, d, False)
     inverse = np.linalg.inv(L)
     S = inverse.T @ inverse
+    is_careful = not np.trace(S) < MOST_DEPENDENT
+    if is_careful:
+        L, half = _factor(data, u, d, True)
+        inverse = np.linalg.inv(L)
+        S = inverse.T @ inverse
     for i in range(len(d)):
         S[i] *= d[i] * d
-    return S, d * _backward(L, half)
+    return S, d * _backward(L, half), is_careful
 
 
 @njit(**OPTIONS)
@@ -177,7 +187,7 @@ def sparsity_and_quality(data: Reduced, u: FloatArray, S: FloatArray, mean: Floa
     else:  # then that difference would lose digits; φᵀC⁻¹φ, of the covariance C with the function in it, does not
         inside = most - beta * beta * np.dot(data.gram[i], np.dot(S, data.gram[i]))
         s = inside / (1.0 - inside / alpha) if inside < alpha else most
-    return min(max(s, ROUNDING * most), most), mean[i] / own
+    return min(max(s, ROUNDING * min(alpha, most)), most), mean[i] / own
 
 
 @njit(**OPTIONS)
@@ -194,6 +204,7 @@ def _draw_each(
     M, beta = len(mean), math.exp(u[len(mean)])
     largest = beta * (data.rest + np.dot(data.z, data.z))  # of q²/s
     places, values, more, c = np.empty(MOST), np.empty(MOST), np.empty((MOST + 1, 2)), np.empty(M)
+    error, refreshed = ROUNDING * np.diag(S), 0
     for i in range(M):
         if not is_drawn[i]:
             continue
@@ -206,9 +217,21 @@ def _draw_each(
         u[i] = new
         own, after = S[i, i], 1.0 / (math.exp(new) + s)
         change, shift = after - own, q * after - mean[i]
+        part, is_lost = error[i] / own, False
         for j in range(M):
             c[j] = S[i, j] / own
             mean[j] += shift * c[j]
+            square = abs(change) * c[j] * c[j]
+            across = abs(change * c[j]) * math.sqrt(part * error[j] / own)
+            error[j] += 1e-16 * (S[j, j] + square) + part * square + 2.0 * across
+            is_lost |= error[j] > LOST * (S[j, j] + change * c[j] * c[j])
+        error[i] = part * after
+        if is_lost and refreshed < OFTEN:
+            # differences have taken the digits
+            S[:], mean[:], _ = covariance_and_mean(data, u)
+            error[:] = ROUNDING * np.diag(S)
+            refreshed += 1
+            continue
         for j in range(M):
             x = change * c[j]
             for k in range(M):
@@ -316,14 +339,9 @@ def collapsed_sweep(
         See `log_prior_rows`.
     w : array (M,)
         Result.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        Double precision does not hold Σ.
     """
     M = len(w)
-    S, mean = covariance_and_mean(data, u)
+    S, mean, is_careful = covariance_and_mean(data, u)
     _draw_each(rng, data, u, is_drawn, priors, S, mean)
     if is_drawn[M]:
         width = min(3.0 * math.sqrt(2.0 / data.rows), 1.0)
@@ -334,7 +352,7 @@ def collapsed_sweep(
             spread = _spread(data, u)
         u[M] += _slice(rng, data, u, priors, True, 0.0, spread, width)
     d = _scales(data, u)
-    L, half = _factor(data, u, d)
+    L, half = _factor(data, u, d, is_careful)
     for i in range(M):
         half[i] += rng.standard_normal()
     w[:] = d * _backward(L, half)

@@ -4,6 +4,7 @@ Guards `bayessel.samplers.log_precision_draws`, `bayessel.samplers.collapsed_swe
 `bayessel.samplers.conjugacy.sparse_block`, `bayessel.samplers.conjugacy.sparse_marginal`.
 """
 
+import mpmath
 import numpy as np
 import pymc as pm
 import pytensor
@@ -59,7 +60,7 @@ def test_sparsity_and_quality_are_those_of_the_other_functions(size, rng):
     for wide in (1.0, 6.0):
         u = np.append(wide * rng.normal(size=size[1]), 1.5)
         u[2] = 25.0  # given up: the difference of reciprocals has no digits left there
-        S, mean = collapsed_sweep.covariance_and_mean(data, u)
+        S, mean, _ = collapsed_sweep.covariance_and_mean(data, u)
         for i in range(size[1]):
             found = collapsed_sweep.sparsity_and_quality(data, u, S, mean, i)
             expected = dense_sparsity_and_quality(Phi, t, u, i)
@@ -70,14 +71,39 @@ def test_sparsity_and_quality_are_those_of_the_other_functions(size, rng):
 def test_covariance_and_mean_follow_every_draw(rng):
     Phi, t = problem(40, 12)
     data, u = reduced(Phi, t), np.append(3.0 * rng.normal(size=12), 2.0)
-    S, mean = collapsed_sweep.covariance_and_mean(data, u)
+    S, mean, _ = collapsed_sweep.covariance_and_mean(data, u)
     before = u.copy()
     collapsed_sweep._draw_each(rng, data, u, np.ones(13, dtype=bool), gamma_rows(0.05, 0.05, 13), S, mean)
     assert (u[:-1] != before[:-1]).mean() > 0.7
-    again, fresh = collapsed_sweep.covariance_and_mean(data, u)
+    again, fresh, _ = collapsed_sweep.covariance_and_mean(data, u)
     size = np.sqrt(np.diag(again))
     np.testing.assert_allclose(S / np.outer(size, size), again / np.outer(size, size), atol=1e-8)
     np.testing.assert_allclose(mean / size, fresh / size, atol=1e-7)
+
+
+@pytest.mark.parametrize("noise", [1e-2, 1e-4, 1e-6])
+def test_columns_that_are_nearly_dependent_keep_their_digits(noise, rng):
+    """Wide functions and little noise: Σ⁻¹ has a condition of up to 1e18, against 50 digits."""
+    x = np.sort(rng.uniform(-6.0, 6.0, 20))
+    Phi = np.column_stack([np.exp(-(np.subtract.outer(x, x) ** 2) / 16.0), np.ones(20)])
+    t = np.sinc(x / np.pi) + noise * rng.normal(size=20)
+    data, u, w = reduced(Phi, t), np.zeros(22), np.empty(21)
+    priors = gamma_rows(0.01, 0.01, 22)
+    priors[-1, 1] = np.log(1e-10)
+    for _ in range(100):
+        collapsed_sweep.collapsed_sweep(rng, data, u, np.ones(22, dtype=bool), priors, w)
+    S, mean, _ = collapsed_sweep.covariance_and_mean(data, u)
+    collapsed_sweep._draw_each(rng, data, u, np.ones(22, dtype=bool), priors, S, mean)
+    with mpmath.workdps(50):
+        F, alpha = mpmath.matrix(Phi.tolist()), [mpmath.exp(mpmath.mpf(float(v))) for v in u]
+        covariance = (alpha[-1] * F.T * F + mpmath.diag(alpha[:-1])) ** -1
+        mu = covariance * (alpha[-1] * F.T * mpmath.matrix(t.tolist()))
+        own = [covariance[i, i] for i in range(21)]
+        exact = np.array([[float(1 / own[i] - alpha[i]), float(mu[i] / own[i])] for i in range(21)])
+    found = np.array([collapsed_sweep.sparsity_and_quality(data, u, S, mean, i) for i in range(21)])
+    size = np.exp(u[:-1]) + exact[:, 0]
+    assert (np.abs(found[:, 0] - exact[:, 0]) / size).max() < 1e-5
+    assert (np.abs(found[:, 1] - exact[:, 1]) / np.sqrt(size)).max() < 1e-4
 
 
 @pytest.mark.parametrize("size", [(30, 6), (4, 7)])
@@ -87,7 +113,7 @@ def test_likelihoods_without_the_weights(size, rng):
     found = []
     for _ in range(3):
         u = np.append(2.0 * rng.normal(size=size[1]), rng.normal())
-        S, mean = collapsed_sweep.covariance_and_mean(data, u)
+        S, mean, _ = collapsed_sweep.covariance_and_mean(data, u)
         C = np.exp(-u[-1]) * np.eye(n) + (Phi * np.exp(-u[:-1])) @ Phi.T
         expected = stats.multivariate_normal(np.zeros(n), C).logpdf(t) + 0.5 * n * np.log(2.0 * np.pi)
         rows = collapsed_sweep.log_likelihood_of_rows(data, collapsed_sweep._spread(data, u), u[-1])

@@ -179,10 +179,7 @@ def update(
 ) -> FloatArray:
     """Weights, and the log precisions u updated in place; `names` are those of the weights."""
     w = np.empty(len(u) - 1)
-    try:
-        collapsed_sweep(rng, data, u, is_drawn, priors, w)
-    except np.linalg.LinAlgError:
-        w[:] = np.nan
+    collapsed_sweep(rng, data, u, is_drawn, priors, w)
     if not np.isfinite(w.sum()):
         raise SamplingError(
             f"the conditional of {names} has left double precision: log prior precisions from {u[:-1].min():.3g} to "
