@@ -7,6 +7,7 @@ computed anew, so that it stays where it was.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +31,7 @@ class _GibbsStep(BlockedStep):
     """What the steps share: reading the point, writing it, and the random generator as the only state."""
 
     _state_class = StepMethodState
-    _conditional: ClassVar[type[ScaleConditional | GaussianBlock]]
+    _conditional: ClassVar[Callable[..., ScaleConditional | GaussianBlock | SparseBlock | SparseMarginal]]
     _joint: ClassVar[bool]
 
     def __init__(
