@@ -31,9 +31,9 @@ LEAST = 1e-3
 #: largest trace of the inverse of such a matrix that is had from squares
 MOST_DEPENDENT = 1e6
 #: share of a variance that rounding may reach until all is factored anew, and how often in a sweep
-LOST, OFTEN = 1e-7, 30
-#: beyond this trace the Cholesky factor of K loses more than nine digits
-SAFE_TRACE = 4e6
+LOST, OFTEN = 1e-3, 4
+#: beyond this trace the Cholesky factor of K loses more than ten digits of sixteen
+SAFE_TRACE = 1e10
 #: logarithms that a slice may go from where it is
 FARTHEST = 40.0
 
