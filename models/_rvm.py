@@ -154,8 +154,9 @@ def rvm(
 
     Notes
     -----
-    Prefer the collapsed form for sampling: it has half the dimensions, none of the correlation between overlapping
-    functions and no funnel. The explicit form samples w in coordinates that are nearly unit normal at every α for the
+    `bayessel.sample` draws α and β of both forms with the weights integrated out (gamma priors). For gradients, as of
+    the horseshoe, prefer the collapsed form: it has half the dimensions, none of the correlation between overlapping
+    functions and no funnel. The explicit form has w in coordinates that are nearly unit normal at every α for the
     same reason; a Cholesky factor of size M in each step is the price. Where weights are hardly determined by the
     data, their posterior has the heavy tails of their prior, and so does the Monte Carlo error of their mean: look at
     medians, or take ``alpha_shape=2``.
@@ -192,7 +193,7 @@ def rvm(
             alpha = _declare_horseshoe(design, target, beta, constant, expected_basis, slab_scale, slab_df)
         if gone:
             left, right = _reduced(design)
-            pm.CustomDist(
+            marginal = pm.CustomDist(
                 "t",
                 pm.Data("Phi_left", left),
                 pm.Data("Phi_right", right),
@@ -204,6 +205,8 @@ def rvm(
                 observed=t_data,
                 dims="row",
             )
+            # what its parameters are, for samplers that look for it
+            marginal.tag.linear_marginal = True
         else:
             design_data = pm.Data("Phi", design, dims=("row", "basis"))
             w = pm.Normal("w", 0.0, tau=alpha, dims="basis", transform=Whitened(design, target))

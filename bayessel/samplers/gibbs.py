@@ -7,6 +7,7 @@ computed anew, so that it stays where it was.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,9 +19,11 @@ from pytensor.graph.basic import Variable
 from bayessel._pymc import StepMethodState, get_random_generator
 from bayessel._types import Seed
 from bayessel.samplers.conjugacy.block import GaussianBlock
-from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError
+from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, distribution_name
 from bayessel.samplers.conjugacy.logistic import LogisticBlock
 from bayessel.samplers.conjugacy.scale import ScaleConditional
+from bayessel.samplers.conjugacy.sparse_block import SparseBlock
+from bayessel.samplers.conjugacy.sparse_marginal import SparseMarginal
 from bayessel.samplers.density import Variables, value_variables
 
 
@@ -28,7 +31,7 @@ class _GibbsStep(BlockedStep):
     """What the steps share: reading the point, writing it, and the random generator as the only state."""
 
     _state_class = StepMethodState
-    _conditional: ClassVar[type[ScaleConditional | GaussianBlock]]
+    _conditional: ClassVar[Callable[..., ScaleConditional | GaussianBlock | SparseBlock | SparseMarginal]]
     _joint: ClassVar[bool]
 
     def __init__(
@@ -136,6 +139,40 @@ class GaussianWeightsGibbs(_GibbsStep):
 
     name = "gaussian_weights_gibbs"
     _conditional: ClassVar = GaussianBlock
+    _joint = True
+
+
+def _sparse(graph: ModelGraph, members: list[Variable]) -> SparseBlock | SparseMarginal:
+    """The block with its weights, or without where they are gone from the model."""
+    has_weights = any(distribution_name(x) in ("Normal", "Flat") for x in members)
+    return SparseBlock(graph, members) if has_weights else SparseMarginal(graph, members)
+
+
+class SparseWeightsGibbs(_GibbsStep):
+    """Precisions that belong to one weight each, drawn with all weights integrated out, and then the weights.
+
+    Parameters
+    ----------
+    vars : variable, name or list
+        Normal variables, the weights; their scales, each element of which belongs to one weight; and, unless it is
+        known or left to another step, the scale of the noise. The priors of scales are those of
+        `GammaPrecisionGibbs`. One variable must depend on the weights, Normal with a mean that is affine in them with
+        known coefficients. Weights with other prior precisions may stand beside them. Of
+        ``bs.models.rvm(..., collapsed=True)``, from which the weights are gone, alpha and beta.
+    model, rng, blocked
+        As for PyMC's own steps.
+
+    Notes
+    -----
+    The relevance vector machine is such a model. Given its weight a precision hardly moves, and the weight hardly given
+    its precision; where both have mass, a chain of such draws goes from one to the other rarely. With the weights
+    integrated out each precision is drawn from a density of one variable, with all its modes (Tipping and Faul 2003,
+    AISTATS: the same density is maximised there). The noise follows, with the weights integrated out too. A draw costs
+    O(M³) for M weights: 4 ms for 200.
+    """
+
+    name = "sparse_weights_gibbs"
+    _conditional: ClassVar = staticmethod(_sparse)
     _joint = True
 
 

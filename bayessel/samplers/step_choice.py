@@ -25,11 +25,12 @@ from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, dis
 from bayessel.samplers.conjugacy.logistic import LogisticBlock
 from bayessel.samplers.conjugacy.marginal import MarginalBlock
 from bayessel.samplers.conjugacy.scale import ScaleConditional
-from bayessel.samplers.gibbs import GammaPrecisionGibbs, GaussianWeightsGibbs, PolyaGammaGibbs
+from bayessel.samplers.gibbs import GammaPrecisionGibbs, GaussianWeightsGibbs, PolyaGammaGibbs, SparseWeightsGibbs
 from bayessel.samplers.loss_differences_step import DifferencesGibbs
 from bayessel.samplers.marginal_hmc import MarginalHMC
 from bayessel.samplers.network.step import NetworkSampler
 from bayessel.samplers.no_u_turn import NoUTurn
+from bayessel.samplers.normal_groups import block_of, coupled, grouped, joint_block, sparse_of
 from bayessel.samplers.partial_centring import partly_centred, recoordinated, scale_of
 from bayessel.samplers.persistent_hmc import PersistentHMC
 from bayessel.samplers.whole_model import WholeModelStep
@@ -48,6 +49,8 @@ class StepPlan(NamedTuple):
     """Variables by step, and for each variable the reason."""
 
     blocks: list[GaussianBlock]
+    #: weights with precisions of their own, and these
+    sparse: list[Variable]
     scales: list[Variable]
     #: discrete variables, and those that the density has no gradient for
     others: list[Variable]
@@ -67,12 +70,13 @@ def steps(
 ) -> list[Step]:
     """Step methods for every free variable of a PyMC model; ``pm.sample(step=bs.steps(model))`` runs them.
 
-    As far as the model's graph proves it, Normal variables in which the rest is linear and Normal are integrated out,
-    and HMC samples what is left (`MarginalHMC`). Where that cannot be, they get `GaussianWeightsGibbs`, and precisions,
-    scales, rates and means of Gamma variables `GammaPrecisionGibbs`. Other continuous variables get `PersistentHMC`,
-    and all that is connected with them too, logistic regressions among them; discrete variables, and those
-    for which there is no gradient, what PyMC itself would choose. The networks of `bayessel.models.mlp` and the
-    hierarchies of `bayessel.models.loss_differences` have samplers of their own.
+    As far as the model's graph proves it, weights that have a precision of their own each, as in a relevance vector
+    machine, are drawn together with these by `SparseWeightsGibbs`. Other Normal variables in which the rest is linear
+    and Normal are integrated out, and HMC samples what is left (`MarginalHMC`). Where that cannot be, they get
+    `GaussianWeightsGibbs`, and precisions, scales, rates and means of Gamma variables `GammaPrecisionGibbs`. Other
+    continuous variables get `PersistentHMC`, and all that is connected with them too, logistic regressions among them;
+    discrete variables, and those for which there is no gradient, what PyMC itself would choose. The networks of
+    `bayessel.models.mlp` and the hierarchies of `bayessel.models.loss_differences` have samplers of their own.
 
     Parameters
     ----------
@@ -81,8 +85,8 @@ def steps(
     assigned : step method or list of them
         Your own choices, made before: they come first in the result and their variables are left to them.
     split : {"auto", "conjugate"}
-        "conjugate": exact draws wherever they are proved, also of variables that are connected with others that need
-        HMC.
+        "conjugate": exact draws given all other variables wherever they are proved, also of variables that are
+        connected with others that need HMC.
     transition : {"persistent", "nuts"}
         How HMC moves. "nuts": trajectories that end where they turn back (the No-U-Turn sampler), for posteriors whose
         scales differ from place to place, such as funnels; also for models that have a sampler of their own.
@@ -117,6 +121,8 @@ def steps(
     made: list[Step] = [*own]
     # weights before precisions: a chain that starts with all weights at zero must not take that for information
     made += [_gibbs_step(block)(block.members, model=model) for block in plan.blocks]
+    if plan.sparse:
+        made.append(SparseWeightsGibbs(plan.sparse, model=model))
     if plan.scales:
         made.append(GammaPrecisionGibbs(plan.scales, model=model))
     chosen: dict[Any, list[Variable]] = {}
@@ -194,7 +200,7 @@ def explain_steps(
             members = [*members[:2], "…", members[-1]]
         label = f"{name}[{', '.join(members)}]" if len(members) > 1 else name
         chosen |= dict.fromkeys(block.members, label)
-    chosen |= dict.fromkeys(plan.scales, "GammaPrecisionGibbs")
+    chosen |= dict.fromkeys(plan.scales, "GammaPrecisionGibbs") | dict.fromkeys(plan.sparse, "SparseWeightsGibbs")
     chosen |= {rv: _pymc_choice(rv).__name__ for rv in plan.others}
     chosen |= dict.fromkeys([*plan.hamiltonian, *plan.integrated], hamiltonian.__name__)
     wide = max((len(label) for label in chosen.values()), default=0)
@@ -214,10 +220,10 @@ def in_suited_coordinates(model: pm.Model, *, run: bool = True) -> pm.Model:
     if model.parent is not None or any(one is not None for one in model.rvs_to_initial_values.values()):
         return model  # PyMC makes no copies of such models
     graph, plan = ModelGraph(model), _plan(model, [])
-    drawn = [rv for block in plan.blocks for rv in block.members]
-    coupled = [rv for rv in drawn if graph.space.transform_roots(rv)]
-    if coupled:
-        return recoordinated(model, dict.fromkeys(coupled))
+    drawn = [*plan.sparse, *(rv for block in plan.blocks for rv in block.members)]
+    moving = [rv for rv in drawn if graph.space.transform_roots(rv)]
+    if moving:
+        return recoordinated(model, dict.fromkeys(moving))
     others = len(plan.hamiltonian) < len(model.free_RVs)
     if not run or others or not plan.hamiltonian or _whole(model) is not None or _said(plan.hamiltonian):
         return model
@@ -256,7 +262,7 @@ def _plan(model: pm.Model, own: list[Step], split: str = "auto", transition: str
         is_normal = distribution_name(rv) in ("Normal", "Flat")
         try:
             if is_normal and (graph.children(rv) or distribution_name(rv) == "Normal"):
-                block = _block(graph, [rv])
+                block = block_of(graph, [rv])
                 reason[rv] = block.says
                 # a trajectory costs less than a Pólya-Gamma variable for each row
                 (rest if split == "auto" and isinstance(block, LogisticBlock) else normal).append(rv)
@@ -270,17 +276,24 @@ def _plan(model: pm.Model, own: list[Step], split: str = "auto", transition: str
         rest.remove(rv)
         others.append(rv)
         reason[rv] += "; the density has no gradient for it, PyMC's own choice"
-    if split == "auto" and transition == "persistent" and not taken and not others:
+    left = [*rest, *others]
+    sparse = sparse_of(graph, normal, scales, left) if split == "auto" else None
+    if sparse is None and split == "auto" and transition == "persistent" and not taken and not others:
         integrated = _integrated(graph, normal)
         if integrated:
-            left = [rv for rv in model.free_RVs if rv not in integrated]
+            sampled = [rv for rv in model.free_RVs if rv not in integrated]
             names = ", ".join(str(rv.name) for rv in integrated[:2]) + (" …" if len(integrated) > 2 else "")
             reason |= {rv: f"{reason[rv]}; integrated out" for rv in integrated}
-            reason |= {rv: f"{names} integrated out" for rv in left}
-            return StepPlan([], [], [], left, integrated, reason)
+            reason |= {rv: f"{names} integrated out" for rv in sampled}
+            return StepPlan([], [], [], [], sampled, integrated, reason)
+        sparse = sparse_of(graph, normal, scales, left, hierarchy=True)
+    if sparse is not None:
+        reason |= dict.fromkeys(sparse.weights or sparse.members, sparse.says)
+        reason |= {rv: f"{reason[rv]}; drawn without the weights" for rv in sparse.members if rv in scales}
+        normal, scales, rest = ([rv for rv in part if rv not in sparse.members] for part in (normal, scales, rest))
     if rest and split == "auto":
         near = {rv: {rv, *graph.children(rv)} for rv in [*rest, *normal, *scales]}
-        reached = {one for rv in rest for one in _coupled(rv, list(near), near)}
+        reached = {one for rv in rest for one in coupled(rv, list(near), near)}
         joined = [rv for rv in [*normal, *scales] if rv in reached]
         cannot = _without_gradient(model, joined)
         joined = [rv for rv in joined if rv not in cannot]
@@ -288,7 +301,7 @@ def _plan(model: pm.Model, own: list[Step], split: str = "auto", transition: str
             reason[rv] = f"connected with {', '.join(str(one.name) for one in rest[:2])}{' …' if len(rest) > 2 else ''}"
         normal, scales = ([rv for rv in part if rv not in joined] for part in (normal, scales))
         rest = [rv for rv in model.free_RVs if rv in {*rest, *joined}]
-    return StepPlan(_group(graph, normal), scales, others, rest, [], reason)
+    return StepPlan(grouped(graph, normal), sparse.members if sparse else [], scales, others, rest, [], reason)
 
 
 def _integrated(graph: ModelGraph, candidates: list[Variable]) -> list[Variable]:
@@ -301,8 +314,8 @@ def _integrated(graph: ModelGraph, candidates: list[Variable]) -> list[Variable]
         return []
     best: list[Variable] = []
     size = 0
-    groups = _group(graph, candidates)
-    together = _joint(graph, [x for block in groups for x in block.members]) if len(groups) > 1 else None
+    groups = grouped(graph, candidates)
+    together = joint_block(graph, [x for block in groups for x in block.members]) if len(groups) > 1 else None
     for block in [*groups, *([together] if together else [])]:
         # the mean of what is sampled itself is no ridge that would go
         if isinstance(block, LogisticBlock) or not any(child in graph.model.observed_RVs for child in block.children):
@@ -334,64 +347,8 @@ def _without_gradient(model: pm.Model, variables: list[Variable]) -> list[Variab
     return [] if has(variables) else [rv for rv in variables if not has([rv])]
 
 
-def _block(graph: ModelGraph, members: list[Variable]) -> GaussianBlock:
-    """The members as one block, by Pólya-Gamma variables only where it is not one without.
-
-    Raises
-    ------
-    NotConjugateError
-        They are no block.
-    """
-    try:
-        return GaussianBlock(graph, members)
-    except NotConjugateError as declined:
-        try:
-            return LogisticBlock(graph, members)
-        except NotConjugateError as other:
-            # of a Bernoulli child the second says more
-            raise (other if "log odds" in str(other) else declined) from None
-
-
 def _gibbs_step(block: GaussianBlock) -> type[GaussianWeightsGibbs]:
     return PolyaGammaGibbs if isinstance(block, LogisticBlock) else GaussianWeightsGibbs
-
-
-def _group(graph: ModelGraph, candidates: list[Variable]) -> list[GaussianBlock]:
-    """Normals that are coupled drawn together, as far as they are conjugate jointly: no walk along their ridges."""
-    near = {x: {x, *graph.children(x)} for x in candidates}
-    blocks: list[GaussianBlock] = []
-    left = list(candidates)
-    while left:
-        coupled = _coupled(left[0], left, near)
-        block = _joint(graph, coupled)
-        if block is None:
-            block = _block(graph, coupled[:1])
-            for x in coupled[1:]:
-                reach = set().union(*(near[v] for v in block.members))
-                if near[x] & reach:
-                    block = _joint(graph, [*block.members, x]) or block
-        blocks.append(block)
-        left = [x for x in left if x not in block.members]
-    return blocks
-
-
-def _joint(graph: ModelGraph, members: list[Variable]) -> GaussianBlock | None:
-    try:
-        return _block(graph, members)
-    except NotConjugateError:
-        return None
-
-
-def _coupled(first: Variable, others: list[Variable], near: dict[Variable, set[Variable]]) -> list[Variable]:
-    """All that share a factor with `first`, directly or through others."""
-    found, reach, left = [first], set(near[first]), [x for x in others if x is not first]
-    while True:
-        step = [x for x in left if near[x] & reach]
-        if not step:
-            return sorted(found, key=others.index) if len(found) > 1 else found
-        found += step
-        reach = reach.union(*(near[x] for x in step))
-        left = [x for x in left if x not in step]
 
 
 def _pymc_choice(rv: Variable) -> Any:

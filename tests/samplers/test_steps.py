@@ -52,7 +52,7 @@ def test_gaussian_blocks_are_integrated_out_where_that_is_worth_it():
     assert set(chosen(bs.explain_steps(model)).values()) == {"MarginalHMC"}
     assert "w, u integrated out" in bs.explain_steps(model)
     assert [step.name for step in bs.steps(model)] == ["marginal_hmc"]
-    for make in (gibbs_models.rvm, gibbs_models.linear_with_fixed_precisions, gibbs_models.mixture_of_levels):
+    for make in (gibbs_models.linear_with_fixed_precisions, gibbs_models.mixture_of_levels):
         model, expected = make()
         assert chosen(bs.explain_steps(model)) == expected
     for options in ({"split": "conjugate"}, {"transition": "nuts"}):

@@ -221,7 +221,7 @@ class BlockFactor:
             self.weight = np.sqrt(np.broadcast_to(tau, self.shape).ravel())
         self.y_static = static[self.place] and static[self.place + 1]
         self.A = self.design(block, env) if self.constant_design else None
-        self.y = self._target(values)
+        self.y = self.target(values)
 
     def design(self, block: GaussianBlock, env: dict[Variable, Any]) -> Likelihood:
         """A, column by column: the linear part at each unit vector."""
@@ -234,7 +234,8 @@ class BlockFactor:
             A = sparse.diags_array(self.weight) @ A
         return Likelihood(A, kept=self.constant_design)
 
-    def _target(self, values: list[Any]) -> FloatArray:
+    def target(self, values: list[Any]) -> FloatArray:
+        """What A x should be: y."""
         value, offset = values[self.place], values[self.place + 1]
         y = np.broadcast_to(offset if self.inside else value - offset, self.shape).ravel()
         return y if self.weight is None else y * self.weight
@@ -242,14 +243,14 @@ class BlockFactor:
     def scalar_precision(self, values: list[Any]) -> tuple[float, FloatArray | None]:
         """(τ, y), y None where it is the constant one."""
         tau = 1.0 if self.weight is not None else values[self.place + 2].item()
-        return tau, None if self.y_static else self._target(values)
+        return tau, None if self.y_static else self.target(values)
 
     def current(
         self, block: GaussianBlock, env: dict[Variable, Any], values: list[Any], rng: np.random.Generator
     ) -> tuple[Likelihood, float | FloatArray, FloatArray]:
         """(A, τ, y) at the present values of everything else."""
         A = self.design(block, env) if self.A is None else self.A
-        y = self.y if self.y_static else self._target(values)
+        y = self.y if self.y_static else self.target(values)
         if self.one_precision:
             return A, self.scalar_precision(values)[0], y
         return A, np.broadcast_to(values[self.place + 2], self.shape).ravel(), y

@@ -121,6 +121,11 @@ class ScaleConditional:
             return [float(np.ravel(v)[0]) for v in found]
         return [np.asarray(v, dtype=np.float64) for v in found]
 
+    def prior_now(self, env: dict[Variable, Any]) -> tuple[Any, list[tuple[Any, Any]], dict[str, Any]]:
+        """Parameters of the log density of log x under the prior alone, as `LogConcave` takes them."""
+        parameters = self._numbers(self.prior(env)) if self.parameters is None else self.parameters
+        return log_prior(self.x.owner.op, parameters)
+
     def move(self, env: dict[Variable, Any], point: dict[str, Any], rng: np.random.Generator) -> None:
         """Put the next x into `env`, and its sampled value into `point`."""
         log_x = self.draw(env, rng)
@@ -152,7 +157,7 @@ class ScaleConditional:
         log_now = np.log(env[self.x])
         if self.kind == "log-concave":
             # log x ∝ prior · x^(−kn) exp(−½ S x^(−2k)); half-Student priors at other powers than 1 come here too
-            c, terms, rest = _log_prior(self.x.owner.op, parameters)
+            c, terms, rest = log_prior(self.x.owner.op, parameters)
             k = self.power
             h = LogConcave(self.shape, c - k * n, [*terms, (0.5 * S, -2.0 * k)], **rest)
             near = np.log(np.divide(S, n)) / (2.0 * k)
@@ -164,8 +169,8 @@ class ScaleConditional:
         )
 
 
-def _log_prior(op: Any, parameters: list[Any]) -> tuple[Any, list[tuple[Any, Any]], dict[str, Any]]:
-    """Parameters (c, (a, p) pairs, the rest) of the log density of log x, see `log_scales`."""
+def log_prior(op: Any, parameters: list[Any]) -> tuple[Any, list[tuple[Any, Any]], dict[str, Any]]:
+    """Parameters (c, (a, p) pairs, the rest) of the log density of log x, see `bayessel.samplers.log_scales`."""
     if isinstance(op, HalfNormalRV):
         return 1.0, [(0.5 / np.square(parameters[1]), 2.0)], {}
     if isinstance(op, ExponentialRV):
