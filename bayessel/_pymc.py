@@ -101,6 +101,7 @@ __all__ = [
     "is_transformed_name",
     "join_nonshared_inputs",
     "machine_code",
+    "multiplications",
     "make_initial_point_fns_per_chain",
     "numba_funcify",
     "numba_njit",
@@ -200,6 +201,26 @@ def runs_python(function: Any) -> bool:
         return True
     graph = function.maker.fgraph
     return _may_raise(graph, {graph.inputs[0]})
+
+
+def multiplications(function: Any) -> float:
+    """About how many multiplications a compiled function makes, from the shapes in its graph; unknown lengths are 1."""
+    return _multiplications(function.maker.fgraph)
+
+
+def _multiplications(graph: Any) -> float:
+    total = 0.0
+    for node in graph.toposort():
+        inner = getattr(node.op, "fgraph", None)
+        if inner is not None:
+            total += _multiplications(inner) * (1.0 if isinstance(node.op, OpFromGraph) else 100.0)
+        made = sum(float(np.prod([n or 1 for n in getattr(one.type, "shape", ())])) for one in node.outputs)
+        name = type(getattr(node.op, "core_op", node.op)).__name__
+        if any(part in name for part in ("Dot", "Gem", "Ger", "Chol", "Solve", "Det", "Inv", "Eig", "SVD")):
+            shapes = [getattr(one.type, "shape", ()) for one in node.inputs]
+            made *= max((float(n or 1) for shape in shapes for n in shape), default=1.0)
+        total += made
+    return total
 
 
 def _may_raise(graph: Any, moved: set[Any]) -> bool:

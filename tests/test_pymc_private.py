@@ -114,6 +114,16 @@ def own_names(source):
     return found
 
 
+def test_multiplications_follow_the_shapes_of_a_graph():
+    matrix, vector = pt.dmatrix(), pt.vector("v", shape=(50,))
+    fixed = pt.specify_shape(matrix, (50, 50))
+    counts = [
+        _pymc.multiplications(pm.compile([matrix, vector], outs, on_unused_input="ignore"))
+        for outs in (vector + 1.0, pt.dot(fixed, vector), pt.linalg.cholesky(fixed))
+    ]
+    assert 50 <= counts[0] < 500 <= counts[1] < 20_000 < counts[2]
+
+
 def test_private_parts_of_others_are_used_behind_one_module_each():
     modules = sources()
     ours = set().union(*map(own_names, modules.values())) | {name.rpartition(".")[2] for name in modules}
@@ -291,7 +301,7 @@ def test_classes_of_densities_and_transforms(model):
     assert isinstance(flat.owner.op, _pymc.FlatRV)
     assert isinstance(pm.HalfFlat.dist().owner.op, _pymc.HalfFlatRV)
     copy = _pymc.clone_model(model)
-    assert copy is not model and [rv.name for rv in copy.free_RVs] == [rv.name for rv in model.free_RVs]
+    assert copy is not model and {rv.name for rv in copy.free_RVs} == {rv.name for rv in model.free_RVs}
     assert isinstance(_pymc.default_transform(half), _pymc.LogTransform) and _pymc.default_transform(flat) is None
     assert isinstance(walk.owner.op, _pymc.RandomWalkRV)
     innovations = walk.owner.inputs[1].owner  # after the first value

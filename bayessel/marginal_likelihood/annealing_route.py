@@ -67,9 +67,7 @@ class PriorPath:
             self.factors[t] = _factor(rows)
         leaps = int(np.clip(round(TURN / step_size), 1, MOST_LEAPS))
         self.n_gradients += int(len(rows) * UPDATES * 0.5 * (leaps + 1))
-        return move_rows(
-            self.target.prior, self.target.whole, t, rows, logs, self.factors[t], step_size, leaps, UPDATES, rng
-        )
+        return move_rows(*self.target.prior_and_whole, t, rows, logs, self.factors[t], step_size, leaps, UPDATES, rng)
 
 
 def _factor(rows: FloatArray) -> FloatArray:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 ROUTES = ("quadrature", "laplace", "bridge", "annealing", "nested")
 #: particles of an annealing run with effort 1, and more for each coordinate
 PARTICLES, MORE_PARTICLES = 500, 20
+#: particles at least
+FEWEST = 100
 #: points of the prior from which modes are looked for, for each particle
 CROWD = 3
 #: draws and tuning of a chain with effort 1
@@ -78,7 +80,7 @@ def evidence(
         nautilus, which is to be installed (``pip install "bayessel[nested]"``); for posteriors to which no tempering
         leads.
     effort : float
-        How many times the usual draws and particles.
+        How many times the usual draws and particles; of densities that take long there are fewer.
     random_seed : int or Generator, optional
         None takes a random one; it is in the result.
     quiet : bool
@@ -143,7 +145,7 @@ def evidence(
             found.append(_timed(lambda: _on_grid(target, early, target_rng)))
         if not _is_settled(found):
             draws = None if trace is None else _draws(target, trace)
-            particles = max(50, int(effort * (PARTICLES + MORE_PARTICLES * target.size)))
+            particles = max(FEWEST, int(effort * target.share * (PARTICLES + MORE_PARTICLES * target.size)))
             search = _search(target, early, particles, draws, by_name["laplace"])
             judged = None if draws is None else judge_draws(draws, search.found.modes)
             if trace is None and {"bridge", "annealing"} & set(wanted):

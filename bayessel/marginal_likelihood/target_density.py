@@ -18,16 +18,18 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace, vectorize_graph
 
 from bayessel._check import FloatArray
-from bayessel._pymc import FlatRV, HalfFlatRV, find_rng_nodes, join_nonshared_inputs, reseed_rngs
+from bayessel._pymc import FlatRV, HalfFlatRV, find_rng_nodes, join_nonshared_inputs, multiplications, reseed_rngs
 from bayessel.marginal_likelihood.density_rows import log_densities
-from bayessel.samplers.compiled_density import CompiledDensity, LogDensity
+from bayessel.samplers.compiled_density import CompiledCall, CompiledDensity, LogDensity
 from bayessel.samplers.conjugacy.block import GaussianBlock
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError
 from bayessel.samplers.conjugacy.marginal import MarginalBlock
 from bayessel.samplers.density import Density
 from bayessel.samplers.marginal_hmc import MarginalDensity
-from bayessel.samplers.step_choice import _plan
+from bayessel.samplers.step_choice import integrated_out
 
+#: shares of the points that are taken of densities that are cheap, dear and dearer, and multiplications of the latter
+SHARES, DEAR = (1.0, 0.25, 0.0625), (2e4, 2e5)
 #: draws of the prior that are looked at before it is trusted
 _LOOKED_AT = 200
 
@@ -55,7 +57,7 @@ class TargetDensity:
     def __init__(self, model: pm.Model) -> None:
         self.model = model
         self._graph = ModelGraph(model)
-        members = _plan(model, []).integrated
+        members = integrated_out(model)
         self.integrated = tuple(str(rv.name) for rv in members)
         if members:
             block = MarginalBlock(self._graph, GaussianBlock(self._graph, members))
@@ -71,6 +73,13 @@ class TargetDensity:
         self._drawn: tuple[Any, list[Any]] | None = None
         self.unnormalised = _unnormalised(model)
         self.no_prior = self.unnormalised or self._why_no_prior()
+
+    @property
+    def share(self) -> float:
+        """How many of the usual points are affordable: all where an evaluation takes microseconds, fewer where more."""
+        if self._code is None:
+            return SHARES[1]
+        return next((SHARES[k] for k in (2, 1) if multiplications(self._density.both) > DEAR[k - 1]), SHARES[0])
 
     # --- values -----------------------------------------------------------------------------------------------------
 
@@ -101,6 +110,15 @@ class TargetDensity:
             self._prior = function, CompiledDensity.of(function)
         function, code = self._prior
         return function if code is None else code.call(self.start)
+
+    @property
+    def prior_and_whole(self) -> tuple[LogDensity, LogDensity]:
+        """Both, either as machine code or as functions: a loop takes no mixture."""
+        prior, whole = self.prior, self.whole
+        if isinstance(prior, CompiledCall) and isinstance(whole, CompiledCall):
+            return prior, whole
+        assert self._prior is not None
+        return self._prior[0], self._density.both
 
     def prior_draws(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draws of the prior in these coordinates, (n, size)."""

@@ -10,6 +10,7 @@ trajectory costs less than an exact draw. So where a variable needs HMC, it take
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import pymc as pm
@@ -302,6 +303,17 @@ def _plan(model: pm.Model, own: list[Step], split: str = "auto", transition: str
         normal, scales = ([rv for rv in part if rv not in joined] for part in (normal, scales))
         rest = [rv for rv in model.free_RVs if rv in {*rest, *joined}]
     return StepPlan(grouped(graph, normal), sparse.members if sparse else [], scales, others, rest, [], reason)
+
+
+def integrated_out(model: pm.Model) -> list[Variable]:
+    """Normal variables that can be integrated out of the density of a model, for less than they save."""
+    graph = ModelGraph(model)
+    normal = []
+    for rv in model.free_RVs:
+        if distribution_name(rv) in ("Normal", "Flat"):
+            with suppress(NotConjugateError):
+                normal.append(block_of(graph, [rv]).members[0])
+    return _integrated(graph, normal)
 
 
 def _integrated(graph: ModelGraph, candidates: list[Variable]) -> list[Variable]:
