@@ -139,6 +139,7 @@ def prior_mean(model, rng, n=4000):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Numba will use object mode")
 @pytest.mark.parametrize(
     "make",
     [
