@@ -10,12 +10,18 @@ import numpy as np
 import numpy.typing as npt
 import pymc as pm
 import pytensor.tensor as pt
+from scipy.linalg import solve_triangular
 
 from bayessel._check import FloatArray, as_matrix, as_target, check_magnitude
 from bayessel.covariance import Covariance, Prior
 from bayessel.covariance.prior import UnknownMeanPrior
 from bayessel.covariance.standard import as_covariance
-from bayessel.models._gp_op import LogMarginal
+from bayessel.gp import Marginal
+from bayessel.gp.noise_floor import NoiseFloor
+from bayessel.models._declared import Declared
+from bayessel.models._gp_op import LeftOut, LogMarginal, noise_variance
+from bayessel.models._joint_normal import by_rows, declare_noise, declare_rest
+from bayessel.models._origin import origin
 
 
 def gp(
@@ -84,23 +90,37 @@ def gp(
             "Prior.join"
         )
     marginal: Any = LogMarginal(covariance)
+    left_out: Any = LeftOut(covariance)
     with pm.Model(coords={"row": np.arange(len(target)), "parameter": list(names)}) as model:
         # data are shared variables: constants would enter the key of the compiled code, one compilation per data set
         X_data = pm.Data("X", inputs, dims=("row", "input"))
         t_data = pm.Data("t_data", target, dims="row")
         theta = _declare(belief, covariance.start(m))
         theta.tag.hamiltonian = {"mass": "dense", "jumps": True}  # for `bs.steps`: few coordinates, costly, correlated
-        pm.CustomDist(
+        noise = declare_noise(pt.sqrt(noise_variance(covariance, theta, m)), X_data, t_data)
+        declare_lengths(covariance, theta, m)
+
+        def joint(value: Any, theta: Any, X: Any) -> Any:
+            return marginal(theta, X, value)[0]
+
+        def terms(value: Any, theta: Any, X: Any) -> Any:
+            return by_rows(joint(value, theta, X), left_out(theta, X, value))
+
+        t = pm.CustomDist(
             "t",
             theta,
             X_data,
-            logp=lambda value, theta, X: marginal(theta, X, value)[0],
+            t_data,
+            origin(noise, theta),
+            logp=lambda value, theta, X, *seen: terms(value, theta, X),
             random=partial(draw_targets, covariance=covariance),
-            support_point=lambda rv, size, theta, X: pt.zeros(X.shape[0]),
-            signature="(k),(n,m)->(n)",
+            support_point=lambda rv, size, theta, X, *seen: pt.zeros(X.shape[0]),
+            signature="(k),(n,m),(n),()->(n)",
             observed=t_data,
             dims="row",
         )
+        declare_rest(t, joint(t_data, theta, X_data), left_out(theta, X_data, t_data))
+        t.tag.declared = Declared("gp", covariance=covariance)
     return model
 
 
@@ -146,20 +166,53 @@ def _log_joint_prior(theta: Any, is_normal: Any, first: Any, second: Any, a: flo
     return alone.sum() + shared
 
 
+def declare_lengths(covariance: Covariance, theta: Any, m: int) -> None:
+    """Declare w^{-1/2}, the distance over which the function changes, for a covariance with one weight per input."""
+    names = list(covariance.names(m))
+    places = [names.index(name) for name in (f"log w[{i}]" for i in range(m)) if name in names]
+    if len(places) == m:
+        pm.Deterministic("length", pt.exp(-0.5 * theta[places]), dims="input")
+
+
 def draw_targets(
-    theta: FloatArray, X: FloatArray, *, covariance: Covariance, rng: np.random.Generator, size: Any = None
+    theta: FloatArray,
+    X: FloatArray,
+    t: FloatArray,
+    given: npt.NDArray[np.int64],
+    *,
+    covariance: Covariance,
+    rng: np.random.Generator,
+    size: Any = None,
 ) -> FloatArray:
-    """t ~ N(0, K + r²I) for each θ (…, k), also where a Cholesky factor fails."""
+    """Targets at X for each θ (…, k): t ~ N(0, K + r²I), or given what was seen there new ones beside them."""
     theta, X = np.asarray(theta), np.asarray(X)
     batch = np.broadcast_shapes(theta.shape[:-1], X.shape[:-2], () if size is None else tuple(size))
     thetas = np.broadcast_to(theta, (*batch, theta.shape[-1]))
     inputs = np.broadcast_to(X, (*batch, *X.shape[-2:]))
+    seen = np.broadcast_to(t, (*batch, X.shape[-2]))
+    known = np.broadcast_to(given, batch)
     draws = np.empty((*batch, X.shape[-2]))
     for index in np.ndindex(*batch):
-        K = covariance.matrix(thetas[index], inputs[index])
         noise = covariance.noise(thetas[index], X.shape[-1])
-        values, vectors = np.linalg.eigh(K)
-        root = np.sqrt(np.maximum(values, 0.0))
-        z, e = rng.standard_normal((2, len(K)))
-        draws[index] = vectors @ (root * z) + np.sqrt(noise) * e
+        if known[index]:
+            f = draw_function(thetas[index], inputs[index], seen[index], inputs[index], covariance, rng)
+        else:
+            f = root(covariance.matrix(thetas[index], inputs[index])) @ rng.standard_normal(X.shape[-2])
+        draws[index] = f + np.sqrt(noise) * rng.standard_normal(X.shape[-2])
     return draws
+
+
+def draw_function(
+    theta: FloatArray, X: FloatArray, t: FloatArray, new: FloatArray, covariance: Covariance, rng: np.random.Generator
+) -> FloatArray:
+    """The function at new inputs, jointly, given the targets t at X and θ."""
+    factor = NoiseFloor.of(marginal := Marginal(X, t, covariance)).factor(marginal, theta)
+    across = covariance.matrix(theta, X, new)
+    half = solve_triangular(factor.L, across, lower=True)
+    return np.asarray(factor.a @ across + root(covariance.matrix(theta, new) - half.T @ half) @ rng.standard_normal(len(new)))
+
+
+def root(K: FloatArray) -> FloatArray:
+    """A matrix B with BBᵀ = K, also where K is singular to rounding and a Cholesky factor fails."""
+    values, vectors = np.linalg.eigh(K)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

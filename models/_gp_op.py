@@ -22,6 +22,7 @@ from bayessel._check import FloatArray
 from bayessel._pymc import numba_funcify, numba_njit
 from bayessel.covariance import Covariance
 from bayessel.gp import Marginal
+from bayessel.gp.loo import leave_one_out
 from bayessel.gp.noise_floor import NoiseFloor
 
 
@@ -135,3 +136,87 @@ def _numba_log_marginal(op: LogMarginal, node: Any, **kwargs: Any) -> Any:
         return np.asarray(value), gradient
 
     return log_marginal_and_gradient
+
+
+class LeftOut(LogMarginal):
+    """(θ, X, t) -> log p(t_i|t_{−i}, θ), (n,), with the noise of `LogMarginal`; nil where that is −∞."""
+
+    __props__ = ("covariance",)
+
+    def __init__(self, covariance: Covariance) -> None:
+        super().__init__(covariance, gradient=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The description alone."""
+        return {"covariance": self.covariance}
+
+    def make_node(self, *inputs: Any) -> Apply:
+        """One number for each row."""
+        return Apply(self, [pt.as_tensor_variable(x) for x in inputs], [pt.dvector()])
+
+    def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
+        """NumPy at run time."""
+        outputs[0][0] = self.terms(*inputs)
+
+    def terms(self, theta: FloatArray, X: FloatArray, t: FloatArray) -> FloatArray:
+        """Log densities of each row given all others."""
+        if not np.isfinite(theta).all():
+            return np.zeros(len(t))
+        marginal = self.workspace.at(X, t)
+        try:
+            errors, variances = leave_one_out(self.workspace.floor.factor(marginal, theta))
+        except np.linalg.LinAlgError:
+            return np.zeros(len(t))
+        return np.asarray(-0.5 * (np.log(2.0 * np.pi * variances) + errors**2 / variances))
+
+    def infer_shape(self, fgraph: Any, node: Any, shapes: Any) -> Any:
+        """As many as rows."""
+        return [(shapes[2][0],)]
+
+    def connection_pattern(self, node: Any) -> Any:
+        """No gradient goes through the terms: what they add to a density is taken away beside them."""
+        return [[False]] * 3
+
+    def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> Any:
+        """None."""
+        return [disconnected_type() for _ in inputs]
+
+
+@numba_funcify.register(LeftOut)
+def _numba_left_out(op: LeftOut, node: Any, **kwargs: Any) -> Any:
+    """Numba calls back into Python for this one node."""
+
+    @numba_njit
+    def left_out(theta: Any, X: Any, t: Any) -> Any:
+        with numba.objmode(terms="float64[::1]"):
+            terms = op.terms(theta, X, t)
+        return terms
+
+    return left_out
+
+
+class NoiseVariance(Op):
+    """θ -> variance of the noise, of covariances of which only a function of numbers is known."""
+
+    __props__ = ("covariance", "inputs")
+
+    def __init__(self, covariance: Covariance, inputs: int) -> None:
+        self.covariance, self.inputs = covariance, inputs
+
+    def make_node(self, theta: Any) -> Apply:
+        """A scalar."""
+        return Apply(self, [pt.as_tensor_variable(theta)], [pt.dscalar()])
+
+    def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
+        """NumPy at run time."""
+        outputs[0][0] = np.asarray(self.covariance.noise(inputs[0], self.inputs), dtype=np.float64)
+
+
+def noise_variance(covariance: Covariance, theta: Any, inputs: int) -> Any:
+    """Variance of the noise in symbols: the sum of the parameters that are called r², where it is that."""
+    places = [k for k, name in enumerate(covariance.names(inputs)) if name.endswith("log r2")]
+    start = np.array(covariance.start(inputs))
+    for trial in (start, start + np.linspace(-1.0, 1.0, len(start))):
+        if not np.isclose(covariance.noise(trial, inputs), np.exp(trial[places]).sum(), rtol=1e-12):
+            return NoiseVariance(covariance, inputs)(theta)
+    return pt.sum(pt.exp(theta[places]))

@@ -27,6 +27,9 @@ import pytensor.tensor as pt
 from scipy.linalg import svd
 
 from bayessel._check import FloatArray, as_matrix, as_positive, as_positive_vector, as_target
+from bayessel.models._declared import Declared
+from bayessel.models._joint_normal import by_rows, conditional_terms, declare_noise, declare_rest, declare_tied
+from bayessel.models._origin import origin
 from bayessel.models._priors import GammaPrior, noise_precision_prior, spread, weight_precision_prior
 
 #: Prior standard deviation of the intercept in spreads of t: wide enough to act as flat, yet it can be drawn from.
@@ -123,12 +126,13 @@ def linear(
         noise = _precision("beta", given_beta)
         offset = pm.Normal("b", _constant(target.mean()), _constant(scale)) if bias else None
         if collapsed:
-            _declare_collapsed(design, t_data, given_alpha, noise, offset)
+            t = _declare_collapsed(design, t_data, given_alpha, noise, offset)
         else:
             design_data = pm.Data("Phi", design, dims=("row", "basis"))
             w = pm.Normal("w", 0.0, tau=_precision("alpha", given_alpha), dims="basis")
             mean = pt.dot(design_data, w)
-            pm.Normal("t", mean if offset is None else mean + offset, tau=noise, observed=t_data, dims="row")
+            t = pm.Normal("t", mean if offset is None else mean + offset, tau=noise, observed=t_data, dims="row")
+        t.tag.declared = Declared("linear", bool(collapsed))
     return model
 
 
@@ -171,42 +175,84 @@ def _declare_collapsed(
     alpha: float | FloatArray | GammaPrior,
     noise: Any,
     offset: Any | None,
-) -> None:
-    """Declare the observed t ~ N(b, I/β + ΦA⁻¹Φᵀ) in the model on the stack."""
+) -> Any:
+    """Declare the observed t ~ N(b, I/β + ΦA⁻¹Φᵀ) in the model on the stack, a term for each row."""
     if isinstance(alpha, np.ndarray):
         # separate precisions have no common factor to leave outside, so they go into the decomposition for good
         design, weight_precision = design / np.sqrt(alpha), _constant(1.0)
+        pm.Data("prior_scale", 1.0 / np.sqrt(alpha), dims="basis")
     else:
         weight_precision = _precision("alpha", alpha)
-    left, singular, _ = svd(design, full_matrices=False)
-    pm.CustomDist(
+    parts = svd(design, full_matrices=False)
+    left, singular, _ = (
+        pm.Data(name, part) for name, part in zip(("Phi_left", "Phi_singular", "Phi_axes"), parts, strict=True)
+    )
+    shift = _constant(0.0) if offset is None else offset
+    tied = _declare_tied(weight_precision, noise, offset, (t_data, left, singular))
+    t = pm.CustomDist(
         "t",
-        pm.Data("Phi_left", left),
-        pm.Data("Phi_singular", singular),
+        left,
+        singular,
         weight_precision,
         noise,
-        _constant(0.0) if offset is None else offset,
-        logp=_collapsed_logp,
+        shift,
+        t_data,
+        _constant(0.0) if tied is None else origin(tied, weight_precision, noise, shift),
+        logp=lambda value, *parameters: by_rows(*_collapsed_logp(value, *parameters[:5])),
         dist=_collapsed_draw,
-        signature="(n,k),(k),(),(),()->(n)",
+        signature="(n,k),(k),(),(),(),(n),()->(n)",
         observed=t_data,
         dims="row",
     )
+    declare_rest(t, *_collapsed_logp(t_data, left, singular, weight_precision, noise, shift))
+    return t
 
 
-def _collapsed_logp(value: Any, left: Any, singular: Any, alpha: Any, beta: Any, offset: Any) -> Any:
-    """Log of N(value | offset, I/β + U diag(s²) Uᵀ/α) in nats, every constant kept."""
+def _declare_tied(alpha: Any, beta: Any, offset: Any | None, data: tuple[Any, ...]) -> Any:
+    """Declare what goes with the data and moves with the draws; None where no parameter is random."""
+    free = pm.modelcontext(None).free_RVs
+    if beta in free:
+        return declare_noise(1.0 / pt.sqrt(beta), *data)
+    if alpha in free:
+        return declare_tied("weight_scale", 1.0 / pt.sqrt(alpha), *data)
+    return None if offset is None else declare_tied("level", offset, *data)
+
+
+def _collapsed_logp(
+    value: Any, left: Any, singular: Any, alpha: Any, beta: Any, offset: Any
+) -> tuple[Any, Any]:
+    """Log of N(value | offset, I/β + U diag(s²) Uᵀ/α) in nats, every constant kept, and a term for each row."""
     deviation = value - offset
     z = pt.dot(left.T, deviation)
     residual = deviation - pt.dot(left, z)
     gain = (singular * pt.sqrt(beta / alpha)) ** 2  # s² alone may overflow
     quadratic = pt.sum(z**2 / (1.0 + gain)) + pt.sum(residual**2)
     n_rows = value.shape[0]
-    return -0.5 * (n_rows * (np.log(2.0 * np.pi) - pt.log(beta)) + pt.sum(pt.log1p(gain)) + beta * quadratic)
+    joint = -0.5 * (n_rows * (np.log(2.0 * np.pi) - pt.log(beta)) + pt.sum(pt.log1p(gain)) + beta * quadratic)
+    # where U is square nothing lies outside its columns, and what is left of a row there is rounding
+    tall = pt.cast(pt.gt(n_rows, left.shape[1]), "float64")
+    outside = tall * pt.maximum(1.0 - pt.sum(left**2, axis=1), 0.0)
+    precision = beta * (outside + pt.dot(left**2, 1.0 / (1.0 + gain)))
+    pulled = beta * (tall * residual + pt.dot(left, z / (1.0 + gain)))
+    return joint, conditional_terms(pulled, precision)
 
 
-def _collapsed_draw(left: Any, singular: Any, alpha: Any, beta: Any, offset: Any, size: Any) -> Any:
-    """Draw from the same distribution: Φw with w ~ N(0, 1/α) has the law of U diag(s) z/√α, z standard normal."""
-    z = pm.Normal.dist(0.0, 1.0, size=singular.shape)
+def _collapsed_draw(
+    left: Any, singular: Any, alpha: Any, beta: Any, offset: Any, t: Any, given: Any, size: Any
+) -> Any:
+    """Draw new targets: coordinates from their prior, or given those that were seen, then noise."""
+    c = coordinates_given(
+        pm.Normal.dist(0.0, 1.0, size=singular.shape), left, singular, alpha, beta, t - offset, pt.neq(given, 0)
+    )
     noise = pm.Normal.dist(0.0, 1.0, size=left.shape[:1])
-    return offset + pt.dot(left, singular * z) / pt.sqrt(alpha) + noise / pt.sqrt(beta)
+    return offset + pt.dot(left, singular * c) / pt.sqrt(alpha) + noise / pt.sqrt(beta)
+
+
+def coordinates_given(
+    c: Any, left: Any, singular: Any, alpha: Any, beta: Any, deviation: Any, given: Any
+) -> Any:
+    """Φw = U diag(s) c/√α with c standard normal: as drawn, or moved to their posterior given the deviations."""
+    half = singular * pt.sqrt(beta / alpha)
+    gain = half**2
+    moved = c / pt.sqrt(1.0 + gain) + half * pt.sqrt(beta) * pt.dot(left.T, deviation) / (1.0 + gain)
+    return pt.switch(given, moved, c)

@@ -11,6 +11,7 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from bayessel._check import as_flag, as_matrix, as_positive, as_target, check_magnitude
+from bayessel.models._declared import Declared
 from bayessel.models._linear import _constant, _given_alpha, _labels, _precision
 from bayessel.models._priors import GammaPrior
 
@@ -96,5 +97,6 @@ def logistic(
         log_odds = pt.dot(design_data, w)
         if with_bias:
             log_odds = log_odds + pm.Normal("b", 0.0, _constant(scale))
-        pm.Bernoulli("y", logit_p=log_odds, observed=y_data, dims="row")
+        y = pm.Bernoulli("y", logit_p=log_odds, observed=y_data, dims="row")
+        y.tag.declared = Declared("logistic")
     return model
