@@ -20,7 +20,7 @@ from bayessel.gp import Marginal
 from bayessel.gp.noise_floor import NoiseFloor
 from bayessel.models._declared import Declared
 from bayessel.models._gp_op import LeftOut, LogMarginal, noise_variance
-from bayessel.models._joint_normal import by_rows, declare_noise, declare_rest
+from bayessel.models._joint_normal import declare_noise, declare_rest
 from bayessel.models._origin import origin
 
 
@@ -100,26 +100,20 @@ def gp(
         noise = declare_noise(pt.sqrt(noise_variance(covariance, theta, m)), X_data, t_data)
         declare_lengths(covariance, theta, m)
 
-        def joint(value: Any, theta: Any, X: Any) -> Any:
-            return marginal(theta, X, value)[0]
-
-        def terms(value: Any, theta: Any, X: Any) -> Any:
-            return by_rows(joint(value, theta, X), left_out(theta, X, value))
-
         t = pm.CustomDist(
             "t",
             theta,
             X_data,
             t_data,
             origin(noise, theta),
-            logp=lambda value, theta, X, *seen: terms(value, theta, X),
+            logp=lambda value, theta, X, *seen: left_out(value, theta, X),
             random=partial(draw_targets, covariance=covariance),
             support_point=lambda rv, size, theta, X, *seen: pt.zeros(X.shape[0]),
             signature="(k),(n,m),(n),()->(n)",
             observed=t_data,
             dims="row",
         )
-        declare_rest(t, joint(t_data, theta, X_data), left_out(theta, X_data, t_data))
+        declare_rest(t, marginal(theta, X_data, t_data)[0], left_out(t_data, theta, X_data))
         t.tag.declared = Declared("gp", covariance=covariance)
     return model
 

@@ -24,6 +24,7 @@ from bayessel.covariance import Covariance
 from bayessel.gp import Marginal
 from bayessel.gp.loo import leave_one_out
 from bayessel.gp.noise_floor import NoiseFloor
+from bayessel.models._row_terms import RowTerms, conditional_densities
 
 
 class MarginalPerThread(threading.local):
@@ -52,6 +53,7 @@ class LogMarginal(Op):
 
     def __init__(self, covariance: Covariance, gradient: bool = True) -> None:
         self.covariance, self.gradient = covariance, gradient
+        self.gufunc_signature = "(p),(n,m),(n)->(),(p)" if gradient else "(p),(n,m),(n)->()"
         self.workspace = MarginalPerThread(covariance)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -138,28 +140,26 @@ def _numba_log_marginal(op: LogMarginal, node: Any, **kwargs: Any) -> Any:
     return log_marginal_and_gradient
 
 
-class LeftOut(LogMarginal):
-    """(θ, X, t) -> log p(t_i|t_{−i}, θ), (n,), with the noise of `LogMarginal`; nil where that is −∞."""
+class LeftOut(RowTerms):
+    """(t, θ, X) -> log p(t_i|t_{−i}, θ), (n,), with the noise of `LogMarginal`; nil where that is −∞."""
 
     __props__ = ("covariance",)
+    gufunc_signature = "(n),(p),(n,m)->(n)"
 
     def __init__(self, covariance: Covariance) -> None:
-        super().__init__(covariance, gradient=False)
+        self.covariance = covariance
+        self.workspace = MarginalPerThread(covariance)
 
     def __getstate__(self) -> dict[str, Any]:
         """The description alone."""
         return {"covariance": self.covariance}
 
-    def make_node(self, *inputs: Any) -> Apply:
-        """One number for each row."""
-        return Apply(self, [pt.as_tensor_variable(x) for x in inputs], [pt.dvector()])
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
 
-    def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
-        """NumPy at run time."""
-        outputs[0][0] = self.terms(*inputs)
-
-    def terms(self, theta: FloatArray, X: FloatArray, t: FloatArray) -> FloatArray:
+    def terms(self, t: FloatArray, *parameters: Any) -> FloatArray:
         """Log densities of each row given all others."""
+        theta, X = parameters
         if not np.isfinite(theta).all():
             return np.zeros(len(t))
         marginal = self.workspace.at(X, t)
@@ -167,32 +167,7 @@ class LeftOut(LogMarginal):
             errors, variances = leave_one_out(self.workspace.floor.factor(marginal, theta))
         except np.linalg.LinAlgError:
             return np.zeros(len(t))
-        return np.asarray(-0.5 * (np.log(2.0 * np.pi * variances) + errors**2 / variances))
-
-    def infer_shape(self, fgraph: Any, node: Any, shapes: Any) -> Any:
-        """As many as rows."""
-        return [(shapes[2][0],)]
-
-    def connection_pattern(self, node: Any) -> Any:
-        """No gradient goes through the terms: what they add to a density is taken away beside them."""
-        return [[False]] * 3
-
-    def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> Any:
-        """None."""
-        return [disconnected_type() for _ in inputs]
-
-
-@numba_funcify.register(LeftOut)
-def _numba_left_out(op: LeftOut, node: Any, **kwargs: Any) -> Any:
-    """Numba calls back into Python for this one node."""
-
-    @numba_njit
-    def left_out(theta: Any, X: Any, t: Any) -> Any:
-        with numba.objmode(terms="float64[::1]"):
-            terms = op.terms(theta, X, t)
-        return terms
-
-    return left_out
+        return conditional_densities(errors / variances, 1.0 / variances)
 
 
 class NoiseVariance(Op):

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
@@ -21,22 +20,11 @@ import pytensor.tensor as pt
 TERMS = "leave-one-out conditionals log p(t_i | t_-i, parameters) of a joint normal likelihood; their sum is not log p(t)"
 
 
-def conditional_terms(residual: Any, precision: Any) -> Any:
-    """Log p(t_i | t_{−i}) of each row from Λ(t − μ) and the diagonal of Λ, symbolic."""
-    return 0.5 * (pt.log(precision) - np.log(2.0 * np.pi) - residual**2 / precision)
-
-
-def by_rows(joint: Any, terms: Any) -> Any:
-    """The terms as the log density of ``t``; nil where there is no density."""
-    usable = pt.isfinite(joint) & pt.all(pt.isfinite(terms))
-    return pt.where(usable, terms, 0.0)
-
-
 def declare_rest(t: Any, joint: Any, terms: Any) -> None:
     """Declare ``t_rest``, what log p(t) has beyond the sum of the terms of t, in the model on the stack."""
     rest = pm.CustomDist(
         "t_rest",
-        joint - pt.sum(by_rows(joint, terms)),
+        joint - pt.sum(terms),
         logp=lambda value, rest: rest,
         dist=lambda rest, size: pm.DiracDelta.dist(pt.constant(0.0)),
         signature="()->()",

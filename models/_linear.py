@@ -28,9 +28,10 @@ from scipy.linalg import svd
 
 from bayessel._check import FloatArray, as_matrix, as_positive, as_positive_vector, as_target
 from bayessel.models._declared import Declared
-from bayessel.models._joint_normal import by_rows, conditional_terms, declare_noise, declare_rest, declare_tied
+from bayessel.models._joint_normal import declare_noise, declare_rest, declare_tied
 from bayessel.models._origin import origin
 from bayessel.models._priors import GammaPrior, noise_precision_prior, spread, weight_precision_prior
+from bayessel.models._row_terms import RowTerms, beyond, conditional_densities, outside
 
 #: Prior standard deviation of the intercept in spreads of t: wide enough to act as flat, yet it can be drawn from.
 BIAS_SPREADS = 100.0
@@ -198,13 +199,15 @@ def _declare_collapsed(
         shift,
         t_data,
         _constant(0.0) if tied is None else origin(tied, weight_precision, noise, shift),
-        logp=lambda value, *parameters: by_rows(*_collapsed_logp(value, *parameters[:5])),
+        logp=lambda value, *parameters: left_out(value, *parameters[:5]),
         dist=_collapsed_draw,
         signature="(n,k),(k),(),(),(),(n),()->(n)",
         observed=t_data,
         dims="row",
     )
-    declare_rest(t, *_collapsed_logp(t_data, left, singular, weight_precision, noise, shift))
+    parameters = left, singular, weight_precision, noise, shift
+    terms: Any = left_out(t_data, *parameters)
+    declare_rest(t, _collapsed_logp(t_data, *parameters), terms)
     return t
 
 
@@ -218,23 +221,32 @@ def _declare_tied(alpha: Any, beta: Any, offset: Any | None, data: tuple[Any, ..
     return None if offset is None else declare_tied("level", offset, *data)
 
 
-def _collapsed_logp(
-    value: Any, left: Any, singular: Any, alpha: Any, beta: Any, offset: Any
-) -> tuple[Any, Any]:
-    """Log of N(value | offset, I/β + U diag(s²) Uᵀ/α) in nats, every constant kept, and a term for each row."""
+def _collapsed_logp(value: Any, left: Any, singular: Any, alpha: Any, beta: Any, offset: Any) -> Any:
+    """Log of N(value | offset, I/β + U diag(s²) Uᵀ/α) in nats, every constant kept."""
     deviation = value - offset
     z = pt.dot(left.T, deviation)
     residual = deviation - pt.dot(left, z)
     gain = (singular * pt.sqrt(beta / alpha)) ** 2  # s² alone may overflow
     quadratic = pt.sum(z**2 / (1.0 + gain)) + pt.sum(residual**2)
     n_rows = value.shape[0]
-    joint = -0.5 * (n_rows * (np.log(2.0 * np.pi) - pt.log(beta)) + pt.sum(pt.log1p(gain)) + beta * quadratic)
-    # where U is square nothing lies outside its columns, and what is left of a row there is rounding
-    tall = pt.cast(pt.gt(n_rows, left.shape[1]), "float64")
-    outside = tall * pt.maximum(1.0 - pt.sum(left**2, axis=1), 0.0)
-    precision = beta * (outside + pt.dot(left**2, 1.0 / (1.0 + gain)))
-    pulled = beta * (tall * residual + pt.dot(left, z / (1.0 + gain)))
-    return joint, conditional_terms(pulled, precision)
+    return -0.5 * (n_rows * (np.log(2.0 * np.pi) - pt.log(beta)) + pt.sum(pt.log1p(gain)) + beta * quadratic)
+
+
+class LeftOut(RowTerms):
+    """(t, U, s, α, β, b) -> the terms of N(t | b, I/β + U diag(s²) Uᵀ/α)."""
+
+    gufunc_signature = "(n),(n,k),(k),(),(),()->(n)"
+
+    def terms(self, t: FloatArray, *parameters: Any) -> FloatArray:
+        """Λ/β = U diag(1/(1 + βs²/α)) Uᵀ + I − UUᵀ."""
+        left, singular, alpha, beta, offset = parameters
+        shrunk = 1.0 / (1.0 + (singular * np.sqrt(beta / alpha)) ** 2)
+        z = left.T @ (t - offset)
+        precision = beta * (outside(left) + left**2 @ shrunk)
+        return conditional_densities(beta * (beyond(left, z, t - offset) + left @ (shrunk * z)), precision)
+
+
+left_out = LeftOut()
 
 
 def _collapsed_draw(

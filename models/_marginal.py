@@ -23,6 +23,7 @@ from scipy.linalg import blas, lapack, svd
 
 from bayessel._check import FloatArray
 from bayessel._pymc import numba_funcify, numba_njit
+from bayessel.models._row_terms import RowTerms, beyond, conditional_densities, outside
 
 #: Cholesky of K keeps about eps · trace(K) of relative precision.
 _SAFE_TRACE = 1e-9 / np.finfo(float).eps
@@ -75,6 +76,7 @@ class MarginalOp(Op):
     """(log α, log β, z, R) -> (log density, its derivatives in log α, log β and z)."""
 
     __props__ = ()
+    gufunc_signature = "(m),(),(k),(k,m)->(),(m),(),(k)"
 
     def make_node(self, *inputs: Any) -> Apply:
         """One node with the value and the derivatives as outputs, so that the gradient costs nothing more."""
@@ -115,28 +117,26 @@ def _numba_marginal(op: Any, node: Any, **kwargs: Any) -> Any:
     return marginal
 
 
-def left_out_terms(
-    log_alpha: FloatArray, log_beta: FloatArray, value: FloatArray, left: FloatArray, right: FloatArray
-) -> FloatArray:
-    """Log p(t_i | t_{−i}) of each row of N(t | 0, I/β + QRA⁻¹RᵀQᵀ); nil where the precisions leave double precision."""
-    with np.errstate(all="ignore"):
+class LeftOut(RowTerms):
+    """(t, log α, log β, Q, R) -> the terms of N(t | 0, I/β + QRA⁻¹RᵀQᵀ)."""
+
+    gufunc_signature = "(n),(m),(),(n,k),(k,m)->(n)"
+
+    def terms(self, t: FloatArray, *parameters: Any) -> FloatArray:
+        """With K⁻¹ = HᵀH and K = I + UUᵀ, Λ/β = QK⁻¹Qᵀ + I − QQᵀ."""
+        log_alpha, log_beta, left, right = parameters
         beta = float(np.exp(log_beta))
         U = right * np.exp(0.5 * (float(log_beta) - log_alpha))
-        trace = float(np.einsum("ij,ij->", U, U))
-    if not (np.isfinite(trace) and np.isfinite(beta) and beta > 0.0):
-        return np.zeros(len(value))
-    # K⁻¹ = HᵀH with K = I + UUᵀ, and βΛ⁻¹ = QK⁻¹Qᵀ + I − QQᵀ
-    H = _root_of_inverse(U, trace)
-    z, half = left.T @ value, H @ left.T
-    outside = np.zeros(len(value)) if left.shape[0] == left.shape[1] else 1.0 - np.einsum("ij,ij->i", left, left)
-    rest = np.zeros(len(value)) if left.shape[0] == left.shape[1] else value - left @ z
-    precision = beta * (np.maximum(outside, 0.0) + np.einsum("ij,ij->j", half, half))
-    residual = beta * (rest + half.T @ (H @ z))
-    return np.asarray(0.5 * (np.log(precision) - np.log(2.0 * np.pi) - residual**2 / precision))
+        H = _root_of_inverse(U, float(np.einsum("ij,ij->", U, U)))
+        z, half = left.T @ t, H @ left.T
+        precision = beta * (outside(left) + np.einsum("ij,ij->j", half, half))
+        return conditional_densities(beta * (beyond(left, z, t) + half.T @ (H @ z)), precision)
 
 
 def _root_of_inverse(U: FloatArray, trace: float) -> FloatArray:
     k = len(U)
+    if not np.isfinite(trace):
+        return np.full((k, k), np.nan)
     if trace < _SAFE_TRACE:
         K = U @ U.T
         K[np.diag_indices(k)] += 1.0
@@ -147,43 +147,4 @@ def _root_of_inverse(U: FloatArray, trace: float) -> FloatArray:
     return np.asarray((vectors / np.hypot(1.0, s)).T)
 
 
-class LeftOutOp(Op):
-    """(log α, log β, t, Q, R) -> log p(t_i | t_{−i}), (N,)."""
-
-    __props__ = ()
-
-    def make_node(self, *inputs: Any) -> Apply:
-        """One number for each row."""
-        return Apply(self, [pt.as_tensor_variable(x) for x in inputs], [pt.dvector()])
-
-    def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
-        """NumPy at run time."""
-        outputs[0][0] = left_out_terms(*inputs)
-
-    def infer_shape(self, fgraph: Any, node: Any, shapes: Any) -> Any:
-        """As many as rows."""
-        return [shapes[2]]
-
-    def connection_pattern(self, node: Any) -> Any:
-        """No gradient goes through the terms: what they add to a density is taken away beside them."""
-        return [[False]] * 5
-
-    def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> Any:
-        """None."""
-        return [disconnected_type() for _ in inputs]
-
-
-left_out = LeftOutOp()
-
-
-@numba_funcify.register(LeftOutOp)
-def _numba_left_out(op: Any, node: Any, **kwargs: Any) -> Any:
-    """Numba calls back into Python for this one node."""
-
-    @numba_njit
-    def terms_of(log_alpha: Any, log_beta: Any, value: Any, left: Any, right: Any) -> Any:
-        with numba.objmode(terms="float64[::1]"):
-            terms = left_out_terms(log_alpha, log_beta, value, left, right)
-        return terms
-
-    return terms_of
+left_out = LeftOut()

@@ -56,7 +56,7 @@ class Origin(Op):
         """Raise: what can be answered was answered while the function was compiled."""
         refuse()
 
-    def infer_shape(self, fgraph: Any, node: Any, shapes: Any) -> Any:
+    def infer_shape(self, node: Any, shapes: Any) -> Any:
         """A scalar."""
         return [()]
 

@@ -30,7 +30,7 @@ from bayessel._check import (
 )
 from bayessel._pymc import Transform
 from bayessel.models._declared import Declared
-from bayessel.models._joint_normal import by_rows, declare_noise, declare_rest
+from bayessel.models._joint_normal import declare_noise, declare_rest
 from bayessel.models._linear import _constant, _labels, _precision
 from bayessel.models._marginal import left_out, log_marginal
 from bayessel.models._origin import origin
@@ -203,10 +203,6 @@ def _declare_collapsed(design: FloatArray, t_data: Any, alpha: Any, beta: Any) -
     left, right = (pm.Data(name, part) for name, part in zip(("Phi_left", "Phi_right"), _reduced(design), strict=True))
     noise = declare_noise(1.0 / pt.sqrt(beta), t_data, left, right)
 
-    def terms(value: Any, left: Any, right: Any, alpha: Any, beta: Any) -> tuple[Any, Any]:
-        of_rows: Any = left_out(pt.log(alpha), pt.log(beta), value, left, right)
-        return _collapsed_logp(value, left, right, alpha, beta), of_rows
-
     t = pm.CustomDist(
         "t",
         left,
@@ -215,13 +211,14 @@ def _declare_collapsed(design: FloatArray, t_data: Any, alpha: Any, beta: Any) -
         beta,
         t_data,
         origin(noise, alpha, beta),
-        logp=lambda value, left, right, alpha, beta, *seen: by_rows(*terms(value, left, right, alpha, beta)),
+        logp=lambda value, left, right, alpha, beta, *seen: left_out(value, pt.log(alpha), pt.log(beta), left, right),
         dist=_collapsed_draw,
         signature="(n,k),(k,m),(m),(),(n),()->(n)",
         observed=t_data,
         dims="row",
     )
-    declare_rest(t, *terms(t_data, left, right, alpha, beta))
+    terms: Any = left_out(t_data, pt.log(alpha), pt.log(beta), left, right)
+    declare_rest(t, _collapsed_logp(t_data, left, right, alpha, beta), terms)
     return t
 
 
