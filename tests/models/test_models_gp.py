@@ -5,6 +5,7 @@ Guards `bayessel.models._gp`.
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
@@ -14,6 +15,7 @@ from bayessel.covariance import Linear, Matern52, Noise, Prior, Standard
 from bayessel.covariance.prior import UnknownMeanPrior
 from bayessel.errors import DataMismatchError
 from bayessel.models._gp import draw_targets
+from bayessel.models._gp_op import noise_variance
 from bayessel.samplers.run.fingerprint import fingerprints
 from bayessel.samplers.run.identity import check_same
 from tests.oracles.monte_carlo import assert_means
@@ -58,7 +60,12 @@ def test_names_and_data(rng):
     X, t = problem(rng)
     model = bs.models.gp(X, t)
     assert list(model.coords["parameter"]) == list(Standard().names(2))
-    assert [v.name for v in model.free_RVs] == ["theta"] and [v.name for v in model.observed_RVs] == ["t"]
+    assert [v.name for v in model.free_RVs] == ["theta"] and [v.name for v in model.observed_RVs] == ["t", "t_rest"]
+    assert [v.name for v in model.deterministics] == ["noise", "length"]
+    theta = Standard().start(2)
+    noise, length = model.compile_fn([model["noise"], model["length"]], inputs=[model["theta"]], **PYTHON)({"theta": theta})
+    assert_allclose(noise**2, Standard().noise(theta, 2))
+    assert_allclose(length, Standard().relevance(theta, 2) ** -0.5)
     assert_allclose(model.initial_point()["theta"], Standard().start(2))
     other_X, other_t = problem(rng, n=9)
     with model:
@@ -122,9 +129,29 @@ def covariance_of(theta, X):
 def test_targets_of_several_parameters_at_once(rng):
     X, _ = problem(rng, n=3)
     thetas = np.tile(Standard().start(2), (2000, 1))
-    draws = draw_targets(thetas, X, covariance=Standard(), rng=rng, size=(2000,))
+    seen = rng.standard_normal(3)
+    draws = draw_targets(thetas, X, seen, np.int64(0), covariance=Standard(), rng=rng, size=(2000,))
+    Q = covariance_of(thetas[0], X)
     products = draws[:, :, None] * draws[:, None, :]
-    assert_means(products.reshape(2000, 9), covariance_of(thetas[0], X).ravel())
+    assert_means(products.reshape(2000, 9), Q.ravel())
+    # the same rows once more, given what was seen
+    beside = draw_targets(thetas, X, seen, np.int64(1), covariance=Standard(), rng=rng, size=(2000,))
+    K = Standard().matrix(thetas[0], X)
+    mean, rest = K @ np.linalg.solve(Q, seen), Q - K @ np.linalg.solve(Q, K)
+    assert_means(beside, mean)
+    products = (beside - mean)[:, :, None] * (beside - mean)[:, None, :]
+    assert_means(products.reshape(2000, 9), rest.ravel())
+
+
+def test_noise_that_is_called_otherwise(rng):
+    class Rough(Noise):
+        def names(self, m):
+            return ("rough",)
+
+    theta = np.array([0.3])
+    found = noise_variance(Rough(), pt.as_tensor(theta), 2)
+    assert_allclose(found.eval(mode="FAST_COMPILE"), Noise().noise(theta, 2))
+    assert_allclose(noise_variance(Noise() + Noise(), pt.as_tensor([0.3, 0.1]), 2).eval(mode="FAST_COMPILE"), np.exp([0.3, 0.1]).sum())
 
 
 def test_another_covariance_and_noise_where_it_has_none(rng):
