@@ -1,4 +1,4 @@
-"""PyMC models: each function declares a ``pm.Model`` and never infers; what new rows are predicted to be by a trace of one."""
+"""PyMC models: each function declares a ``pm.Model`` and never infers; and what a trace of one says of new rows."""
 
 from bayessel.models._gp import gp
 from bayessel.models._linear import linear

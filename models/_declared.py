@@ -32,6 +32,11 @@ class Declared:
     likelihood: str = ""
 
 
+def remember(observed: Any, mark: Declared) -> None:
+    """Put the mark on the observed variable."""
+    observed.tag.declared = mark
+
+
 def declared(model: Any, caller: str) -> tuple[Declared, Any]:
     """The mark of a model and its observed variable, or an error that says what was needed."""
     if not isinstance(model, pm.Model):

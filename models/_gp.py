@@ -18,9 +18,10 @@ from bayessel.covariance.prior import UnknownMeanPrior
 from bayessel.covariance.standard import as_covariance
 from bayessel.gp import Marginal
 from bayessel.gp.noise_floor import NoiseFloor
-from bayessel.models._declared import Declared
+from bayessel.models._declared import Declared, remember
 from bayessel.models._gp_op import LeftOut, LogMarginal, noise_variance
 from bayessel.models._joint_normal import declare_noise, declare_rest
+from bayessel.models._labels import column_labels
 from bayessel.models._origin import origin
 
 
@@ -30,6 +31,7 @@ def gp(
     covariance: Covariance | None = None,
     *,
     prior: Prior | UnknownMeanPrior | None = None,
+    names: Sequence[str] | None = None,
 ) -> pm.Model:
     """Declare t ~ N(0, K(θ) + r²I) with priors on θ; `pm.sample(model=...)` and `bs.sample` run on the result.
 
@@ -44,13 +46,17 @@ def gp(
         (1996). To one without a noise term `bayessel.covariance.Noise` is added.
     prior : bayessel.covariance.Prior or bayessel.covariance.prior.UnknownMeanPrior, optional
         Default that of the covariance. `UnknownMeanPrior(covariance.prior(m))` has the top-level mean as an unknown.
+    names : m labels, optional
+        Coordinates of the dimension ``input``; default 0 … m−1.
 
     Returns
     -------
     pymc.Model
         The random variable ``theta``, one vector of the natural logarithms of the covariance's parameters with their
-        names as coordinates of the dimension ``parameter``; the observed ``t`` (dimension ``row``). Inputs and targets
-        are the data ``X`` and ``t_data``: ``pm.set_data`` changes them without a new compilation.
+        names as coordinates of the dimension ``parameter``; the observed ``t`` (dimension ``row``); the standard
+        deviation ``noise``, and ``length`` (dimension ``input``), the distances over which the function changes, where
+        there is a weight for each input, in the units of t and X. Inputs and targets are the data ``X`` and ``t_data``:
+        ``pm.set_data`` changes them without a new compilation.
 
     Notes
     -----
@@ -58,11 +64,17 @@ def gp(
     where the covariance matrix is not positive definite in double precision the density is nil. The noise variance in
     the likelihood is at least 1e-10 of the mean square of t: beneath, rounding is what would be fitted.
 
-    There is one log likelihood per draw and not one per row, and predictive draws of ``t`` are of N(0, Q), not of the
-    function given the targets. For predictions and leave-one-out densities see `bayessel.GPRegressor`.
+    The log likelihood of ``t`` has log p(t_i | t_{−i}, θ) for each row, exactly, with which ``arviz.loo(trace,
+    var_name="t")`` is leave-one-out; the observed ``t_rest`` has what log p(t|θ) is beyond their sum. `bayessel.sample`
+    keeps ``t`` alone, so that ``arviz.loo(trace)`` finds it.
+
+    ``pm.sample_posterior_predictive(trace)`` draws new targets at the rows given the targets there. New inputs are
+    predicted by `predict` or `predictive`; after ``pm.set_data`` predictive draws are refused.
 
     References
     ----------
+    Bürkner, Gabry and Vehtari (2021), Efficient leave-one-out cross-validation for Bayesian non-factorized normal and
+    Student-t models.
     Rasmussen (1996), Evaluation of Gaussian Processes and other Methods for Non-linear Regression, ch. 4.
 
     Examples
@@ -79,19 +91,20 @@ def gp(
     check_magnitude(target, "t")
     m = inputs.shape[1]
     covariance = as_covariance(covariance).with_noise()
-    names = covariance.names(m)
+    parameters = covariance.names(m)
     if prior is not None and not isinstance(prior, Prior | UnknownMeanPrior):
         raise TypeError(f"prior must be a bayessel.covariance.Prior or UnknownMeanPrior, got {type(prior).__name__}")
     belief = covariance.prior(m) if prior is None else prior
     given = belief.given if isinstance(belief, UnknownMeanPrior) else belief
-    if len(given.first) != len(names):
+    if len(given.first) != len(parameters):
         raise ValueError(
-            f"prior must have {len(names)} entries ({', '.join(names)}), got {len(given.first)}; join the parts with "
-            "Prior.join"
+            f"prior must have {len(parameters)} entries ({', '.join(parameters)}), got {len(given.first)}; "
+            "join the parts with Prior.join"
         )
     marginal: Any = LogMarginal(covariance)
     left_out: Any = LeftOut(covariance)
-    with pm.Model(coords={"row": np.arange(len(target)), "parameter": list(names)}) as model:
+    coords = {"row": np.arange(len(target)), "input": column_labels(names, m, "X"), "parameter": list(parameters)}
+    with pm.Model(coords=coords) as model:
         # data are shared variables: constants would enter the key of the compiled code, one compilation per data set
         X_data = pm.Data("X", inputs, dims=("row", "input"))
         t_data = pm.Data("t_data", target, dims="row")
@@ -100,7 +113,7 @@ def gp(
         noise = declare_noise(pt.sqrt(noise_variance(covariance, theta, m)), X_data, t_data)
         declare_lengths(covariance, theta, m)
 
-        t = pm.CustomDist(
+        observed: Any = pm.CustomDist(
             "t",
             theta,
             X_data,
@@ -113,8 +126,8 @@ def gp(
             observed=t_data,
             dims="row",
         )
-        declare_rest(t, marginal(theta, X_data, t_data)[0], left_out(t_data, theta, X_data))
-        t.tag.declared = Declared("gp", covariance=covariance)
+        declare_rest(observed, marginal(theta, X_data, t_data)[0], left_out(t_data, theta, X_data))
+        remember(observed, Declared("gp", covariance=covariance))
     return model
 
 
@@ -203,7 +216,8 @@ def draw_function(
     factor = NoiseFloor.of(marginal := Marginal(X, t, covariance)).factor(marginal, theta)
     across = covariance.matrix(theta, X, new)
     half = solve_triangular(factor.L, across, lower=True)
-    return np.asarray(factor.a @ across + root(covariance.matrix(theta, new) - half.T @ half) @ rng.standard_normal(len(new)))
+    left = covariance.matrix(theta, new) - half.T @ half
+    return np.asarray(factor.a @ across + root(left) @ rng.standard_normal(len(new)))
 
 
 def root(K: FloatArray) -> FloatArray:

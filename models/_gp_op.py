@@ -178,9 +178,9 @@ class NoiseVariance(Op):
     def __init__(self, covariance: Covariance, inputs: int) -> None:
         self.covariance, self.inputs = covariance, inputs
 
-    def make_node(self, theta: Any) -> Apply:
+    def make_node(self, *inputs: Any) -> Apply:
         """A scalar."""
-        return Apply(self, [pt.as_tensor_variable(theta)], [pt.dscalar()])
+        return Apply(self, [pt.as_tensor_variable(x) for x in inputs], [pt.dscalar()])
 
     def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
         """NumPy at run time."""

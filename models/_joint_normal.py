@@ -4,9 +4,9 @@ Of t ~ N(μ, C) with precision matrix Λ = C⁻¹ each row has, given all others
 
     t_i | t_{−i} ~ N(t_i − [Λ(t − μ)]_i / Λ_ii, 1/Λ_ii).
 
-Their log densities are what leave-one-out criteria need (Bürkner, Gabry and Vehtari 2021), but they do not sum to log p(t).
-So ``t`` has these terms, and ``t_rest`` has log p(t) less their sum, one number. Together they are log p(t), whoever samples or
-tempers; `arviz.loo` is told ``var_name="t"``, and does not take one number for one observation.
+Their log densities are what leave-one-out criteria need (Bürkner, Gabry and Vehtari 2021), but they do not sum to
+log p(t). So ``t`` has these terms, and ``t_rest`` has log p(t) less their sum, one number. Together they are log p(t),
+whoever samples or tempers; `arviz.loo` is told ``var_name="t"``, and does not take one number for one observation.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ import pymc as pm
 import pytensor.tensor as pt
 
 #: what is written beside the terms
-TERMS = "leave-one-out conditionals log p(t_i | t_-i, parameters) of a joint normal likelihood; their sum is not log p(t)"
+TERMS = (
+    "leave-one-out conditionals log p(t_i | t_-i, parameters) of a joint normal likelihood; their sum is not log p(t)"
+)
 
 
 def declare_rest(t: Any, joint: Any, terms: Any) -> None:
     """Declare ``t_rest``, what log p(t) has beyond the sum of the terms of t, in the model on the stack."""
-    rest = pm.CustomDist(
+    rest: Any = pm.CustomDist(
         "t_rest",
         joint - pt.sum(terms),
         logp=lambda value, rest: rest,

@@ -27,8 +27,9 @@ import pytensor.tensor as pt
 from scipy.linalg import svd
 
 from bayessel._check import FloatArray, as_matrix, as_positive, as_positive_vector, as_target
-from bayessel.models._declared import Declared
+from bayessel.models._declared import Declared, remember
 from bayessel.models._joint_normal import declare_noise, declare_rest, declare_tied
+from bayessel.models._labels import column_labels
 from bayessel.models._origin import origin
 from bayessel.models._priors import GammaPrior, noise_precision_prior, spread, weight_precision_prior
 from bayessel.models._row_terms import RowTerms, beyond, conditional_densities, outside
@@ -92,10 +93,13 @@ def linear(
 
     Notes
     -----
-    A collapsed model has one log likelihood per draw, not one per row, and its predictive draws are of the marginal
-    t ~ N(b, C): weights drawn from their prior at the sampled α, not from their posterior. Use the explicit form for
-    pointwise criteria and for prediction, the collapsed one for α, β and b: on overlapping basis functions the weights
-    are strongly correlated and NUTS takes an order of magnitude longer over the explicit form.
+    On overlapping basis functions the weights are strongly correlated, and NUTS takes an order of magnitude longer over
+    the explicit form. From draws of the collapsed one `draw_weights` draws them exactly, and `predict` and `predictive`
+    predict new rows; ``pm.sample_posterior_predictive`` draws new targets at the rows it was fitted to, given those.
+    The log likelihood of ``t`` has log p(t_i | t_{−i}) for each row, the observed ``t_rest`` what log p(t) is beyond
+    their sum: ``arviz.loo(trace, var_name="t")`` is leave-one-out, as for the explicit form; `bayessel.sample` keeps
+    ``t`` alone. A deterministic ``noise``, the standard deviation (``weight_scale`` or ``level`` if β is fixed), goes with
+    the data.
 
     With everything fixed the collapsed form has nothing left to sample: its ``compile_logp`` is the log evidence.
 
@@ -121,7 +125,7 @@ def linear(
         given_beta = as_positive(beta, "beta")
     scale = BIAS_SPREADS * spread(target) if bias_scale is None else as_positive(bias_scale, "bias_scale")
 
-    with pm.Model(coords={"row": np.arange(n_rows), "basis": _labels(names, n_columns)}) as model:
+    with pm.Model(coords={"row": np.arange(n_rows), "basis": column_labels(names, n_columns)}) as model:
         # data are shared variables: constants would enter the key of the compiled code, one compilation per data set
         t_data = pm.Data("t_data", target, dims="row")
         noise = _precision("beta", given_beta)
@@ -133,7 +137,7 @@ def linear(
             w = pm.Normal("w", 0.0, tau=_precision("alpha", given_alpha), dims="basis")
             mean = pt.dot(design_data, w)
             t = pm.Normal("t", mean if offset is None else mean + offset, tau=noise, observed=t_data, dims="row")
-        t.tag.declared = Declared("linear", bool(collapsed))
+        remember(t, Declared("linear", bool(collapsed)))
     return model
 
 
@@ -144,18 +148,6 @@ def _given_alpha(alpha: Any, n_columns: int) -> float | FloatArray | None:
     if np.ndim(alpha) == 0:
         return as_positive(alpha, "alpha")
     return as_positive_vector(alpha, "alpha", n_columns)
-
-
-def _labels(names: Sequence[str] | None, n_columns: int) -> Sequence[Any] | npt.NDArray[np.int_]:
-    if names is None:
-        return np.arange(n_columns)
-    labels = [str(name) for name in names]
-    if len(labels) != n_columns or len(set(labels)) != n_columns:
-        raise ValueError(
-            f"names must be {n_columns} different labels, one per column of Phi, "
-            f"got {len(labels)} of which {len(set(labels))} differ"
-        )
-    return labels
 
 
 def _constant(value: Any) -> Any:
@@ -190,7 +182,7 @@ def _declare_collapsed(
     )
     shift = _constant(0.0) if offset is None else offset
     tied = _declare_tied(weight_precision, noise, offset, (t_data, left, singular))
-    t = pm.CustomDist(
+    t: Any = pm.CustomDist(
         "t",
         left,
         singular,
@@ -249,9 +241,7 @@ class LeftOut(RowTerms):
 left_out = LeftOut()
 
 
-def _collapsed_draw(
-    left: Any, singular: Any, alpha: Any, beta: Any, offset: Any, t: Any, given: Any, size: Any
-) -> Any:
+def _collapsed_draw(left: Any, singular: Any, alpha: Any, beta: Any, offset: Any, t: Any, given: Any, size: Any) -> Any:
     """Draw new targets: coordinates from their prior, or given those that were seen, then noise."""
     c = coordinates_given(
         pm.Normal.dist(0.0, 1.0, size=singular.shape), left, singular, alpha, beta, t - offset, pt.neq(given, 0)
@@ -260,9 +250,7 @@ def _collapsed_draw(
     return offset + pt.dot(left, singular * c) / pt.sqrt(alpha) + noise / pt.sqrt(beta)
 
 
-def coordinates_given(
-    c: Any, left: Any, singular: Any, alpha: Any, beta: Any, deviation: Any, given: Any
-) -> Any:
+def coordinates_given(c: Any, left: Any, singular: Any, alpha: Any, beta: Any, deviation: Any, given: Any) -> Any:
     """Φw = U diag(s) c/√α with c standard normal: as drawn, or moved to their posterior given the deviations."""
     half = singular * pt.sqrt(beta / alpha)
     gain = half**2

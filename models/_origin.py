@@ -7,9 +7,9 @@ seen as well, since these say what the function is. PyMC asks the same random va
 Each such variable has the parameter `given`, an `Origin`. It looks at the graph of the function that is compiled:
 
 - where random variables lead to the parameters, they are drawn from the prior, and it is 0;
-- where the parameters are inputs of the function, and so is a deterministic variable that depends on the data, both come
-  from a trace; since PyMC computes deterministic variables anew when data have changed, the data are those of the
-  trace. It is 1;
+- where the parameters are inputs of the function, and so is a deterministic variable that depends on the data, both
+  come from a trace; since PyMC computes deterministic variables anew when data have changed, the data are those of
+  the trace. It is 1;
 - where the parameters are inputs but the deterministic variable is not, the data are not those of the trace. It is left
   as it is, and raises when it is called;
 - where all is fixed, as by ``pm.do``, targets are simulated from the model, and it is 0.
@@ -34,8 +34,8 @@ from pytensor.tensor.random.op import RandomVariable
 from bayessel._pymc import SymbolicRandomVariable, numba_funcify, numba_njit
 
 REFUSAL = (
-    "the data in the model are not those of the trace, and its function or weights are integrated out, so that draws of "
-    "new targets depend on the data they were sampled from: leave these as they are (pass the whole trace, with its "
+    "the data in the model are not those of the trace, and its function or weights are integrated out, so that draws "
+    "of new targets depend on the data they were sampled from: leave these as they are (pass the whole trace, with its "
     "constant_data), and predict at new inputs by pm.sample_posterior_predictive(trace, "
     "model=bs.models.predictive(model, X)) or by bs.models.predict(model, trace, X)"
 )

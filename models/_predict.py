@@ -1,4 +1,4 @@
-"""Predictions of new rows from a model and its trace, on arrays: moments without Monte Carlo error beyond the trace's."""
+"""Predictions of new rows from a model and its trace, on arrays: moments exact given the parameters of each draw."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NETWORK = ("hidden_bias", "input_hidden", "bias", "hidden_output", "input_outpu
 
 
 class Draws(NamedTuple):
-    """For each draw: mean and variance of new observations, the function, and new observations, (chain, draw, row …)."""
+    """For each draw: mean and variance of a new observation, the function, an observation; (chain, draw, row …)."""
 
     mean: FloatArray
     variance: FloatArray
@@ -37,9 +37,7 @@ class Draws(NamedTuple):
     observations: FloatArray
 
 
-def predict(
-    model: pm.Model, trace: xr.DataTree, X: npt.ArrayLike, *, random_seed: Seed = None
-) -> xr.Dataset:
+def predict(model: pm.Model, trace: xr.DataTree, X: npt.ArrayLike, *, random_seed: Seed = None) -> xr.Dataset:
     """Predict new rows from the draws of a model of `bayessel.models`.
 
     Parameters
@@ -56,15 +54,15 @@ def predict(
     Returns
     -------
     xarray.Dataset
-        ``mean`` and ``sd`` of a new observation at each row (dimension ``new_row``), the parameters averaged over, and draws
-        (chain, draw, ``new_row``): ``f`` of the function, and of observations under their name in the model. Of classes
-        ``f`` and ``mean`` are probabilities, one for each class in the dimension ``output`` if there are more than two.
+        ``mean`` and ``sd`` of a new observation at each row (dimension ``new_row``), the parameters averaged over, and
+        draws (chain, draw, ``new_row``): ``f`` of the function, and of observations under their name in the model. Of
+        classes ``f`` and ``mean`` are probabilities, of softmax one for each class in the dimension ``output``.
 
     Notes
     -----
     Given the parameters of a draw, mean and variance are exact where function or weights are integrated out; over the
-    draws, the mean is that of the means, and the variance is the mean of the variances and the variance of the means. Student's
-    noise with two degrees of freedom or fewer has no variance: ``sd`` is infinite then.
+    draws, the mean is that of the means, and the variance is the mean of the variances plus the variance of the means.
+    Student's noise with two degrees of freedom or fewer has no variance: ``sd`` is infinite then.
 
     A Gaussian process costs O(N³ + n³) operations for each draw: thin a long trace, ``trace.sel(draw=slice(None, None,
     10))``.
@@ -167,7 +165,7 @@ def _separate(model: pm.Model, trace: Any, new: FloatArray) -> tuple[FloatArray,
         scale = np.exp(-0.5 * log_alpha[index])
         _, solved, U, *_ = scaled_solve(right, log_alpha[index], float(log_beta[index]), z)
         mean[index] = new @ (scale * (solved @ U)) * np.exp(0.5 * log_beta[index])
-        vectors, s, axes = np.linalg.svd(U, full_matrices=False)
+        _, s, axes = np.linalg.svd(U, full_matrices=False)
         scaled = new * scale
         inside = scaled @ axes.T
         outside = np.maximum((scaled**2).sum(axis=1) - (inside**2).sum(axis=1), 0.0)
@@ -183,7 +181,9 @@ def _logistic(model: pm.Model, mark: Declared, trace: Any, new: FloatArray, rng:
 def _mlp(model: pm.Model, mark: Declared, trace: Any, new: FloatArray, rng: np.random.Generator) -> Draws:
     weights = [values_of(model, trace, name) for name in _NETWORK]
     sizes = weights[0].shape[:2]
-    f = np.array([[forward_by_name(*(w[c, d] for w in weights), new)[0] for d in range(sizes[1])] for c in range(sizes[0])])
+    f = np.empty((*sizes, len(new), weights[2].shape[2]))
+    for index in np.ndindex(*sizes):
+        f[index] = forward_by_name(*(w[index] for w in weights), new)[0]
     one = model["t_data"].get_value().ndim == 1 and mark.likelihood != "softmax"
     if mark.likelihood == "softmax":
         p = softmax(f, axis=-1)

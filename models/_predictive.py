@@ -27,7 +27,7 @@ _NETWORK = ("hidden_bias", "input_hidden", "bias", "hidden_output", "input_outpu
 
 
 def predictive(model: pm.Model, X: npt.ArrayLike) -> pm.Model:
-    """Declare what a model says of new rows, given the rows it was fitted to: `pm.sample_posterior_predictive` runs on it.
+    """Declare what a model says of new rows given those seen; `pm.sample_posterior_predictive` runs on the result.
 
     Parameters
     ----------
@@ -39,16 +39,16 @@ def predictive(model: pm.Model, X: npt.ArrayLike) -> pm.Model:
     Returns
     -------
     pymc.Model
-        The parameters of `model` under their names, without priors: their values come from the trace. ``f``, the function
-        at the new rows (log odds for classes), and the new observations under the name of those in `model`, of the
-        dimension ``new_row``; for collapsed models also ``w``, their weights given the data.
+        The parameters of `model` under their names, without priors: their values come from the trace. ``f``, the
+        function at the new rows (log odds for classes), and the new observations under the name of those in `model`, of
+        the dimension ``new_row``; for collapsed models also ``w``, their weights given the data.
 
     Notes
     -----
     Predict by ``pm.sample_posterior_predictive(trace, model=bs.models.predictive(model, X), var_names=["f", "t"],
-    predictions=True)``. Where function or weights are integrated out, draws are exact given the parameters and the data, and
-    it is an error if the data are not those of the trace. The function at all new rows is drawn jointly, at O(n³)
-    operations a draw for a Gaussian process. `predict` does the same without a graph.
+    predictions=True)``. Where function or weights are integrated out, draws are exact given the parameters and the
+    data, and it is an error if the data are not those of the trace. The function at all new rows is drawn jointly, at
+    O(n³) operations a draw for a Gaussian process. `predict` does the same without a graph.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def predictive(model: pm.Model, X: npt.ArrayLike) -> pm.Model:
     >>> sorted(variable.name for variable in ahead.free_RVs)
     ['f', 't', 'theta']
     """
-    mark, observed = declared(model, "predictive")
+    mark, _ = declared(model, "predictive")
     new = new_rows(model, mark, X)
     kept = {name: labels for name, labels in model.coords.items() if labels is not None}
     coords = {**kept, NEW_ROW: np.arange(len(new))}

@@ -29,9 +29,10 @@ from bayessel._check import (
     one_of,
 )
 from bayessel._pymc import Transform
-from bayessel.models._declared import Declared
+from bayessel.models._declared import Declared, remember
 from bayessel.models._joint_normal import declare_noise, declare_rest
-from bayessel.models._linear import _constant, _labels, _precision
+from bayessel.models._labels import column_labels
+from bayessel.models._linear import _constant, _precision
 from bayessel.models._marginal import left_out, log_marginal
 from bayessel.models._origin import origin
 from bayessel.models._priors import noise_precision_prior, separate_precision_rates, spread
@@ -121,7 +122,7 @@ def rvm(
         almost nothing or hardly at all, and never beyond c.
     collapsed : bool
         Integrate the weights out analytically. The marginal over the other parameters is unchanged; `draw_weights`
-        recovers the weights.
+        draws the weights afterwards.
     alpha_shape, alpha_rate : float, or for the rate one per column
         Gamma prior of the α_i, p(x) ∝ x^(a−1) exp(−b x). Default a = 1, two degrees of freedom for each weight, and
         their scale is the size at which all weights together account for the spread of t, column by column in the
@@ -153,10 +154,10 @@ def rvm(
     Notes
     -----
     Prefer the collapsed form for sampling: it has half the dimensions, none of the correlation between overlapping
-    functions and no funnel. The explicit form samples w in coordinates that are nearly unit normal at every α for the
-    same reason; a Cholesky factor of size M in each step is the price. Where weights are hardly determined by the
-    data, their posterior has the heavy tails of their prior, and so does the Monte Carlo error of their mean: look at
-    medians, or take ``alpha_shape=2``.
+    functions and no funnel; its log likelihood, predictions and ``noise`` are as of the collapsed `linear`. The
+    explicit form samples w in coordinates that are nearly unit normal at every α for the same reason; a Cholesky factor
+    of size M in each step is the price. Where weights are hardly determined by the data, their posterior has the heavy tails of
+    their prior, and so does the Monte Carlo error of their mean: look at medians, or take ``alpha_shape=2``.
 
     Examples
     --------
@@ -180,7 +181,7 @@ def rvm(
     elif prior == "gamma":
         rates = as_positive_vector(alpha_rate, "alpha_rate", n_columns)
 
-    with pm.Model(coords={"row": np.arange(n_rows), "basis": _labels(names, n_columns)}) as model:
+    with pm.Model(coords={"row": np.arange(n_rows), "basis": column_labels(names, n_columns)}) as model:
         # data are shared variables: constants would enter the key of the compiled code, one compilation per data set
         t_data = pm.Data("t_data", target, dims="row")
         beta = _precision("beta", noise_prior)
@@ -194,7 +195,7 @@ def rvm(
             design_data = pm.Data("Phi", design, dims=("row", "basis"))
             w = pm.Normal("w", 0.0, tau=alpha, dims="basis", transform=Whitened(design, target))
             t = pm.Normal("t", pt.dot(design_data, w), tau=beta, observed=t_data, dims="row")
-        t.tag.declared = Declared("rvm", gone)
+        remember(t, Declared("rvm", gone))
     return model
 
 
@@ -203,7 +204,7 @@ def _declare_collapsed(design: FloatArray, t_data: Any, alpha: Any, beta: Any) -
     left, right = (pm.Data(name, part) for name, part in zip(("Phi_left", "Phi_right"), _reduced(design), strict=True))
     noise = declare_noise(1.0 / pt.sqrt(beta), t_data, left, right)
 
-    t = pm.CustomDist(
+    t: Any = pm.CustomDist(
         "t",
         left,
         right,

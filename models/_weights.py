@@ -43,7 +43,7 @@ def draw_weights(model: pm.Model, trace: xr.DataTree, *, random_seed: Seed = Non
     """
     import xarray as xr
 
-    mark, observed = declared(model, "draw_weights")
+    mark, _ = declared(model, "draw_weights")
     if not mark.collapsed:
         raise ValueError(
             "draw_weights needs a model declared by bs.models.linear or bs.models.rvm with collapsed=True, "
@@ -84,9 +84,7 @@ def one_draw(
     return np.asarray(u + scale * (solved @ U) / noise)
 
 
-def _shared(
-    model: pm.Model, target: FloatArray, alpha: Any, beta: Any, b: Any, rng: np.random.Generator
-) -> FloatArray:
+def _shared(model: pm.Model, target: FloatArray, alpha: Any, beta: Any, b: Any, rng: np.random.Generator) -> FloatArray:
     """ΦS = U diag(s) V with S the prior scales for α = 1: coordinates Vw/S are independent given the rest."""
     left, singular, axes = (model[f"Phi_{part}"].get_value() for part in ("left", "singular", "axes"))
     own = model["prior_scale"].get_value() if "prior_scale" in model.named_vars else 1.0

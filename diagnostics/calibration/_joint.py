@@ -252,7 +252,7 @@ def _forward(model: pm.Model, rv: Any) -> Any:
 def _simulated(observed: list[Any]) -> list[Any]:
     """Targets as given parameters make them, also where draws for parameters of a trace are given the data too."""
     asked = [x for x in ancestors(observed) if x.owner is not None and getattr(x.owner.op, "tells_origin", False)]
-    return clone_replace(observed, {one: pt.constant(0, dtype=one.dtype) for one in asked}) if asked else observed
+    return clone_replace(observed, [(one, pt.constant(np.int64(0))) for one in asked]) if asked else observed
 
 
 def _data_of(model: pm.Model, rv: Any) -> Any:

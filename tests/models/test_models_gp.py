@@ -63,7 +63,8 @@ def test_names_and_data(rng):
     assert [v.name for v in model.free_RVs] == ["theta"] and [v.name for v in model.observed_RVs] == ["t", "t_rest"]
     assert [v.name for v in model.deterministics] == ["noise", "length"]
     theta = Standard().start(2)
-    noise, length = model.compile_fn([model["noise"], model["length"]], inputs=[model["theta"]], **PYTHON)({"theta": theta})
+    beside = [model["noise"], model["length"]]
+    noise, length = model.compile_fn(beside, inputs=[model["theta"]], **PYTHON)({"theta": theta})
     assert_allclose(noise**2, Standard().noise(theta, 2))
     assert_allclose(length, Standard().relevance(theta, 2) ** -0.5)
     assert_allclose(model.initial_point()["theta"], Standard().start(2))
@@ -148,10 +149,9 @@ def test_noise_that_is_called_otherwise(rng):
         def names(self, m):
             return ("rough",)
 
-    theta = np.array([0.3])
-    found = noise_variance(Rough(), pt.as_tensor(theta), 2)
-    assert_allclose(found.eval(mode="FAST_COMPILE"), Noise().noise(theta, 2))
-    assert_allclose(noise_variance(Noise() + Noise(), pt.as_tensor([0.3, 0.1]), 2).eval(mode="FAST_COMPILE"), np.exp([0.3, 0.1]).sum())
+    for covariance, theta in ((Rough(), [0.3]), (Noise() + Noise(), [0.3, 0.1])):
+        found = noise_variance(covariance, pt.as_tensor(np.array(theta)), 2)
+        assert_allclose(found.eval(mode="FAST_COMPILE"), np.exp(theta).sum())
 
 
 def test_another_covariance_and_noise_where_it_has_none(rng):

@@ -1,4 +1,4 @@
-"""Models of `bayessel.models` on one small problem, and what is predicted at new rows, written out from dense formulas."""
+"""Models of `bayessel.models` on one small problem, and their predictions of new rows by dense formulas."""
 
 from dataclasses import dataclass
 from typing import Any
