@@ -10,15 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pymc as pm
 import pytensor.tensor as pt
-from scipy.linalg import solve_triangular
 
 from bayessel._check import FloatArray, as_matrix, as_target, check_magnitude
 from bayessel.covariance import Covariance, Prior
 from bayessel.covariance.prior import UnknownMeanPrior
 from bayessel.covariance.standard import as_covariance
-from bayessel.gp import Marginal
-from bayessel.gp.noise_floor import NoiseFloor
 from bayessel.models._declared import Declared, remember
+from bayessel.models._gp_draws import function_at
 from bayessel.models._gp_op import LeftOut, LogMarginal, noise_variance
 from bayessel.models._joint_normal import declare_noise, declare_rest
 from bayessel.models._labels import column_labels
@@ -120,8 +118,7 @@ def gp(
             t_data,
             origin(noise, theta),
             logp=lambda value, theta, X, *seen: left_out(value, theta, X),
-            random=partial(draw_targets, covariance=covariance),
-            support_point=lambda rv, size, theta, X, *seen: pt.zeros(X.shape[0]),
+            dist=partial(_draw_targets, covariance=covariance, m=m),
             signature="(k),(n,m),(n),()->(n)",
             observed=t_data,
             dims="row",
@@ -173,54 +170,15 @@ def _log_joint_prior(theta: Any, is_normal: Any, first: Any, second: Any, a: flo
     return alone.sum() + shared
 
 
+def _draw_targets(theta: Any, X: Any, t: Any, given: Any, size: Any, *, covariance: Covariance, m: int) -> Any:
+    """Targets at X: t ~ N(0, K + r²I), or given what was seen there new ones beside them."""
+    noise = pm.Normal.dist(0.0, 1.0, size=X.shape[:1]) * pt.sqrt(noise_variance(covariance, theta, m))
+    return function_at(covariance, theta, X, t, X, given) + noise
+
+
 def declare_lengths(covariance: Covariance, theta: Any, m: int) -> None:
     """Declare w^{-1/2}, the distance over which the function changes, for a covariance with one weight per input."""
     names = list(covariance.names(m))
     places = [names.index(name) for name in (f"log w[{i}]" for i in range(m)) if name in names]
     if len(places) == m:
         pm.Deterministic("length", pt.exp(-0.5 * theta[places]), dims="input")
-
-
-def draw_targets(
-    theta: FloatArray,
-    X: FloatArray,
-    t: FloatArray,
-    given: npt.NDArray[np.int64],
-    *,
-    covariance: Covariance,
-    rng: np.random.Generator,
-    size: Any = None,
-) -> FloatArray:
-    """Targets at X for each θ (…, k): t ~ N(0, K + r²I), or given what was seen there new ones beside them."""
-    theta, X = np.asarray(theta), np.asarray(X)
-    batch = np.broadcast_shapes(theta.shape[:-1], X.shape[:-2], () if size is None else tuple(size))
-    thetas = np.broadcast_to(theta, (*batch, theta.shape[-1]))
-    inputs = np.broadcast_to(X, (*batch, *X.shape[-2:]))
-    seen = np.broadcast_to(t, (*batch, X.shape[-2]))
-    known = np.broadcast_to(given, batch)
-    draws = np.empty((*batch, X.shape[-2]))
-    for index in np.ndindex(*batch):
-        noise = covariance.noise(thetas[index], X.shape[-1])
-        if known[index]:
-            f = draw_function(thetas[index], inputs[index], seen[index], inputs[index], covariance, rng)
-        else:
-            f = root(covariance.matrix(thetas[index], inputs[index])) @ rng.standard_normal(X.shape[-2])
-        draws[index] = f + np.sqrt(noise) * rng.standard_normal(X.shape[-2])
-    return draws
-
-
-def draw_function(
-    theta: FloatArray, X: FloatArray, t: FloatArray, new: FloatArray, covariance: Covariance, rng: np.random.Generator
-) -> FloatArray:
-    """The function at new inputs, jointly, given the targets t at X and θ."""
-    factor = NoiseFloor.of(marginal := Marginal(X, t, covariance)).factor(marginal, theta)
-    across = covariance.matrix(theta, X, new)
-    half = solve_triangular(factor.L, across, lower=True)
-    left = covariance.matrix(theta, new) - half.T @ half
-    return np.asarray(factor.a @ across + root(left) @ rng.standard_normal(len(new)))
-
-
-def root(K: FloatArray) -> FloatArray:
-    """A matrix B with BBᵀ = K, also where K is singular to rounding and a Cholesky factor fails."""
-    values, vectors = np.linalg.eigh(K)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

@@ -98,8 +98,8 @@ def linear(
     predict new rows; ``pm.sample_posterior_predictive`` draws new targets at the rows it was fitted to, given those.
     The log likelihood of ``t`` has log p(t_i | t_{−i}) for each row, the observed ``t_rest`` what log p(t) is beyond
     their sum: ``arviz.loo(trace, var_name="t")`` is leave-one-out, as for the explicit form; `bayessel.sample` keeps
-    ``t`` alone. A deterministic ``noise``, the standard deviation (``weight_scale`` or ``level`` if β is fixed), goes with
-    the data.
+    ``t`` alone. A deterministic ``noise``, the standard deviation (``weight_scale`` or ``level`` if β is fixed), goes
+    with the data.
 
     With everything fixed the collapsed form has nothing left to sample: its ``compile_logp`` is the log evidence.
 

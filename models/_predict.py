@@ -16,7 +16,7 @@ from bayessel.gp import Marginal
 from bayessel.gp.noise_floor import NoiseFloor
 from bayessel.mlp.compiled_passes import forward_by_name
 from bayessel.models._declared import Declared, declared
-from bayessel.models._gp import root
+from bayessel.models._gp_draws import root
 from bayessel.models._marginal import scaled_solve
 from bayessel.models._predictive import NEW_ROW, new_rows
 from bayessel.models._trace_values import check_same_data, values_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,8 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from bayessel._check import FloatArray, as_matrix, check_magnitude
-from bayessel.covariance import Covariance
 from bayessel.models._declared import Declared, declared
-from bayessel.models._gp import draw_function
+from bayessel.models._gp_draws import function_at
 from bayessel.models._gp_op import noise_variance
 from bayessel.models._joint_normal import declare_noise, declare_tied
 from bayessel.models._linear import coordinates_given
@@ -117,30 +115,11 @@ def _gp(model: pm.Model, mark: Declared, new: Any) -> None:
         t,
         new,
         origin(noise, theta),
-        random=partial(_draw_process, covariance=covariance),
+        dist=lambda theta, X, t, new, given, size: function_at(covariance, theta, X, t, new, given),
         signature="(k),(n,m),(n),(l,m),()->(l)",
         dims=NEW_ROW,
     )
     pm.Normal("t", f, deviation, dims=NEW_ROW)
-
-
-def _draw_process(
-    theta: FloatArray,
-    X: FloatArray,
-    t: FloatArray,
-    new: FloatArray,
-    given: Any,
-    *,
-    covariance: Covariance,
-    rng: np.random.Generator,
-    size: Any = None,
-) -> FloatArray:
-    batch = np.broadcast_shapes(theta.shape[:-1], () if size is None else tuple(size))
-    thetas = np.broadcast_to(theta, (*batch, theta.shape[-1]))
-    draws = np.empty((*batch, new.shape[-2]))
-    for index in np.ndindex(*batch):
-        draws[index] = draw_function(thetas[index], X, t, new, covariance, rng)
-    return draws
 
 
 def _linear(model: pm.Model, mark: Declared, new: Any) -> None:

@@ -156,8 +156,8 @@ def rvm(
     Prefer the collapsed form for sampling: it has half the dimensions, none of the correlation between overlapping
     functions and no funnel; its log likelihood, predictions and ``noise`` are as of the collapsed `linear`. The
     explicit form samples w in coordinates that are nearly unit normal at every α for the same reason; a Cholesky factor
-    of size M in each step is the price. Where weights are hardly determined by the data, their posterior has the heavy tails of
-    their prior, and so does the Monte Carlo error of their mean: look at medians, or take ``alpha_shape=2``.
+    of size M in each step is the price. Where weights are hardly determined by the data, their posterior has the heavy
+    tails of their prior, and so does the Monte Carlo error of their mean: look at medians, or take ``alpha_shape=2``.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """The Gaussian process as a PyMC model: its density is the one written out, its draws are its own, NUTS agrees.
 
-Guards `bayessel.models._gp`.
+Guards `bayessel.models._gp`, `bayessel.models._gp_draws`, `bayessel.models._labels`.
 """
 
 import numpy as np
@@ -14,11 +14,10 @@ import bayessel as bs
 from bayessel.covariance import Linear, Matern52, Noise, Prior, Standard
 from bayessel.covariance.prior import UnknownMeanPrior
 from bayessel.errors import DataMismatchError
-from bayessel.models._gp import draw_targets
+from bayessel.models._gp_draws import FunctionAt
 from bayessel.models._gp_op import noise_variance
 from bayessel.samplers.run.fingerprint import fingerprints
 from bayessel.samplers.run.identity import check_same
-from tests.oracles.monte_carlo import assert_means
 
 PYTHON = {"mode": "FAST_COMPILE"}
 
@@ -127,21 +126,19 @@ def covariance_of(theta, X):
     return covariance.matrix(theta, X) + covariance.noise(theta, X.shape[1]) * np.eye(len(X))
 
 
-def test_targets_of_several_parameters_at_once(rng):
-    X, _ = problem(rng, n=3)
-    thetas = np.tile(Standard().start(2), (2000, 1))
-    seen = rng.standard_normal(3)
-    draws = draw_targets(thetas, X, seen, np.int64(0), covariance=Standard(), rng=rng, size=(2000,))
-    Q = covariance_of(thetas[0], X)
-    products = draws[:, :, None] * draws[:, None, :]
-    assert_means(products.reshape(2000, 9), Q.ravel())
-    # the same rows once more, given what was seen
-    beside = draw_targets(thetas, X, seen, np.int64(1), covariance=Standard(), rng=rng, size=(2000,))
-    K = Standard().matrix(thetas[0], X)
-    mean, rest = K @ np.linalg.solve(Q, seen), Q - K @ np.linalg.solve(Q, K)
-    assert_means(beside, mean)
-    products = (beside - mean)[:, :, None] * (beside - mean)[:, None, :]
-    assert_means(products.reshape(2000, 9), rest.ravel())
+def test_the_function_given_targets_beside_it(rng):
+    X, new = rng.standard_normal((3, 2)), rng.standard_normal((2, 2))
+    seen, theta = rng.standard_normal(3), Standard().start(2)
+    K = Standard().matrix(theta, np.vstack([X, new]))
+    Q = covariance_of(theta, X)
+    gain = np.linalg.solve(Q, K[:3, 3:]).T
+    op = FunctionAt(Standard())
+    for given, mean, rest in ((0, np.zeros(2), K[3:, 3:]), (1, gain @ seen, K[3:, 3:] - gain @ K[:3, 3:])):
+        # linear in z: its columns are those of a root of the covariance
+        at = [op.draw(theta, X, seen, new, np.int64(given), z) for z in (np.zeros(2), *np.eye(2))]
+        B = np.array(at[1:]).T - at[0][:, None]
+        assert_allclose(at[0], mean, atol=1e-12)
+        assert_allclose(B @ B.T, rest, atol=1e-10)
 
 
 def test_noise_that_is_called_otherwise(rng):
