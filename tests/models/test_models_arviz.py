@@ -9,6 +9,7 @@ from functools import cache
 
 import arviz as az
 import numpy as np
+import pandas as pd
 import pymc as pm
 import pytest
 from numpy.testing import assert_allclose
@@ -213,6 +214,7 @@ def test_samplers_do_not_compute_the_terms(name):
         assert not [node for node in function.maker.fgraph.toposort() if "LeftOut" in str(node.op)]
 
 
+@pytest.mark.slow
 def test_both_forms_have_the_same_leave_one_out():
     explicit, collapsed = (
         bs.models.linear(PHI, TARGET, bias=True, alpha_shape=2.0, alpha_rate=1.0, collapsed=gone)
@@ -264,6 +266,26 @@ def test_a_trace_of_other_data_is_not_predicted_from():
 def test_bad_arguments(call, error, said):
     with pytest.raises(error, match=said):
         call(CASES["gp"].model, sampled("gp", "bs"))
+
+
+def test_models_of_estimators_name_their_columns(rng):
+    X = pd.DataFrame({"depth": rng.uniform(-2.0, 2.0, 30), "age": rng.uniform(-2.0, 2.0, 30)})
+    y = np.sin(X["depth"].to_numpy()) + 0.1 * rng.standard_normal(30)
+    process = bs.GPRegressor("map").fit(X, y).to_pymc()
+    assert list(process.coords["input"]) == ["depth", "age"]
+    for estimator in (
+        bs.RidgeRBFRegressor(width=1.0),
+        bs.RidgeRBFRegressor(width=1.0, penalty="local"),
+        bs.EvidenceRegressor(width=1.0),
+        bs.ForwardSelectionRegressor(width=1.0),
+        bs.BasisSearchRegressor(width=1.0),
+        bs.RVMRegressor(width=1.0),
+    ):
+        model = estimator.fit(X, y).to_pymc()
+        design = model["Phi"].get_value()
+        names, known = list(model.coords["basis"]), list(estimator.dictionary_.names)
+        whole = estimator.dictionary_.design(X.to_numpy())
+        assert_allclose(design, whole[:, [known.index(name) for name in names]], atol=1e-12)
 
 
 def test_a_trace_without_the_parameters_is_an_error():

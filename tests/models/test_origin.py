@@ -3,29 +3,49 @@
 Guards `bayessel.models._origin`.
 """
 
+from functools import cache
+
+import arviz as az
 import numpy as np
 import pymc as pm
 import pytest
 from pytensor.compile.mode import Mode
 
 import bayessel as bs
+from bayessel.diagnostics.calibration._joint import JointModel
 from tests.problems.pymc_models import PHI, SEEN, TARGET
 
 NUMBERS = {"mode": "FAST_COMPILE"}
 OTHER = "the data in the model are not those of the trace"
 
 
-@pytest.fixture(params=["gp", "linear", "rvm"])
-def model(request):
-    if request.param == "gp":
+def made(maker):
+    if maker == "gp":
         return bs.models.gp(SEEN[:, None], TARGET)
-    return getattr(bs.models, request.param)(PHI, TARGET, collapsed=True)
+    return getattr(bs.models, maker)(PHI, TARGET, collapsed=True)
+
+
+@cache
+def sampled(maker):
+    model = made(maker)
+    steps = bs.steps(model, compile_kwargs=NUMBERS)
+    return bs.sample(model, 30, tune=30, chains=2, cores=1, random_seed=1, step=steps, quiet=True)
+
+
+@pytest.fixture(params=["gp", "linear", "rvm"])
+def maker(request):
+    return request.param
 
 
 @pytest.fixture
-def trace(model):
-    steps = bs.steps(model, compile_kwargs=NUMBERS)
-    return bs.sample(model, 30, tune=30, chains=2, cores=1, random_seed=1, step=steps, quiet=True)
+def model(maker):
+    """One whose data a test may change."""
+    return made(maker)
+
+
+@pytest.fixture
+def trace(maker):
+    return sampled(maker)
 
 
 def error_of(trace, model, **named):
@@ -41,8 +61,6 @@ def test_draws_for_a_trace_know_its_targets(model, trace, tmp_path):
     assert error_of(trace, model) < 0.4
     assert error_of(trace.sel(draw=slice(10, None)), model) < 0.4
     trace.to_netcdf(tmp_path / "trace.nc")
-    import arviz as az
-
     assert error_of(az.from_netcdf(tmp_path / "trace.nc"), model) < 0.4
 
 
@@ -63,9 +81,8 @@ def test_other_data_are_refused(model, trace):
         error_of(trace["posterior"].to_dataset(), model)
 
 
-def test_new_inputs_of_a_process_are_refused(trace, model):
-    if "X" not in model.named_vars:
-        pytest.skip("the design of the others is no data to be exchanged")
+def test_new_inputs_of_a_process_are_refused():
+    trace, model = sampled("gp"), made("gp")
     with model:
         pm.set_data({"X": np.zeros((3, 1)), "t_data": np.zeros(3)}, coords={"row": np.arange(3)})
         with pytest.raises(ValueError, match=r"predict at new inputs by .*bs\.models\.predictive"):
@@ -87,6 +104,14 @@ def test_targets_simulated_at_fixed_parameters_are_of_the_prior(model):
         drawn = pm.sample_prior_predictive(200, var_names=["t"], random_seed=1, compile_kwargs=NUMBERS)
     t = drawn.prior_predictive["t"].values[0]
     # their mean is nought; given the targets it would be near these
+    assert (np.abs(t.mean(axis=0)) < 4.5 * t.std(axis=0) / np.sqrt(200)).all()
+
+
+def test_calibration_simulates_targets_at_given_parameters(model, rng):
+    joint = JointModel(model, rng, compile_kwargs=NUMBERS)
+    point, _ = joint.draw()
+    free = joint.look(point)[1]
+    t = np.array([joint.new_data(free)[0] for _ in range(200)])
     assert (np.abs(t.mean(axis=0)) < 4.5 * t.std(axis=0) / np.sqrt(200)).all()
 
 
