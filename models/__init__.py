@@ -6,8 +6,8 @@ from bayessel.models._logistic import logistic
 from bayessel.models._loss_differences import loss_differences
 from bayessel.models._mlp import mlp
 from bayessel.models._predict import predict
-from bayessel.models._predictive import predictive
+from bayessel.models._predictive import predictive_model
 from bayessel.models._rvm import rvm
 from bayessel.models._weights import draw_weights
 
-__all__ = ["draw_weights", "gp", "linear", "logistic", "loss_differences", "mlp", "predict", "predictive", "rvm"]
+__all__ = ["draw_weights", "gp", "linear", "logistic", "loss_differences", "mlp", "predict", "predictive_model", "rvm"]

@@ -17,7 +17,7 @@ from bayessel.covariance.prior import UnknownMeanPrior
 from bayessel.covariance.standard import as_covariance
 from bayessel.models._declared import Declared, remember
 from bayessel.models._gp_draws import function_at
-from bayessel.models._gp_op import LeftOut, LogMarginal, noise_variance
+from bayessel.models._gp_op import LogMarginal, ProcessRowTerms, noise_variance
 from bayessel.models._joint_normal import declare_noise, declare_rest
 from bayessel.models._labels import column_labels
 from bayessel.models._origin import origin
@@ -67,7 +67,7 @@ def gp(
     keeps ``t`` alone, so that ``arviz.loo(trace)`` finds it.
 
     ``pm.sample_posterior_predictive(trace)`` draws new targets at the rows given the targets there. New inputs are
-    predicted by `predict` or `predictive`; after ``pm.set_data`` predictive draws are refused.
+    predicted by `predict` or `predictive_model`; after ``pm.set_data`` predictive draws are refused.
 
     References
     ----------
@@ -100,7 +100,7 @@ def gp(
             "join the parts with Prior.join"
         )
     marginal: Any = LogMarginal(covariance)
-    left_out: Any = LeftOut(covariance)
+    left_out: Any = ProcessRowTerms(covariance)
     coords = {"row": np.arange(len(target)), "input": column_labels(names, m, "X"), "parameter": list(parameters)}
     with pm.Model(coords=coords) as model:
         # data are shared variables: constants would enter the key of the compiled code, one compilation per data set

@@ -140,7 +140,7 @@ def _numba_log_marginal(op: LogMarginal, node: Any, **kwargs: Any) -> Any:
     return log_marginal_and_gradient
 
 
-class LeftOut(RowTerms):
+class ProcessRowTerms(RowTerms):
     """(t, θ, X) -> log p(t_i|t_{−i}, θ), (n,), with the noise of `LogMarginal`; nil where that is −∞."""
 
     __props__ = ("covariance",)

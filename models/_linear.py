@@ -94,8 +94,8 @@ def linear(
     Notes
     -----
     On overlapping basis functions the weights are strongly correlated, and NUTS takes an order of magnitude longer over
-    the explicit form. From draws of the collapsed one `draw_weights` draws them exactly, and `predict` and `predictive`
-    predict new rows; ``pm.sample_posterior_predictive`` draws new targets at the rows it was fitted to, given those.
+    the explicit form. Of the collapsed one `draw_weights` draws the weights exactly, `predict` and `predictive_model`
+    predict new rows, and ``pm.sample_posterior_predictive`` draws new targets at the rows that were seen, given those.
     The log likelihood of ``t`` has log p(t_i | t_{−i}) for each row, the observed ``t_rest`` what log p(t) is beyond
     their sum: ``arviz.loo(trace, var_name="t")`` is leave-one-out, as for the explicit form; `bayessel.sample` keeps
     ``t`` alone. A deterministic ``noise``, the standard deviation (``weight_scale`` or ``level`` if β is fixed), goes
@@ -224,7 +224,7 @@ def _collapsed_logp(value: Any, left: Any, singular: Any, alpha: Any, beta: Any,
     return -0.5 * (n_rows * (np.log(2.0 * np.pi) - pt.log(beta)) + pt.sum(pt.log1p(gain)) + beta * quadratic)
 
 
-class LeftOut(RowTerms):
+class SharedRowTerms(RowTerms):
     """(t, U, s, α, β, b) -> the terms of N(t | b, I/β + U diag(s²) Uᵀ/α)."""
 
     gufunc_signature = "(n),(n,k),(k),(),(),()->(n)"
@@ -238,7 +238,7 @@ class LeftOut(RowTerms):
         return conditional_densities(beta * (beyond(left, z, t - offset) + left @ (shrunk * z)), precision)
 
 
-left_out = LeftOut()
+left_out = SharedRowTerms()
 
 
 def _collapsed_draw(left: Any, singular: Any, alpha: Any, beta: Any, offset: Any, t: Any, given: Any, size: Any) -> Any:

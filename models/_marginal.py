@@ -117,7 +117,7 @@ def _numba_marginal(op: Any, node: Any, **kwargs: Any) -> Any:
     return marginal
 
 
-class LeftOut(RowTerms):
+class SeparateRowTerms(RowTerms):
     """(t, log α, log β, Q, R) -> the terms of N(t | 0, I/β + QRA⁻¹RᵀQᵀ)."""
 
     gufunc_signature = "(n),(m),(),(n,k),(k,m)->(n)"
@@ -147,4 +147,4 @@ def _root_of_inverse(U: FloatArray, trace: float) -> FloatArray:
     return np.asarray((vectors / np.hypot(1.0, s)).T)
 
 
-left_out = LeftOut()
+left_out = SeparateRowTerms()

@@ -37,7 +37,7 @@ REFUSAL = (
     "the data in the model are not those of the trace, and its function or weights are integrated out, so that draws "
     "of new targets depend on the data they were sampled from: leave these as they are (pass the whole trace, with its "
     "constant_data), and predict at new inputs by pm.sample_posterior_predictive(trace, "
-    "model=bs.models.predictive(model, X)) or by bs.models.predict(model, trace, X)"
+    "model=bs.models.predictive_model(model, X)) or by bs.models.predict(model, trace, X)"
 )
 
 

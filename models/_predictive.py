@@ -24,7 +24,7 @@ NEW_ROW = "new_row"
 _NETWORK = ("hidden_bias", "input_hidden", "bias", "hidden_output", "input_output")
 
 
-def predictive(model: pm.Model, X: npt.ArrayLike) -> pm.Model:
+def predictive_model(model: pm.Model, X: npt.ArrayLike) -> pm.Model:
     """Declare what a model says of new rows given those seen; `pm.sample_posterior_predictive` runs on the result.
 
     Parameters
@@ -43,7 +43,7 @@ def predictive(model: pm.Model, X: npt.ArrayLike) -> pm.Model:
 
     Notes
     -----
-    Predict by ``pm.sample_posterior_predictive(trace, model=bs.models.predictive(model, X), var_names=["f", "t"],
+    Predict by ``pm.sample_posterior_predictive(trace, model=bs.models.predictive_model(model, X), var_names=["f", "t"],
     predictions=True)``. Where function or weights are integrated out, draws are exact given the parameters and the
     data, and it is an error if the data are not those of the trace. The function at all new rows is drawn jointly, at
     O(n³) operations a draw for a Gaussian process. `predict` does the same without a graph.
@@ -52,11 +52,11 @@ def predictive(model: pm.Model, X: npt.ArrayLike) -> pm.Model:
     --------
     >>> import numpy as np, bayessel as bs
     >>> x = np.linspace(-1.5, 1.5, 20)
-    >>> ahead = bs.models.predictive(bs.models.gp(x[:, None], np.sin(2 * x)), [[0.1], [0.2], [0.3]])
+    >>> ahead = bs.models.predictive_model(bs.models.gp(x[:, None], np.sin(2 * x)), [[0.1], [0.2], [0.3]])
     >>> sorted(variable.name for variable in ahead.free_RVs)
     ['f', 't', 'theta']
     """
-    mark, _ = declared(model, "predictive")
+    mark, _ = declared(model, "predictive_model")
     new = new_rows(model, mark, X)
     kept = {name: labels for name, labels in model.coords.items() if labels is not None}
     coords = {**kept, NEW_ROW: np.arange(len(new))}

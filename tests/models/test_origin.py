@@ -85,7 +85,7 @@ def test_new_inputs_of_a_process_are_refused():
     trace, model = sampled("gp"), made("gp")
     with model:
         pm.set_data({"X": np.zeros((3, 1)), "t_data": np.zeros(3)}, coords={"row": np.arange(3)})
-        with pytest.raises(ValueError, match=r"predict at new inputs by .*bs\.models\.predictive"):
+        with pytest.raises(ValueError, match=r"predict at new inputs by .*bs\.models\.predictive_model"):
             pm.sample_posterior_predictive(trace, progressbar=False, compile_kwargs=NUMBERS)
 
 
