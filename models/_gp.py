@@ -15,7 +15,12 @@ from bayessel._check import FloatArray, as_matrix, as_target, check_magnitude
 from bayessel.covariance import Covariance, Prior
 from bayessel.covariance.prior import UnknownMeanPrior
 from bayessel.covariance.standard import as_covariance
-from bayessel.models._gp_op import LogMarginal
+from bayessel.models._declared import Declared, remember
+from bayessel.models._gp_draws import function_at
+from bayessel.models._gp_op import LogMarginal, ProcessRowTerms, noise_variance
+from bayessel.models._joint_normal import declare_noise, declare_rest
+from bayessel.models._labels import column_labels
+from bayessel.models._origin import origin
 
 
 def gp(
@@ -24,6 +29,7 @@ def gp(
     covariance: Covariance | None = None,
     *,
     prior: Prior | UnknownMeanPrior | None = None,
+    names: Sequence[str] | None = None,
 ) -> pm.Model:
     """Declare t ~ N(0, K(θ) + r²I) with priors on θ; `pm.sample(model=...)` and `bs.sample` run on the result.
 
@@ -38,13 +44,17 @@ def gp(
         (1996). To one without a noise term `bayessel.covariance.Noise` is added.
     prior : bayessel.covariance.Prior or bayessel.covariance.prior.UnknownMeanPrior, optional
         Default that of the covariance. `UnknownMeanPrior(covariance.prior(m))` has the top-level mean as an unknown.
+    names : m labels, optional
+        Coordinates of the dimension ``input``; default 0 … m−1.
 
     Returns
     -------
     pymc.Model
         The random variable ``theta``, one vector of the natural logarithms of the covariance's parameters with their
-        names as coordinates of the dimension ``parameter``; the observed ``t`` (dimension ``row``). Inputs and targets
-        are the data ``X`` and ``t_data``: ``pm.set_data`` changes them without a new compilation.
+        names as coordinates of the dimension ``parameter``; the observed ``t`` (dimension ``row``); the standard
+        deviation ``noise``, and ``length`` (dimension ``input``), the distances over which the function changes, where
+        there is a weight for each input, in the units of t and X. Inputs and targets are the data ``X`` and ``t_data``:
+        ``pm.set_data`` changes them without a new compilation.
 
     Notes
     -----
@@ -52,11 +62,17 @@ def gp(
     where the covariance matrix is not positive definite in double precision the density is nil. The noise variance in
     the likelihood is at least 1e-10 of the mean square of t: beneath, rounding is what would be fitted.
 
-    There is one log likelihood per draw and not one per row, and predictive draws of ``t`` are of N(0, Q), not of the
-    function given the targets. For predictions and leave-one-out densities see `bayessel.GPRegressor`.
+    The log likelihood of ``t`` has log p(t_i | t_{−i}, θ) for each row, exactly, with which ``arviz.loo(trace,
+    var_name="t")`` is leave-one-out; the observed ``t_rest`` has what log p(t|θ) is beyond their sum. `bayessel.sample`
+    keeps ``t`` alone, so that ``arviz.loo(trace)`` finds it.
+
+    ``pm.sample_posterior_predictive(trace)`` draws new targets at the rows given the targets there. New inputs are
+    predicted by `predict` or `predictive_model`; after ``pm.set_data`` predictive draws are refused.
 
     References
     ----------
+    Bürkner, Gabry and Vehtari (2021), Efficient leave-one-out cross-validation for Bayesian non-factorized normal and
+    Student-t models.
     Rasmussen (1996), Evaluation of Gaussian Processes and other Methods for Non-linear Regression, ch. 4.
 
     Examples
@@ -73,34 +89,42 @@ def gp(
     check_magnitude(target, "t")
     m = inputs.shape[1]
     covariance = as_covariance(covariance).with_noise()
-    names = covariance.names(m)
+    parameters = covariance.names(m)
     if prior is not None and not isinstance(prior, Prior | UnknownMeanPrior):
         raise TypeError(f"prior must be a bayessel.covariance.Prior or UnknownMeanPrior, got {type(prior).__name__}")
     belief = covariance.prior(m) if prior is None else prior
     given = belief.given if isinstance(belief, UnknownMeanPrior) else belief
-    if len(given.first) != len(names):
+    if len(given.first) != len(parameters):
         raise ValueError(
-            f"prior must have {len(names)} entries ({', '.join(names)}), got {len(given.first)}; join the parts with "
-            "Prior.join"
+            f"prior must have {len(parameters)} entries ({', '.join(parameters)}), got {len(given.first)}; "
+            "join the parts with Prior.join"
         )
     marginal: Any = LogMarginal(covariance)
-    with pm.Model(coords={"row": np.arange(len(target)), "parameter": list(names)}) as model:
+    left_out: Any = ProcessRowTerms(covariance)
+    coords = {"row": np.arange(len(target)), "input": column_labels(names, m, "X"), "parameter": list(parameters)}
+    with pm.Model(coords=coords) as model:
         # data are shared variables: constants would enter the key of the compiled code, one compilation per data set
         X_data = pm.Data("X", inputs, dims=("row", "input"))
         t_data = pm.Data("t_data", target, dims="row")
         theta = _declare(belief, covariance.start(m))
         theta.tag.hamiltonian = {"mass": "dense", "jumps": True}  # for `bs.steps`: few coordinates, costly, correlated
-        pm.CustomDist(
+        noise = declare_noise(pt.sqrt(noise_variance(covariance, theta, m)), X_data, t_data)
+        declare_lengths(covariance, theta, m)
+
+        observed: Any = pm.CustomDist(
             "t",
             theta,
             X_data,
-            logp=lambda value, theta, X: marginal(theta, X, value)[0],
-            random=partial(draw_targets, covariance=covariance),
-            support_point=lambda rv, size, theta, X: pt.zeros(X.shape[0]),
-            signature="(k),(n,m)->(n)",
+            t_data,
+            origin(noise, theta),
+            logp=lambda value, theta, X, *seen: left_out(value, theta, X),
+            dist=partial(_draw_targets, covariance=covariance, m=m),
+            signature="(k),(n,m),(n),()->(n)",
             observed=t_data,
             dims="row",
         )
+        declare_rest(observed, marginal(theta, X_data, t_data)[0], left_out(t_data, theta, X_data))
+        remember(observed, Declared("gp", covariance=covariance))
     return model
 
 
@@ -146,20 +170,15 @@ def _log_joint_prior(theta: Any, is_normal: Any, first: Any, second: Any, a: flo
     return alone.sum() + shared
 
 
-def draw_targets(
-    theta: FloatArray, X: FloatArray, *, covariance: Covariance, rng: np.random.Generator, size: Any = None
-) -> FloatArray:
-    """t ~ N(0, K + r²I) for each θ (…, k), also where a Cholesky factor fails."""
-    theta, X = np.asarray(theta), np.asarray(X)
-    batch = np.broadcast_shapes(theta.shape[:-1], X.shape[:-2], () if size is None else tuple(size))
-    thetas = np.broadcast_to(theta, (*batch, theta.shape[-1]))
-    inputs = np.broadcast_to(X, (*batch, *X.shape[-2:]))
-    draws = np.empty((*batch, X.shape[-2]))
-    for index in np.ndindex(*batch):
-        K = covariance.matrix(thetas[index], inputs[index])
-        noise = covariance.noise(thetas[index], X.shape[-1])
-        values, vectors = np.linalg.eigh(K)
-        root = np.sqrt(np.maximum(values, 0.0))
-        z, e = rng.standard_normal((2, len(K)))
-        draws[index] = vectors @ (root * z) + np.sqrt(noise) * e
-    return draws
+def _draw_targets(theta: Any, X: Any, t: Any, given: Any, size: Any, *, covariance: Covariance, m: int) -> Any:
+    """Targets at X: t ~ N(0, K + r²I), or given what was seen there new ones beside them."""
+    noise = pm.Normal.dist(0.0, 1.0, size=X.shape[:1]) * pt.sqrt(noise_variance(covariance, theta, m))
+    return function_at(covariance, theta, X, t, X, given) + noise
+
+
+def declare_lengths(covariance: Covariance, theta: Any, m: int) -> None:
+    """Declare w^{-1/2}, the distance over which the function changes, for a covariance with one weight per input."""
+    names = list(covariance.names(m))
+    places = [names.index(name) for name in (f"log w[{i}]" for i in range(m)) if name in names]
+    if len(places) == m:
+        pm.Deterministic("length", pt.exp(-0.5 * theta[places]), dims="input")

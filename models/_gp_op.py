@@ -24,7 +24,9 @@ from bayessel._pymc import numba_funcify, numba_njit
 from bayessel.covariance import Covariance
 from bayessel.gp import Marginal
 from bayessel.gp.compiled_marginal import marginal_of
+from bayessel.gp.loo import leave_one_out
 from bayessel.gp.noise_floor import NoiseFloor
+from bayessel.models._row_terms import RowTerms, conditional_densities
 
 
 class MarginalPerThread(threading.local):
@@ -54,6 +56,7 @@ class LogMarginal(Op):
 
     def __init__(self, covariance: Covariance, gradient: bool = True) -> None:
         self.covariance, self.gradient = covariance, gradient
+        self.gufunc_signature = "(p),(n,m),(n)->(),(p)" if gradient else "(p),(n,m),(n)->()"
         self.workspace = MarginalPerThread(covariance)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -138,3 +141,60 @@ def _numba_log_marginal(op: LogMarginal, node: Any, **kwargs: Any) -> Any:
         return np.asarray(value), gradient
 
     return log_marginal_and_gradient
+
+
+class ProcessRowTerms(RowTerms):
+    """(t, θ, X) -> log p(t_i|t_{−i}, θ), (n,), with the noise of `LogMarginal`; nil where that is −∞."""
+
+    __props__ = ("covariance",)
+    gufunc_signature = "(n),(p),(n,m)->(n)"
+
+    def __init__(self, covariance: Covariance) -> None:
+        self.covariance = covariance
+        self.workspace = MarginalPerThread(covariance)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The description alone."""
+        return {"covariance": self.covariance}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+    def terms(self, t: FloatArray, *parameters: Any) -> FloatArray:
+        """Log densities of each row given all others."""
+        theta, X = parameters
+        if not np.isfinite(theta).all():
+            return np.zeros(len(t))
+        marginal = self.workspace.at(X, t)
+        try:
+            errors, variances = leave_one_out(self.workspace.floor.factor(marginal, theta))
+        except np.linalg.LinAlgError:
+            return np.zeros(len(t))
+        return conditional_densities(errors / variances, 1.0 / variances)
+
+
+class NoiseVariance(Op):
+    """θ -> variance of the noise, of covariances of which only a function of numbers is known."""
+
+    __props__ = ("covariance", "inputs")
+
+    def __init__(self, covariance: Covariance, inputs: int) -> None:
+        self.covariance, self.inputs = covariance, inputs
+
+    def make_node(self, *inputs: Any) -> Apply:
+        """A scalar."""
+        return Apply(self, [pt.as_tensor_variable(x) for x in inputs], [pt.dscalar()])
+
+    def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
+        """NumPy at run time."""
+        outputs[0][0] = np.asarray(self.covariance.noise(inputs[0], self.inputs), dtype=np.float64)
+
+
+def noise_variance(covariance: Covariance, theta: Any, inputs: int) -> Any:
+    """Variance of the noise in symbols: the sum of the parameters that are called r², where it is that."""
+    places = [k for k, name in enumerate(covariance.names(inputs)) if name.endswith("log r2")]
+    start = np.array(covariance.start(inputs))
+    for trial in (start, start + np.linspace(-1.0, 1.0, len(start))):
+        if not np.isclose(covariance.noise(trial, inputs), np.exp(trial[places]).sum(), rtol=1e-12):
+            return NoiseVariance(covariance, inputs)(theta)
+    return pt.sum(pt.exp(theta[places]))

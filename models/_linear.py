@@ -27,7 +27,12 @@ import pytensor.tensor as pt
 from scipy.linalg import svd
 
 from bayessel._check import FloatArray, as_matrix, as_positive, as_positive_vector, as_target
+from bayessel.models._declared import Declared, remember
+from bayessel.models._joint_normal import declare_noise, declare_rest, declare_tied
+from bayessel.models._labels import column_labels
+from bayessel.models._origin import origin
 from bayessel.models._priors import GammaPrior, noise_precision_prior, spread, weight_precision_prior
+from bayessel.models._row_terms import RowTerms, beyond, conditional_densities, outside
 
 #: Prior standard deviation of the intercept in spreads of t: wide enough to act as flat, yet it can be drawn from.
 BIAS_SPREADS = 100.0
@@ -88,10 +93,13 @@ def linear(
 
     Notes
     -----
-    A collapsed model has one log likelihood per draw, not one per row, and its predictive draws are of the marginal
-    t ~ N(b, C): weights drawn from their prior at the sampled α, not from their posterior. Use the explicit form for
-    pointwise criteria and for prediction, the collapsed one for α, β and b: on overlapping basis functions the weights
-    are strongly correlated and NUTS takes an order of magnitude longer over the explicit form.
+    On overlapping basis functions the weights are strongly correlated, and NUTS takes an order of magnitude longer over
+    the explicit form. Of the collapsed one `draw_weights` draws the weights exactly, `predict` and `predictive_model`
+    predict new rows, and ``pm.sample_posterior_predictive`` draws new targets at the rows that were seen, given those.
+    The log likelihood of ``t`` has log p(t_i | t_{−i}) for each row, the observed ``t_rest`` what log p(t) is beyond
+    their sum: ``arviz.loo(trace, var_name="t")`` is leave-one-out, as for the explicit form; `bayessel.sample` keeps
+    ``t`` alone. A deterministic ``noise``, the standard deviation (``weight_scale`` or ``level`` if β is fixed), goes
+    with the data.
 
     With everything fixed the collapsed form has nothing left to sample: its ``compile_logp`` is the log evidence.
 
@@ -117,18 +125,19 @@ def linear(
         given_beta = as_positive(beta, "beta")
     scale = BIAS_SPREADS * spread(target) if bias_scale is None else as_positive(bias_scale, "bias_scale")
 
-    with pm.Model(coords={"row": np.arange(n_rows), "basis": _labels(names, n_columns)}) as model:
+    with pm.Model(coords={"row": np.arange(n_rows), "basis": column_labels(names, n_columns)}) as model:
         # data are shared variables: constants would enter the key of the compiled code, one compilation per data set
         t_data = pm.Data("t_data", target, dims="row")
         noise = _precision("beta", given_beta)
         offset = pm.Normal("b", _constant(target.mean()), _constant(scale)) if bias else None
         if collapsed:
-            _declare_collapsed(design, t_data, given_alpha, noise, offset)
+            t = _declare_collapsed(design, t_data, given_alpha, noise, offset)
         else:
             design_data = pm.Data("Phi", design, dims=("row", "basis"))
             w = pm.Normal("w", 0.0, tau=_precision("alpha", given_alpha), dims="basis")
             mean = pt.dot(design_data, w)
-            pm.Normal("t", mean if offset is None else mean + offset, tau=noise, observed=t_data, dims="row")
+            t = pm.Normal("t", mean if offset is None else mean + offset, tau=noise, observed=t_data, dims="row")
+        remember(t, Declared("linear", bool(collapsed)))
     return model
 
 
@@ -139,18 +148,6 @@ def _given_alpha(alpha: Any, n_columns: int) -> float | FloatArray | None:
     if np.ndim(alpha) == 0:
         return as_positive(alpha, "alpha")
     return as_positive_vector(alpha, "alpha", n_columns)
-
-
-def _labels(names: Sequence[str] | None, n_columns: int) -> Sequence[Any] | npt.NDArray[np.int_]:
-    if names is None:
-        return np.arange(n_columns)
-    labels = [str(name) for name in names]
-    if len(labels) != n_columns or len(set(labels)) != n_columns:
-        raise ValueError(
-            f"names must be {n_columns} different labels, one per column of Phi, "
-            f"got {len(labels)} of which {len(set(labels))} differ"
-        )
-    return labels
 
 
 def _constant(value: Any) -> Any:
@@ -171,27 +168,49 @@ def _declare_collapsed(
     alpha: float | FloatArray | GammaPrior,
     noise: Any,
     offset: Any | None,
-) -> None:
-    """Declare the observed t ~ N(b, I/β + ΦA⁻¹Φᵀ) in the model on the stack."""
+) -> Any:
+    """Declare the observed t ~ N(b, I/β + ΦA⁻¹Φᵀ) in the model on the stack, a term for each row."""
     if isinstance(alpha, np.ndarray):
         # separate precisions have no common factor to leave outside, so they go into the decomposition for good
         design, weight_precision = design / np.sqrt(alpha), _constant(1.0)
+        pm.Data("prior_scale", 1.0 / np.sqrt(alpha), dims="basis")
     else:
         weight_precision = _precision("alpha", alpha)
-    left, singular, _ = svd(design, full_matrices=False)
-    pm.CustomDist(
+    parts = svd(design, full_matrices=False)
+    left, singular, _ = (
+        pm.Data(name, part) for name, part in zip(("Phi_left", "Phi_singular", "Phi_axes"), parts, strict=True)
+    )
+    shift = _constant(0.0) if offset is None else offset
+    tied = _declare_tied(weight_precision, noise, offset, (t_data, left, singular))
+    t: Any = pm.CustomDist(
         "t",
-        pm.Data("Phi_left", left),
-        pm.Data("Phi_singular", singular),
+        left,
+        singular,
         weight_precision,
         noise,
-        _constant(0.0) if offset is None else offset,
-        logp=_collapsed_logp,
+        shift,
+        t_data,
+        _constant(0.0) if tied is None else origin(tied, weight_precision, noise, shift),
+        logp=lambda value, *parameters: left_out(value, *parameters[:5]),
         dist=_collapsed_draw,
-        signature="(n,k),(k),(),(),()->(n)",
+        signature="(n,k),(k),(),(),(),(n),()->(n)",
         observed=t_data,
         dims="row",
     )
+    parameters = left, singular, weight_precision, noise, shift
+    terms: Any = left_out(t_data, *parameters)
+    declare_rest(t, _collapsed_logp(t_data, *parameters), terms)
+    return t
+
+
+def _declare_tied(alpha: Any, beta: Any, offset: Any | None, data: tuple[Any, ...]) -> Any:
+    """Declare what goes with the data and moves with the draws; None where no parameter is random."""
+    free = pm.modelcontext(None).free_RVs
+    if beta in free:
+        return declare_noise(1.0 / pt.sqrt(beta), *data)
+    if alpha in free:
+        return declare_tied("weight_scale", 1.0 / pt.sqrt(alpha), *data)
+    return None if offset is None else declare_tied("level", offset, *data)
 
 
 def _collapsed_logp(value: Any, left: Any, singular: Any, alpha: Any, beta: Any, offset: Any) -> Any:
@@ -205,8 +224,35 @@ def _collapsed_logp(value: Any, left: Any, singular: Any, alpha: Any, beta: Any,
     return -0.5 * (n_rows * (np.log(2.0 * np.pi) - pt.log(beta)) + pt.sum(pt.log1p(gain)) + beta * quadratic)
 
 
-def _collapsed_draw(left: Any, singular: Any, alpha: Any, beta: Any, offset: Any, size: Any) -> Any:
-    """Draw from the same distribution: Φw with w ~ N(0, 1/α) has the law of U diag(s) z/√α, z standard normal."""
-    z = pm.Normal.dist(0.0, 1.0, size=singular.shape)
+class SharedRowTerms(RowTerms):
+    """(t, U, s, α, β, b) -> the terms of N(t | b, I/β + U diag(s²) Uᵀ/α)."""
+
+    gufunc_signature = "(n),(n,k),(k),(),(),()->(n)"
+
+    def terms(self, t: FloatArray, *parameters: Any) -> FloatArray:
+        """Λ/β = U diag(1/(1 + βs²/α)) Uᵀ + I − UUᵀ."""
+        left, singular, alpha, beta, offset = parameters
+        shrunk = 1.0 / (1.0 + (singular * np.sqrt(beta / alpha)) ** 2)
+        z = left.T @ (t - offset)
+        precision = beta * (outside(left) + left**2 @ shrunk)
+        return conditional_densities(beta * (beyond(left, z, t - offset) + left @ (shrunk * z)), precision)
+
+
+left_out = SharedRowTerms()
+
+
+def _collapsed_draw(left: Any, singular: Any, alpha: Any, beta: Any, offset: Any, t: Any, given: Any, size: Any) -> Any:
+    """Draw new targets: coordinates from their prior, or given those that were seen, then noise."""
+    c = coordinates_given(
+        pm.Normal.dist(0.0, 1.0, size=singular.shape), left, singular, alpha, beta, t - offset, pt.neq(given, 0)
+    )
     noise = pm.Normal.dist(0.0, 1.0, size=left.shape[:1])
-    return offset + pt.dot(left, singular * z) / pt.sqrt(alpha) + noise / pt.sqrt(beta)
+    return offset + pt.dot(left, singular * c) / pt.sqrt(alpha) + noise / pt.sqrt(beta)
+
+
+def coordinates_given(c: Any, left: Any, singular: Any, alpha: Any, beta: Any, deviation: Any, given: Any) -> Any:
+    """Φw = U diag(s) c/√α with c standard normal: as drawn, or moved to their posterior given the deviations."""
+    half = singular * pt.sqrt(beta / alpha)
+    gain = half**2
+    moved = c / pt.sqrt(1.0 + gain) + half * pt.sqrt(beta) * pt.dot(left.T, deviation) / (1.0 + gain)
+    return pt.switch(given, moved, c)

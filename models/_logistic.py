@@ -11,7 +11,9 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from bayessel._check import as_flag, as_matrix, as_positive, as_target, check_magnitude
-from bayessel.models._linear import _constant, _given_alpha, _labels, _precision
+from bayessel.models._declared import Declared, remember
+from bayessel.models._labels import column_labels
+from bayessel.models._linear import _constant, _given_alpha, _precision
 from bayessel.models._priors import GammaPrior
 
 #: prior standard deviation of the intercept: odds of 20 000 to 1 are two of them away
@@ -88,7 +90,7 @@ def logistic(
         given = GammaPrior(shape, rate)
     with_bias, scale = as_flag(bias, "bias"), as_positive(bias_scale, "bias_scale")
 
-    with pm.Model(coords={"row": np.arange(n_rows), "basis": _labels(names, n_columns)}) as model:
+    with pm.Model(coords={"row": np.arange(n_rows), "basis": column_labels(names, n_columns)}) as model:
         # data are shared variables: constants would enter the key of the compiled code, one compilation per data set
         y_data = pm.Data("y_data", labels, dims="row")
         design_data = pm.Data("Phi", design, dims=("row", "basis"))
@@ -96,5 +98,6 @@ def logistic(
         log_odds = pt.dot(design_data, w)
         if with_bias:
             log_odds = log_odds + pm.Normal("b", 0.0, _constant(scale))
-        pm.Bernoulli("y", logit_p=log_odds, observed=y_data, dims="row")
+        observed: Any = pm.Bernoulli("y", logit_p=log_odds, observed=y_data, dims="row")
+        remember(observed, Declared("logistic"))
     return model

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pymc as pm
 
 from bayessel._check import FloatArray, as_matrix, as_positive, as_positive_vector, check_magnitude
+from bayessel.models._declared import Declared, remember
 from bayessel.models._linear import _constant
 
 #: Usual shape and rate of ν − 1: from heavy tails to nearly Gaussian (Juárez and Steel 2010), but with a mean.
@@ -101,7 +102,8 @@ def loss_differences(
         level = pm.Deterministic("set_mean", mu[task_of_set] + omega[task_of_set] * effect, dims="set")
         sigma = pm.LogNormal("sigma", _constant(np.log(unit)), _constant(SPREAD_SD), dims="task")
         spread = sigma[task_of_set[set_of_case]]
-        pm.StudentT("y", _degrees(nu), level[set_of_case], sigma=spread, observed=y_data, dims="case")
+        observed: Any = pm.StudentT("y", _degrees(nu), level[set_of_case], sigma=spread, observed=y_data, dims="case")
+        remember(observed, Declared("loss_differences"))
         said = {
             "per_set": np.array([y.shape[1] for y in tasks.values() for _ in y]),
             "sets": np.array([len(y) for y in tasks.values()]),

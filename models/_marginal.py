@@ -23,6 +23,7 @@ from scipy.linalg import blas, lapack, svd
 
 from bayessel._check import FloatArray
 from bayessel._pymc import numba_funcify, numba_njit
+from bayessel.models._row_terms import RowTerms, beyond, conditional_densities, outside
 
 #: Cholesky of K keeps about eps · trace(K) of relative precision.
 _SAFE_TRACE = 1e-9 / np.finfo(float).eps
@@ -75,6 +76,7 @@ class MarginalOp(Op):
     """(log α, log β, z, R) -> (log density, its derivatives in log α, log β and z)."""
 
     __props__ = ()
+    gufunc_signature = "(m),(),(k),(k,m)->(),(m),(),(k)"
 
     def make_node(self, *inputs: Any) -> Apply:
         """One node with the value and the derivatives as outputs, so that the gradient costs nothing more."""
@@ -113,3 +115,36 @@ def _numba_marginal(op: Any, node: Any, **kwargs: Any) -> Any:
         return np.asarray(value), by_alpha, np.asarray(by_beta), by_z
 
     return marginal
+
+
+class SeparateRowTerms(RowTerms):
+    """(t, log α, log β, Q, R) -> the terms of N(t | 0, I/β + QRA⁻¹RᵀQᵀ)."""
+
+    gufunc_signature = "(n),(m),(),(n,k),(k,m)->(n)"
+
+    def terms(self, t: FloatArray, *parameters: Any) -> FloatArray:
+        """With K⁻¹ = HᵀH and K = I + UUᵀ, Λ/β = QK⁻¹Qᵀ + I − QQᵀ."""
+        log_alpha, log_beta, left, right = parameters
+        beta = float(np.exp(log_beta))
+        U = right * np.exp(0.5 * (float(log_beta) - log_alpha))
+        H = _root_of_inverse(U, float(np.einsum("ij,ij->", U, U)))
+        z, half = left.T @ t, H @ left.T
+        precision = beta * (outside(left) + np.einsum("ij,ij->j", half, half))
+        return conditional_densities(beta * (beyond(left, z, t) + half.T @ (H @ z)), precision)
+
+
+def _root_of_inverse(U: FloatArray, trace: float) -> FloatArray:
+    k = len(U)
+    if not np.isfinite(trace):
+        return np.full((k, k), np.nan)
+    if trace < _SAFE_TRACE:
+        K = U @ U.T
+        K[np.diag_indices(k)] += 1.0
+        factor, failed = lapack.dpotrf(K.T, lower=1, clean=1)
+        if not failed:
+            return np.asarray(blas.dtrsm(1.0, factor, np.eye(k), lower=1))
+    vectors, s, _ = svd(U, full_matrices=False, check_finite=False, lapack_driver="gesvd")
+    return np.asarray((vectors / np.hypot(1.0, s)).T)
+
+
+left_out = SeparateRowTerms()

@@ -13,6 +13,7 @@ from bayessel._check import FloatArray, as_float_array, as_matrix, as_target, ch
 from bayessel.mlp.architecture import Architecture, hidden_units
 from bayessel.mlp.prior import Gamma, NetworkPrior
 from bayessel.mlp.targets import MOST_CLASSES
+from bayessel.models._declared import Declared, remember
 from bayessel.models._linear import _constant
 from bayessel.models._mlp_op import network_outputs
 
@@ -99,6 +100,7 @@ def mlp(
         made: Any = network_outputs(*_declare_weights(belief), X_data)
         f = made[0]
         _observe(kind, f if target.ndim == 2 or kind == "softmax" else f[:, 0], t_data, belief, target.ndim)
+        remember(model["t"], Declared("mlp", likelihood=kind))
         said = {"prior": belief, "likelihood": kind}
         for variable in model.free_RVs:
             variable.tag.mlp = said  # for `bs.steps`: one sweep over all of them

@@ -11,7 +11,7 @@ collapsed
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,6 @@ from scipy.linalg import qr, svd
 from bayessel._check import (
     FloatArray,
     as_flag,
-    as_generator,
     as_matrix,
     as_positive,
     as_positive_vector,
@@ -30,13 +29,13 @@ from bayessel._check import (
     one_of,
 )
 from bayessel._pymc import Transform
-from bayessel._types import Seed
-from bayessel.models._linear import _constant, _labels, _precision
-from bayessel.models._marginal import log_marginal, scaled_solve
+from bayessel.models._declared import Declared, remember
+from bayessel.models._joint_normal import declare_noise, declare_rest
+from bayessel.models._labels import column_labels
+from bayessel.models._linear import _constant, _precision
+from bayessel.models._marginal import left_out, log_marginal
+from bayessel.models._origin import origin
 from bayessel.models._priors import noise_precision_prior, separate_precision_rates, spread
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 PRIORS = ("gamma", "horseshoe")
 #: Prior size of a single large contribution φ_i w_i of the horseshoe, in spreads of t.
@@ -123,7 +122,7 @@ def rvm(
         almost nothing or hardly at all, and never beyond c.
     collapsed : bool
         Integrate the weights out analytically. The marginal over the other parameters is unchanged; `draw_weights`
-        recovers the weights.
+        draws the weights afterwards.
     alpha_shape, alpha_rate : float, or for the rate one per column
         Gamma prior of the α_i, p(x) ∝ x^(a−1) exp(−b x). Default a = 1, two degrees of freedom for each weight, and
         their scale is the size at which all weights together account for the spread of t, column by column in the
@@ -156,8 +155,9 @@ def rvm(
     -----
     `bayessel.sample` draws α and β of both forms with the weights integrated out (gamma priors). For gradients, as of
     the horseshoe, prefer the collapsed form: it has half the dimensions, none of the correlation between overlapping
-    functions and no funnel. The explicit form has w in coordinates that are nearly unit normal at every α for the
-    same reason; a Cholesky factor of size M in each step is the price. Where weights are hardly determined by the
+    functions and no funnel; its log likelihood, predictions and ``noise`` are as of the collapsed `linear`. The
+    explicit form has w in coordinates that are nearly unit normal at every α for the same reason; a Cholesky factor of
+    size M in each step is the price. Where weights are hardly determined by the
     data, their posterior has the heavy tails of their prior, and so does the Monte Carlo error of their mean: look at
     medians, or take ``alpha_shape=2``.
 
@@ -183,7 +183,7 @@ def rvm(
     elif prior == "gamma":
         rates = as_positive_vector(alpha_rate, "alpha_rate", n_columns)
 
-    with pm.Model(coords={"row": np.arange(n_rows), "basis": _labels(names, n_columns)}) as model:
+    with pm.Model(coords={"row": np.arange(n_rows), "basis": column_labels(names, n_columns)}) as model:
         # data are shared variables: constants would enter the key of the compiled code, one compilation per data set
         t_data = pm.Data("t_data", target, dims="row")
         beta = _precision("beta", noise_prior)
@@ -192,77 +192,39 @@ def rvm(
         else:
             alpha = _declare_horseshoe(design, target, beta, constant, expected_basis, slab_scale, slab_df)
         if gone:
-            left, right = _reduced(design)
-            marginal = pm.CustomDist(
-                "t",
-                pm.Data("Phi_left", left),
-                pm.Data("Phi_right", right),
-                alpha,
-                beta,
-                logp=_collapsed_logp,
-                dist=_collapsed_draw,
-                signature="(n,k),(k,m),(m),()->(n)",
-                observed=t_data,
-                dims="row",
-            )
+            t = _declare_collapsed(design, t_data, alpha, beta)
             # what its parameters are, for samplers that look for it
-            marginal.tag.linear_marginal = True
+            t.tag.linear_marginal = True
         else:
             design_data = pm.Data("Phi", design, dims=("row", "basis"))
             w = pm.Normal("w", 0.0, tau=alpha, dims="basis", transform=Whitened(design, target))
-            pm.Normal("t", pt.dot(design_data, w), tau=beta, observed=t_data, dims="row")
+            t = pm.Normal("t", pt.dot(design_data, w), tau=beta, observed=t_data, dims="row")
+        remember(t, Declared("rvm", gone))
     return model
 
 
-def draw_weights(model: pm.Model, trace: xr.DataTree, *, random_seed: Seed = None) -> xr.DataArray:
-    """Draw the weights of a collapsed model: w ~ N(μ, Σ) at the α and β of each draw, exactly.
+def _declare_collapsed(design: FloatArray, t_data: Any, alpha: Any, beta: Any) -> Any:
+    """Declare the observed t ~ N(0, I/β + ΦA⁻¹Φᵀ) in the model on the stack, a term for each row."""
+    left, right = (pm.Data(name, part) for name, part in zip(("Phi_left", "Phi_right"), _reduced(design), strict=True))
+    noise = declare_noise(1.0 / pt.sqrt(beta), t_data, left, right)
 
-    Parameters
-    ----------
-    model : pymc.Model
-        What `rvm` declared with ``collapsed=True``.
-    trace : DataTree
-        What ``pm.sample`` returned for it.
-    random_seed : int or numpy.random.Generator
-        Seed of the draws.
-
-    Returns
-    -------
-    xarray.DataArray
-        ``w`` of dimensions chain, draw, basis; ``trace.posterior["w"] = w`` keeps it with the rest, and
-        ``Phi_new @ w`` are draws of the function at new rows.
-
-    Notes
-    -----
-    By Bhattacharya, Chakraborty and Mallick (2016): draw (u, v) from the joint prior of weights and data, then add
-    what the mismatch t − v says about the weights; O(k²M) per draw with k = min(N, M).
-    """
-    import xarray as xr
-
-    if "Phi_right" not in model.named_vars:
-        raise ValueError("draw_weights needs a model declared by bs.models.rvm(..., collapsed=True); others have w")
-    posterior: Any = trace["posterior"]
-    alpha, beta = posterior["alpha"], posterior["beta"]
-    left, right = model["Phi_left"].get_value(), model["Phi_right"].get_value()
-    z = left.T @ model["t_data"].get_value()
-    rng = as_generator(random_seed, "random_seed")
-    log_alpha = np.log(alpha.transpose("chain", "draw", "basis").values)
-    log_beta = np.log(beta.transpose("chain", "draw").values)
-    weights = np.empty_like(log_alpha)
-    for index in np.ndindex(*log_beta.shape):
-        weights[index] = _one_draw(right, z, log_alpha[index], float(log_beta[index]), rng)
-    return xr.DataArray(weights, dims=("chain", "draw", "basis"), coords=alpha.coords, name="w")
-
-
-def _one_draw(
-    R: FloatArray, z: FloatArray, log_alpha: FloatArray, log_beta: float, rng: np.random.Generator
-) -> FloatArray:
-    """One w ~ N(βΣRᵀz, Σ), Σ = (βRᵀR + A)⁻¹."""
-    scale, noise = np.exp(-0.5 * log_alpha), np.exp(-0.5 * log_beta)
-    u = scale * rng.standard_normal(len(log_alpha))
-    v = R @ u + noise * rng.standard_normal(len(z))
-    _, solved, U, *_ = scaled_solve(R, log_alpha, log_beta, z - v)
-    return np.asarray(u + scale * (solved @ U) / noise)
+    t: Any = pm.CustomDist(
+        "t",
+        left,
+        right,
+        alpha,
+        beta,
+        t_data,
+        origin(noise, alpha, beta),
+        logp=lambda value, left, right, alpha, beta, *seen: left_out(value, pt.log(alpha), pt.log(beta), left, right),
+        dist=_collapsed_draw,
+        signature="(n,k),(k,m),(m),(),(n),()->(n)",
+        observed=t_data,
+        dims="row",
+    )
+    terms: Any = left_out(t_data, pt.log(alpha), pt.log(beta), left, right)
+    declare_rest(t, _collapsed_logp(t_data, left, right, alpha, beta), terms)
+    return t
 
 
 def _reduced(design: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -283,11 +245,23 @@ def _collapsed_logp(value: Any, left: Any, right: Any, alpha: Any, beta: Any) ->
     return inside - 0.5 * (extra * (np.log(2.0 * np.pi) - pt.log(beta)) + beta * pt.sum(rest**2))
 
 
-def _collapsed_draw(left: Any, right: Any, alpha: Any, beta: Any, size: Any) -> Any:
-    """Draw from the same distribution: weights from their prior, then noise."""
-    w = pm.Normal.dist(0.0, 1.0, size=right.shape[1:]) / pt.sqrt(alpha)
+def _collapsed_draw(left: Any, right: Any, alpha: Any, beta: Any, t: Any, given: Any, size: Any) -> Any:
+    """Draw new targets: weights from their prior, or given those that were seen, then noise."""
     noise = pm.Normal.dist(0.0, 1.0, size=left.shape[:1])
-    return pt.dot(left, pt.dot(right, w)) + noise / pt.sqrt(beta)
+    return pt.dot(left, pt.dot(right, weights_given(left, right, alpha, beta, t, given))) + noise / pt.sqrt(beta)
+
+
+def weights_given(left: Any, right: Any, alpha: Any, beta: Any, t: Any, given: Any) -> Any:
+    """A draw of the weights in symbols, from their prior, or where `given` is not nil from their posterior.
+
+    By Bhattacharya, Chakraborty and Mallick (2016), see `draw_weights`.
+    """
+    u = pm.Normal.dist(0.0, 1.0, size=right.shape[1:]) / pt.sqrt(alpha)
+    v = pt.dot(right, u) + pm.Normal.dist(0.0, 1.0, size=right.shape[:1]) / pt.sqrt(beta)
+    scaled = right * pt.sqrt(beta / alpha)
+    K = pt.dot(scaled, scaled.T) + pt.eye(right.shape[0])
+    solved = pt.linalg.solve(K, pt.dot(left.T, t) - v, assume_a="pos")
+    return u + pt.switch(pt.neq(given, 0), pt.dot(right.T, solved) * beta / alpha, 0.0)
 
 
 def _declare_horseshoe(

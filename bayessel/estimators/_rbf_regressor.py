@@ -233,7 +233,8 @@ class RBFRegressor(RegressorMixin, Versioned):
         if np.ndim(self.alpha_):
             names = [self.dictionary_.names[i] for i in self.basis_]
             return rvm(self.dictionary_.design(rows.X)[:, self.basis_], rows.y, names=names)
-        return linear(self._body(rows.X), rows.y, bias=bool(self.bias))
+        names = self.dictionary_.without_bias().names
+        return linear(self._body(rows.X), rows.y, bias=bool(self.bias), names=names)
 
     leave_one_out = _description.leave_one_out
     describe = _description.describe

@@ -164,7 +164,8 @@ class SelectingRegressor(RegressorMixin, Versioned):
         fit = engine_fit(self.fit_)
         if not len(fit.basis):
             raise ValueError("no function was selected: there is nothing to declare")
-        return linear(fit.design, fit.target, bias=bool(self.bias))
+        names = self.dictionary_.without_bias().names
+        return linear(fit.design, fit.target, bias=bool(self.bias), names=[names[i] for i in fit.basis])
 
     # ---- pictures
 

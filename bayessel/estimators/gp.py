@@ -385,4 +385,4 @@ class GPRegressor(RegressorMixin, Versioned):
         from bayessel.models import gp
 
         prior = prior_of_draws(self._mode) if self._mixed else None
-        return gp(*self._rows, self._mode.covariance, prior=prior)
+        return gp(*self._rows, self._mode.covariance, prior=prior, names=self.input_encoding_.names)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from bayessel._check import FloatArray
 from bayessel._row_weights import RowWeights, mean
 from bayessel.covariance import Covariance
-from bayessel.gp.marginal import Marginal
+from bayessel.gp.marginal import Factor, Marginal
 
 #: least noise variance in units of the mean square of t
 LEAST_NOISE = 1e-10
@@ -42,7 +42,7 @@ class NoiseFloor:
 
     def value(self, marginal: Marginal, theta: FloatArray) -> float:
         """log p(t|θ) with at least this noise."""
-        return marginal.value(self._above(theta)[0])
+        return marginal.value(self.raised(theta))
 
     def value_and_gradient(self, marginal: Marginal, theta: FloatArray) -> tuple[float, FloatArray]:
         """The same and its derivatives in θ."""
@@ -51,6 +51,14 @@ class NoiseFloor:
         if below:
             gradient[self.index] = 0.0
         return value, gradient
+
+    def factor(self, marginal: Marginal, theta: FloatArray) -> Factor:
+        """The factor with at least this noise, for predictions."""
+        return marginal.factor(self.raised(theta))
+
+    def raised(self, theta: FloatArray) -> FloatArray:
+        """θ with at least this noise."""
+        return self._above(theta)[0]
 
     def _above(self, theta: FloatArray) -> tuple[FloatArray, bool]:
         if self.index is None or not theta[self.index] < self.least:

@@ -16,6 +16,8 @@ import pymc as pm
 import pytensor.tensor as pt
 from pymc.step_methods import CompoundStep
 from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import ancestors
 
 from bayessel._check import FloatArray
 from bayessel._pymc import custom_methods, find_rng_nodes, flatten_steps, register_custom_methods, reseed_rngs
@@ -65,7 +67,8 @@ class JointModel:
         self._order = list(model.initial_point(0))
         self._generators = find_rng_nodes([*values, *model.observed_RVs])
         self._prior = pm.compile([], [*values, *model.observed_RVs], random_seed=0, **kwargs)
-        self._predict = pm.compile(list(model.free_RVs), list(model.observed_RVs), random_seed=0, **kwargs)
+        targets = _simulated(list(model.observed_RVs))
+        self._predict = pm.compile(list(model.free_RVs), targets, random_seed=0, **kwargs)
         self.reseed(rng)
         tested = [*model.free_RVs, *(model[name] for name in include)]
         free = model.replace_rvs_by_values(list(model.free_RVs))
@@ -244,6 +247,12 @@ def _forward(model: pm.Model, rv: Any) -> Any:
     """The value a sampler moves, of a random variable drawn from the prior."""
     transform = model.rvs_to_transforms[rv]
     return rv if transform is None else transform.forward(rv, *rv.owner.inputs)
+
+
+def _simulated(observed: list[Any]) -> list[Any]:
+    """Targets as given parameters make them, also where draws for parameters of a trace are given the data too."""
+    asked = [x for x in ancestors(observed) if x.owner is not None and getattr(x.owner.op, "tells_origin", False)]
+    return clone_replace(observed, [(one, pt.constant(np.int64(0))) for one in asked]) if asked else observed
 
 
 def _data_of(model: pm.Model, rv: Any) -> Any:

@@ -1,10 +1,11 @@
 """The Gaussian process as a PyMC model: its density is the one written out, its draws are its own, NUTS agrees.
 
-Guards `bayessel.models._gp`.
+Guards `bayessel.models._gp`, `bayessel.models._gp_draws`, `bayessel.models._labels`.
 """
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
@@ -13,10 +14,10 @@ import bayessel as bs
 from bayessel.covariance import Linear, Matern52, Noise, Prior, Standard
 from bayessel.covariance.prior import UnknownMeanPrior
 from bayessel.errors import DataMismatchError
-from bayessel.models._gp import draw_targets
+from bayessel.models._gp_draws import FunctionAt
+from bayessel.models._gp_op import noise_variance
 from bayessel.samplers.run.fingerprint import fingerprints
 from bayessel.samplers.run.identity import check_same
-from tests.oracles.monte_carlo import assert_means
 
 PYTHON = {"mode": "FAST_COMPILE"}
 
@@ -58,7 +59,13 @@ def test_names_and_data(rng):
     X, t = problem(rng)
     model = bs.models.gp(X, t)
     assert list(model.coords["parameter"]) == list(Standard().names(2))
-    assert [v.name for v in model.free_RVs] == ["theta"] and [v.name for v in model.observed_RVs] == ["t"]
+    assert [v.name for v in model.free_RVs] == ["theta"] and [v.name for v in model.observed_RVs] == ["t", "t_rest"]
+    assert [v.name for v in model.deterministics] == ["noise", "length"]
+    theta = Standard().start(2)
+    beside = [model["noise"], model["length"]]
+    noise, length = model.compile_fn(beside, inputs=[model["theta"]], **PYTHON)({"theta": theta})
+    assert_allclose(noise**2, Standard().noise(theta, 2))
+    assert_allclose(length, Standard().relevance(theta, 2) ** -0.5)
     assert_allclose(model.initial_point()["theta"], Standard().start(2))
     other_X, other_t = problem(rng, n=9)
     with model:
@@ -119,12 +126,29 @@ def covariance_of(theta, X):
     return covariance.matrix(theta, X) + covariance.noise(theta, X.shape[1]) * np.eye(len(X))
 
 
-def test_targets_of_several_parameters_at_once(rng):
-    X, _ = problem(rng, n=3)
-    thetas = np.tile(Standard().start(2), (2000, 1))
-    draws = draw_targets(thetas, X, covariance=Standard(), rng=rng, size=(2000,))
-    products = draws[:, :, None] * draws[:, None, :]
-    assert_means(products.reshape(2000, 9), covariance_of(thetas[0], X).ravel())
+def test_the_function_given_targets_beside_it(rng):
+    X, new = rng.standard_normal((3, 2)), rng.standard_normal((2, 2))
+    seen, theta = rng.standard_normal(3), Standard().start(2)
+    K = Standard().matrix(theta, np.vstack([X, new]))
+    Q = covariance_of(theta, X)
+    gain = np.linalg.solve(Q, K[:3, 3:]).T
+    op = FunctionAt(Standard())
+    for given, mean, rest in ((0, np.zeros(2), K[3:, 3:]), (1, gain @ seen, K[3:, 3:] - gain @ K[:3, 3:])):
+        # linear in z: its columns are those of a root of the covariance
+        at = [op.draw(theta, X, seen, new, np.int64(given), z) for z in (np.zeros(2), *np.eye(2))]
+        B = np.array(at[1:]).T - at[0][:, None]
+        assert_allclose(at[0], mean, atol=1e-12)
+        assert_allclose(B @ B.T, rest, atol=1e-10)
+
+
+def test_noise_that_is_called_otherwise(rng):
+    class Rough(Noise):
+        def names(self, m):
+            return ("rough",)
+
+    for covariance, theta in ((Rough(), [0.3]), (Noise() + Noise(), [0.3, 0.1])):
+        found = noise_variance(covariance, pt.as_tensor(np.array(theta)), 2)
+        assert_allclose(found.eval(mode="FAST_COMPILE"), np.exp(theta).sum())
 
 
 def test_another_covariance_and_noise_where_it_has_none(rng):

@@ -362,4 +362,4 @@ def test_plain_sampling_with_the_default_priors_and_a_far_offset(rng):
     assert prior.prior_predictive["t"].shape == (1, 10, 20)
     assert posterior_predictive(model, trace).posterior_predictive["t"].shape == (2, 500, 20)
     pm.compute_log_likelihood(trace, model=model, progressbar=False)
-    assert trace.log_likelihood["t"].shape == (2, 500)
+    assert trace.log_likelihood["t"].shape == (2, 500, 20)

@@ -181,7 +181,7 @@ def test_names_dimensions_and_exchange_of_data(rng):
             assert {rv.name for rv in model.free_RVs} == random | (set() if collapsed else {"w"})
             assert "alpha" in model.named_vars and model.named_vars_to_dims["alpha"] == ("basis",)
             assert model.coords["basis"] == ("a", "b", "bias")
-            assert [rv.name for rv in model.observed_RVs] == ["t"]
+            assert [rv.name for rv in model.observed_RVs] == (["t", "t_rest"] if collapsed else ["t"])
             assert all(v.dtype == "float64" for v in model.value_vars)
     model = bs.models.rvm(Phi, t, collapsed=True, alpha_rate=1.0, beta_rate=1.0)
     other = rng.normal(size=6)
@@ -420,7 +420,7 @@ def test_plain_sampling_with_the_default_priors(rng):
     least = t - Phi @ np.linalg.lstsq(Phi, t)[0]
     assert np.linalg.norm(fitted - t) < 2.5 * np.linalg.norm(least)
     pm.compute_log_likelihood(trace, model=model, progressbar=False)
-    assert trace.log_likelihood["t"].shape == (4, 500)
+    assert trace.log_likelihood["t"].shape == (4, 500, 30)
 
 
 @pytest.mark.slow

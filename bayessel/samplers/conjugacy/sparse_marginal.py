@@ -1,7 +1,7 @@
 """Precisions of separate weights and that of the noise in a model from which the weights are gone already.
 
 An observed variable whose tag says ``linear_marginal`` is N(0, I/β + QRA⁻¹RᵀQᵀ), A = diag(α), and has the parameters
-(Q, R, α, β), QᵀQ = I: `bayessel.models.rvm` declares it. The update is that of `SparseBlock`, without the weights.
+(Q, R, α, β) first, QᵀQ = I: `bayessel.models.rvm` declares it. The update is that of `SparseBlock`, without the weights.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class SparseMarginal:
             if transform is not None and not isinstance(transform, LogTransform):
                 raise NotConjugateError(f"{x.name} is sampled through the transform {transform.name}")
             graph.check_free_of_potentials(x)
-            if graph.children(x) != [self.target]:
+            # what a joint density has beyond the sum of its rows' terms belongs to it
+            if [one for one in graph.children(x) if not hasattr(one.tag, "rest_of")] != [self.target]:
                 raise NotConjugateError(f"not only {self.target.name} depends on {x.name}")
             parameters += [v for v in x.owner.op.dist_params(x.owner) if hasattr(v.type, "dtype")]
         if graph.roots(parameters) & {*members}:
@@ -120,6 +121,6 @@ def _marginal(graph: ModelGraph) -> tuple[Variable, Variable, Variable, Variable
     """The observed variable and its parameters."""
     for rv in graph.model.observed_RVs:
         if getattr(rv.tag, "linear_marginal", False):
-            left, right, alpha, beta = rv.owner.op.dist_params(rv.owner)
+            left, right, alpha, beta = rv.owner.op.dist_params(rv.owner)[:4]
             return rv, left, right, alpha, beta
     raise NotConjugateError("weights and their precisions are needed")

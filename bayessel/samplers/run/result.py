@@ -64,6 +64,9 @@ class Finisher:
             )
         if self.likelihood_note:
             observed = []
+        # terms of rows are kept, without what a joint density has beyond their sum
+        observed = [rv for rv in observed if not hasattr(rv.tag, "rest_of")]
+        self.notes = {str(rv.name): rv.tag.terms for rv in observed if hasattr(rv.tag, "terms")}
         by_name = {str(one.name): one for one in model.unobserved_value_vars}
         self._names = [str(one.name) for one in (*model.free_RVs, *model.deterministics)] if names is None else [*names]
         self._observed = [str(rv.name) for rv in observed]
@@ -135,6 +138,9 @@ def tree(
     }
     if likelihood:
         groups["/log_likelihood"] = dataset(likelihood)
+        for name, note in finisher.notes.items():
+            groups["/log_likelihood"][name].attrs["terms"] = note
+            groups["/log_likelihood"].attrs["terms"] = note
     observed = {name: _filled(value) for name, value in find_observations(model).items()}
     if observed:
         groups["/observed_data"] = dataset(observed, sampled=False)

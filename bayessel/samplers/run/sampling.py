@@ -87,7 +87,8 @@ def sample(
     initvals : mapping, or list of one per chain, optional
         Starting values by name. The other variables start at PyMC's initial point, jittered.
     log_likelihood : bool
-        Compute the pointwise log likelihood, which `az.loo` needs.
+        Compute the pointwise log likelihood, which `az.loo` needs. Of the Gaussian processes and collapsed models of
+        `bayessel.models` it is that of each row given all others.
     target_accept : float in (0, 1), optional
         Passed to the Hamiltonian steps that `bayessel.steps` chooses: the acceptance rate to tune their step size to.
         Nearer to 1 means smaller steps and fewer divergences.
