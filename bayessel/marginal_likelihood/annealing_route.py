@@ -128,6 +128,8 @@ def _of_runs(name: str, logs: FloatArray, calls: int, schedule: Schedule, sign: 
     # two errors shall cover what they would cover of a normal distribution, though few runs tell the spread
     widening = float(stats.t.ppf(0.977, len(finite) - 1) / 2.0)
     error = annealing.relative_error(sign * finite) * widening
+    if sign < 0.0:  # a bound, whose inverse weights have a heavy tail: one run is as good as their mean
+        error = float(finite.std(ddof=1))
     equal = annealing.effective(sign * finite) > LEAST_EQUAL * len(logs)
     if not doubt and not (equal and 0.0 < error < LARGEST_ERROR):
         doubt = "too much for an error"

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 ROUTES = ("quadrature", "laplace", "bridge", "annealing", "nested")
 #: particles of an annealing run with effort 1, and more for each coordinate
 PARTICLES, MORE_PARTICLES = 500, 20
+#: coordinates up to which nested sampling is asked where the other routes do not settle it, and nautilus is there
+NESTED_UP_TO = 12
 #: particles at least
 FEWEST = 100
 #: points of the prior from which modes are looked for, for each particle
@@ -77,8 +79,8 @@ def evidence(
         coordinates; where it succeeds, no other route is taken. "laplace": Laplace's approximation at the modes,
         corrected by importance sampling. "bridge": bridge sampling from draws of the posterior, twice. "annealing":
         from the prior up and from the draws down; the truth lies between. "nested": nested sampling by the package
-        nautilus, which is to be installed (``pip install "bayessel[nested]"``); for posteriors to which no tempering
-        leads.
+        nautilus, for posteriors to which no tempering leads; it is also asked where the others do not settle it, for up
+        to 12 coordinates, if nautilus is installed (``pip install "bayessel[nested]"``).
     effort : float
         How many times the usual draws and particles; of densities that take long there are fewer.
     random_seed : int or Generator, optional
@@ -147,18 +149,23 @@ def evidence(
             draws = None if trace is None else _draws(target, trace)
             particles = max(FEWEST, int(effort * target.share * (PARTICLES + MORE_PARTICLES * target.size)))
             search = _search(target, early, particles, draws, by_name["laplace"])
-            judged = None if draws is None else judge_draws(draws, search.found.modes)
+            judged = None if draws is None or trace is None else judge_draws(draws, search.found.modes, _said_of(trace))
             if trace is None and {"bridge", "annealing"} & set(wanted):
                 for more in (1, LONGER):
                     drawn = _sampled(model, more * effort, seed, quiet)
-                    judged = judge_draws(_draws(target, drawn), search.found.modes)
+                    judged = judge_draws(_draws(target, drawn), search.found.modes, _said_of(drawn))
                     if not judged.doubt:
                         break
             if judged is not None and "quadrature" in wanted and target.size <= MOST_COORDINATES:
                 found = [_timed(lambda: _on_grid_of_draws(target, judged.flat, target_rng))]
             if not _is_settled(found):
                 found += _random_routes(target, judged, search, wanted, particles, by_name)
-    verdict = judge_routes(found)
+        verdict = judge_routes(found)
+        if not verdict.reliable and "annealing" in wanted and "nested" not in wanted and target.size <= NESTED_UP_TO:
+            asked = _timed(lambda: nested_route(target, by_name["nested"]))
+            if np.isfinite(asked.value):
+                found.append(asked)
+                verdict = judge_routes(found)
     of_model, of_data = fingerprints(model)
     result = ModelEvidence(
         *verdict[:4],
@@ -235,6 +242,11 @@ def _draws(target: TargetDensity, trace: xr.DataTree) -> FloatArray:
     return draws
 
 
+def _said_of(trace: xr.DataTree) -> str:
+    """The verdict of the run that made a trace, where it has one."""
+    return str(dict(trace.attrs).get("verdict", ""))
+
+
 def _starts(target: TargetDensity, draws: FloatArray | None, rng: np.random.Generator) -> FloatArray:
     """Where ascents begin: the initial point, around it, the prior, and some draws."""
     starts = [target.start[None], target.start + rng.uniform(-1.0, 1.0, size=(2, target.size))]
@@ -270,7 +282,9 @@ def _on_grid(target: TargetDensity, found: FoundModes, rng: np.random.Generator)
     if not found.modes:
         return Route.missing("quadrature", "no maximum was found", found.calls)
     elsewhere = np.concatenate([_elsewhere(target, rng), *(mode.place[None] for mode in found.modes)])
-    return quadrature(target, found.modes[0].place, found.modes[0].factor, elsewhere)
+    return quadrature(
+        target, found.modes[0].place, found.modes[0].factor, elsewhere, highest=found.modes[0].log_density
+    )
 
 
 def _on_grid_of_draws(target: TargetDensity, flat: FloatArray, rng: np.random.Generator) -> Route:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel.chains.verdict import NOT_YET
 from bayessel.marginal_likelihood.bridge import effective_draws
 from bayessel.marginal_likelihood.modes import DensityMode, unvisited
 
@@ -31,8 +32,8 @@ class JudgedDraws(NamedTuple):
         return self.draws.reshape(-1, self.draws.shape[2])
 
 
-def judge_draws(draws: FloatArray, modes: list[DensityMode]) -> JudgedDraws:
-    """Whether the chains agree, have moved, and have been at all modes that are known."""
+def judge_draws(draws: FloatArray, modes: list[DensityMode], verdict: str = "") -> JudgedDraws:
+    """Whether the chains agree, have moved, and have been at all modes that are known; `verdict` is that of the run."""
     import arviz as az
 
     chains, count, d = draws.shape
@@ -47,6 +48,8 @@ def judge_draws(draws: FloatArray, modes: list[DensityMode]) -> JudgedDraws:
     missed = unvisited(modes, draws.reshape(-1, d)) if modes else 0.0
     if not r_hat <= LARGEST_R_HAT:
         return JudgedDraws(draws, said, "the chains disagree")
+    if verdict == NOT_YET:
+        return JudgedDraws(draws, said, "the run's own verdict is not to use them")
     if least < LEAST_EFFECTIVE:
         return JudgedDraws(draws, said, "too few effective draws")
     if missed > LARGEST_MISSED:

@@ -22,6 +22,8 @@ MOST_CALLS = 400_000
 NEGLIGIBLE = 35.0
 #: a point outside the grid whose density is lower than the highest by less than this is taken into it, in nats
 SEEN = 25.0
+#: nats above the best mode at which a point of the grid is not believed
+ABOVE = 30.0
 #: bounds of the stretched coordinates: sinh of more has no square
 FARTHEST = 300.0
 #: change from one step to the next that is convergence, and error that is still one to rely on
@@ -31,13 +33,17 @@ FIRST_GRID = (129, 33, 17)
 NAME = "quadrature"
 
 
-def quadrature(target: TargetDensity, centre: FloatArray, factor: FloatArray, elsewhere: FloatArray) -> Route:
+def quadrature(
+    target: TargetDensity, centre: FloatArray, factor: FloatArray, elsewhere: FloatArray, highest: float = np.inf
+) -> Route:
     """The integral over a grid around a centre, in units of a factor L of the covariance.
 
     Parameters
     ----------
     elsewhere : (n, d) array
         Points, as of the prior, by which it is seen whether the density has a part that the grid does not reach.
+    highest : float
+        Log density at the best mode that is known; where a grid has points far above it, they are rounding.
     """
     d = target.size
     if d > MOST_COORDINATES:
@@ -53,6 +59,10 @@ def quadrature(target: TargetDensity, centre: FloatArray, factor: FloatArray, el
         values = integrand(grid).reshape((n,) * d)
         calls += n**d
         top = float(values.max())
+        if integrand.highest > highest + ABOVE:
+            return Route.missing(
+                NAME, "points of the grid lie far above every mode: the density is nothing but rounding", calls
+            )
         seen = far > top - SEEN
         if not np.isfinite(top) and not seen.any():
             return Route.missing(NAME, "the density is nil on the grid", calls)
@@ -93,11 +103,14 @@ class _Integrand:
 
     def __init__(self, target: TargetDensity, centre: FloatArray, factor: FloatArray) -> None:
         self._target, self._centre, self._factor = target, centre, factor
+        self.highest = -np.inf
         self._log_scale = float(np.log(np.abs(np.linalg.det(factor))))
 
     def __call__(self, u: FloatArray) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):
-            found = self._target.logs(self._centre + np.sinh(u) @ self._factor.T) + np.log(np.cosh(u)).sum(axis=1)
+            logs = self._target.logs(self._centre + np.sinh(u) @ self._factor.T)
+            self.highest = max(self.highest, float(logs.max()))
+            found = logs + np.log(np.cosh(u)).sum(axis=1)
         return np.where(np.isnan(found), -np.inf, found + self._log_scale)
 
     def stretched(self, rows: FloatArray) -> FloatArray:

@@ -1,7 +1,8 @@
 """Precisions of separate weights and that of the noise in a model from which the weights are gone already.
 
 An observed variable whose tag says ``linear_marginal`` is N(0, I/β + QRA⁻¹RᵀQᵀ), A = diag(α), and has the parameters
-(Q, R, α, β) first, QᵀQ = I: `bayessel.models.rvm` declares it. The update is that of `SparseBlock`, without the weights.
+(Q, R, α, β) first, QᵀQ = I: `bayessel.models.rvm` declares it. The update is that of `SparseBlock`, without the
+weights.
 """
 
 from __future__ import annotations

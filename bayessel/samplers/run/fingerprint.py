@@ -37,7 +37,10 @@ def fingerprints(model: pm.Model) -> tuple[str, str]:
 
 def target_fingerprint(model: pm.Model) -> str:
     """Return the name of the observed values, as engines and estimators have it; empty where they are no numbers."""
-    observed = [np.ma.filled(np.ma.asarray(value, dtype=float), np.nan) for value in find_observations(model).values()]
+    # what a joint density has beyond the sum of its rows' terms is observed by name alone
+    names = [str(rv.name) for rv in model.observed_RVs if not hasattr(rv.tag, "rest_of")]
+    values = {name: value for name, value in find_observations(model).items() if name in names}
+    observed = [np.ma.filled(np.ma.asarray(value, dtype=float), np.nan) for value in values.values()]
     return fingerprint(*observed) if observed else ""
 
 
