@@ -16,7 +16,6 @@ import pymc as pm
 import pytensor.tensor as pt
 from pymc.step_methods import CompoundStep
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
 from bayessel._check import FloatArray
@@ -67,8 +66,8 @@ class JointModel:
         self._order = list(model.initial_point(0))
         self._generators = find_rng_nodes([*values, *model.observed_RVs])
         self._prior = pm.compile([], [*values, *model.observed_RVs], random_seed=0, **kwargs)
-        targets = _simulated(list(model.observed_RVs))
-        self._predict = pm.compile(list(model.free_RVs), targets, random_seed=0, **kwargs)
+        observed = list(model.observed_RVs)
+        self._predict = pm.compile(list(model.free_RVs), observed, random_seed=0, givens=_origins(observed), **kwargs)
         self.reseed(rng)
         tested = [*model.free_RVs, *(model[name] for name in include)]
         free = model.replace_rvs_by_values(list(model.free_RVs))
@@ -249,10 +248,10 @@ def _forward(model: pm.Model, rv: Any) -> Any:
     return rv if transform is None else transform.forward(rv, *rv.owner.inputs)
 
 
-def _simulated(observed: list[Any]) -> list[Any]:
-    """Targets as given parameters make them, also where draws for parameters of a trace are given the data too."""
+def _origins(observed: list[Any]) -> list[tuple[Any, Any]]:
+    """Let given parameters make targets, also where draws for parameters of a trace would be given the data too."""
     asked = [x for x in ancestors(observed) if x.owner is not None and getattr(x.owner.op, "tells_origin", False)]
-    return clone_replace(observed, [(one, pt.constant(np.int64(0))) for one in asked]) if asked else observed
+    return [(one, pt.constant(np.int64(0))) for one in asked]
 
 
 def _data_of(model: pm.Model, rv: Any) -> Any:

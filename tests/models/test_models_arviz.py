@@ -17,17 +17,15 @@ from scipy import stats
 
 import bayessel as bs
 from tests.problems import pymc_models
-from tests.problems.pymc_models import NEW, PHI, PHI_NEW, SEEN, TARGET, moments
+from tests.problems.pymc_models import ALPHAS, JOINT, MAKERS, NEW, PHI, PHI_NEW, SEEN, TARGET, case_of, moments
 
-CASES = pymc_models.cases()
-JOINT = [name for name, case in CASES.items() if case.joint]
 PYTHON = {"mode": "FAST_COMPILE"}
 
 
 @cache
 def sampled(name, sampler, draws=40):
     """A short trace; its draws need not be good ones to be predicted from."""
-    case = CASES[name]
+    case = case_of(name)
     if sampler == "bs":
         # the network has a sampler of its own, which compiles no graph
         steps = bs.steps(case.model, **({} if name == "mlp" else {"compile_kwargs": PYTHON}))
@@ -59,11 +57,11 @@ SAMPLERS = ["pm", "bs", pytest.param("nutpie", marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", MAKERS)
 def test_summary_and_leave_one_out(name, sampler):
     if sampler == "nutpie":
         pytest.importorskip("nutpie")
-    case, trace = CASES[name], sampled(name, sampler)
+    case, trace = case_of(name), sampled(name, sampler)
     table = quiet(az.summary, trace)
     assert {row.partition("[")[0] for row in table.index} == set(trace.posterior.data_vars)
     found = quiet(az.loo, trace, var_name=case.observed)
@@ -111,11 +109,11 @@ def test_families_on_one_table(sampler):
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", MAKERS)
 def test_new_rows_are_predicted_by_the_dense_formulas(name, sampler):
     if sampler == "nutpie":
         pytest.importorskip("nutpie")
-    case, trace = CASES[name], sampled(name, sampler)
+    case, trace = case_of(name), sampled(name, sampler)
     mean, sd = moments(name, trace.posterior)
     found = bs.models.predict(case.model, trace, case.new, random_seed=1)
     classes = name == "logistic"
@@ -137,7 +135,7 @@ def test_new_rows_are_predicted_by_the_dense_formulas(name, sampler):
 @pytest.mark.parametrize("sampler", ["pm", "bs"])
 @pytest.mark.parametrize("name", JOINT)
 def test_predictive_draws_at_the_rows_know_their_targets(name, sampler):
-    case, trace = CASES[name], sampled(name, sampler)
+    case, trace = case_of(name), sampled(name, sampler)
     drawn = predictive(trace, case.model).posterior_predictive["t"].values.reshape(-1, len(SEEN))
     seen = bs.models.predict(case.model, trace, SEEN[:, None] if name == "gp" else PHI, random_seed=1)
     error = seen["sd"].values / np.sqrt(len(drawn))
@@ -148,7 +146,7 @@ def test_predictive_draws_at_the_rows_know_their_targets(name, sampler):
 
 @pytest.mark.parametrize("name", ["linear", "rvm", "logistic", "mlp"])
 def test_explicit_models_predict_new_rows_by_set_data(name):
-    case, trace = CASES[name], sampled(name, "bs")
+    case, trace = case_of(name), sampled(name, "bs")
     data, target = ("X", "t_data") if name == "mlp" else ("Phi", f"{case.observed}_data")
     old = case.model[data].get_value(), case.model[target].get_value()
     nothing = np.zeros(len(NEW), dtype=old[1].dtype)
@@ -165,13 +163,13 @@ def test_explicit_models_predict_new_rows_by_set_data(name):
 
 @pytest.mark.parametrize("name", ["linear collapsed", "linear, fixed alphas", "rvm collapsed"])
 def test_weights_drawn_afterwards_are_those_of_the_posterior(name, rng):
-    case = CASES[name]
+    case = case_of(name)
     posterior = sampled(name, "bs").posterior
     one = {key: value.values[0, 0] for key, value in posterior.data_vars.items()}
     many = {key: np.broadcast_to(value, (1, 4000, *np.shape(value))) for key, value in one.items()}
     trace = az.from_dict({"posterior": many})
     w = bs.models.draw_weights(case.model, trace, random_seed=int(rng.integers(2**31))).values[0]
-    alpha, beta = one.get("alpha", np.linspace(0.3, 2.0, 6)), one["beta"]
+    alpha, beta = one.get("alpha", ALPHAS), one["beta"]
     Sigma = np.linalg.inv(beta * PHI.T @ PHI + alpha * np.eye(6))
     mu = beta * Sigma @ PHI.T @ (TARGET - one.get("b", 0.0))
     assert (np.abs(w.mean(axis=0) - mu) < 4.0 * np.sqrt(np.diag(Sigma) / len(w))).all()
@@ -181,7 +179,7 @@ def test_weights_drawn_afterwards_are_those_of_the_posterior(name, rng):
 
 def test_weights_of_a_model_that_has_them_are_refused():
     with pytest.raises(ValueError, match=r"collapsed=True, got one of bs\.models\.linear that has w"):
-        bs.models.draw_weights(CASES["linear"].model, sampled("linear", "bs"))
+        bs.models.draw_weights(case_of("linear").model, sampled("linear", "bs"))
 
 
 @pytest.mark.parametrize(("n", "m"), [(9, 4), (4, 9), (6, 6), (5, 1)])
@@ -206,7 +204,7 @@ def test_terms_of_rows_on_designs_of_any_shape(rng, maker, n, m):
 
 @pytest.mark.parametrize("name", ["gp", "linear collapsed", "rvm collapsed"])
 def test_samplers_do_not_compute_the_terms(name):
-    model = CASES[name].model
+    model = case_of(name).model
     for function in (
         model.logp_dlogp_function(ravel_inputs=True, **PYTHON)._pytensor_function,
         model.compile_logp(**PYTHON).f,
@@ -265,7 +263,7 @@ def test_a_trace_of_other_data_is_not_predicted_from():
 )
 def test_bad_arguments(call, error, said):
     with pytest.raises(error, match=said):
-        call(CASES["gp"].model, sampled("gp", "bs"))
+        call(case_of("gp").model, sampled("gp", "bs"))
 
 
 def test_models_of_estimators_name_their_columns(rng):
@@ -289,7 +287,7 @@ def test_models_of_estimators_name_their_columns(rng):
 
 
 def test_a_trace_without_the_parameters_is_an_error():
-    ahead = bs.models.predictive_model(CASES["rvm"].model, PHI_NEW)
+    ahead = bs.models.predictive_model(case_of("rvm").model, PHI_NEW)
     with pytest.raises(NotImplementedError, match="flat"):
         predictive(sampled("gp", "bs"), ahead, var_names=["t"])
 

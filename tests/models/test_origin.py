@@ -10,9 +10,11 @@ import numpy as np
 import pymc as pm
 import pytest
 from pytensor.compile.mode import Mode
+from scipy import stats
 
 import bayessel as bs
 from bayessel.diagnostics.calibration._joint import JointModel
+from tests.problems import pymc_models
 from tests.problems.pymc_models import PHI, SEEN, TARGET
 
 NUMBERS = {"mode": "FAST_COMPILE"}
@@ -107,12 +109,16 @@ def test_targets_simulated_at_fixed_parameters_are_of_the_prior(model):
     assert (np.abs(t.mean(axis=0)) < 4.5 * t.std(axis=0) / np.sqrt(200)).all()
 
 
-def test_calibration_simulates_targets_at_given_parameters(model, rng):
+def test_calibration_simulates_targets_at_given_parameters(maker, model, rng):
     joint = JointModel(model, rng, compile_kwargs=NUMBERS)
-    point, _ = joint.draw()
-    free = joint.look(point)[1]
-    t = np.array([joint.new_data(free)[0] for _ in range(200)])
-    assert (np.abs(t.mean(axis=0)) < 4.5 * t.std(axis=0) / np.sqrt(200)).all()
+    names = [rv.name for rv in model.free_RVs]
+    p = {key: value.values[0, 0] for key, value in sampled(maker).posterior.data_vars.items()}
+    name = maker if maker == "gp" else f"{maker} collapsed"
+    mean, C, noise = pymc_models.joint(name, p, PHI, SEEN)
+    t = np.array([joint.new_data([p[one] for one in names])[0] for _ in range(200)])
+    # whitened by the covariance of these parameters, they are unit normal
+    white = np.linalg.solve(np.linalg.cholesky(C + noise * np.eye(len(SEEN))), (t - mean).T)
+    assert stats.kstest(white.ravel(), "norm").pvalue > 1e-3
 
 
 def test_without_rewriting_nothing_is_drawn(model):

@@ -1,6 +1,8 @@
 """Models of `bayessel.models` on one small problem, and their predictions of new rows by dense formulas."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ NEW = np.linspace(-1.7, 1.7, 5)
 TARGET = np.sin(2.0 * SEEN) + 0.2 * np.random.default_rng(6).standard_normal(24)
 BASIS = bs.RBFDictionary(np.linspace(-2.0, 2.0, 6), width=1.0, bias=False)
 PHI, PHI_NEW = BASIS.design(SEEN), BASIS.design(NEW)
+ALPHAS = np.linspace(0.3, 2.0, 6)
 
 
 @dataclass(frozen=True)
@@ -27,22 +30,29 @@ class Case:
     observed: str = "t"
 
 
-def cases() -> dict[str, Case]:
-    """Every model, explicit and collapsed, with fixed parameters too."""
-    t, x, new = TARGET, SEEN[:, None], NEW[:, None]
-    two = bs.models.linear(PHI, t, np.linspace(0.3, 2.0, 6), collapsed=True, bias=True)
-    return {
-        "gp": Case(bs.models.gp(x, t), new, True),
-        "linear": Case(bs.models.linear(PHI, t, bias=True), PHI_NEW),
-        "linear collapsed": Case(bs.models.linear(PHI, t, bias=True, collapsed=True), PHI_NEW, True),
-        "linear, fixed alphas": Case(two, PHI_NEW, True),
-        "linear, fixed beta": Case(bs.models.linear(PHI, t, beta=25.0, collapsed=True), PHI_NEW, True),
-        "rvm": Case(bs.models.rvm(PHI, t), PHI_NEW),
-        "rvm collapsed": Case(bs.models.rvm(PHI, t, collapsed=True), PHI_NEW, True),
-        "horseshoe collapsed": Case(bs.models.rvm(PHI, t, "horseshoe", True), PHI_NEW, True),
-        "logistic": Case(bs.models.logistic(PHI, t > 0.3), PHI_NEW, observed="y"),
-        "mlp": Case(bs.models.mlp(x, t, 3), new),
-    }
+#: name -> the model, explicit and collapsed, with fixed parameters too; made when it is asked for
+MAKERS: dict[str, Callable[[], Case]] = {
+    "gp": lambda: Case(bs.models.gp(SEEN[:, None], TARGET), NEW[:, None], True),
+    "linear": lambda: Case(bs.models.linear(PHI, TARGET, bias=True), PHI_NEW),
+    "linear collapsed": lambda: Case(bs.models.linear(PHI, TARGET, bias=True, collapsed=True), PHI_NEW, True),
+    "linear, fixed alphas": lambda: Case(
+        bs.models.linear(PHI, TARGET, ALPHAS, collapsed=True, bias=True), PHI_NEW, True
+    ),
+    "linear, fixed beta": lambda: Case(bs.models.linear(PHI, TARGET, beta=25.0, collapsed=True), PHI_NEW, True),
+    "rvm": lambda: Case(bs.models.rvm(PHI, TARGET), PHI_NEW),
+    "rvm collapsed": lambda: Case(bs.models.rvm(PHI, TARGET, collapsed=True), PHI_NEW, True),
+    "horseshoe collapsed": lambda: Case(bs.models.rvm(PHI, TARGET, "horseshoe", True), PHI_NEW, True),
+    "logistic": lambda: Case(bs.models.logistic(PHI, TARGET > 0.3), PHI_NEW, observed="y"),
+    "mlp": lambda: Case(bs.models.mlp(SEEN[:, None], TARGET, 3), NEW[:, None]),
+}
+#: those with a joint normal likelihood
+JOINT = ("gp", "linear collapsed", "linear, fixed alphas", "linear, fixed beta", "rvm collapsed", "horseshoe collapsed")
+
+
+@cache
+def case_of(name: str) -> Case:
+    """One of them, the same each time."""
+    return MAKERS[name]()
 
 
 def moments(name: str, posterior: Any) -> tuple[Any, Any]:
@@ -75,5 +85,5 @@ def joint(name: str, p: dict[str, Any], Phi: Any, x: Any) -> tuple[Any, Any, Any
     if name == "gp":
         covariance = Standard()
         return 0.0, covariance.matrix(p["theta"], x[:, None]), covariance.noise(p["theta"], 1)
-    alpha = p.get("alpha", np.linspace(0.3, 2.0, 6))
+    alpha = p.get("alpha", ALPHAS)
     return p.get("b", 0.0), (Phi / alpha) @ Phi.T, 1.0 / p.get("beta", 25.0)
