@@ -192,14 +192,14 @@ def rvm(
         else:
             alpha = _declare_horseshoe(design, target, beta, constant, expected_basis, slab_scale, slab_df)
         if gone:
-            t = _declare_collapsed(design, t_data, alpha, beta)
+            observed: Any = _declare_collapsed(design, t_data, alpha, beta)
             # what its parameters are, for samplers that look for it
-            t.tag.linear_marginal = True
+            observed.tag.linear_marginal = True
         else:
             design_data = pm.Data("Phi", design, dims=("row", "basis"))
             w = pm.Normal("w", 0.0, tau=alpha, dims="basis", transform=Whitened(design, target))
-            t = pm.Normal("t", pt.dot(design_data, w), tau=beta, observed=t_data, dims="row")
-        remember(t, Declared("rvm", gone))
+            observed = pm.Normal("t", pt.dot(design_data, w), tau=beta, observed=t_data, dims="row")
+        remember(observed, Declared("rvm", gone))
     return model
 
 

@@ -19,7 +19,7 @@ from bayessel.marginal_likelihood.bridge_route import bridge_routes
 from bayessel.marginal_likelihood.draws_doubt import JudgedDraws, judge_draws
 from bayessel.marginal_likelihood.laplace_importance import laplace_importance
 from bayessel.marginal_likelihood.model_evidence import ModelEvidence
-from bayessel.marginal_likelihood.modes import FoundModes, find_modes, laplace
+from bayessel.marginal_likelihood.modes import DensityMode, FoundModes, find_modes, laplace
 from bayessel.marginal_likelihood.nested_route import nested_route
 from bayessel.marginal_likelihood.quadrature import MOST_COORDINATES, quadrature
 from bayessel.marginal_likelihood.route import Route
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 ROUTES = ("quadrature", "laplace", "bridge", "annealing", "nested")
 #: particles of an annealing run with effort 1, and more for each coordinate
 PARTICLES, MORE_PARTICLES = 500, 20
-#: coordinates up to which nested sampling is asked where the other routes do not settle it, and nautilus is there
-NESTED_UP_TO = 12
 #: particles at least
 FEWEST = 100
 #: points of the prior from which modes are looked for, for each particle
@@ -79,8 +77,8 @@ def evidence(
         coordinates; where it succeeds, no other route is taken. "laplace": Laplace's approximation at the modes,
         corrected by importance sampling. "bridge": bridge sampling from draws of the posterior, twice. "annealing":
         from the prior up and from the draws down; the truth lies between. "nested": nested sampling by the package
-        nautilus, for posteriors to which no tempering leads; it is also asked where the others do not settle it, for up
-        to 12 coordinates, if nautilus is installed (``pip install "bayessel[nested]"``).
+        nautilus (``pip install "bayessel[nested]"``), for posteriors to which no tempering leads; minutes rather than
+        seconds.
     effort : float
         How many times the usual draws and particles; of densities that take long there are fewer.
     random_seed : int or Generator, optional
@@ -149,11 +147,11 @@ def evidence(
             draws = None if trace is None else _draws(target, trace)
             particles = max(FEWEST, int(effort * target.share * (PARTICLES + MORE_PARTICLES * target.size)))
             search = _search(target, early, particles, draws, by_name["laplace"])
-            judged = None if draws is None or trace is None else judge_draws(draws, search.found.modes, _said_of(trace))
+            judged = None if draws is None or trace is None else judge_draws(draws, search.modes, _said_of(trace))
             if trace is None and {"bridge", "annealing"} & set(wanted):
                 for more in (1, LONGER):
                     drawn = _sampled(model, more * effort, seed, quiet)
-                    judged = judge_draws(_draws(target, drawn), search.found.modes, _said_of(drawn))
+                    judged = judge_draws(_draws(target, drawn), search.modes, _said_of(drawn))
                     if not judged.doubt:
                         break
             if judged is not None and "quadrature" in wanted and target.size <= MOST_COORDINATES:
@@ -161,11 +159,6 @@ def evidence(
             if not _is_settled(found):
                 found += _random_routes(target, judged, search, wanted, particles, by_name)
         verdict = judge_routes(found)
-        if not verdict.reliable and "annealing" in wanted and "nested" not in wanted and target.size <= NESTED_UP_TO:
-            asked = _timed(lambda: nested_route(target, by_name["nested"]))
-            if np.isfinite(asked.value):
-                found.append(asked)
-                verdict = judge_routes(found)
     of_model, of_data = fingerprints(model)
     result = ModelEvidence(
         *verdict[:4],
@@ -309,10 +302,10 @@ def _is_settled(routes: Sequence[Route]) -> bool:
 
 
 class _ModeSearch(NamedTuple):
-    """Modes, and the seconds of the processor that looking for them took."""
+    """The route by way of modes, and the modes that draws and particles should have been at."""
 
-    found: FoundModes
-    seconds: float
+    route: Route
+    modes: list[DensityMode]
 
 
 def _search(
@@ -321,7 +314,8 @@ def _search(
     clock = process_time()
     crowd = None if target.no_prior else target.prior_draws(rng, CROWD * particles)
     found = find_modes(target.whole, _starts(target, draws, rng), _scale(target, draws), crowd)
-    return _ModeSearch(found if found.modes else early, process_time() - clock)
+    route, modes = laplace_importance(target, found if found.modes else early, rng)
+    return _ModeSearch(route.timed(process_time() - clock), modes)
 
 
 def _random_routes(
@@ -335,15 +329,14 @@ def _random_routes(
     """Every route that is random."""
     found: list[Route] = []
     if "laplace" in wanted:
-        route = _timed(lambda: laplace_importance(target, search.found, rngs["laplace"]))
-        found.append(route.timed(route.seconds + search.seconds))
+        found.append(search.route)
     if "bridge" in wanted and judged is not None:
         clock = process_time()
         both = bridge_routes(target, judged, rngs["bridge"])
         found += [one.timed((process_time() - clock) / len(both)) for one in both]
     if "annealing" in wanted:
         clock = process_time()
-        ways = annealing_routes(target, judged, search.found.modes, particles, rngs["annealing"])
+        ways = annealing_routes(target, judged, search.modes, particles, rngs["annealing"])
         found += [one.timed((process_time() - clock) / len(ways)) for one in ways]
     if "nested" in wanted:
         found.append(_timed(lambda: nested_route(target, rngs["nested"])))

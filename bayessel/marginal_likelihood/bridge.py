@@ -88,8 +88,7 @@ def bridge(
     # what the halves differ by is error too, should it be more than theirs: one may have seen another part of space
     error = float("inf")
     if np.isfinite([first, second]).all():
-        # the same draws fit one and are judged by the other: their errors add up
-        error = max(0.5 * (a + b), 0.5 * abs(first - second) / np.sqrt(2.0))
+        error = max(0.5 * float(np.hypot(a, b)), 0.5 * abs(first - second) / np.sqrt(2.0))
     return Bridge(0.5 * (first + second), error, chains * count, 2 * each)
 
 

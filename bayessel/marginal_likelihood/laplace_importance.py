@@ -22,15 +22,19 @@ from bayessel.marginal_likelihood.target_density import TargetDensity
 FREEDOM = 5.0
 #: draws of the proposal
 N_DRAWS = 8_000
+#: index of the tail from which on the masses of modes are not believed, as at the many necks of a funnel
+BELIEVED = 1.0
 #: least share of the draws that a mode has
 _LEAST = 0.05
 NAME = "laplace"
 
 
-def laplace_importance(target: TargetDensity, found: FoundModes, rng: np.random.Generator) -> Route:
-    """Importance sampling around the modes."""
+def laplace_importance(
+    target: TargetDensity, found: FoundModes, rng: np.random.Generator
+) -> tuple[Route, list[DensityMode]]:
+    """Importance sampling around the modes; with those whose masses it does not contradict."""
     if not found.modes:
-        return Route.missing(NAME, "no maximum with a curvature was found", found.calls)
+        return Route.missing(NAME, "no maximum with a curvature was found", found.calls), []
     shares = np.array([laplace(mode) for mode in found.modes])
     shares = np.exp(shares - shares.max())
     shares = np.maximum(shares / shares.sum(), _LEAST)
@@ -46,7 +50,7 @@ def laplace_importance(target: TargetDensity, found: FoundModes, rng: np.random.
     logs = target.logs(rows) - log_proposal(rows, found.modes, shares)
     calls = found.calls + N_DRAWS
     if not np.isfinite(logs).any():
-        return Route.missing(NAME, "no draw around the modes has a density", calls)
+        return Route.missing(NAME, "no draw around the modes has a density", calls), []
     value = float(logsumexp(logs) - np.log(N_DRAWS))
     weights = np.exp(logs - logs.max())
     error = float(weights.std(ddof=1) / (weights.mean() * np.sqrt(N_DRAWS)))
@@ -55,7 +59,8 @@ def laplace_importance(target: TargetDensity, found: FoundModes, rng: np.random.
     several = f"{len(found.modes)} modes" if len(found.modes) > 1 else "one mode"
     said = f"{several}, Pareto k {index:.2f}, without correction {plain:.2f}"
     reliable = bool(index < LARGEST_INDEX and 0.0 < error < 0.5)
-    return Route(NAME, value, error, reliable, said if reliable else f"{said}: t around the mode is no cover", calls)
+    reason = said if reliable else f"{said}: t around the mode is no cover"
+    return Route(NAME, value, error, reliable, reason, calls), found.modes if index < BELIEVED else []
 
 
 def log_proposal(rows: FloatArray, modes: list[DensityMode], shares: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from bayessel.marginal_likelihood.route import Route
 from bayessel.marginal_likelihood.target_density import TargetDensity
 
 #: live points, and effective draws that end the run
-LIVE, ENOUGH = 1_000, 2_500
+LIVE, ENOUGH = 1_500, 10_000
 #: evaluations at most
 MOST_CALLS = 400_000
 NAME = "nested"
@@ -50,7 +50,7 @@ def nested_route(target: TargetDensity, rng: np.random.Generator) -> Route:
         pass_dict=False,
         seed=int(rng.integers(2**31)),
     )
-    complete = bool(sampler.run(n_eff=ENOUGH, n_like_max=MOST_CALLS, verbose=False))
+    complete = bool(sampler.run(n_eff=ENOUGH, n_like_max=MOST_CALLS, discard_exploration=True, verbose=False))
     effective = float(sampler.n_eff)
     error = float(1.0 / np.sqrt(max(effective, 1.0)))
     said = f"{effective:.0f} effective draws, {LIVE} live points"

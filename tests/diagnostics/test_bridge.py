@@ -10,8 +10,8 @@ from scipy.stats import multivariate_normal, norm
 
 from bayessel.covariance import Noise, SquaredExponential
 from bayessel.diagnostics import bridge_sampling
-from bayessel.diagnostics._bridge import Bridge, _effective
 from bayessel.gp import Marginal, fit_map
+from bayessel.marginal_likelihood.bridge import Bridge, effective_draws
 
 SHAPES = np.array([0.7, 2.0, 5.0])
 
@@ -112,9 +112,9 @@ def test_chains_that_stand_still_know_no_evidence(stuck, rng):
 
 def test_a_chain_that_stands_still_counts_as_one_draw(rng):
     moving = rng.normal(size=(1, 100))
-    assert _effective(np.ones((3, 100))) == 1.0
-    assert _effective(moving) > 50.0
-    assert _effective(np.concatenate([moving, np.full((1, 100), moving.mean())])) <= 101.0
+    assert effective_draws(np.ones((3, 100))) == 1.0
+    assert effective_draws(moving) > 50.0
+    assert effective_draws(np.concatenate([moving, np.full((1, 100), moving.mean())])) <= 101.0
 
 
 def test_the_evidence_of_a_gaussian_process_is_that_of_quadrature_and_near_laplaces(rng):

@@ -132,7 +132,8 @@ def test_the_proposal_of_importance_sampling_is_a_student_t():
 def test_importance_sampling_corrects_laplace_over_several_modes():
     target, exact = bumps(5, [-3.0, 3.0], [0.5, 0.4], [0.6, 0.4])
     found = find_modes(target.whole, starts(target, 60), np.ones(5))
-    route = laplace_importance(target, found, np.random.default_rng(0))
+    route, believed = laplace_importance(target, found, np.random.default_rng(0))
+    assert believed == found.modes
     assert len(found.modes) == 2 and route.reliable and abs(route.value - exact) < 4 * route.error < 0.1
 
 
@@ -141,8 +142,19 @@ def test_importance_sampling_knows_when_its_proposal_is_no_cover():
     target = under_normal_prior(
         lambda x: pt.logaddexp(-0.5 * (x**2).sum() / 1e-4 + 3.0, -0.5 * (x**2).sum() / 400.0), 6
     )
-    route = laplace_importance(target, find_modes(target.whole, np.zeros((1, 6)), np.ones(6)), np.random.default_rng(0))
-    assert not route.reliable
+    found = find_modes(target.whole, np.zeros((1, 6)), np.ones(6))
+    route, believed = laplace_importance(target, found, np.random.default_rng(0))
+    assert not route.reliable and not believed
+
+
+def test_the_mass_of_a_mode_that_falls_off_faster_than_its_curvature_says():
+    target = under_normal_prior(lambda x: -0.5 * ((x / 0.01) ** 2).sum() - 10.0 * ((x / 0.01) ** 4).sum(), 1)
+    normal, _ = bumps(2, [1.0], [0.5], [1.0])
+    sharp = find_modes(target.whole, np.full((1, 1), 0.001), np.full(1, 0.01)).modes[0]
+    round_one = find_modes(normal.whole, np.zeros((1, 2)), np.ones(2)).modes[0]
+    z = np.linspace(-8.0, 8.0, 20_001)
+    exact = -np.log(np.sum(stats.norm.pdf(z) * np.exp(-10.0 * z**4)) * (z[1] - z[0]))
+    assert abs(sharp.excess - exact) < 0.5 < exact and round_one.excess < 1e-3
 
 
 def test_the_tail_index_of_ratios_with_a_known_tail():
