@@ -61,7 +61,7 @@ def keplerian(
     """Velocity of a planet of unit semi-amplitude."""
     mean = phase + 2.0 * np.pi * days / period
     mean = mean - 2.0 * np.pi * pt.floor(mean / (2.0 * np.pi))
-    E = mean + 0.85 * e * pt.sgn(pt.sin(mean))
+    E = mean + 0.85 * e * pt.sign(pt.sin(mean))
     for _ in range(HALLEY):
         f, slope = E - e * pt.sin(E) - mean, 1.0 - e * pt.cos(E)
         E = E - f / (slope - 0.5 * f * e * pt.sin(E) / slope)
