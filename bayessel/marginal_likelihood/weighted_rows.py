@@ -6,15 +6,15 @@ rows of the data; a weight between is a row that is taken in by degrees.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from pymc import compile as compile_pymc
 
 from bayessel._check import FloatArray, IntArray
-from bayessel._pymc import FlatRV, HalfFlatRV, batched, clone_model
+from bayessel._pymc import FlatRV, HalfFlatRV, batched, clone_model, without_initial_values
 from bayessel.marginal_likelihood.annealing_route import MOST_LEAPS, TURN, UPDATES, _factor
 from bayessel.marginal_likelihood.density_rows import move_rows
 from bayessel.marginal_likelihood.target_density import TargetDensity
@@ -170,10 +170,9 @@ def _by_row(terms: Any) -> Any:
 
 def _rows(model: pm.Model, name: str) -> int:
     """Number of rows."""
-    value = model.rvs_to_values[model[name]]
-    terms = pm.logp(model[name], value)
-    shapes = compile_pymc([], [terms.shape, value.shape], mode="FAST_COMPILE", on_unused_input="ignore")()
-    of_terms, of_value = (tuple(int(one) for one in np.atleast_1d(shape)) for shape in shapes)
+    value, [terms] = model.rvs_to_values[model[name]], model.logp(vars=[model[name]], sum=False)
+    function = model.compile_fn([terms.shape, value.shape], mode="FAST_COMPILE", on_unused_input="ignore")
+    of_terms, of_value = (tuple(int(one) for one in np.atleast_1d(shape)) for shape in function(model.initial_point()))
     if of_value and of_terms[:1] != of_value[:1]:
         raise ValueError(
             f"{name} has {of_value[0]} rows and its log likelihood {of_terms[0] if of_terms else 'no'} terms: its rows "
@@ -184,11 +183,19 @@ def _rows(model: pm.Model, name: str) -> int:
 
 def _weighted(model: pm.Model, name: str, count: int) -> pm.Model:
     """The model with its observed variable replaced by the weighted sum of its rows' terms."""
-    made = clone_model(model)
+    made = clone_model(without_initial_values(model))
     values = made.rvs_to_values[made[name]]
     with made:
         weights: Any = pm.Data(_WEIGHTS, np.ones(count))
-        terms = _by_row(pm.logp(made[name], values))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", UserWarning)  # the density is no function of the model's variables
+                terms = _by_row(pm.logp(made[name], values))
+        except (UserWarning, NotImplementedError) as reason:
+            raise ValueError(
+                f"PyMC has no log likelihood of {name} as a function of the other variables: {reason}. Write it as a "
+                "pm.CustomDist with a logp"
+            ) from reason
         # a row that is not seen may have no probability
         pm.Potential(f"{_WEIGHTS}_sum", pt.switch(weights > 0.0, weights * terms, 0.0).sum())
     return pm.do(made, {name: np.asarray(values.eval())}, make_interventions_shared=False)
