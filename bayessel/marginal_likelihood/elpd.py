@@ -8,6 +8,7 @@ import numpy as np
 from arviz_stats import ELPDData
 
 from bayessel._check import FloatArray
+from bayessel.criteria.prequential import PREQUENTIAL
 
 
 @dataclass(kw_only=True, repr=False)
@@ -20,8 +21,8 @@ class ELPDDataPrequential(ELPDData):
 
     @property
     def kind(self) -> str:
-        """Name of the estimator."""
-        return "prequential"
+        """Name of the estimator, "prequential"."""
+        return PREQUENTIAL.name
 
 
 def prequential_elpd(
