@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import pymc as pm
 from numpy.typing import ArrayLike
+from scipy import stats
 from scipy.special import logsumexp
 
 from bayessel._check import FloatArray, IntArray, as_positive, chosen_seed
@@ -167,7 +168,8 @@ def prequential_of(
         particles = max(FEWEST, int(effort * rows.share * (PARTICLES + MORE_PARTICLES * rows.size)))
         walk = _Walk(rows, particles, np.random.default_rng([seed, _STREAM]))
         walk.go()
-    error = relative_error(walk.reached)
+    # two errors shall cover what they would cover of a normal distribution, though few groups tell the spread
+    error = relative_error(walk.reached) * float(stats.t.ppf(0.977, GROUPS - 1) / 2.0)
     doubts = list(walk.doubts)
     if not error < LARGEST_ERROR:
         doubts.append(f"the standard error is {error:.2g} nats")

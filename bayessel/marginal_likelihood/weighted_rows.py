@@ -171,7 +171,9 @@ def _by_row(terms: Any) -> Any:
 def _rows(model: pm.Model, name: str) -> int:
     """Number of rows."""
     value, [terms] = model.rvs_to_values[model[name]], model.logp(vars=[model[name]], sum=False)
-    function = model.compile_fn([terms.shape, value.shape], mode="FAST_COMPILE", on_unused_input="ignore")
+    function = model.compile_fn(
+        [terms.shape, value.shape], inputs=model.value_vars, mode="FAST_COMPILE", on_unused_input="ignore"
+    )
     of_terms, of_value = (tuple(int(one) for one in np.atleast_1d(shape)) for shape in function(model.initial_point()))
     if of_value and of_terms[:1] != of_value[:1]:
         raise ValueError(

@@ -10,6 +10,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 from scipy import stats
+from scipy.integrate import quad
 
 import bayessel as bs
 from bayessel.diagnostics import prequential_of
@@ -123,6 +124,42 @@ def test_rows_with_several_numbers():
     exact = located_terms(y.ravel()).reshape(8, 2).sum(axis=1)
     assert found.rows.shape == (8,)
     assert np.abs(found.rows - exact).max() < 5.0 * found.std_error
+
+
+def test_eight_schools():
+    # a scale on which no row depends by itself; the published evidence
+    with pm.Model() as model:
+        effects = pm.Normal("effects", pm.Normal("mu", 0, 5), pm.HalfCauchy("tau", 5), shape=8)
+        pm.Normal("y", effects, [15, 10, 16, 11, 9, 11, 10, 18], observed=[28, 8, -3, 7, -1, 1, 18, 12])
+    found = prequential_of(model, effort=0.5, random_seed=1)
+    assert found.reliable, found.verdict
+    assert abs(found.nats - 31.31135) < 4.0 * found.std_error
+    assert found.std_error < 0.1
+
+
+def bounded(y):
+    with pm.Model() as model:
+        pm.Uniform("y", 0.0, pm.Uniform("top", 1.0, 20.0), observed=y)
+    return model
+
+
+def test_rows_that_rule_parameters_out():
+    y = np.array([3.0, 7.0, 15.0, 2.0, 11.0])
+    found = prequential_of(bounded(y), random_seed=1)
+    # p(y_1..y_n) is the integral of top^-n / 19 from the largest to 20
+    n, low = np.arange(1, 6), np.maximum.accumulate(y)
+    joint = [quad(lambda x, k=k: x**-k / 19.0, a, 20.0)[0] for k, a in zip(n.tolist(), low, strict=True)]
+    exact = -np.diff(np.log([1.0, *joint]))
+    assert found.reliable, found.verdict
+    assert np.abs(found.rows - exact).max() < 4.0 * found.std_error
+
+
+def test_groups_that_a_row_rules_out_are_counted():
+    # one particle in two thousand is left: most groups have none
+    with pytest.warns(SamplingWarning, match="row 0 is coded by"):
+        found = prequential_of(bounded([19.99, 3.0]), effort=0.3, random_seed=1)
+    assert not found.reliable
+    assert found.std_error > 0.3
 
 
 # --- results ----------------------------------------------------------------------------------------------------------
