@@ -113,6 +113,7 @@ __all__ = [
     "state_class",
     "stored_bytes",
     "with_shared_observations",
+    "without_initial_values",
 ]
 
 
@@ -172,6 +173,14 @@ def with_shared_observations(model: Any) -> tuple[Any, dict[str, Any]]:
         if isinstance(leaf, SharedVariable):
             found[str(rv.name)] = leaf
     return made, found
+
+
+def without_initial_values(model: Any) -> Any:
+    """Return the model without the initial values that were given, which `clone_model` refuses; it shares the rest."""
+    made = object.__new__(type(model))
+    made.__dict__.update(model.__dict__)
+    made.rvs_to_initial_values = dict.fromkeys(model.rvs_to_initial_values)
+    return made
 
 
 def density_and_gradient(

@@ -2,8 +2,8 @@
 
 `predictive_calibration` is of predictions; `calibration` is of samplers.
 
-Studies (`delve`), `prequential` lengths, `rolling_origin` and `calibration` fit what they are given; nothing else here
-fits a model.
+Studies (`delve`), `prequential` lengths and those of models (`prequential_of`), `rolling_origin` and `calibration` fit
+what they are given; nothing else here fits a model.
 """
 
 from bayessel.diagnostics import calibration, delve
@@ -15,6 +15,7 @@ from bayessel.diagnostics._nml import nml
 from bayessel.diagnostics._predictive_calibration import predictive_calibration
 from bayessel.diagnostics._prequential import prequential
 from bayessel.diagnostics._rolling_origin import rolling_origin
+from bayessel.marginal_likelihood.prequential_length import prequential_of
 from bayessel.marginal_likelihood.prior_sensitivity import prior_sensitivity
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "nml",
     "predictive_calibration",
     "prequential",
+    "prequential_of",
     "prior_sensitivity",
     "rolling_origin",
 ]

@@ -278,6 +278,16 @@ def test_observed_values_can_be_exchanged():
     assert _pymc.find_observations(first)["n"].tolist() == [1, 2, 3]
 
 
+def test_initial_values_are_left_out_of_models_that_are_cloned():
+    with pm.Model() as first:
+        x = pm.Normal("x", initval=2.0)
+    with pytest.raises(NotImplementedError, match="initial_values"):
+        _pymc.clone_model(first)
+    other = _pymc.without_initial_values(first)
+    assert other.free_RVs == first.free_RVs and first.rvs_to_initial_values[x] == 2.0
+    assert _pymc.clone_model(other).initial_point()["x"] == 0.0
+
+
 def test_what_arviz_is_told(model):
     assert list(_pymc.find_observations(model)) == ["y"]
     assert list(_pymc.find_constants(model)) == ["slope"]

@@ -1,7 +1,8 @@
 """The length of the data coded row by row, each by its prediction from those before it.
 
 One fit has no value of it, for it takes fits to the first few rows, to more of them, and so on:
-`bayessel.diagnostics.prequential` makes them and computes the length.
+`bayessel.diagnostics.prequential` makes them and computes the length; of a
+PyMC model it is `bayessel.diagnostics.prequential_of`.
 """
 
 from __future__ import annotations
