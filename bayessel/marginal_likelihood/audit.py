@@ -118,7 +118,7 @@ def evidence(
     ...     heads = pm.Binomial("heads", 10, p, observed=7)
     >>> found = bs.evidence(model, random_seed=1)
     >>> round(found.value, 4), found.reliable  # log of C(10, 7) B(9, 5) / B(2, 2)
-    (-2.1902, True)
+    (-2.1903, True)
     """
     model = as_model(model)
     wanted = [one_of(name, "routes", ROUTES) for name in ([routes] if isinstance(routes, str) else routes)]

@@ -217,7 +217,7 @@ def test_two_part_codes_refuse(sparse, of):
         of(fit, flags="none")
     with pytest.raises(ValueError, match="target_precision must be positive"):
         of(fit, target_precision=0.0)
-    with pytest.raises(TypeError, match="fitted must be a fitted bayessel estimator or an engine result"):
+    with pytest.raises(TypeError, match="fitted must be a fitted bayessel estimator, an engine result"):
         of(np.ones(3))
     with pytest.raises(ValueError, match="EvidenceRegressor that has not been fitted"):
         of(bs.EvidenceRegressor())
