@@ -124,6 +124,13 @@ def linear(
     >>> model = bs.models.linear(Phi, [0.1, 0.9, 2.1, 2.9], collapsed=True)
     >>> sorted(variable.name for variable in model.free_RVs)
     ['alpha', 'beta']
+
+    The width of radial functions as an unknown beside them, one for each of two inputs:
+
+    >>> X = np.arange(8.0).reshape(4, 2)
+    >>> model = bs.models.linear(bs.RBFDictionary(X, [1.0, 1.0]), [0.1, 0.9, 2.1, 2.9], X=X, collapsed=True)
+    >>> sorted(variable.name for variable in model.free_RVs)
+    ['alpha', 'beta', 'width']
     """
     radial = as_radial(Phi, X, width_prior, without_bias=bool(bias))
     design = as_matrix(Phi, "Phi") if radial is None else radial.design()

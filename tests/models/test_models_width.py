@@ -3,6 +3,7 @@
 Guards `bayessel.models._radial_design`, `bayessel.models._symbolic_marginal`, `bayessel.models._radial_predict`.
 """
 
+import arviz as az
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -215,6 +216,57 @@ def test_the_default_prior_is_about_the_spread_of_the_inputs(rng):
         assert_allclose(logs.mean(axis=0), np.log(expected), atol=4.0 * 1.5 / np.sqrt(4000))
         assert_allclose(logs.std(axis=0), 1.5, rtol=4.0 / np.sqrt(8000))
     assert model.named_vars_to_dims["width"] == ("input",)
+
+
+# --- predictions ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("maker", ["linear", "rvm"])
+@pytest.mark.parametrize("n", [4, 15])
+def test_new_rows_and_weights_by_dense_algebra(rng, maker, n):
+    x, t = data(rng, n)
+    new = np.linspace(-2.0, 2.0, 5)
+    draws, r, beta = 4000, 0.6, 9.0
+    alpha = rng.gamma(2.0, size=6) + 0.1 if maker == "rvm" else np.asarray(1.3)
+    model = getattr(bs.models, maker)(bs.RBFDictionary(CENTERS, 1.0, bias=False), t, X=x, collapsed=True)
+    one = {"width": np.asarray(r), "alpha": alpha, "beta": np.asarray(beta)}
+    many = {name: np.broadcast_to(value, (1, draws, *value.shape)) for name, value in one.items()}
+    trace = az.from_dict({"posterior": many})
+    Phi, Phi_new = by_hand(x, CENTERS, r), by_hand(new, CENTERS, r)
+    Sigma = np.linalg.inv(beta * Phi.T @ Phi + alpha * np.eye(6))
+    mu = beta * Sigma @ Phi.T @ t
+    variance = np.einsum("ij,jk,ik->i", Phi_new, Sigma, Phi_new)
+    found = bs.models.predict(model, trace, new, random_seed=int(rng.integers(2**31)))
+    assert_allclose(found["mean"], Phi_new @ mu, rtol=1e-8)
+    assert_allclose(found["sd"], np.sqrt(variance + 1.0 / beta), rtol=1e-8)
+    assert (np.abs(found["f"].values[0].mean(axis=0) - Phi_new @ mu) < 4.0 * np.sqrt(variance / draws)).all()
+    assert (np.abs(found["f"].values[0].var(axis=0) / variance - 1.0) < 4.0 * np.sqrt(2.0 / draws)).all()
+    w = bs.models.draw_weights(model, trace, random_seed=int(rng.integers(2**31))).values[0]
+    assert (np.abs(w.mean(axis=0) - mu) < 4.0 * np.sqrt(np.diag(Sigma) / draws)).all()
+    error = np.sqrt((Sigma**2 + np.outer(np.diag(Sigma), np.diag(Sigma))) / draws)
+    assert (np.abs(np.cov(w.T) - Sigma) < 4.5 * error).all()
+    # the weights at another width are others
+    there = by_hand(x, CENTERS, 2.0 * r)
+    other = beta * np.linalg.solve(beta * there.T @ there + alpha * np.eye(6), there.T @ t)
+    assert (np.abs(w.mean(axis=0) - other) > 4.5 * np.sqrt(np.diag(Sigma) / draws)).any()
+
+
+def test_draws_at_other_inputs_than_those_of_the_trace_are_refused(rng):
+    x, t = data(rng)
+    model = bs.models.linear(bs.RBFDictionary(CENTERS, 1.0), t, X=x, collapsed=True)
+    names = [rv.name for rv in model.free_RVs]
+    trace = az.from_dict(
+        {
+            "posterior": {**dict.fromkeys(names, np.full((1, 3), 1.0)), "noise": np.full((1, 3), 1.0)},
+            "constant_data": {"X": x[:, None]},
+        }
+    )
+    with model:
+        pm.set_data({"X": x[:, None] + 1.0})
+        with pytest.raises(ValueError, match="the data in the model are not those of the trace"):
+            pm.sample_posterior_predictive(trace, progressbar=False, compile_kwargs={"mode": ONCE})
+    with pytest.raises(ValueError, match="X in the model is not the X that the trace was sampled from"):
+        bs.models.predict(model, trace, x)
 
 
 # --- what is refused ---------------------------------------------------------------------------------------------
