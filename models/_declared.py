@@ -7,6 +7,7 @@ from typing import Any
 
 import pymc as pm
 
+from bayessel.basis import RBFDictionary
 from bayessel.covariance import Covariance
 
 
@@ -24,12 +25,15 @@ class Declared:
         Of a Gaussian process.
     likelihood : str
         Of a network.
+    dictionary : RBFDictionary, optional
+        Of a design whose width is a random variable.
     """
 
     maker: str
     collapsed: bool = False
     covariance: Covariance | None = None
     likelihood: str = ""
+    dictionary: RBFDictionary | None = None
 
 
 def remember(observed: Any, mark: Declared) -> None:

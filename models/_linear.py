@@ -27,19 +27,22 @@ import pytensor.tensor as pt
 from scipy.linalg import svd
 
 from bayessel._check import FloatArray, as_matrix, as_positive, as_positive_vector, as_target
+from bayessel.basis import RBFDictionary
 from bayessel.models._declared import Declared, remember
 from bayessel.models._joint_normal import declare_noise, declare_rest, declare_tied
 from bayessel.models._labels import column_labels
 from bayessel.models._origin import origin
 from bayessel.models._priors import GammaPrior, noise_precision_prior, spread, weight_precision_prior
+from bayessel.models._radial_design import as_radial
 from bayessel.models._row_terms import RowTerms, beyond, conditional_densities, outside
+from bayessel.models._symbolic_marginal import declare_symbolic
 
 #: Prior standard deviation of the intercept in spreads of t: wide enough to act as flat, yet it can be drawn from.
 BIAS_SPREADS = 100.0
 
 
 def linear(
-    Phi: npt.ArrayLike,
+    Phi: npt.ArrayLike | RBFDictionary,
     t: npt.ArrayLike,
     alpha: float | npt.ArrayLike | None = None,
     beta: float | None = None,
@@ -52,14 +55,18 @@ def linear(
     beta_rate: float | None = None,
     bias_scale: float | None = None,
     names: Sequence[str] | None = None,
+    X: npt.ArrayLike | None = None,
+    width_prior: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
 ) -> pm.Model:
     """Declare t = Φw + b + N(0, 1/β), w ~ N(0, A⁻¹); `pm.sample(model=...)` runs on the result.
 
     Parameters
     ----------
-    Phi : array (N, M)
+    Phi : array (N, M) or RBFDictionary
         Design: one column per basis function, for instance ``dictionary.design(X)``. Its bias column, if any, is a
-        column like the others; to leave the intercept unpenalised drop it and pass ``bias=True``.
+        column like the others; to leave the intercept unpenalised drop it and pass ``bias=True``. Or a dictionary of
+        radial functions, whose width becomes a random variable: one, or one for each input if the dictionary has so
+        many (the number itself is not used). With `bias` the dictionary's own is left away.
     t : array (N,)
         Target, in any unit.
     alpha : None, number or M numbers, unit [Φ]²/[t]²
@@ -80,6 +87,12 @@ def linear(
         width the posterior of b differs from the flat one by less than 1e-4/N of its variance in a well-posed fit.
     names : M labels, optional
         Coordinates of the dimension ``basis``; default 0 … M−1.
+    X : array (N, D)
+        Inputs of a dictionary's design.
+    width_prior : (median, log_sd), numbers or one for each width
+        Log-normal prior of the width of a dictionary: its median in units of the inputs, and the standard deviation of
+        its logarithm. Default the standard deviation of each input (of one width their root mean square) and 1.5.
+        Default priors of other parameters are those of the design at the median.
 
     Returns
     -------
@@ -89,7 +102,8 @@ def linear(
         compilation), except several fixed alphas of the collapsed form, which are part of its decomposition.
         The target is the data ``t_data``; in the explicit form the design is the data ``Phi``, so that prediction
         at new rows is ``pm.set_data({"Phi": new, "t_data": zeros}, coords={"row": rows})`` followed by
-        ``pm.sample_posterior_predictive(trace, predictions=True)``.
+        ``pm.sample_posterior_predictive(trace, predictions=True)``. Of a dictionary the random variable ``width`` (of
+        more than one: dimension ``input``), and the data ``X`` and ``centers`` in place of the design.
 
     Notes
     -----
@@ -110,8 +124,16 @@ def linear(
     >>> model = bs.models.linear(Phi, [0.1, 0.9, 2.1, 2.9], collapsed=True)
     >>> sorted(variable.name for variable in model.free_RVs)
     ['alpha', 'beta']
+
+    The width of radial functions as an unknown beside them, one for each of two inputs:
+
+    >>> X = np.arange(8.0).reshape(4, 2)
+    >>> model = bs.models.linear(bs.RBFDictionary(X, [1.0, 1.0]), [0.1, 0.9, 2.1, 2.9], X=X, collapsed=True)
+    >>> sorted(variable.name for variable in model.free_RVs)
+    ['alpha', 'beta', 'width']
     """
-    design = as_matrix(Phi, "Phi")
+    radial = as_radial(Phi, X, width_prior, without_bias=bool(bias))
+    design = as_matrix(Phi, "Phi") if radial is None else radial.design()
     n_rows, n_columns = design.shape
     target = as_target(t, n_rows, "t")
     # what is given stays as it is; what is not gets a prior
@@ -130,14 +152,18 @@ def linear(
         t_data = pm.Data("t_data", target, dims="row")
         noise = _precision("beta", given_beta)
         offset = pm.Normal("b", _constant(target.mean()), _constant(scale)) if bias else None
-        if collapsed:
+        moving, width, seen = (None, None, ()) if radial is None else radial.declare()
+        if collapsed and moving is not None:
+            shift = _constant(0.0) if offset is None else offset
+            t = declare_symbolic(moving, t_data, _precision("alpha", given_alpha), noise, shift, width, seen)
+        elif collapsed:
             t = _declare_collapsed(design, t_data, given_alpha, noise, offset)
         else:
-            design_data = pm.Data("Phi", design, dims=("row", "basis"))
+            columns = pm.Data("Phi", design, dims=("row", "basis")) if moving is None else moving
             w = pm.Normal("w", 0.0, tau=_precision("alpha", given_alpha), dims="basis")
-            mean = pt.dot(design_data, w)
+            mean = pt.dot(columns, w)
             t = pm.Normal("t", mean if offset is None else mean + offset, tau=noise, observed=t_data, dims="row")
-        remember(t, Declared("linear", bool(collapsed)))
+        remember(t, Declared("linear", bool(collapsed), dictionary=None if radial is None else radial.dictionary))
     return model
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numba
 import numpy as np
+import pymc as pm
 import pytensor.tensor as pt
 from pytensor.gradient import DisconnectedType, disconnected_type
 from pytensor.graph.basic import Apply
@@ -26,7 +27,7 @@ from bayessel._pymc import numba_funcify, numba_njit
 from bayessel.models._row_terms import RowTerms, beyond, conditional_densities, outside
 
 #: Cholesky of K keeps about eps · trace(K) of relative precision.
-_SAFE_TRACE = 1e-9 / np.finfo(float).eps
+SAFE_TRACE = 1e-9 / np.finfo(float).eps
 
 
 def scaled_solve(R: FloatArray, log_alpha: FloatArray, log_beta: float, z: FloatArray) -> tuple[Any, ...]:
@@ -40,7 +41,7 @@ def scaled_solve(R: FloatArray, log_alpha: FloatArray, log_beta: float, z: Float
     k = len(z)
     if not np.isfinite(trace):
         return np.inf, z, U, np.zeros_like(log_alpha), 0.0
-    if trace < _SAFE_TRACE:
+    if trace < SAFE_TRACE:
         K = U @ U.T
         K[np.diag_indices(k)] += 1.0
         factor, failed = lapack.dpotrf(K.T, lower=1, clean=1)
@@ -137,7 +138,7 @@ def _root_of_inverse(U: FloatArray, trace: float) -> FloatArray:
     k = len(U)
     if not np.isfinite(trace):
         return np.full((k, k), np.nan)
-    if trace < _SAFE_TRACE:
+    if trace < SAFE_TRACE:
         K = U @ U.T
         K[np.diag_indices(k)] += 1.0
         factor, failed = lapack.dpotrf(K.T, lower=1, clean=1)
@@ -148,3 +149,16 @@ def _root_of_inverse(U: FloatArray, trace: float) -> FloatArray:
 
 
 left_out = SeparateRowTerms()
+
+
+def weights_given(left: Any, right: Any, alpha: Any, beta: Any, t: Any, given: Any) -> Any:
+    """A draw of the weights in symbols, from their prior, or where `given` is not nil from their posterior.
+
+    By Bhattacharya, Chakraborty and Mallick (2016), see `draw_weights`.
+    """
+    u = pm.Normal.dist(0.0, 1.0, size=right.shape[1:]) / pt.sqrt(alpha)
+    v = pt.dot(right, u) + pm.Normal.dist(0.0, 1.0, size=right.shape[:1]) / pt.sqrt(beta)
+    scaled = right * pt.sqrt(beta / alpha)
+    K = pt.dot(scaled, scaled.T) + pt.eye(right.shape[0])
+    solved = pt.linalg.solve(K, pt.dot(left.T, t) - v, assume_a="pos")
+    return u + pt.switch(pt.neq(given, 0), pt.dot(right.T, solved) * beta / alpha, 0.0)

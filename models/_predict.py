@@ -19,6 +19,7 @@ from bayessel.models._declared import Declared, declared
 from bayessel.models._gp_draws import root
 from bayessel.models._marginal import scaled_solve
 from bayessel.models._predictive import NEW_ROW, new_rows
+from bayessel.models._radial_predict import moving_weights
 from bayessel.models._trace_values import check_same_data, values_of
 from bayessel.models._weights import draw_weights
 
@@ -47,7 +48,7 @@ def predict(model: pm.Model, trace: xr.DataTree, X: npt.ArrayLike, *, random_see
     trace : DataTree
         What ``pm.sample``, nutpie or `bayessel.sample` returned for it.
     X : array (n, m)
-        New rows: of the inputs (`gp`, `mlp`) or of the design (`linear`, `rvm`, `logistic`).
+        New rows: of the inputs (`gp`, `mlp`, dictionaries) or of the design (`linear`, `rvm`, `logistic`).
     random_seed : int or numpy.random.Generator
         Seed of the draws; mean and sd do not depend on it.
 
@@ -130,6 +131,11 @@ def _gp(model: pm.Model, mark: Declared, trace: Any, new: FloatArray, rng: np.ra
 def _weighted(model: pm.Model, mark: Declared, trace: Any, new: FloatArray, rng: np.random.Generator) -> Draws:
     noise = 1.0 / values_of(model, trace, "beta")[..., None]
     level = values_of(model, trace, "b")[..., None]
+    if mark.dictionary is not None:
+        found = moving_weights(model, mark, trace, new, rng)
+        function = found.function + level
+        observations = function + np.sqrt(noise) * rng.standard_normal(function.shape)
+        return Draws(found.mean + level, found.inside + noise, function, observations)
     if mark.collapsed:
         weights = draw_weights(model, trace, random_seed=rng).values
         mean, inside = (_separate if mark.maker == "rvm" else _shared)(model, trace, new)

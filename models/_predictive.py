@@ -15,9 +15,11 @@ from bayessel.models._gp_draws import function_at
 from bayessel.models._gp_op import noise_variance
 from bayessel.models._joint_normal import declare_noise, declare_tied
 from bayessel.models._linear import coordinates_given
+from bayessel.models._marginal import weights_given
 from bayessel.models._mlp_op import network_outputs
 from bayessel.models._origin import origin
-from bayessel.models._rvm import weights_given
+from bayessel.models._radial_design import symbolic_design
+from bayessel.models._symbolic_marginal import declare_width_tied
 
 #: the dimension of the rows that are predicted
 NEW_ROW = "new_row"
@@ -32,7 +34,7 @@ def predictive_model(model: pm.Model, X: npt.ArrayLike) -> pm.Model:
     model : pymc.Model
         What `gp`, `linear`, `rvm`, `logistic` or `mlp` declared, with the data that the trace was sampled from.
     X : array (n, m)
-        New rows: of the inputs (`gp`, `mlp`) or of the design (`linear`, `rvm`, `logistic`).
+        New rows: of the inputs (`gp`, `mlp`, dictionaries) or of the design (`linear`, `rvm`, `logistic`).
 
     Returns
     -------
@@ -61,8 +63,9 @@ def predictive_model(model: pm.Model, X: npt.ArrayLike) -> pm.Model:
     kept = {name: labels for name, labels in model.coords.items() if labels is not None}
     coords = {**kept, NEW_ROW: np.arange(len(new))}
     make = {"gp": _gp, "linear": _linear, "rvm": _rvm, "logistic": _logistic, "mlp": _mlp}[mark.maker]
+    make = make if mark.dictionary is None else _radial
     with pm.Model(coords=coords) as ahead:
-        columns = "input" if mark.maker in ("gp", "mlp") else "basis"
+        columns = "input" if _has_inputs(mark) else "basis"
         data = pm.Data("X_new" if columns == "input" else "Phi_new", new, dims=(NEW_ROW, columns))
         make(model, mark, data)
     return ahead
@@ -75,14 +78,19 @@ def new_rows(model: pm.Model, mark: Declared, X: npt.ArrayLike) -> FloatArray:
             "loss_differences has no inputs, and so no new rows: new cases of its training sets are drawn by "
             "pm.sample_posterior_predictive(trace, model=model)"
         )
-    new = as_matrix(X, "X", allow_1d=mark.maker in ("gp", "mlp"))
+    new = as_matrix(X, "X", allow_1d=_has_inputs(mark))
     check_magnitude(new, "X", tiny=True)
-    of = "X" if mark.maker in ("gp", "mlp") else "Phi"
+    of = "X" if _has_inputs(mark) else "Phi"
     known = model[of] if of in model.named_vars else model["Phi_axes" if mark.maker == "linear" else "Phi_right"]
     wanted = known.get_value().shape[1]
     if new.shape[1] != wanted:
         raise ValueError(f"X must have the {wanted} columns of {of}, got shape {new.shape}")
     return new
+
+
+def _has_inputs(mark: Declared) -> bool:
+    """Whether rows are of inputs, and not of a design."""
+    return mark.maker in ("gp", "mlp") or mark.dictionary is not None
 
 
 def _from_trace(model: pm.Model, name: str) -> Any:
@@ -184,6 +192,32 @@ def _rvm(model: pm.Model, mark: Declared, new: Any) -> None:
         dims="basis",
     )
     _observe_function(new, w, nought, beta)
+
+
+def _radial(model: pm.Model, mark: Declared, new: Any) -> None:
+    """A design that moves with the width of each draw, at the rows that were seen and at new ones."""
+    dictionary: Any = mark.dictionary
+    t, X, centers = _seen(model, "t_data", "X", "centers")
+    width, beta = _from_trace(model, "width"), _from_trace(model, "beta")
+    level = _from_trace(model, "b") if "b" in model.named_vars else pt.constant(0.0)
+    rows = symbolic_design(dictionary, new, centers, width)
+    if not mark.collapsed:
+        _observe_function(rows, _from_trace(model, "w"), level, beta)
+        return
+    Phi = symbolic_design(dictionary, X, centers, width)
+    alpha = _from_trace(model, "alpha") * pt.ones(dictionary.n_columns)
+    w = pm.CustomDist(
+        "w",
+        Phi,
+        alpha,
+        beta,
+        t - level,
+        origin(declare_width_tied(width, beta, t, X, centers), width, alpha, beta, level),
+        dist=lambda Phi, *rest: weights_given(pt.eye(Phi.shape[0]), Phi, *rest[:-1]),
+        signature="(n,m),(m),(),(n),()->(m)",
+        dims="basis",
+    )
+    _observe_function(rows, w, level, beta)
 
 
 def _observe_function(new: Any, w: Any, level: Any, beta: Any) -> None:

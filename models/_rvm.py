@@ -29,13 +29,16 @@ from bayessel._check import (
     one_of,
 )
 from bayessel._pymc import Transform
+from bayessel.basis import RBFDictionary
 from bayessel.models._declared import Declared, remember
 from bayessel.models._joint_normal import declare_noise, declare_rest
 from bayessel.models._labels import column_labels
 from bayessel.models._linear import _constant, _precision
-from bayessel.models._marginal import left_out, log_marginal
+from bayessel.models._marginal import left_out, log_marginal, weights_given
 from bayessel.models._origin import origin
 from bayessel.models._priors import noise_precision_prior, separate_precision_rates, spread
+from bayessel.models._radial_design import as_radial
+from bayessel.models._symbolic_marginal import declare_symbolic
 
 PRIORS = ("gamma", "horseshoe")
 #: Prior size of a single large contribution φ_i w_i of the horseshoe, in spreads of t.
@@ -92,7 +95,7 @@ def _typical_noise_precision(design: FloatArray, target: FloatArray) -> float:
 
 
 def rvm(
-    Phi: npt.ArrayLike,
+    Phi: npt.ArrayLike | RBFDictionary,
     t: npt.ArrayLike,
     prior: str = "gamma",
     collapsed: bool = False,
@@ -105,14 +108,17 @@ def rvm(
     slab_scale: float | None = None,
     slab_df: float = 4.0,
     names: Sequence[str] | None = None,
+    X: npt.ArrayLike | None = None,
+    width_prior: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
 ) -> pm.Model:
     """Declare t = Φw + N(0, 1/β), w_i ~ N(0, 1/α_i), each weight with its own α_i; `pm.sample` runs on the result.
 
     Parameters
     ----------
-    Phi : array (N, M)
+    Phi : array (N, M) or RBFDictionary
         Design: one column per basis function, for instance ``dictionary.design(X)``. A bias is a column like the
-        others. A column of ones also tells the default priors that the mean of t says nothing about its spread.
+        others. A column of ones also tells the default priors that the mean of t says nothing about its spread. Or a
+        dictionary of radial functions, whose width becomes a random variable as in `linear`.
     t : array (N,)
         Target, in any unit.
     prior : str
@@ -140,6 +146,8 @@ def rvm(
         5 spreads of t.
     names : M labels, optional
         Coordinates of the dimension ``basis``; default 0 … M−1.
+    X, width_prior
+        Inputs of a dictionary's design, and the prior of its width, as of `linear`.
 
     Returns
     -------
@@ -170,7 +178,8 @@ def rvm(
     >>> sorted(variable.name for variable in model.free_RVs)
     ['alpha', 'beta']
     """
-    design = as_matrix(Phi, "Phi")
+    radial = as_radial(Phi, X, width_prior)
+    design = as_matrix(Phi, "Phi") if radial is None else radial.design()
     n_rows, n_columns = design.shape
     target = as_target(t, n_rows, "t")
     one_of(prior, "prior", PRIORS)
@@ -191,15 +200,22 @@ def rvm(
             alpha = pm.Gamma("alpha", alpha=_constant(shape), beta=_constant(rates), dims="basis")
         else:
             alpha = _declare_horseshoe(design, target, beta, constant, expected_basis, slab_scale, slab_df)
-        if gone:
-            observed: Any = _declare_collapsed(design, t_data, alpha, beta)
+        moving, width, seen = (None, None, ()) if radial is None else radial.declare()
+        observed: Any
+        if gone and moving is not None:
+            observed = declare_symbolic(moving, t_data, alpha, beta, _constant(0.0), width, seen)
+        elif moving is not None:
+            w = pm.Normal("w", 0.0, tau=alpha, dims="basis")
+            observed = pm.Normal("t", pt.dot(moving, w), tau=beta, observed=t_data, dims="row")
+        elif gone:
+            observed = _declare_collapsed(design, t_data, alpha, beta)
             # what its parameters are, for samplers that look for it
             observed.tag.linear_marginal = True
         else:
             design_data = pm.Data("Phi", design, dims=("row", "basis"))
             w = pm.Normal("w", 0.0, tau=alpha, dims="basis", transform=Whitened(design, target))
             observed = pm.Normal("t", pt.dot(design_data, w), tau=beta, observed=t_data, dims="row")
-        remember(observed, Declared("rvm", gone))
+        remember(observed, Declared("rvm", gone, dictionary=None if radial is None else radial.dictionary))
     return model
 
 
@@ -249,19 +265,6 @@ def _collapsed_draw(left: Any, right: Any, alpha: Any, beta: Any, t: Any, given:
     """Draw new targets: weights from their prior, or given those that were seen, then noise."""
     noise = pm.Normal.dist(0.0, 1.0, size=left.shape[:1])
     return pt.dot(left, pt.dot(right, weights_given(left, right, alpha, beta, t, given))) + noise / pt.sqrt(beta)
-
-
-def weights_given(left: Any, right: Any, alpha: Any, beta: Any, t: Any, given: Any) -> Any:
-    """A draw of the weights in symbols, from their prior, or where `given` is not nil from their posterior.
-
-    By Bhattacharya, Chakraborty and Mallick (2016), see `draw_weights`.
-    """
-    u = pm.Normal.dist(0.0, 1.0, size=right.shape[1:]) / pt.sqrt(alpha)
-    v = pt.dot(right, u) + pm.Normal.dist(0.0, 1.0, size=right.shape[:1]) / pt.sqrt(beta)
-    scaled = right * pt.sqrt(beta / alpha)
-    K = pt.dot(scaled, scaled.T) + pt.eye(right.shape[0])
-    solved = pt.linalg.solve(K, pt.dot(left.T, t) - v, assume_a="pos")
-    return u + pt.switch(pt.neq(given, 0), pt.dot(right.T, solved) * beta / alpha, 0.0)
 
 
 def _declare_horseshoe(

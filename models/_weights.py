@@ -11,6 +11,7 @@ from bayessel._check import FloatArray, as_generator
 from bayessel._types import Seed
 from bayessel.models._declared import declared
 from bayessel.models._marginal import scaled_solve
+from bayessel.models._radial_predict import moving_weights
 from bayessel.models._trace_values import check_same_data, values_of
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def draw_weights(model: pm.Model, trace: xr.DataTree, *, random_seed: Seed = Non
     -------
     xarray.DataArray
         ``w`` of dimensions chain, draw, basis; ``trace.posterior["w"] = w`` keeps it with the rest, and
-        ``Phi_new @ w`` are draws of the function at new rows, with the intercept ``b`` beside it where there is one.
+        ``Phi_new @ w`` are draws of the function at new rows, with the intercept ``b`` beside it where there is one. Of
+        a model with a ``width`` the design of each draw is another one: take `predict`.
 
     Notes
     -----
@@ -51,10 +53,14 @@ def draw_weights(model: pm.Model, trace: xr.DataTree, *, random_seed: Seed = Non
         )
     check_same_data(model, trace, "draw_weights")
     rng = as_generator(random_seed, "random_seed")
-    alpha, beta, b = (values_of(model, trace, name) for name in ("alpha", "beta", "b"))
-    target = model["t_data"].get_value()
-    draw = _separate if mark.maker == "rvm" else _shared
-    weights = draw(model, target, alpha, beta, b, rng)
+    if mark.dictionary is not None:
+        nowhere = np.empty((0, model["X"].get_value().shape[1]))
+        weights = moving_weights(model, mark, trace, nowhere, rng).weights
+    else:
+        alpha, beta, b = (values_of(model, trace, name) for name in ("alpha", "beta", "b"))
+        target = model["t_data"].get_value()
+        draw = _separate if mark.maker == "rvm" else _shared
+        weights = draw(model, target, alpha, beta, b, rng)
     posterior: Any = trace["posterior"]
     coords = {"chain": posterior["chain"], "draw": posterior["draw"], "basis": np.asarray(model.coords["basis"])}
     return xr.DataArray(weights, dims=("chain", "draw", "basis"), coords=coords, name="w")

@@ -137,17 +137,19 @@ def test_new_rows_are_predicted_by_the_dense_formulas(name, sampler):
 def test_predictive_draws_at_the_rows_know_their_targets(name, sampler):
     case, trace = case_of(name), sampled(name, sampler)
     drawn = predictive(trace, case.model).posterior_predictive["t"].values.reshape(-1, len(SEEN))
-    seen = bs.models.predict(case.model, trace, SEEN[:, None] if name == "gp" else PHI, random_seed=1)
+    seen = bs.models.predict(
+        case.model, trace, SEEN[:, None] if name == "gp" or "width" in name else PHI, random_seed=1
+    )
     error = seen["sd"].values / np.sqrt(len(drawn))
     assert (np.abs(drawn.mean(axis=0) - seen["mean"].values) < 4.5 * error).all()
     # draws from the prior at these parameters have a mean near nought
     assert np.sqrt(np.mean((drawn.mean(axis=0) - TARGET) ** 2)) < 0.5 * np.std(TARGET)
 
 
-@pytest.mark.parametrize("name", ["linear", "rvm", "logistic", "mlp"])
+@pytest.mark.parametrize("name", ["linear", "rvm", "width", "logistic", "mlp"])
 def test_explicit_models_predict_new_rows_by_set_data(name):
     case, trace = case_of(name), sampled(name, "bs")
-    data, target = ("X", "t_data") if name == "mlp" else ("Phi", f"{case.observed}_data")
+    data, target = ("X", "t_data") if name in ("mlp", "width") else ("Phi", f"{case.observed}_data")
     old = case.model[data].get_value(), case.model[target].get_value()
     nothing = np.zeros(len(NEW), dtype=old[1].dtype)
     try:

@@ -42,11 +42,27 @@ MAKERS: dict[str, Callable[[], Case]] = {
     "rvm": lambda: Case(bs.models.rvm(PHI, TARGET), PHI_NEW),
     "rvm collapsed": lambda: Case(bs.models.rvm(PHI, TARGET, collapsed=True), PHI_NEW, True),
     "horseshoe collapsed": lambda: Case(bs.models.rvm(PHI, TARGET, "horseshoe", True), PHI_NEW, True),
+    "width": lambda: Case(bs.models.linear(BASIS, TARGET, X=SEEN, bias=True), NEW[:, None]),
+    "width collapsed": lambda: Case(
+        bs.models.linear(BASIS, TARGET, X=SEEN, bias=True, collapsed=True), NEW[:, None], True
+    ),
+    "width, fixed": lambda: Case(bs.models.linear(BASIS, TARGET, ALPHAS, 25.0, True, X=SEEN), NEW[:, None], True),
+    "width rvm collapsed": lambda: Case(bs.models.rvm(BASIS, TARGET, X=SEEN, collapsed=True), NEW[:, None], True),
     "logistic": lambda: Case(bs.models.logistic(PHI, TARGET > 0.3), PHI_NEW, observed="y"),
     "mlp": lambda: Case(bs.models.mlp(SEEN[:, None], TARGET, 3), NEW[:, None]),
 }
 #: those with a joint normal likelihood
-JOINT = ("gp", "linear collapsed", "linear, fixed alphas", "linear, fixed beta", "rvm collapsed", "horseshoe collapsed")
+JOINT = (
+    "gp",
+    "linear collapsed",
+    "linear, fixed alphas",
+    "linear, fixed beta",
+    "rvm collapsed",
+    "horseshoe collapsed",
+    "width collapsed",
+    "width, fixed",
+    "width rvm collapsed",
+)
 
 
 @cache
@@ -71,8 +87,8 @@ def _of_draw(name: str, p: dict[str, Any]) -> tuple[Any, Any]:
         hidden = np.tanh(NEW[:, None] @ p["input_hidden"] + p["hidden_bias"])
         f = hidden @ p["hidden_output"] + NEW[:, None] @ p["input_output"] + p["bias"]
         return f[:, 0], np.full(len(NEW), 1.0 / p["tau_noise"][0])
-    if name in ("linear", "rvm"):
-        return PHI_NEW @ p["w"] + p.get("b", 0.0), np.full(len(NEW), 1.0 / p["beta"])
+    if name in ("linear", "rvm", "width"):
+        return _design(p, PHI_NEW, NEW) @ p["w"] + p.get("b", 0.0), np.full(len(NEW), 1.0 / p["beta"])
     mean, C, noise = joint(name, p, np.vstack([PHI, PHI_NEW]), np.concatenate([SEEN, NEW]))
     n = len(TARGET)
     Q = C[:n, :n] + noise * np.eye(n)
@@ -85,5 +101,10 @@ def joint(name: str, p: dict[str, Any], Phi: Any, x: Any) -> tuple[Any, Any, Any
     if name == "gp":
         covariance = Standard()
         return 0.0, covariance.matrix(p["theta"], x[:, None]), covariance.noise(p["theta"], 1)
-    alpha = p.get("alpha", ALPHAS)
+    alpha, Phi = p.get("alpha", ALPHAS), _design(p, Phi, x)
     return p.get("b", 0.0), (Phi / alpha) @ Phi.T, 1.0 / p.get("beta", 25.0)
+
+
+def _design(p: dict[str, Any], Phi: Any, x: Any) -> Any:
+    """The columns of `BASIS`, at the width of the draw if it has one."""
+    return np.exp(-(((x[:, None] - BASIS.centers[:, 0]) / p["width"]) ** 2)) if "width" in p else Phi

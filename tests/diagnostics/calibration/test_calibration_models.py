@@ -25,6 +25,14 @@ TARGET = np.array([0.3, -0.6, 0.2, 1.1, 0.4])
 MODELS = {
     "linear": lambda: bs.models.linear(DESIGN, TARGET, **PRIOR),
     "linear, collapsed": lambda: bs.models.linear(DESIGN, TARGET, collapsed=True, **PRIOR),
+    "width, collapsed": lambda: bs.models.linear(
+        bs.RBFDictionary(ROWS[[0, 2, 4]], 1.0, bias=False),
+        TARGET,
+        X=ROWS,
+        collapsed=True,
+        width_prior=(1.0, 0.8),
+        **PRIOR,
+    ),
     "rvm": lambda: bs.models.rvm(DESIGN, TARGET, **PRIOR),
     "rvm, collapsed": lambda: bs.models.rvm(DESIGN, TARGET, collapsed=True, **PRIOR),
     "logistic": lambda: bs.models.logistic(DESIGN, TARGET > 0, bias_scale=1.0, alpha_shape=2.0, alpha_rate=2.0),

@@ -1,0 +1,149 @@
+r"""A design of radial functions whose width is a random variable: the columns of an `RBFDictionary` in symbols.
+
+With inputs X (N, D), centres c and a width r, one number or one for each input,
+
+    z_nj = Σ_d (x_nd − c_jd)²/r_d²,    Φ_nj = φ(z_nj),
+
+where φ is the function of the dictionary, :math:`e^{-z}` of the Gaussian one. Inputs and centres are data of the model,
+what the dictionary has beside the functions (inputs as columns, a bias) follows them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pymc as pm
+import pytensor.tensor as pt
+
+from bayessel._check import FloatArray, as_matrix, as_positive_vector, check_magnitude
+from bayessel.basis import RBFDictionary
+from bayessel.basis.dictionary import Dictionary
+
+#: Prior standard deviation of log r: 95 % of the prior between a twentieth and twenty of its median.
+LOG_SPREAD = 1.5
+
+
+@dataclass(frozen=True)
+class RadialInputs:
+    """A dictionary of radial functions at inputs, and the prior of its width.
+
+    Attributes
+    ----------
+    dictionary : RBFDictionary
+        Its width says whether there is one or one for each input; the number itself is not used.
+    inputs : array (N, D)
+        The training rows.
+    median : array () or (D,)
+        Median of the log-normal prior of r, in units of the inputs.
+    log_sd : array () or (D,)
+        Standard deviation of log r.
+    """
+
+    dictionary: RBFDictionary
+    inputs: FloatArray
+    median: FloatArray
+    log_sd: FloatArray
+
+    def design(self) -> FloatArray:
+        """The design at the median of the prior."""
+        return at_width(self.dictionary, self.median).design(self.inputs)
+
+    def declare(self) -> tuple[Any, Any, tuple[Any, ...]]:
+        """Declare inputs, centres and ``width`` in the model on the stack: (Φ, r, data)."""
+        model: Any = pm.modelcontext(None)
+        model.add_coord("input", np.arange(self.inputs.shape[1]))
+        model.add_coord("center", np.arange(len(self.dictionary.centers)))
+        X = pm.Data("X", self.inputs, dims=("row", "input"))
+        centers = pm.Data("centers", self.dictionary.centers, dims=("center", "input"))
+        width = pm.LogNormal(
+            "width",
+            pt.constant(np.log(self.median)),
+            pt.constant(self.log_sd),
+            dims="input" if np.ndim(self.dictionary.width) else None,
+        )
+        return symbolic_design(self.dictionary, X, centers, width), width, (X, centers)
+
+
+def as_radial(
+    Phi: npt.ArrayLike | RBFDictionary,
+    X: npt.ArrayLike | None,
+    width_prior: tuple[npt.ArrayLike, npt.ArrayLike] | None,
+    *,
+    without_bias: bool = False,
+) -> RadialInputs | None:
+    """A dictionary with inputs and prior, checked; None where Phi is a design."""
+    if not isinstance(Phi, Dictionary):
+        for name, value in (("X", X), ("width_prior", width_prior)):
+            if value is not None:
+                raise ValueError(
+                    f"{name} goes with a dictionary in place of Phi, got a {type(Phi).__name__}: give "
+                    "bs.RBFDictionary(centers, width) to sample its width, or the design alone"
+                )
+        return None
+    if not isinstance(Phi, RBFDictionary):
+        raise TypeError(
+            f"only a RBFDictionary has a width to sample, got a {type(Phi).__name__}: give dictionary.design(X) as Phi"
+        )
+    if Phi.metric is not None:
+        raise ValueError(
+            "a dictionary with a full metric has no width to sample: give widths, RBFDictionary(centers, width), or "
+            "dictionary.design(X) as Phi"
+        )
+    if X is None:
+        raise ValueError("a dictionary in place of Phi needs the inputs of its design: give X, one row for each of t")
+    inputs = as_matrix(X, "X", allow_1d=True)
+    check_magnitude(inputs, "X")
+    Phi.check_inputs(inputs)
+    dictionary: Any = Phi.without_bias() if without_bias else Phi
+    median, log_sd = _prior(dictionary, inputs, width_prior)
+    return RadialInputs(dictionary, inputs, median, log_sd)
+
+
+def _prior(
+    dictionary: RBFDictionary, inputs: FloatArray, given: tuple[npt.ArrayLike, npt.ArrayLike] | None
+) -> tuple[FloatArray, FloatArray]:
+    """Median and standard deviation of the logarithm, each of the shape of the width."""
+    shape = np.shape(dictionary.width)
+    if given is None:
+        spreads = inputs.std(axis=0)
+        # an input that does not vary has no scale; the width of the dictionary is one in its unit
+        spreads = np.where(spreads > 1e-12 * np.abs(inputs).max(axis=0), spreads, dictionary.width)
+        median = spreads if shape else np.sqrt(np.mean(spreads**2))
+        return np.asarray(median, dtype=np.float64), np.full(shape, LOG_SPREAD)
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise TypeError(
+            "width_prior must be None or a pair (median of the width, standard deviation of its logarithm), "
+            f"got {given!r}"
+        )
+    size = shape[0] if shape else 1
+    names = ("the median of width_prior", "the standard deviation of width_prior")
+    parts = [as_positive_vector(value, name, size) for value, name in zip(given, names, strict=True)]
+    return parts[0].reshape(shape), parts[1].reshape(shape)
+
+
+def symbolic_design(dictionary: RBFDictionary, X: Any, centers: Any, width: Any) -> Any:
+    """The columns of ``dictionary.design(X)`` at a width that is a variable."""
+    # differences come first, so that inputs such as calendar years keep their digits
+    z = (((X[:, None, :] - centers[None, :, :]) / width) ** 2).sum(axis=2)
+    columns = [_radial(dictionary.kind, z)]
+    if dictionary.linear:
+        columns.append(X / pt.constant(np.asarray(dictionary.slopes, dtype=np.float64)))
+    if dictionary.bias:
+        columns.append(pt.ones((X.shape[0], 1)))
+    return columns[0] if len(columns) == 1 else pt.concatenate(columns, axis=1)
+
+
+def _radial(kind: str, z: Any) -> Any:
+    if kind == "gaussian":
+        return pt.exp(-z)
+    if kind == "cauchy":
+        return 1.0 / (1.0 + z)
+    return pt.sqrt(1.0 + z) if kind == "multiquadric" else 1.0 / pt.sqrt(1.0 + z)
+
+
+def at_width(dictionary: RBFDictionary, width: FloatArray) -> RBFDictionary:
+    """The same functions at another width."""
+    return RBFDictionary(dictionary.centers, width, dictionary.kind, dictionary.bias, dictionary.slopes)
