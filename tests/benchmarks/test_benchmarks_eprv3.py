@@ -1,8 +1,8 @@
 """The models of the evidence contest: velocities of a planet, and the truth without one."""
 
 import numpy as np
-import pytest
 import pytensor.tensor as pt
+import pytest
 from scipy.optimize import brentq
 
 import bayessel as bs
@@ -15,7 +15,7 @@ def test_velocities_of_a_planet_solve_keplers_equation():
         period, omega, phase = 17.3, 1.1, 4.0
         found = eprv3.keplerian(day, *(pt.constant(x) for x in (period, e, omega, phase))).eval()
         mean = phase + 2.0 * np.pi * day / period
-        E = np.array([brentq(lambda x, m=m: x - e * np.sin(x) - m, m - 1.0, m + 1.0, xtol=1e-14) for m in mean])
+        E = np.array([brentq(lambda x, m=m, e=e: x - e * np.sin(x) - m, m - 1.0, m + 1.0, xtol=1e-14) for m in mean])
         true = 2.0 * np.arctan2(np.sqrt(1 + e) * np.sin(E / 2), np.sqrt(1 - e) * np.cos(E / 2))
         np.testing.assert_allclose(found, np.cos(true + omega) + e * np.cos(omega), atol=1e-8)
 
