@@ -6,6 +6,8 @@ Studies (`delve`), `prequential` lengths and those of models (`prequential_of`),
 what they are given; nothing else here fits a model.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from bayessel.diagnostics import calibration, delve
 from bayessel.diagnostics._bridge import bridge_sampling
 from bayessel.diagnostics._compare import compare
@@ -15,8 +17,10 @@ from bayessel.diagnostics._nml import nml
 from bayessel.diagnostics._predictive_calibration import predictive_calibration
 from bayessel.diagnostics._prequential import prequential
 from bayessel.diagnostics._rolling_origin import rolling_origin
-from bayessel.marginal_likelihood.prequential_length import prequential_of
-from bayessel.marginal_likelihood.prior_sensitivity import prior_sensitivity
+
+if TYPE_CHECKING:
+    from bayessel.marginal_likelihood.prequential_length import prequential_of
+    from bayessel.marginal_likelihood.prior_sensitivity import prior_sensitivity
 
 __all__ = [
     "bridge_sampling",
@@ -34,3 +38,16 @@ __all__ = [
     "prior_sensitivity",
     "rolling_origin",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what needs PyMC on first use."""
+    if name == "prequential_of":
+        from bayessel.marginal_likelihood.prequential_length import prequential_of
+
+        return prequential_of
+    if name == "prior_sensitivity":
+        from bayessel.marginal_likelihood.prior_sensitivity import prior_sensitivity
+
+        return prior_sensitivity
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

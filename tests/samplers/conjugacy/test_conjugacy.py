@@ -311,7 +311,7 @@ def test_the_prior_of_a_logarithm_is_that_of_the_scale_with_its_jacobian(name):
     make, known = PRIORS_OF_SCALES[name]
     prior = make()
     parameters = [np.float64(v.eval()) for v in prior.owner.op.dist_params(prior.owner) if hasattr(v.type, "dtype")]
-    c, terms, rest = scale._log_prior(prior.owner.op, parameters)
+    c, terms, rest = scale.log_prior(prior.owner.op, parameters)
     log_x = np.linspace(-3.0, 2.0, 11)
     found = scale.LogConcave((11,), c, terms, **rest).value(log_x)
     expected = known.logpdf(np.exp(log_x)) + log_x
