@@ -217,11 +217,19 @@ def test_annealing_that_has_not_seen_a_mode_says_so():
     assert not up.reliable and "modes" in up.reason and np.isnan(down.value)
 
 
+@pytest.mark.slow
 def test_nested_sampling_has_no_trouble_with_two_modes():
     pytest.importorskip("nautilus")
     target, exact = bumps(2, [-3.0, 3.0], [0.4, 0.4], [0.5, 0.5])
     route = nested_route(target, np.random.default_rng(0))
     assert route.reliable and abs(route.value - exact) < 5 * route.error < 0.1
+
+
+def test_nested_sampling_says_why_it_does_not_run():
+    with pm.Model() as model:
+        pm.Normal("y", pm.Flat("x"), 1.0, observed=0.0)
+    route = nested_route(TargetDensity(model), np.random.default_rng(0))
+    assert not route.reliable and ("flat" in route.reason or "bayessel[nested]" in route.reason)
 
 
 def test_a_route_that_led_nowhere():
