@@ -11,7 +11,6 @@ import numpy as np
 import pymc as pm
 
 from bayessel._check import FloatArray, as_flag, as_positive, chosen_seed, one_of
-from bayessel._pymc import find_observations
 from bayessel._types import Seed
 from bayessel.errors import SamplingWarning
 from bayessel.marginal_likelihood.annealing_route import annealing_routes
@@ -23,11 +22,11 @@ from bayessel.marginal_likelihood.modes import DensityMode, FoundModes, find_mod
 from bayessel.marginal_likelihood.nested_route import nested_route
 from bayessel.marginal_likelihood.quadrature import MOST_COORDINATES, quadrature
 from bayessel.marginal_likelihood.route import Route
-from bayessel.marginal_likelihood.target_density import TargetDensity
+from bayessel.marginal_likelihood.target_density import TargetDensity, refuse_discrete
 from bayessel.marginal_likelihood.trace_check import check_trace
 from bayessel.marginal_likelihood.verdict import judge_routes
 from bayessel.samplers.run.arguments import as_model
-from bayessel.samplers.run.fingerprint import fingerprints, target_fingerprint
+from bayessel.samplers.run.fingerprint import fingerprints, observed_values, target_fingerprint
 from bayessel.samplers.run.sampling import sample
 from bayessel.samplers.step_choice import in_suited_coordinates
 from bayessel.work.threads import one_blas_thread
@@ -155,7 +154,7 @@ def evidence(
                     if not judged.doubt:
                         break
             if judged is not None and "quadrature" in wanted and target.size <= MOST_COORDINATES:
-                found = [_timed(lambda: _on_grid_of_draws(target, judged.flat, target_rng))]
+                found = [_timed(lambda: _on_grid_of_draws(target, judged.flat, early, target_rng))]
             if not _is_settled(found):
                 found += _random_routes(target, judged, search, wanted, particles, by_name)
         verdict = judge_routes(found)
@@ -165,7 +164,7 @@ def evidence(
         routes=tuple(found),
         used=verdict.used,
         comparable=target.unnormalised,
-        n_rows=sum(int(np.size(one)) for one in find_observations(model).values()),
+        n_rows=sum(one.size for one in observed_values(model)),
         n_coordinates=target.size,
         integrated=target.integrated,
         model_fingerprint=of_model,
@@ -186,13 +185,7 @@ def evidence(
 def _check_variables(model: pm.Model) -> None:
     if not model.free_RVs:
         raise ValueError("the model has no free variable: its evidence is its likelihood, model.compile_logp()({})")
-    discrete = [str(rv.name) for rv in model.free_RVs if np.dtype(rv.type.dtype).kind != "f"]
-    if discrete:
-        raise TypeError(
-            f"evidence integrates over continuous variables, and {', '.join(discrete)} "
-            f"{'is' if len(discrete) == 1 else 'are'} discrete: sum over {'it' if len(discrete) == 1 else 'them'} in "
-            "the model, by pm.Mixture, or by pymc_extras.marginalize"
-        )
+    refuse_discrete(model)
     if not model.observed_RVs and not model.potentials:
         raise ValueError("the model has no observed variable: there are no data whose probability could be asked for")
 
@@ -280,13 +273,14 @@ def _on_grid(target: TargetDensity, found: FoundModes, rng: np.random.Generator)
     )
 
 
-def _on_grid_of_draws(target: TargetDensity, flat: FloatArray, rng: np.random.Generator) -> Route:
+def _on_grid_of_draws(target: TargetDensity, flat: FloatArray, found: FoundModes, rng: np.random.Generator) -> Route:
     spread = np.atleast_2d(np.cov(flat.T)) + 1e-12 * np.diag(flat.var(axis=0) + 1e-300)
     try:
         factor = np.linalg.cholesky(spread)
     except np.linalg.LinAlgError:
         return Route.missing("quadrature", "the draws do not move in some direction")
-    return quadrature(target, flat.mean(axis=0), factor, np.concatenate([_elsewhere(target, rng), flat]))
+    highest = max([float(target.logs(flat).max()), *(mode.log_density for mode in found.modes)])
+    return quadrature(target, flat.mean(axis=0), factor, np.concatenate([_elsewhere(target, rng), flat]), highest)
 
 
 def _elsewhere(target: TargetDensity, rng: np.random.Generator) -> FloatArray:

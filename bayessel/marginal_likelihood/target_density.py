@@ -234,3 +234,13 @@ def _unnormalised(model: pm.Model) -> str:
     if model.potentials:
         return f"the potential {model.potentials[0].name} changes the density by what no distribution accounts for"
     return ""
+
+
+def refuse_discrete(model: pm.Model) -> None:
+    """Refuse discrete variables, over which nothing here integrates."""
+    discrete = [str(rv.name) for rv in model.free_RVs if np.dtype(rv.type.dtype).kind != "f"]
+    if discrete:
+        raise TypeError(
+            f"the free variables must be continuous, and {', '.join(discrete)} {'is' if len(discrete) == 1 else 'are'} "
+            "discrete: sum them out in the model, by pm.Mixture, or by pymc_extras.marginalize"
+        )

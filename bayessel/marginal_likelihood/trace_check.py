@@ -47,7 +47,13 @@ def check_trace(model: pm.Model, trace: Any) -> None:
     attributes = dict(getattr(trace, "attrs", {}) or {})
     if "model_fingerprint" in attributes:
         of_model, of_data = fingerprints(model)
-        if attributes["model_fingerprint"] == of_model and attributes.get("data_fingerprint", of_data) != of_data:
+        if attributes["model_fingerprint"] != of_model:
+            raise ValueError(
+                f"the trace was sampled from another model with variables of these names (fingerprints "
+                f"{attributes['model_fingerprint']} there, {of_model} here); sample this one, or where only a "
+                "deterministic variable differs, delete the attribute model_fingerprint of the trace"
+            )
+        if attributes.get("data_fingerprint", of_data) != of_data:
             raise DataMismatchError(
                 f"the trace was sampled with other data than the model has now (fingerprints "
                 f"{attributes['data_fingerprint']} there, {of_data} here); sample it again"

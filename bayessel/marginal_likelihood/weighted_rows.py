@@ -17,7 +17,7 @@ from bayessel._check import FloatArray, IntArray
 from bayessel._pymc import FlatRV, HalfFlatRV, batched, clone_model, without_initial_values
 from bayessel.marginal_likelihood.annealing_route import MOST_LEAPS, TURN, UPDATES, _factor
 from bayessel.marginal_likelihood.density_rows import move_rows
-from bayessel.marginal_likelihood.target_density import TargetDensity
+from bayessel.marginal_likelihood.target_density import TargetDensity, refuse_discrete
 from bayessel.samplers.annealing import FIRST_STEP, adapted
 from bayessel.samplers.run.draw_functions import FunctionOfDraws
 
@@ -140,12 +140,7 @@ def only_observed(model: pm.Model) -> Any:
         )
     if not model.free_RVs:
         raise ValueError("the model has no free variable: every row has the code length -log p(y_i)")
-    discrete = [str(rv.name) for rv in model.free_RVs if np.dtype(rv.type.dtype).kind != "f"]
-    if discrete:
-        raise TypeError(
-            f"the free variables must be continuous, and {', '.join(discrete)} {'is' if len(discrete) == 1 else 'are'} "
-            "discrete: sum them out in the model, by pm.Mixture, or by pymc_extras.marginalize"
-        )
+    refuse_discrete(model)
     if model.potentials:
         raise ValueError(
             f"the potential {model.potentials[0].name} belongs neither to the prior nor to a row; write it as a "

@@ -133,6 +133,11 @@ def test_traces_of_something_else_are_refused(counted):
         bs.evidence(polynomial(2), line)
     with pytest.raises(DataMismatchError, match="other data"):
         bs.evidence(polynomial(1, Y + 1.0), line)
+    with pm.Model() as wider:
+        b, s = pm.Normal("b", 0.0, 30.0, shape=2), pm.HalfNormal("s", 1.0)
+        pm.Normal("y", np.vander(X, 2, increasing=True) @ b, s, observed=Y)
+    with pytest.raises(ValueError, match="another model with variables of these names"):
+        bs.evidence(wider, line)
     del line.attrs["model_fingerprint"]  # as of another sampler
     with pytest.raises(DataMismatchError, match="other values of y"):
         bs.evidence(polynomial(1, Y + 1.0), line)

@@ -35,12 +35,16 @@ def fingerprints(model: pm.Model) -> tuple[str, str]:
     return _digest(said), _digest([*graph.data(), *(f"{name}={_array(value)}" for name, value in observed.items())])
 
 
-def target_fingerprint(model: pm.Model) -> str:
-    """Return the name of the observed values, as engines and estimators have it; empty where they are no numbers."""
-    # what a joint density has beyond the sum of its rows' terms is observed by name alone
+def observed_values(model: pm.Model) -> list[np.ndarray]:
+    """The numbers observed, NaN where they are missing; without what a joint density has beyond its rows' terms."""
     names = [str(rv.name) for rv in model.observed_RVs if not hasattr(rv.tag, "rest_of")]
     values = {name: value for name, value in find_observations(model).items() if name in names}
-    observed = [np.ma.filled(np.ma.asarray(value, dtype=float), np.nan) for value in values.values()]
+    return [np.ma.filled(np.ma.asarray(value, dtype=float), np.nan) for value in values.values()]
+
+
+def target_fingerprint(model: pm.Model) -> str:
+    """Return the name of the observed values, as engines and estimators have it; empty where they are no numbers."""
+    observed = observed_values(model)
     return fingerprint(*observed) if observed else ""
 
 
