@@ -12,6 +12,7 @@ import pymc as pm
 
 from bayessel._check import FloatArray, as_flag, as_positive, chosen_seed, one_of
 from bayessel._types import Seed
+from bayessel.chains.verdict import judged
 from bayessel.errors import SamplingWarning
 from bayessel.marginal_likelihood.annealing_route import annealing_routes
 from bayessel.marginal_likelihood.bridge_route import bridge_routes
@@ -146,17 +147,17 @@ def evidence(
             draws = None if trace is None else _draws(target, trace)
             particles = max(FEWEST, int(effort * target.share * (PARTICLES + MORE_PARTICLES * target.size)))
             search = _search(target, early, particles, draws, by_name["laplace"])
-            judged = None if draws is None or trace is None else judge_draws(draws, search.modes, _said_of(trace))
+            known = None if draws is None or trace is None else judge_draws(draws, search.modes, _said_of(trace))
             if trace is None and {"bridge", "annealing"} & set(wanted):
                 for more in (1, LONGER):
                     drawn = _sampled(model, more * effort, seed, quiet)
-                    judged = judge_draws(_draws(target, drawn), search.modes, _said_of(drawn))
-                    if not judged.doubt:
+                    known = judge_draws(_draws(target, drawn), search.modes, _said_of(drawn))
+                    if not known.doubt:
                         break
-            if judged is not None and "quadrature" in wanted and target.size <= MOST_COORDINATES:
-                found = [_timed(lambda: _on_grid_of_draws(target, judged.flat, early, target_rng))]
+            if known is not None and "quadrature" in wanted and target.size <= MOST_COORDINATES:
+                found = [_timed(lambda: _on_grid_of_draws(target, known.flat, early, target_rng))]
             if not _is_settled(found):
-                found += _random_routes(target, judged, search, wanted, particles, by_name)
+                found += _random_routes(target, known, search, wanted, particles, by_name)
         verdict = judge_routes(found)
     of_model, of_data = fingerprints(model)
     result = ModelEvidence(
@@ -229,8 +230,8 @@ def _draws(target: TargetDensity, trace: xr.DataTree) -> FloatArray:
 
 
 def _said_of(trace: xr.DataTree) -> str:
-    """The verdict of the run that made a trace, where it has one."""
-    return str(dict(trace.attrs).get("verdict", ""))
+    """The verdict of the run that made a trace; where it has none, what its draws would be told."""
+    return str(dict(trace.attrs).get("verdict", "")) or judged(trace["posterior"], {}).verdict
 
 
 def _starts(target: TargetDensity, draws: FloatArray | None, rng: np.random.Generator) -> FloatArray:
@@ -314,7 +315,7 @@ def _search(
 
 def _random_routes(
     target: TargetDensity,
-    judged: JudgedDraws | None,
+    known: JudgedDraws | None,
     search: _ModeSearch,
     wanted: Sequence[str],
     particles: int,
@@ -324,13 +325,13 @@ def _random_routes(
     found: list[Route] = []
     if "laplace" in wanted:
         found.append(search.route)
-    if "bridge" in wanted and judged is not None:
+    if "bridge" in wanted and known is not None:
         clock = process_time()
-        both = bridge_routes(target, judged, rngs["bridge"])
+        both = bridge_routes(target, known, rngs["bridge"])
         found += [one.timed((process_time() - clock) / len(both)) for one in both]
     if "annealing" in wanted:
         clock = process_time()
-        ways = annealing_routes(target, judged, search.modes, particles, rngs["annealing"])
+        ways = annealing_routes(target, known, search.modes, particles, rngs["annealing"])
         found += [one.timed((process_time() - clock) / len(ways)) for one in ways]
     if "nested" in wanted:
         found.append(_timed(lambda: nested_route(target, rngs["nested"])))

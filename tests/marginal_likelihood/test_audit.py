@@ -152,6 +152,22 @@ def test_chains_that_stand_still_are_no_evidence(counted):
     assert not found.reliable and not any(one.reliable for one in found.routes)
 
 
+def test_a_trace_without_a_verdict_is_judged_by_its_draws(counted):
+    """Draws that stay for a while: too few for intervals, while R-hat and number are such as a bridge takes."""
+    model, _, trace, _ = counted
+    slow = trace.copy(deep=True)
+    for name in ("verdict", "model_fingerprint"):
+        del slow.attrs[name]
+    rate = slow["posterior"]["rate"]
+    fine = bs.evidence(model, slow, routes=["bridge", "laplace"], random_seed=1)
+    assert any(one.reliable and one.name == "bridge" for one in fine.routes)
+    values = np.random.default_rng(0).permutation(rate.values.reshape(4_000, 5)).reshape(rate.shape)
+    rate[:] = values[:, ::8].repeat(8, axis=1)[:, :1_000]
+    with pytest.warns(SamplingWarning, match="not reliable"):
+        found = bs.evidence(model, slow, routes=["bridge"], random_seed=1)
+    assert all("verdict" in one.reason and not one.reliable for one in found.routes), str(found), str(found), str(found)
+
+
 def test_models_traces_and_evidences_stand_in_one_table_with_estimators(counted):
     line = bs.sample(polynomial(1), 400, tune=400, random_seed=1, quiet=True)
     bs.evidence(polynomial(1), line).attach(line)
