@@ -165,7 +165,7 @@ def test_a_trace_without_a_verdict_is_judged_by_its_draws(counted):
     rate[:] = values[:, ::8].repeat(8, axis=1)[:, :1_000]
     with pytest.warns(SamplingWarning, match="not reliable"):
         found = bs.evidence(model, slow, routes=["bridge"], random_seed=1)
-    assert all("verdict" in one.reason and not one.reliable for one in found.routes), str(found), str(found), str(found)
+    assert all("verdict" in one.reason and not one.reliable for one in found.routes)
 
 
 def test_models_traces_and_evidences_stand_in_one_table_with_estimators(counted):
