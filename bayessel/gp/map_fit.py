@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import compress
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from bayessel.gp.data_remarks import remarks_about
 from bayessel.gp.map_problem import MapProblem
 from bayessel.gp.map_result import GPFit, MapOptimum
 from bayessel.gp.map_search import MapSearch
-from bayessel.gp.marginal import Marginal
+from bayessel.gp.marginal import Marginal, SearchedProcess
 from bayessel.gp.optimise import Minimum
 from bayessel.work.interrupts import InterruptGuard
 
@@ -103,25 +104,96 @@ def fit_map(
     ('CONVERGED', True)
     """
     began = perf_counter()
-    # which rows come first must not depend on how many starts there are
-    rng, for_starts = as_generator(random_state).spawn(2)
     weights = RowWeights.of(len(as_float_array(t, "t")), noise_std, sample_weight)
     marginal = Marginal(X, t, as_covariance(covariance).with_noise(), weights)
+    found = search_modes(marginal, prior, fixed, starts, tol, max_evaluations, random_state)
+    first = found.optima[0]
+    return GPFit(
+        theta=first.theta,
+        names=marginal.names,
+        covariance=marginal.covariance,
+        prior=found.problem.prior,
+        free=found.problem.free,
+        X=marginal.X,
+        t=marginal.t,
+        evidence=found.evidence("type2"),
+        log_posterior=first.log_posterior,
+        optima=found.optima,
+        status=worst(found.notes),
+        notes=found.notes,
+        history=found.history,
+        n_evaluations=found.n_evaluations,
+        seconds=perf_counter() - began,
+        row_weights=marginal.weights,
+    )
+
+
+class FoundOptima(NamedTuple):
+    """What a search for the hyperparameters of a process led to.
+
+    Attributes
+    ----------
+    problem : MapProblem
+    minima : sequence of Minimum
+        Different ends, best first, in the coordinates of the search.
+    optima : tuple of MapOptimum
+        The same as θ.
+    notes : tuple of Status
+    history : tuple of dict
+        One entry per evaluation.
+    """
+
+    problem: MapProblem
+    minima: Sequence[Minimum]
+    optima: tuple[MapOptimum, ...]
+    notes: tuple[Status, ...]
+    history: tuple[dict[str, float], ...]
+
+    @property
+    def n_evaluations(self) -> int:
+        """Evaluations on all rows."""
+        return sum(entry["rows"] == len(self.problem.marginal.t) for entry in self.history)
+
+    def evidence(self, kind: str) -> Evidence:
+        """log p(t|θ) at the best optimum."""
+        return Evidence(
+            self.optima[0].log_evidence,
+            kind,
+            maximised=tuple(compress(self.problem.marginal.names, self.problem.free)),
+        )
+
+
+def search_modes(
+    marginal: SearchedProcess,
+    prior: Prior | str | None,
+    fixed: Mapping[str, float] | None,
+    starts: int | ArrayLike,
+    tol: float,
+    max_evaluations: int,
+    random_state: Seed,
+) -> FoundOptima:
+    """Maximise log p(t|θ) + log p(θ) of any process; the options are those of `fit_map`."""
+    # which rows come first must not depend on how many starts there are
+    rng, for_starts = as_generator(random_state).spawn(2)
     problem = MapProblem.of(marginal, prior, fixed)
     points = _starts(starts, problem, for_starts)
     search = MapSearch(problem, as_positive(tol, "tol"), as_count(max_evaluations, "max_evaluations"), rng)
     found: Sequence[Minimum] = ()
     with InterruptGuard(lambda: search.best is not None) as guard:
         found = search.run(points)
-    return _finish(problem, search, found or [search.best_minimum()], guard.interrupted, began)
-
-
-def _finish(problem: MapProblem, search: MapSearch, found: Sequence[Minimum], interrupted: bool, began: float) -> GPFit:
-    marginal = problem.marginal
+    found = found or [search.best_minimum()]
     optima = []
     for one in found:
         known = problem.exact(one.x).value
         optima.append(MapOptimum(problem.full(one.x), -(one.value - known), -one.value))
+    notes = (*_remarks(problem, found, optima, guard.interrupted), *remarks_about(marginal.X, marginal.t))
+    return FoundOptima(problem, found, tuple(optima), notes, tuple(search.history))
+
+
+def _remarks(
+    problem: MapProblem, found: Sequence[Minimum], optima: Sequence[MapOptimum], interrupted: bool
+) -> list[Status]:
+    """What the search itself gives cause to say."""
     best, first = found[0], optima[0]
     notes = [Status.INTERRUPTED] if interrupted else []
     if not interrupted and not best.converged:
@@ -135,27 +207,7 @@ def _finish(problem: MapProblem, search: MapSearch, found: Sequence[Minimum], in
         at_low[problem.noise_index] = False
     if at_high.any() or (problem.roots is None and at_low.any()):
         notes.append(Status.AT_BOUND)
-    t = marginal.t
-    notes += remarks_about(marginal.X, t)
-    history = tuple(search.history)
-    return GPFit(
-        theta=first.theta,
-        names=marginal.names,
-        covariance=marginal.covariance,
-        prior=problem.prior,
-        free=problem.free,
-        X=marginal.X,
-        t=t,
-        evidence=Evidence(first.log_evidence, "type2", maximised=tuple(compress(marginal.names, problem.free))),
-        log_posterior=first.log_posterior,
-        optima=tuple(optima),
-        status=worst(notes),
-        notes=tuple(notes),
-        history=history,
-        n_evaluations=sum(entry["rows"] == len(t) for entry in history),
-        seconds=perf_counter() - began,
-        row_weights=marginal.weights,
-    )
+    return notes
 
 
 def _starts(starts: int | ArrayLike, problem: MapProblem, rng: np.random.Generator) -> list[FloatArray]:
@@ -188,9 +240,7 @@ def _much_rougher(problem: MapProblem, weights: npt.NDArray[np.bool_], rng: np.r
     Many periods in one input look like noise from everywhere else. A look costs one Cholesky factor of few rows.
     """
     marginal = problem.marginal
-    rows = rng.permutation(len(marginal.t))[:_LOOK]
-    shown = None if marginal.weights is None else marginal.weights.part(rows)
-    few = Marginal(marginal.X[rows], marginal.t[rows], marginal.covariance, shown)
+    few = marginal.part(rng.permutation(len(marginal.t))[:_LOOK])
     heights = [few.value(problem.template + more * weights) for more in (0.0, _ROUGHER[0], *_MUCH_ROUGHER)]
     best = int(np.argmax(heights))
     return [np.where(weights, _MUCH_ROUGHER[best - 2], 0.0)] if best >= 2 else []

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_float_array, check_finite
 from bayessel.covariance import Prior
-from bayessel.gp.marginal import Marginal, Process
+from bayessel.gp.marginal import Process, SearchedProcess
 from bayessel.gp.noise_floor import LEAST_NOISE, mean_square, noise_index
 from bayessel.gp.optimise import KnownTerms, Roots
 
@@ -26,7 +26,7 @@ _ORDINARY = float(np.log(10.0))
 class MapProblem:
     """The objective over the free parameters, on any of the rows, in the coordinates of the search."""
 
-    marginal: Marginal
+    marginal: SearchedProcess
     prior: Prior | None
     prior_free: Prior | None
     free: npt.NDArray[np.bool_]
@@ -37,10 +37,9 @@ class MapProblem:
     high: FloatArray
 
     @classmethod
-    def of(cls, marginal: Marginal, prior: Prior | str | None, fixed: Mapping[str, float] | None) -> MapProblem:
+    def of(cls, marginal: SearchedProcess, prior: Prior | str | None, fixed: Mapping[str, float] | None) -> MapProblem:
         """Check priors and what is given, and find the ends of the search."""
-        covariance, m = marginal.covariance, marginal.X.shape[1]
-        template = np.array(covariance.start(m), dtype=np.float64)
+        template = np.array(marginal.start(), dtype=np.float64)
         free = np.ones(marginal.size, dtype=bool)
         for name, value in _check_fixed(fixed, marginal.names).items():
             at = marginal.names.index(name)
@@ -53,7 +52,7 @@ class MapProblem:
         log_power = np.log(power) if power > 0.0 else 0.0
         more, less = max(log_power - _ORDINARY, 0.0), max(-log_power - _ORDINARY, 0.0)
         low, high = start - _RANGE - less, start + _RANGE + more
-        noise = noise_index(covariance, template, free, m)
+        noise = noise_index(marginal, template, free)
         if noise is not None:
             low[noise] = np.log(LEAST_NOISE * power) if power > 0.0 else low[noise]
         roots = Roots(start + np.log(_SMALL) - less) if part is None else None
@@ -81,7 +80,7 @@ class MapProblem:
             near[self.noise_index] = self.roots.of(self.low)[self.noise_index]
         return near, far
 
-    def expensive(self, marginal: Marginal) -> Callable[[FloatArray], tuple[float, FloatArray]]:
+    def expensive(self, marginal: SearchedProcess) -> Callable[[FloatArray], tuple[float, FloatArray]]:
         """−log p(t|θ) on the rows of `marginal`, with its gradient in the coordinates of the search."""
 
         def evaluate(x: FloatArray) -> tuple[float, FloatArray]:
@@ -119,7 +118,7 @@ def check_prior(prior: Prior | str | None, process: Process) -> Prior | None:
     if isinstance(prior, str):
         if prior != "default":
             raise ValueError(f"prior must be 'default', None (maximum likelihood) or a Prior, got {prior!r}")
-        return process.covariance.prior(process.X.shape[1])
+        return process.prior()
     if not isinstance(prior, Prior):
         raise TypeError(f"prior must be 'default', None or a Prior, got {type(prior).__name__}")
     if len(prior.first) != process.size:

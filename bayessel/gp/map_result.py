@@ -5,26 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import compress
 from typing import NamedTuple, override
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray
+from bayessel._fingerprint import fingerprint
 from bayessel._row_weights import RowWeights, counted
 from bayessel.covariance import Covariance, Prior
-from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint
-from bayessel.gp.laplace import covariance_of, hessian_of, log_volume
+from bayessel.fit import Evidence, LeaveOneOut, Status
 from bayessel.gp.loo import leave_one_out, own_noise
 from bayessel.gp.marginal import Marginal
+from bayessel.gp.mode_fit import ModeFit
 from bayessel.gp.predict import Predictor
 from bayessel.prediction import Prediction
-
-#: standard deviations to the ends of a central 95 % interval
-_CENTRAL = 1.959963984540054
 
 
 class MapOptimum(NamedTuple):
@@ -36,7 +32,7 @@ class MapOptimum(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class GPFit(Fit):
+class GPFit(ModeFit):
     """A Gaussian process whose hyperparameters were chosen by maximum a posteriori, or by maximum likelihood.
 
     Attributes
@@ -102,85 +98,16 @@ class GPFit(Fit):
         return float(np.sqrt(self.covariance.noise(self.theta, self.X.shape[1])))
 
     @cached_property
+    @override
     def _marginal(self) -> Marginal:
         return Marginal(self.X, self.t, self.covariance, self.row_weights)
 
-    def log_joint(self, theta: FloatArray) -> float:
-        """log p(t|θ) p(θ_free) at any θ, in nats: what was maximised, and what samplers draw from."""
-        value = self._marginal.value(theta)
-        if self.prior is None:
-            return value
-        return value + self.prior.some(self.free).log_density(np.asarray(theta, dtype=np.float64)[self.free])
-
+    @override
     def _downhill(self) -> Callable[[FloatArray], FloatArray]:
         """Θ -> the gradient of minus the log evidence."""
         # not the one that is kept: its n×n array would be
         marginal = Marginal(self.X, self.t, self.covariance, self.row_weights)
         return lambda theta: -marginal.value_and_gradient(theta)[1]
-
-    @cached_property
-    def _hessian_free(self) -> FloatArray:
-        H = hessian_of(self._downhill(), self.theta, self.free)
-        if self.prior is not None:
-            # the prior's is known, and some priors bend too sharply for differences
-            H = H - np.diag(self.prior.hessian_diagonal(self.theta)[self.free])
-        return H
-
-    @property
-    def hessian(self) -> FloatArray:
-        """Hessian of −log_posterior, (k, k), nil for parameters that were not fitted.
-
-        Computed when first asked for: two gradients per parameter, about twice what the fit itself took.
-        """
-        H = np.zeros((len(self.theta), len(self.theta)))
-        H[np.ix_(self.free, self.free)] = self._hessian_free
-        return H
-
-    @property
-    def theta_std(self) -> FloatArray:
-        """Standard deviations of θ by Laplace's approximation; 0 where given, NaN where the fit is not at a peak."""
-        std = np.zeros(len(self.theta))
-        with np.errstate(invalid="ignore"):
-            std[self.free] = np.sqrt(np.diag(covariance_of(self._hessian_free)))
-        return std
-
-    @property
-    def model_evidence(self) -> Evidence:
-        """log p(t), the fitted parameters integrated out by Laplace's approximation.
-
-        Conditional on the parameters that were given. NaN without a prior, or where the fit is not at a peak. Of a
-        bound the kind is "laplace-bound".
-        """
-        kind = "laplace-bound" if self.evidence.kind == "bound" else "laplace"
-        value = np.nan if self.prior is None else self.log_posterior + log_volume(self._hessian_free)
-        return Evidence(value, kind, integrated=tuple(compress(self.names, self.free)))
-
-    @property
-    def relevance(self) -> pd.DataFrame:
-        """Lengths w_i^{−1/2} of the inputs, the distance over which the function changes: short means relevant.
-
-        Columns ``weight`` (w_i), ``length``, ``lower`` and ``upper`` (central 95 % of the length by Laplace's
-        approximation of log w_i), ``std`` (of the log length). Empty where the covariance has no weights.
-        """
-        m = self.X.shape[1]
-        weights = self.covariance.relevance(self.theta, m)
-        if weights is None:
-            return pd.DataFrame(columns=["weight", "length", "lower", "upper", "std"], dtype=float)
-        slopes = np.zeros((len(weights), len(self.theta)))
-        step = 1e-6
-        for j in np.flatnonzero(self.free):
-            move = np.zeros(len(self.theta))
-            move[j] = step
-            up, down = (self.covariance.relevance(self.theta + sign * move, m) for sign in (1.0, -1.0))
-            with np.errstate(divide="ignore", invalid="ignore"):
-                slopes[:, j] = np.log(np.asarray(up) / np.asarray(down)) / (2.0 * step)
-        S, J = covariance_of(self._hessian_free), slopes[:, self.free]
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            std = 0.5 * np.sqrt(np.einsum("ij,jk,ik->i", J, S, J))
-            length = weights**-0.5
-            low, high = length * np.exp(-_CENTRAL * std), length * np.exp(_CENTRAL * std)
-        columns = {"weight": weights, "length": length, "lower": low, "upper": high, "std": std}
-        return pd.DataFrame(columns, index=pd.RangeIndex(m, name="input"))
 
     @property
     def n_states(self) -> int:

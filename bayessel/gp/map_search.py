@@ -16,7 +16,6 @@ from bayessel._check import FloatArray
 from bayessel._row_weights import counted, deviation
 from bayessel.gp.laplace import STEP
 from bayessel.gp.map_problem import MapProblem
-from bayessel.gp.marginal import Marginal
 from bayessel.gp.optimise import Minimum, minimise
 
 #: fewest rows that a search begins with: fewer save little and may miss what is there
@@ -103,9 +102,7 @@ class MapSearch:
         problem, last = self.problem, size == self.sizes[-1]
         marginal = problem.marginal
         if not last:
-            rows = self.order[:size]
-            shown = None if marginal.weights is None else marginal.weights.part(rows)
-            marginal = Marginal(marginal.X[rows], marginal.t[rows], marginal.covariance, shown)
+            marginal = marginal.part(self.order[:size])
         expensive = problem.expensive(marginal)
         first = np.eye(int(problem.free.sum())) * (_FIRST * counted(marginal.t, marginal.weights))
         states = [(end.start, end.minimum.x, end.minimum.curvature, end.known) for end in carried]
@@ -174,8 +171,7 @@ class MapSearch:
     def _mostly_noise(self, x: FloatArray) -> bool:
         """Whether the noise explains more than half of the targets' variance."""
         marginal = self.problem.marginal
-        noise = marginal.covariance.noise(self.problem.full(x), marginal.X.shape[1])
-        return bool(noise > 0.5 * deviation(marginal.t, marginal.weights) ** 2)
+        return bool(marginal.noise(self.problem.full(x)) > 0.5 * deviation(marginal.t, marginal.weights) ** 2)
 
     def _noisier(self, x: FloatArray) -> Iterator[FloatArray]:
         """The point, then with ever more noise: few rows may leave less of it than many need for a Cholesky factor."""

@@ -11,17 +11,19 @@ transpose: LAPACK works on it in place, at powers of two faster than on the othe
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self, override
 
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import ArrayLike
 from scipy.linalg import blas, lapack
 
 from bayessel._check import FloatArray, as_flag, as_float_array, as_matrix, as_target, check_finite, check_magnitude
 from bayessel._numerics import few_threads
 from bayessel._row_weights import RowWeights
-from bayessel.covariance import Covariance
+from bayessel.covariance import Covariance, Prior
 from bayessel.covariance.base import PANEL, Evaluation
 from bayessel.covariance.standard import as_covariance
 from bayessel.fit import Status
@@ -77,6 +79,18 @@ class Process:
         self.size = len(self.names)
         self.status = Status.CONVERGED
 
+    def start(self) -> FloatArray:
+        """Where a search for θ begins."""
+        return self.covariance.start(self.X.shape[1])
+
+    def prior(self) -> Prior:
+        """Default prior of θ."""
+        return self.covariance.prior(self.X.shape[1])
+
+    def noise(self, theta: FloatArray) -> float:
+        """Variance r² of the noise at θ."""
+        return self.covariance.noise(theta, self.X.shape[1])
+
     def as_theta(self, theta: ArrayLike, name: str = "theta") -> FloatArray:
         """θ as a vector, refused where its length is another."""
         vector = np.atleast_1d(as_float_array(theta, name))
@@ -87,7 +101,23 @@ class Process:
         return vector
 
 
-class Marginal(Process):
+class SearchedProcess(Process, ABC):
+    """A process with a log evidence that searches for θ can ask for, on all rows or on some."""
+
+    @abstractmethod
+    def value(self, theta: ArrayLike) -> float:
+        """log p(t|θ) in nats; −inf where it cannot be computed."""
+
+    @abstractmethod
+    def value_and_gradient(self, theta: ArrayLike) -> tuple[float, FloatArray]:
+        """log p(t|θ) and its derivatives; (−inf, zeros) where it cannot be computed."""
+
+    @abstractmethod
+    def part(self, rows: npt.NDArray[np.intp]) -> Self:
+        """The same process on some of the rows."""
+
+
+class Marginal(SearchedProcess):
     """The log marginal likelihood of targets t at inputs X, a function of θ; parameters as of `Process`.
 
     Notes
@@ -118,6 +148,11 @@ class Marginal(Process):
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_work": None}
 
+    @override
+    def part(self, rows: npt.NDArray[np.intp]) -> Self:
+        weights = None if self.weights is None else self.weights.part(rows)
+        return type(self)(self.X[rows], self.t[rows], self.covariance, weights)
+
     def _threads(self) -> AbstractContextManager[None]:
         """Of BLAS: one up to 500 rows, where more gain little and may wait for each other a thousand times longer."""
         return few_threads(8 * len(self.t) ** 2)
@@ -130,12 +165,14 @@ class Marginal(Process):
         self.status = Status.CONVERGED if found else Status.ILL_CONDITIONED
         return self._work if found else None
 
+    @override
     def value(self, theta: ArrayLike) -> float:
         """log p(t|θ) in nats; −inf where Q is not positive definite in double precision."""
         with self._threads():
             work = self._factorise(theta)
             return -np.inf if work is None else work.half_solved(self.t)[0]
 
+    @override
     def value_and_gradient(self, theta: ArrayLike) -> tuple[float, FloatArray]:
         """log p(t|θ) and its derivatives; (−inf, zeros) where Q is not positive definite in double precision."""
         with self._threads():

@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from bayessel._check import FloatArray
 from bayessel._row_weights import RowWeights, mean
-from bayessel.covariance import Covariance
-from bayessel.gp.marginal import Factor, Marginal
+from bayessel.gp.marginal import Factor, Marginal, Process
 
 #: least noise variance in units of the mean square of t
 LEAST_NOISE = 1e-10
@@ -35,9 +34,8 @@ class NoiseFloor:
     @classmethod
     def of(cls, marginal: Marginal) -> NoiseFloor:
         """Of a process and its targets."""
-        m = marginal.X.shape[1]
-        start, power = marginal.covariance.start(m), mean_square(marginal.t, marginal.weights)
-        index = noise_index(marginal.covariance, np.array(start), np.ones(marginal.size, dtype=bool), m)
+        power = mean_square(marginal.t, marginal.weights)
+        index = noise_index(marginal, np.array(marginal.start()), np.ones(marginal.size, dtype=bool))
         return cls(index if power > 0.0 else None, float(np.log(LEAST_NOISE * power)) if power > 0.0 else -np.inf)
 
     def value(self, marginal: Marginal, theta: FloatArray) -> float:
@@ -73,13 +71,13 @@ def mean_square(t: FloatArray, weights: RowWeights | None) -> float:
     return float(mean(t**2, weights))
 
 
-def noise_index(covariance: Covariance, theta: FloatArray, free: npt.NDArray[np.bool_], m: int) -> int | None:
+def noise_index(process: Process, theta: FloatArray, free: npt.NDArray[np.bool_]) -> int | None:
     """Position, among the free parameters, of the only one that the noise depends on."""
-    base = covariance.noise(theta, m)
+    base = process.noise(theta)
     moved = []
     for position, i in enumerate(np.flatnonzero(free)):
         other = theta.copy()
         other[i] += 1.0
-        if covariance.noise(other, m) != base:
+        if process.noise(other) != base:
             moved.append(position)
     return moved[0] if len(moved) == 1 else None

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray, IntArray
+from bayessel._fingerprint import fingerprint
 from bayessel.basis import LazyDesign
 from bayessel.criteria.capabilities import Message
-from bayessel.fit import Evidence, LeaveOneOut, Status, fingerprint
+from bayessel.fit import Evidence, LeaveOneOut, Status
 from bayessel.linear.coded_weights import message_of, sizes_of
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.weight_posterior import Posterior, PosteriorFit, from_complement

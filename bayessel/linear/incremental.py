@@ -32,8 +32,9 @@ from bayessel._check import (
     check_finite,
     check_magnitude,
 )
+from bayessel._fingerprint import fingerprint
 from bayessel._numerics import rank_one_update
-from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, worst
 from bayessel.linear._evidence import log_density
 from bayessel.linear.ridge import criteria
 from bayessel.linear.unpenalised_columns import offsets

@@ -26,7 +26,8 @@ import numpy.typing as npt
 import scipy.linalg as sl
 
 from bayessel._check import FloatArray, IntArray, as_count, as_flag, as_matrix, as_positive, as_target, check_magnitude
-from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
+from bayessel._fingerprint import fingerprint
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, worst
 from bayessel.linear.columns.dictionary import ColumnSource, as_columns
 from bayessel.linear.columns.fit import ColumnChoice, in_use
 from bayessel.linear.columns.greedy import INTERRUPTED, until_stopped

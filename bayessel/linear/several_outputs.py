@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray
-from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
+from bayessel._fingerprint import fingerprint
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, worst
 from bayessel.linear.design_fit import DesignFit, given_arrays
 from bayessel.linear.ridge import PenaltyOptimum
 from bayessel.linear.type2 import Maximum

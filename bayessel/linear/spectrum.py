@@ -33,9 +33,9 @@ from bayessel._check import (
     check_finite,
     check_magnitude,
 )
+from bayessel._fingerprint import fingerprint
 from bayessel._numerics import few_threads
 from bayessel._row_weights import RowWeights
-from bayessel.fit import fingerprint
 from bayessel.linear._evidence import log_density
 from bayessel.linear.moments import Moments
 from bayessel.linear.thin_svd import coordinates, svd_of_triangle, thin_svd
@@ -90,7 +90,7 @@ class Spectrum:
     route : str
         'svd', 'qr', 'gram' or 'stream-qr', 'stream-gram': how it was computed.
     fingerprint : str or None
-        Names the target (`bayessel.fit.fingerprint`), so that results of different data are not compared.
+        Names the target (`bayessel._fingerprint.fingerprint`), so that results of different data are not compared.
     given : (design, target) or None
         The arrays as they were given, not copied; None of a stream.
     penalties : ColumnPenalties or None

@@ -1,6 +1,7 @@
 """Processes whose rows count differently or have noise levels of their own: dense densities, repeated rows, refits.
 
-Guards `bayessel.gp.marginal`, `bayessel.gp.loo`, `bayessel.gp.predict`, `bayessel.gp.map_result`.
+Guards `bayessel.gp.marginal`, `bayessel.gp.loo`, `bayessel.gp.predict`, `bayessel.gp.map_result`,
+`bayessel.gp.mode_fit`.
 """
 
 import numpy as np

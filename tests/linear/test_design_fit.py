@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from bayessel import linear
+from bayessel._fingerprint import fingerprint
 from bayessel.basis import RBFDictionary
-from bayessel.fit import Fit, fingerprint
+from bayessel.fit import Fit
 from bayessel.linear.widths.rvm_width import fit_rvm_width
 from tests.oracles import linear as oracles
 

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from bayessel._check import FOURTH_POWERS, FloatArray, IntArray, as_matrix, check_finite, check_magnitude
+from bayessel._fingerprint import fingerprint
 from bayessel._numerics import few_threads
 from bayessel._row_weights import RowWeights
-from bayessel.fit import fingerprint
 
 #: entries of a block that is worked on at a time
 BLOCK = 4_000_000
@@ -145,7 +145,7 @@ class Columns:
         check_magnitude(np.array([float(self.lengths.max()) / np.sqrt(self.shape[0])]), name, FOURTH_POWERS)
 
     def fingerprint(self, t: FloatArray) -> str:
-        """Name of the dictionary and the target, as `bayessel.fit.fingerprint` gives it where the columns are stored.
+        """Name of the dictionary and the target, that of `bayessel._fingerprint` where the columns are stored.
 
         A dictionary whose columns are made when they are looked at is named by its ``ingredients``, a tuple of arrays,
         or else by its shape and 16 of its columns.

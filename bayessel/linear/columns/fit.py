@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray, IntArray, as_matrix
+from bayessel._fingerprint import fingerprint
 from bayessel._row_weights import RowWeights
 from bayessel.criteria.capabilities import Message
-from bayessel.fit import Evidence, LeaveOneOut, Status, fingerprint
+from bayessel.fit import Evidence, LeaveOneOut, Status
 from bayessel.linear.coded_weights import message_of
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import LinearFit, fit_evidence

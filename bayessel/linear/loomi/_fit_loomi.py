@@ -25,7 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_count, as_matrix, as_positive, as_positive_vector, as_target, one_of
-from bayessel.fit import Status, fingerprint, worst
+from bayessel._fingerprint import fingerprint
+from bayessel.fit import Status, worst
 from bayessel.linear.columns.dictionary import Columns, ColumnSource, as_columns
 from bayessel.linear.columns.fit import ColumnChoice
 from bayessel.linear.loomi.loomi_selection import SAME, LOOMISelection

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_flag, as_matrix, as_target, check_magnitude, one_of
+from bayessel._fingerprint import fingerprint
 from bayessel._row_weights import RowWeights, deviation
 from bayessel.basis import KINDS, RBFDictionary
-from bayessel.fit import Status, fingerprint, worst
+from bayessel.fit import Status, worst
 from bayessel.linear.rvm import RVMFit
 from bayessel.linear.type2 import LinearFit
 from bayessel.linear.widths.result import WidthFit, WidthOptimum

@@ -8,7 +8,8 @@ import pytest
 from scipy import stats
 
 import bayessel as bs
-from bayessel.fit import Fit, LeaveOneOut, Status, fingerprint
+from bayessel._fingerprint import fingerprint
+from bayessel.fit import Fit, LeaveOneOut, Status
 from bayessel.linear import fit_loomi, fit_rvm, forward_select, project, search
 from bayessel.prediction import ClassPrediction, Prediction
 
