@@ -16,7 +16,7 @@ from bayessel.marginal_likelihood.modes import DensityMode, unvisited
 from bayessel.marginal_likelihood.route import Route
 from bayessel.marginal_likelihood.target_density import TargetDensity
 from bayessel.samplers import annealing
-from bayessel.samplers.annealing import Particles, Schedule
+from bayessel.samplers.annealing import Particles
 
 #: independent runs up, and runs down
 RUNS = 8
@@ -31,6 +31,7 @@ LEAST_DOWN = 50
 #: particles per coordinate from which on their covariance is one
 _PER_COORDINATE = 5
 NAME = "annealing"
+DOWN = f"{NAME}, down"
 
 
 class PriorPath:
@@ -93,7 +94,7 @@ def annealing_routes(
     rng: np.random.Generator,
 ) -> tuple[Route, Route]:
     """Up from the prior, and down from draws of the posterior; particles should arrive at all modes."""
-    up, down = NAME, f"{NAME}, down"
+    up, down = NAME, DOWN
     if target.no_prior:
         return Route.missing(up, target.no_prior), Route.missing(down, target.no_prior)
     path = PriorPath(target)
@@ -101,14 +102,14 @@ def annealing_routes(
         _, schedule = annealing.pilot(path, n_particles, rng)
     except ValueError as reason:
         return Route.missing(up, str(reason).partition(";")[0]), Route.missing(down, "there is no way up")
-    logs, arrived = [], []
+    temperatures, logs, arrived = len(schedule.temperatures), list[float](), list[FloatArray]()
     for _ in range(RUNS):
         value, (rows, _) = annealing.forwards(path, schedule, n_particles, rng)
         logs.append(value)
         arrived.append(rows)
     missed = unvisited(modes, np.concatenate(arrived)) if modes else 0.0
     doubt = f"no particle lies near modes with {100.0 * missed:.0f} % of the mass" if missed > LARGEST_MISSED else ""
-    first = _of_runs(up, np.array(logs), path.n_gradients, schedule, 1.0, doubt)
+    first = route_of_runs(up, np.array(logs), path.n_gradients, temperatures, 1.0, doubt)
     if judged is None or len(judged.flat) < RUNS * LEAST_DOWN:
         return first, Route.missing(down, "there are too few draws to begin with")
     path.n_gradients, back = 0, []
@@ -116,12 +117,22 @@ def annealing_routes(
         rows = own[:n_particles].copy()
         both = np.stack([log_densities(target.prior, rows)[0], target.logs(rows)], axis=1)
         back.append(annealing.backwards(path, schedule, (rows, both), rng))
-    return first, _of_runs(down, np.array(back), path.n_gradients, schedule, -1.0, judged.doubt)
+    return first, route_of_runs(down, np.array(back), path.n_gradients, temperatures, -1.0, judged.doubt)
 
 
-def _of_runs(name: str, logs: FloatArray, calls: int, schedule: Schedule, sign: float, doubt: str) -> Route:
-    """The mean of runs, of their inverses on the way down, with an error for so few runs."""
+def route_of_runs(
+    name: str,
+    logs: FloatArray,
+    calls: int,
+    temperatures: int,
+    sign: float,
+    doubt: str,
+    widest: float = LARGEST_ERROR,
+) -> Route:
+    """The mean of runs, of their inverses on the way down (`sign` −1), with an error for so few runs."""
     finite = logs[np.isfinite(logs)]
+    if len(logs) == len(finite) == 1:
+        return Route(name, float(logs[0]), float("inf"), False, "one run alone has no error", calls)
     if len(finite) < max(2, len(logs) // 2):
         return Route.missing(name, "most runs have lost all particles", calls)
     value = sign * annealing.log_mean(sign * finite)
@@ -130,9 +141,8 @@ def _of_runs(name: str, logs: FloatArray, calls: int, schedule: Schedule, sign: 
     error = annealing.relative_error(sign * finite) * widening
     if sign < 0.0:  # a bound, whose inverse weights have a heavy tail: one run is as good as their mean
         error = float(finite.std(ddof=1))
-    equal = annealing.effective(sign * finite) > LEAST_EQUAL * len(logs)
-    if not doubt and not (equal and 0.0 < error < LARGEST_ERROR):
+    equal = sign < 0.0 or annealing.effective(finite) > LEAST_EQUAL * len(logs)
+    if not doubt and not (equal and 0.0 < error < widest):
         doubt = "too much for an error"
-    temperatures = len(schedule.temperatures)
     said = f"{len(logs)} runs, {temperatures} temperatures, runs spread by {finite.std(ddof=1):.2f} nats"
     return Route(name, value, error, not doubt, f"{said}: {doubt}" if doubt else said, calls)

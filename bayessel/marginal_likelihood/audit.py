@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from time import process_time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import pymc as pm
@@ -17,6 +18,7 @@ from bayessel.errors import SamplingWarning
 from bayessel.marginal_likelihood.annealing_route import annealing_routes
 from bayessel.marginal_likelihood.bridge_route import bridge_routes
 from bayessel.marginal_likelihood.draws_doubt import JudgedDraws, judge_draws
+from bayessel.marginal_likelihood.fitted_evidence import FittedWithEvidence, evidence_of_fitted
 from bayessel.marginal_likelihood.laplace_importance import laplace_importance
 from bayessel.marginal_likelihood.model_evidence import ModelEvidence
 from bayessel.marginal_likelihood.modes import DensityMode, FoundModes, find_modes, laplace
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
 #: names of the routes that can be asked for
 ROUTES = ("quadrature", "laplace", "bridge", "annealing", "nested")
+#: those that are taken when nothing else is said
+USUAL = ("quadrature", "laplace", "bridge", "annealing")
 #: particles of an annealing run with effort 1, and more for each coordinate
 PARTICLES, MORE_PARTICLES = 500, 20
 #: particles at least
@@ -45,7 +49,7 @@ FEWEST = 100
 CROWD = 3
 #: draws and tuning of a chain with effort 1
 DRAWS = 1_500
-CHAINS = 4
+TUNE, CHAINS = 1_000, 4
 #: times as many where these disagree
 LONGER = 4
 #: ascents from the prior, and from draws
@@ -55,10 +59,10 @@ _ELSEWHERE = 2_000
 
 
 def evidence(
-    model: pm.Model | None = None,
+    model: pm.Model | FittedWithEvidence | None = None,
     trace: xr.DataTree | None = None,
     *,
-    routes: Sequence[str] = ("quadrature", "laplace", "bridge", "annealing"),
+    routes: Sequence[str] = USUAL,
     effort: float = 1.0,
     random_seed: Seed = None,
     quiet: bool = False,
@@ -67,8 +71,10 @@ def evidence(
 
     Parameters
     ----------
-    model : pymc.Model, optional
-        By default the model of the context. All its free variables are continuous.
+    model : pymc.Model or fitted estimator, optional
+        By default the model of the context. All its free variables are continuous. Of an estimator with draws
+        (`GPRegressor`, `MLPRegressor` and `MLPClassifier` with ``inference="mc"``) it is what its method ``evidence``
+        returns: of its model, by routes and draws of its own, in nats and units of its target.
     trace : DataTree, optional
         Draws of its posterior, by `bayessel.sample`, `pymc.sample` or another sampler. Without one the model is
         sampled, where a route needs draws.
@@ -84,7 +90,7 @@ def evidence(
     random_seed : int or Generator, optional
         None takes a random one; it is in the result.
     quiet : bool
-        No progress bar while sampling.
+        No progress bar while sampling; estimators have a parameter for that.
 
     Returns
     -------
@@ -120,47 +126,63 @@ def evidence(
     >>> round(found.value, 4), found.reliable  # log of C(10, 7) B(9, 5) / B(2, 2)
     (-2.1903, True)
     """
-    model = as_model(model)
-    wanted = [one_of(name, "routes", ROUTES) for name in ([routes] if isinstance(routes, str) else routes)]
-    if not wanted:
-        raise ValueError(f"routes must name at least one of {', '.join(ROUTES)}, got none")
+    own = trace is None and tuple(routes) == USUAL
+    if model is not None and (of_fitted := evidence_of_fitted(model, effort, random_seed, of_its_own=own)) is not None:
+        return of_fitted
+    declared: Any = as_model(cast(Any, model))
+    wanted = as_routes(routes)
     effort, quiet = as_positive(effort, "effort"), as_flag(quiet, "quiet")
-    _check_variables(model)
+    check_variables(declared)
     if trace is not None:
-        check_trace(model, trace)
-    seed = chosen_seed(random_seed, "random_seed")
-    seed = seed if isinstance(seed, int) else int(np.random.SeedSequence(seed).generate_state(1)[0])
+        check_trace(declared, trace)
+    seed = as_one_seed(random_seed)
+    with surroundings(declared):
+        target = TargetDensity(in_suited_coordinates(declared))
+        result = audited(
+            declared, target, trace, lambda more: _sampled(declared, more, seed, quiet), wanted, effort, seed
+        )
+    warn_of(result)
+    return result
+
+
+def audited(
+    model: pm.Model,
+    target: TargetDensity,
+    trace: xr.DataTree | None,
+    sampled: Callable[[float], xr.DataTree],
+    wanted: Sequence[str],
+    effort: float,
+    seed: int,
+) -> ModelEvidence:
+    """The evidence by the wanted routes; `sampled` makes draws, by their effort, where there is no trace."""
     target_rng, *rngs = np.random.default_rng([seed, 18]).spawn(1 + len(ROUTES))
     by_name = dict(zip(ROUTES, rngs, strict=True))
     found: list[Route] = []
     drawn = None
-    with warnings.catch_warnings(), one_blas_thread(), model:
-        warnings.simplefilter("ignore", RuntimeWarning)
-        target = TargetDensity(in_suited_coordinates(model))
-        clock = process_time()
-        early = find_modes(target.whole, _starts(target, None, target_rng), _scale(target, None))
-        if target.is_gaussian and early.modes:
-            found.append(_closed_form(early).timed(process_time() - clock))
-        elif "quadrature" in wanted and target.size <= MOST_COORDINATES:
-            found.append(_timed(lambda: _on_grid(target, early, target_rng)))
+    clock = process_time()
+    early = find_modes(target.whole, _starts(target, None, target_rng), _scale(target, None))
+    if target.is_gaussian and early.modes:
+        found.append(_closed_form(early).timed(process_time() - clock))
+    elif "quadrature" in wanted and target.size <= MOST_COORDINATES:
+        found.append(_timed(lambda: _on_grid(target, early, target_rng)))
+    if not _is_settled(found):
+        draws = None if trace is None else _draws(target, trace)
+        particles = max(FEWEST, int(effort * target.share * (PARTICLES + MORE_PARTICLES * target.size)))
+        search = _search(target, early, particles, draws, by_name["laplace"])
+        known = None if draws is None or trace is None else judge_draws(draws, search.modes, _said_of(trace))
+        if trace is None and {"bridge", "annealing"} & set(wanted):
+            for more in (1, LONGER):
+                drawn = sampled(more * effort)
+                known = judge_draws(_draws(target, drawn), search.modes, _said_of(drawn))
+                if not known.doubt:
+                    break
+        if known is not None and "quadrature" in wanted and target.size <= MOST_COORDINATES:
+            found = [_timed(lambda: _on_grid_of_draws(target, known.flat, early, target_rng))]
         if not _is_settled(found):
-            draws = None if trace is None else _draws(target, trace)
-            particles = max(FEWEST, int(effort * target.share * (PARTICLES + MORE_PARTICLES * target.size)))
-            search = _search(target, early, particles, draws, by_name["laplace"])
-            known = None if draws is None or trace is None else judge_draws(draws, search.modes, _said_of(trace))
-            if trace is None and {"bridge", "annealing"} & set(wanted):
-                for more in (1, LONGER):
-                    drawn = _sampled(model, more * effort, seed, quiet)
-                    known = judge_draws(_draws(target, drawn), search.modes, _said_of(drawn))
-                    if not known.doubt:
-                        break
-            if known is not None and "quadrature" in wanted and target.size <= MOST_COORDINATES:
-                found = [_timed(lambda: _on_grid_of_draws(target, known.flat, early, target_rng))]
-            if not _is_settled(found):
-                found += _random_routes(target, known, search, wanted, particles, by_name)
-        verdict = judge_routes(found)
+            found += _random_routes(target, known, search, wanted, particles, by_name)
+    verdict = judge_routes(found)
     of_model, of_data = fingerprints(model)
-    result = ModelEvidence(
+    return ModelEvidence(
         *verdict[:4],
         routes=tuple(found),
         used=verdict.used,
@@ -174,16 +196,42 @@ def evidence(
         random_seed=seed,
         trace=drawn,
     )
+
+
+def as_routes(routes: Sequence[str]) -> list[str]:
+    """Names of routes, of which there is one at least."""
+    wanted = [one_of(name, "routes", ROUTES) for name in ([routes] if isinstance(routes, str) else routes)]
+    if not wanted:
+        raise ValueError(f"routes must name at least one of {', '.join(ROUTES)}, got none")
+    return wanted
+
+
+def as_one_seed(random_seed: Seed) -> int:
+    """A seed as one number, which the result can hold."""
+    seed = chosen_seed(random_seed, "random_seed")
+    return seed if isinstance(seed, int) else int(np.random.SeedSequence(seed).generate_state(1)[0])
+
+
+@contextmanager
+def surroundings(model: pm.Model) -> Iterator[None]:
+    """What everything here is computed in: one thread, the model's context, no warnings of numbers that overflow."""
+    with warnings.catch_warnings(), one_blas_thread(), model:
+        warnings.simplefilter("ignore", RuntimeWarning)
+        yield
+
+
+def warn_of(result: ModelEvidence) -> None:
+    """Warn the caller's caller where the number is not reliable."""
     if not result.reliable:
         warnings.warn(
             f"the evidence is not reliable: {result.verdict}; print it to see every route",
             SamplingWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return result
 
 
-def _check_variables(model: pm.Model) -> None:
+def check_variables(model: pm.Model) -> None:
+    """Refuse models that have no evidence, or whose evidence is no integral."""
     if not model.free_RVs:
         raise ValueError("the model has no free variable: its evidence is its likelihood, model.compile_logp()({})")
     refuse_discrete(model)
@@ -196,14 +244,23 @@ def _timed(route: Callable[[], Route]) -> Route:
     return route().timed(process_time() - clock)
 
 
+def n_draws(effort: float) -> int:
+    """Draws of a chain."""
+    return max(200, int(DRAWS * effort))
+
+
+def draws_of(model: pm.Model, seed: int) -> xr.DataTree:
+    """The draws that an evidence takes where it needs some."""
+    return _sampled(model, 1.0, seed, True)
+
+
 def _sampled(model: pm.Model, effort: float, seed: int, quiet: bool) -> xr.DataTree:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SamplingWarning)  # chains that disagree are judged by the routes
-        draws = max(200, int(DRAWS * effort))
         return sample(
             model,
-            draws,
-            tune=1000,
+            n_draws(effort),
+            tune=TUNE,
             chains=CHAINS,
             random_seed=seed,
             log_likelihood=True,

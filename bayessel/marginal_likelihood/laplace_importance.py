@@ -57,7 +57,7 @@ def laplace_importance(
     index = tail_index(logs)
     plain = laplace(found.modes[0])
     several = f"{len(found.modes)} modes" if len(found.modes) > 1 else "one mode"
-    said = f"{several}, Pareto k {index:.2f}, without correction {plain:.2f}"
+    said = f"{several}, Pareto k {index:.2f}, corrected by {value - plain:+.2f}"
     reliable = bool(index < LARGEST_INDEX and 0.0 < error < 0.5)
     reason = said if reliable else f"{said}: t around the mode is no cover"
     return Route(NAME, value, error, reliable, reason, calls), found.modes if index < BELIEVED else []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayessel._text import number
+from bayessel.fit import Status, worst
 from bayessel.marginal_likelihood.route import Route
 
 if TYPE_CHECKING:
@@ -45,6 +46,10 @@ class ModelEvidence:
     random_seed : int
     trace : DataTree or None
         The draws that were made for it; None where a trace was given, or none was needed.
+    remarks : tuple of Status
+        How the computation ended, where it did not end as asked for: Ctrl-C, a time budget.
+    engine : AnnealedEvidence or None
+        Of a network, what its own annealing says of pilot runs, temperatures and moves.
     """
 
     value: float
@@ -62,6 +67,23 @@ class ModelEvidence:
     target_fingerprint: str
     random_seed: int
     trace: Any = field(default=None, repr=False)
+    remarks: tuple[Status, ...] = ()
+    engine: Any = field(default=None, repr=False)
+
+    @property
+    def notes(self) -> tuple[Status, ...]:
+        """All that is to be said of it, UNSURE_EVIDENCE where it is not reliable."""
+        return self.remarks if self.reliable else (*self.remarks, Status.UNSURE_EVIDENCE)
+
+    @property
+    def doubt(self) -> str:
+        """What to warn of; empty where it is reliable."""
+        return "" if self.reliable else f"the evidence is not reliable: {self.verdict}; print it to see every route"
+
+    @property
+    def status(self) -> Status:
+        """The most serious of these."""
+        return worst(self.notes)
 
     def __float__(self) -> float:
         return self.value
@@ -160,6 +182,24 @@ class ModelEvidence:
             dataset.attrs["not_comparable"] = self.comparable
         trace["evidence"] = xr.DataTree(dataset)
         return trace
+
+    def in_units(self, log_factor: float, data_fingerprint: str, target_fingerprint: str) -> ModelEvidence:
+        """The same in other units of the data, whose density is larger by a factor, and the names of those data."""
+        from bayessel.marginal_likelihood.verdict import judge_routes
+
+        routes = tuple(replace(one, value=one.value + log_factor) for one in self.routes)
+        value, error, reliable, verdict, used = judge_routes(routes)
+        return replace(
+            self,
+            value=value,
+            error=error,
+            reliable=reliable,
+            verdict=verdict,
+            routes=routes,
+            used=used,
+            data_fingerprint=data_fingerprint,
+            target_fingerprint=target_fingerprint,
+        )
 
     def without_trace(self) -> ModelEvidence:
         """The same, without the draws."""

@@ -28,7 +28,7 @@ from bayessel.samplers.density import Density
 from bayessel.samplers.marginal_hmc import MarginalDensity
 from bayessel.samplers.step_choice import integrated_out
 
-#: shares of the points that are taken of densities that are cheap, dear and dearer, and multiplications of the latter
+#: shares of the points that are taken of densities of rising cost, and multiplications from which a cost counts as high
 SHARES, DEAR = (1.0, 0.25, 0.0625), (2e4, 2e5)
 #: draws of the prior that are looked at before it is trusted
 _LOOKED_AT = 200
@@ -59,9 +59,10 @@ class TargetDensity:
         self._graph = ModelGraph(model)
         members = integrated_out(model)
         self.integrated = tuple(str(rv.name) for rv in members)
+        self._block: MarginalBlock | None = None
         if members:
-            block = MarginalBlock(self._graph, GaussianBlock(self._graph, members))
-            self._density: Density = MarginalDensity(block, None, {})
+            self._block = MarginalBlock(self._graph, GaussianBlock(self._graph, members))
+            self._density: Density = MarginalDensity(self._block, None, {})
         else:
             self._density = Density(model, list(model.value_vars), None, {})
         self.left = [rv for rv in model.free_RVs if rv not in members]
@@ -71,6 +72,7 @@ class TargetDensity:
         self._point = model.initial_point()
         self._prior: tuple[Any, CompiledDensity | None] | None = None
         self._drawn: tuple[Any, list[Any]] | None = None
+        self._forward: dict[Variable, tuple[list[Variable], Any]] = {}
         self.unnormalised = _unnormalised(model)
         self.no_prior = self.unnormalised or self._why_no_prior()
 
@@ -80,6 +82,17 @@ class TargetDensity:
         if self._code is None:
             return SHARES[1]
         return next((SHARES[k] for k in (2, 1) if multiplications(self._density.both) > DEAR[k - 1]), SHARES[0])
+
+    def data_changed(self) -> bool:
+        """Take in what the model's data containers hold now; False where that asks for another density."""
+        if self._block is not None and not self._block.refresh():
+            return False
+        self._point = self.model.initial_point()
+        if self.start.size != self.size:
+            return False
+        self.unnormalised = _unnormalised(self.model)
+        self.no_prior = self.unnormalised or self._why_no_prior()
+        return True
 
     # --- values -----------------------------------------------------------------------------------------------------
 
@@ -177,29 +190,34 @@ class TargetDensity:
 
     def coordinates(self, posterior: Any) -> FloatArray:
         """Draws of a group ``posterior`` in these coordinates, (chains, draws, size)."""
-        given = {rv: rv.clone() for rv in self.model.free_RVs}
-        for rv, one in given.items():
-            one.name = rv.name
         parts = []
         for rv in self.left:
             values = _of_trace(posterior, rv)
             if self.model.rvs_to_transforms[rv] is not None:
-                [out] = clone_replace([_in_coordinates(self.model, rv)], given, rebuild_strict=False)
-                needed = [one for one in self.model.free_RVs if one is rv or one in self._graph.parents[rv]]
-                function = compile_pymc(
-                    [given[one] for one in needed], out, mode="FAST_COMPILE", on_unused_input="ignore"
-                )
+                needed, function = self._forwards(rv)
                 columns = [_of_trace(posterior, one) for one in needed]
                 shape = values.shape[:2]
                 with np.errstate(all="ignore"):
                     flat = [
-                        np.ravel(function(*(column[i, j] for column in columns)))
+                        np.ravel(function(*(column[i, j, ...] for column in columns)))
                         for i in range(shape[0])
                         for j in range(shape[1])
                     ]
                 values = np.array(flat).reshape(*shape, -1)
             parts.append(values.reshape(*values.shape[:2], -1))
         return np.concatenate(parts, axis=2)
+
+    def _forwards(self, rv: Variable) -> tuple[list[Variable], Any]:
+        """The variables that decide the coordinates of one, itself among them, and the function of their values."""
+        if rv not in self._forward:
+            given = {one: one.clone() for one in self.model.free_RVs}
+            [out] = clone_replace([_in_coordinates(self.model, rv)], given, rebuild_strict=False)
+            needed = [one for one in self.model.free_RVs if one is rv or one in self._graph.parents[rv]]
+            inputs = [given[one] for one in needed]
+            function = compile_pymc(inputs, out, mode="FAST_COMPILE", on_unused_input="ignore")
+            function.trust_input = True
+            self._forward[rv] = needed, function
+        return self._forward[rv]
 
 
 def _in_coordinates(model: pm.Model, rv: Variable) -> Any:

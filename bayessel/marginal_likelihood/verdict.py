@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayessel._text import listing, number
+from bayessel.marginal_likelihood.annealing_route import DOWN
 from bayessel.marginal_likelihood.annealing_route import NAME as ANNEALING
 from bayessel.marginal_likelihood.route import Route
 
@@ -16,7 +17,7 @@ ERRORS, APART = 4.0, 0.05
 #: error beyond which a number is told, but not relied on, in nats
 LARGEST_ERROR = 0.3
 #: a bound: it takes part in the judgement and not in the number
-_BOUNDS = (f"{ANNEALING}, down",)
+_BOUNDS = (DOWN,)
 
 
 class RouteVerdict(NamedTuple):
@@ -79,9 +80,15 @@ def judge_routes(routes: Sequence[Route]) -> RouteVerdict:
                 "more draws and effort=4",
                 names,
             )
+    kinds = {one.name.partition(",")[0] for one in (*trusted, *bounds)}
+    if kinds == {ANNEALING} and bounds:
+        # the way down begins at draws that the way up knows nothing of, and errs to the other side
+        apart = abs(bounds[0].value - value)
+        error = max(error, 0.5 * apart)
+        if error <= LARGEST_ERROR:
+            return RouteVerdict(value, error, True, f"{ANNEALING} up and down agree", names)
     if error > LARGEST_ERROR:
         return RouteVerdict(value, error, False, "the error is large; run again with more draws and effort=4", names)
-    kinds = {one.name.partition(",")[0] for one in (*trusted, *bounds)}
     if len(kinds) < 2:
         missing = next((f"{one.name}: {one.reason}" for one in routes if not one.reliable), "")
         return RouteVerdict(
@@ -118,7 +125,7 @@ def _without_any(routes: Sequence[Route]) -> RouteVerdict:
     if not tried:
         said = "; ".join(f"{one.name}: {one.reason}" for one in routes)
         return RouteVerdict(float("nan"), float("inf"), False, f"no route has come to a number ({said})", ())
-    best = min(tried, key=lambda one: one.error)
+    best = min([one for one in tried if one.name not in _BOUNDS] or tried, key=lambda one: one.error)
     values = [one.value for one in tried]
     error = max(best.error, 0.5 * (max(values) - min(values)))
     return RouteVerdict(

@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_count, as_float_array, as_generator, as_positive
+from bayessel._fingerprint import fingerprint
 from bayessel._types import Seed
-from bayessel.fit import fingerprint
 from bayessel.mlp.architecture import Architecture, hidden_units
 from bayessel.mlp.early_stopping_result import EarlyStoppingEnsemble, finish
 from bayessel.mlp.targets import as_data

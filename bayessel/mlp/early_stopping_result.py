@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bayessel._check import FloatArray
-from bayessel.fit import LeaveOneOut, Status, fingerprint, worst
+from bayessel._fingerprint import fingerprint
+from bayessel.fit import LeaveOneOut, Status, worst
 from bayessel.mlp.architecture import Architecture
 from bayessel.mlp.network_fit import NetworkFit, Networks
 from bayessel.prediction import ClassPrediction, Prediction

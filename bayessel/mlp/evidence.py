@@ -23,8 +23,9 @@ import numpy.typing as npt
 from scipy.special import gammaln
 
 from bayessel._check import FloatArray, as_count, as_float_array, as_generator, as_positive
+from bayessel._fingerprint import fingerprint
 from bayessel._types import Seed
-from bayessel.fit import Evidence, Status, fingerprint, worst
+from bayessel.fit import Evidence, Status, worst
 from bayessel.mlp.architecture import MOST_HIDDEN, Architecture, hidden_units
 from bayessel.mlp.evidence_result import NetworkEvidenceFit, NetworkOptimum, leave_out, output_covariances
 from bayessel.mlp.hessian import NetworkProblem, NewtonEnd, bends, gaussian_peak, newton

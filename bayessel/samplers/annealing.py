@@ -93,8 +93,8 @@ class AnnealedEvidence:
         Log of each run's unbiased estimate. Their mean is below the log evidence on average.
     effective_runs : float
         Effective number of runs, (Σw)²/Σw²: near 1 when one of them is all there is.
-    upper : float
-        From runs back to the prior: above the log evidence on average. NaN unless asked for.
+    log_downs : (n_runs,) array
+        From runs back to the prior: each above the log evidence on average. Empty unless asked for.
     pilots : (n_pilots,) array
         Rough log estimates by the pilot runs, each from a reference of its own; the first is that of the `draws`, where
         some were given. One that is lower by far began at a worse explanation of the data and stayed there.
@@ -115,7 +115,7 @@ class AnnealedEvidence:
     evidence: Evidence
     log_weights: FloatArray = field(repr=False)
     effective_runs: float
-    upper: float
+    log_downs: FloatArray = field(repr=False)
     pilots: FloatArray = field(repr=False)
     temperatures: FloatArray = field(repr=False)
     step_sizes: FloatArray = field(repr=False)
@@ -138,6 +138,11 @@ class AnnealedEvidence:
         return np.nan if self.evidence.error is None else self.evidence.error
 
     @property
+    def upper(self) -> float:
+        """Mean of the runs back: above the log evidence on average. NaN where there are none."""
+        return float(self.log_downs.mean()) if len(self.log_downs) else np.nan
+
+    @property
     def reliable(self) -> bool:
         """Whether the error is so small that it can be believed."""
         return bool(self.standard_error < LARGEST_ERROR)
@@ -148,7 +153,7 @@ class AnnealedEvidence:
             self,
             evidence=replace(self.evidence, value=self.evidence.value + log_factor),
             log_weights=self.log_weights + log_factor,
-            upper=self.upper + log_factor,
+            log_downs=self.log_downs + log_factor,
             pilots=self.pilots + log_factor,
             fingerprint=fingerprint,
         )
@@ -161,6 +166,7 @@ def anneal(
     n_runs: int,
     n_pilots: int,
     bracket: bool,
+    ends: Particles | None,
     time_budget: float | None,
     random_state: Seed,
     progress: Callable[[int, int], None] | None,
@@ -179,7 +185,13 @@ def anneal(
     as_flag(bracket, "bracket")
     limit = np.inf if time_budget is None else as_positive(time_budget, "time_budget")
     jobs, executor = check_jobs(n_jobs), check_executor(executor)
-    pilot_rng, *seeds = as_generator(random_state).spawn(1 + n_runs)
+    pilot_rng, *seeds, ends_rng = as_generator(random_state).spawn(2 + n_runs)
+    parts: list[Particles | None] = [None] * n_runs
+    if ends is not None:
+        if len(ends[0]) < 2 * n_runs:
+            raise ValueError(f"{n_runs} runs back need {2 * n_runs} draws to begin with, got {len(ends[0])}: draw more")
+        order = ends_rng.permutation(len(ends[0]))
+        parts = [chosen(ends, part[:n_particles]) for part in np.array_split(order, n_runs)]
     begin = perf_counter()
     done = 0
 
@@ -199,7 +211,8 @@ def anneal(
     pilots = [tried.values[unit.key] for unit in pilot_units if unit.key in tried.values]
     _, schedule, path = max(pilots, key=lambda one: one[0])
     units = [
-        work.WorkUnit(f"run {k}", _run_unit, (path, schedule, n_particles, bracket, rng)) for k, rng in enumerate(seeds)
+        work.WorkUnit(f"run {k}", _run_unit, (path, schedule, n_particles, bracket, parts[k], rng))
+        for k, rng in enumerate(seeds)
     ]
     left = limit - (perf_counter() - begin)
     report = work.run(
@@ -214,7 +227,7 @@ def anneal(
         warnings.warn(f"{len(report.lost)} of {n_runs} runs are missing: {said}", SamplingWarning, stacklevel=3)
     elif len(runs) < n_runs and not report.interrupted:
         notes.append(Status.TIME_BUDGET)
-    logs, upper = np.array([one[0] for one in runs]), [one[1] for one in runs if one[1] is not None]
+    logs = np.array([one[0] for one in runs])
     error = relative_error(logs)
     if not error < LARGEST_ERROR:
         notes.append(Status.UNSURE_EVIDENCE)
@@ -222,7 +235,7 @@ def anneal(
         evidence=Evidence(log_mean(logs), "sampled", error, integrated=integrated),
         log_weights=logs,
         effective_runs=effective(logs),
-        upper=float(np.mean(upper)) if upper else np.nan,
+        log_downs=np.array([one[1] for one in runs if one[1] is not None]),
         pilots=np.array([one[0] for one in pilots]),
         temperatures=np.array(schedule.temperatures),
         step_sizes=np.array(schedule.step_sizes),
@@ -246,12 +259,19 @@ def _pilot_unit(
 
 
 def _run_unit(
-    path: AnnealingPath, schedule: Schedule, n_particles: int, bracket: bool, rng: np.random.Generator
+    path: AnnealingPath,
+    schedule: Schedule,
+    n_particles: int,
+    bracket: bool,
+    ends: Particles | None,
+    rng: np.random.Generator,
 ) -> tuple[float, float | None, int]:
-    """Log weight of a run, of one back from where it ended if wanted, and gradients."""
+    """Log weight of a run, of one back if wanted, from draws of the target or from where it ended, and gradients."""
     own = _own(path)
     found, particles = forwards(own, schedule, n_particles, rng)
-    return found, backwards(own, schedule, particles, rng) if bracket else None, own.n_gradients
+    if not bracket:
+        return found, None, own.n_gradients
+    return found, backwards(own, schedule, particles if ends is None else ends, rng), own.n_gradients
 
 
 def _own(path: AnnealingPath) -> AnnealingPath:

@@ -54,7 +54,7 @@ def log_half_student_scale(log_x: Number, df: Number, A: Number, n: Number, S: N
     return 0.5 * (np.log(rate) - log_gamma(0.5 * (df + n), rng))
 
 
-class Likelihood:
+class GaussianFactor:
     """A Gaussian factor exp(−½ Σ τ (Aw − y)²): its design and, at first use, what many draws need of it.
 
     Parameters
@@ -142,7 +142,7 @@ class GaussianSpectrum:
 
 
 def gaussian(
-    factors: list[tuple[Likelihood, float | FloatArray, FloatArray]],
+    factors: list[tuple[GaussianFactor, float | FloatArray, FloatArray]],
     d: FloatArray,
     m: FloatArray,
     rng: np.random.Generator,
@@ -197,7 +197,10 @@ def gaussian(
 
 
 def _by_rows(
-    factor: tuple[Likelihood, float | FloatArray, FloatArray], d: FloatArray, m: FloatArray, rng: np.random.Generator
+    factor: tuple[GaussianFactor, float | FloatArray, FloatArray],
+    d: FloatArray,
+    m: FloatArray,
+    rng: np.random.Generator,
 ) -> FloatArray:
     """Draw for a design of few rows k, or of low rank k (Bhattacharya, Chakraborty and Mallick 2016): O(k²M).
 
@@ -239,7 +242,7 @@ def _triangle(B: FloatArray) -> FloatArray:
 
 
 def _perturbed(
-    factors: list[tuple[Likelihood, float | FloatArray, FloatArray]],
+    factors: list[tuple[GaussianFactor, float | FloatArray, FloatArray]],
     d: FloatArray,
     m: FloatArray,
     D: FloatArray,
@@ -277,7 +280,7 @@ def _determined(designs: list[FloatArray], has_prior: npt.NDArray[np.bool_]) -> 
 
 
 def _orthogonal(
-    factors: list[tuple[Likelihood, float | FloatArray, FloatArray]],
+    factors: list[tuple[GaussianFactor, float | FloatArray, FloatArray]],
     d: FloatArray,
     m: FloatArray,
     D: FloatArray,

@@ -177,20 +177,21 @@ class SparseWeightsGibbs(_GibbsStep):
 
 
 class PolyaGammaGibbs(GaussianWeightsGibbs):
-    """One joint draw of Normal variables in whose values the log odds of Bernoulli variables are affine.
+    """One joint draw of Normal variables in which log odds of labels, or logarithms of mean counts, are affine.
 
     Parameters
     ----------
     vars : variable, name or list
-        Normal variables, all the weights of a logistic regression together. All that depends on them must be Bernoulli
-        variables given by ``logit_p``, affine in them with coefficients that are data, or Normal variables as for
-        `GaussianWeightsGibbs`.
+        Normal variables, all the weights of a regression together. All that depends on them must be Bernoulli variables
+        given by ``logit_p``, or negative-binomial ones given by ``mu`` = e^(…), affine in them with coefficients that
+        are data, or Normal variables as for `GaussianWeightsGibbs`. The dispersion of counts may be another variable.
     model, rng, blocked
         As for PyMC's own steps.
 
     Notes
     -----
     A draw costs one Pólya-Gamma variable per row and a Cholesky factor of the size of the weights; nothing is tuned.
+    Those of labels are exact, those of counts a sum of gamma variables of which the smallest are drawn as one.
     Successive draws are correlated, most where the classes are far apart or very unequal in number (Polson, Scott and
     Windle 2013, JASA 108, 1339).
     """

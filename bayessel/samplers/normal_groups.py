@@ -28,7 +28,7 @@ def block_of(graph: ModelGraph, members: list[Variable]) -> GaussianBlock:
         try:
             return LogisticBlock(graph, members)
         except NotConjugateError as other:
-            # of a Bernoulli child the second says more
+            # of labels and counts the second says more
             raise (other if "log odds" in str(other) else declined) from None
 
 

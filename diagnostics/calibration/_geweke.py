@@ -176,18 +176,20 @@ def geweke(
     Geweke
         With ``.ok``, ``.text``, ``.table`` and ``.plot()``.
     """
+    from bayessel.diagnostics.calibration._joint import JointSetup
+
     n, n_chains, apart = as_count(draws, "draws", 10), as_count(chains, "chains", 2), as_count(thin, "thin")
     warm, n_marginal = as_count(tune, "tune", 0), as_count(marginal, "marginal", 100)
     first: tuple[str] = ("marginal",)
     done = replicated(
-        (model, make_steps, include, compile_kwargs),
+        JointSetup(model, make_steps, include, compile_kwargs),
         {first: (_marginal, (n_marginal,)), **{("chain", c): (_chain, (n, warm, apart)) for c in range(n_chains)}},
         lambda found: first in found and len(found) > 2,
         "Geweke's test",
         (level, random_seed, progressbar, n_jobs, executor),
     )
     exact = done.found.pop(first)
-    half, names = len(exact) // 2, (*done.quantities, *_data_names(model))
+    half, names = len(exact) // 2, (*done.made[0].names, *_data_names(model))
     successive = np.array(list(done.found.values()))
     return Geweke(np.sort(exact[:half], axis=0), exact[half:], successive, names, level, done.seconds)
 

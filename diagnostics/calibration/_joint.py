@@ -5,8 +5,6 @@ Nothing is compiled again between data sets: observed data must be ``pm.Data``, 
 
 from __future__ import annotations
 
-import threading
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -19,7 +17,8 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.traversal import ancestors
 
 from bayessel._check import FloatArray
-from bayessel._pymc import custom_methods, find_rng_nodes, flatten_steps, register_custom_methods, reseed_rngs
+from bayessel._pymc import find_rng_nodes, flatten_steps, reseed_rngs
+from bayessel.diagnostics.calibration._compiled_setup import CompiledSetup
 
 Point = dict[str, Any]
 MakeSteps = Callable[[pm.Model], Any]
@@ -177,8 +176,8 @@ class CalibrationKernel:
         return point
 
 
-class JointSetup:
-    """A model and the factory of its steps, compiled where they are used: once in each process.
+class JointSetup(CompiledSetup[tuple[JointModel, CalibrationKernel]]):
+    """A model and the factory of its steps.
 
     Parameters
     ----------
@@ -193,37 +192,21 @@ class JointSetup:
         include: Sequence[str],
         compile_kwargs: Mapping[str, object] | None,
     ) -> None:
-        self._token = uuid.uuid4().hex
-        self._arguments = model, make_steps, tuple(include), compile_kwargs
+        super().__init__([model])
+        self._arguments = make_steps, tuple(include), compile_kwargs
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "custom": custom_methods(self._arguments[0])}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        register_custom_methods(state.pop("custom"))
-        self.__dict__.update(state)
+    def compiled(self) -> tuple[JointModel, CalibrationKernel]:
+        """The joint distribution and the transition."""
+        [model], (make_steps, include, compile_kwargs) = self.models, self._arguments
+        joint = JointModel(model, np.random.default_rng(0), include, compile_kwargs)
+        return joint, CalibrationKernel(model, make_steps)
 
     @contextmanager
     def made(self, rng: np.random.Generator) -> Iterator[tuple[JointModel, CalibrationKernel]]:
         """The compiled model, seeded by `rng`, and the steps; for one thread at a time, since they share the data."""
-        with _USE:
-            if self._token not in _MADE:
-                model, make_steps, include, compile_kwargs = self._arguments
-                joint = JointModel(model, np.random.default_rng(0), include, compile_kwargs)
-                _MADE.clear()
-                _MADE[self._token] = joint, CalibrationKernel(model, make_steps)
-            joint, kernel = _MADE[self._token]
+        with self.used() as (joint, kernel):
             joint.reseed(rng)
             yield joint, kernel
-
-    def forget(self) -> None:
-        """Let go of what was compiled in this process."""
-        _MADE.pop(self._token, None)
-
-
-#: what the last setup of this process was compiled to, and the lock of its users
-_MADE: dict[str, tuple[JointModel, CalibrationKernel]] = {}
-_USE = threading.RLock()
 
 
 def _flat(made: Any) -> Iterator[Any]:

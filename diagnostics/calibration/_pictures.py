@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from bayessel.diagnostics.calibration._geweke import Geweke
+    from bayessel.diagnostics.calibration._model_probabilities import ModelProbabilities
     from bayessel.diagnostics.calibration._sbc import SBC
 
 
@@ -94,6 +95,25 @@ def plot_joint(result: Geweke, names: Sequence[str]) -> Figure:
         ax.tick_params(labelsize=7)
     figure.supxlabel("marginal distribution function", fontsize=8)
     figure.supylabel("successive − marginal", fontsize=8)
+    return figure
+
+
+def plot_shares(result: ModelProbabilities) -> Figure:
+    """Per model: the share of simulations that it made, in ranges of its probability, beside the diagonal."""
+    names = result.names[:1] if len(result.names) == 2 else result.names
+    figure, axes = _grid(1, len(names))
+    figure.set_size_inches(3.6 * len(names), 3.4)
+    for ax, name in zip(axes[0], names, strict=True):
+        count, mean, share, error = (np.array(one) for one in zip(*result.ranges(name), strict=True))
+        failed = [one for one in result.failed if one.endswith(f" of {name}")]
+        ax.plot([0, 1], [0, 1], color=INK, lw=0.8)
+        ax.vlines(mean, np.maximum(mean - 2.0 * error, 0.0), np.minimum(mean + 2.0 * error, 1.0), color=SOFT, lw=6)
+        ax.plot(mean, share, "o", ms=5, color=BEST if failed else LINE)
+        p = float(result.table["p"][f"ranges of {name}"])
+        ax.set_title(f"{name}   {int(count.sum())} simulations, p = {p:.2g}", fontsize=9, loc="left", color=INK)
+        ax.set_xlabel("probability of the model", fontsize=8)
+        ax.set_ylabel("share that it made", fontsize=8)
+        ax.tick_params(labelsize=7)
     return figure
 
 

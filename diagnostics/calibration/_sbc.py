@@ -198,17 +198,19 @@ def sbc(
     >>> result.ok, result.ranks.shape, result.names
     (True, (40, 3), ('mu', 'log prior', 'log likelihood'))
     """
+    from bayessel.diagnostics.calibration._joint import JointSetup
+
     n, kept = as_count(replications, "replications", 10), as_count(draws, "draws", 3)
     apart, warm = as_count(thin, "thin"), as_count(tune, "tune", 0)
     done = replicated(
-        (model, make_steps, include, compile_kwargs),
+        JointSetup(model, make_steps, include, compile_kwargs),
         {("replication", k): (_replicate, (warm, kept, apart)) for k in range(n)},
         lambda found: len(found) >= 10,
         "simulation-based calibration",
         (level, random_seed, progressbar, n_jobs, executor),
     )
     ranks, similarities = zip(*done.found.values(), strict=True)
-    return SBC(np.array(ranks), done.quantities, kept, level, sum(similarities) / len(ranks), done.seconds)
+    return SBC(np.array(ranks), tuple(done.made[0].names), kept, level, sum(similarities) / len(ranks), done.seconds)
 
 
 def _replicate(

@@ -12,6 +12,7 @@ import xarray as xr
 
 import bayessel as bs
 from bayessel.errors import DataMismatchError
+from bayessel.fit import Status
 from bayessel.marginal_likelihood.model_evidence import ModelEvidence
 from bayessel.marginal_likelihood.route import Route
 from bayessel.marginal_likelihood.verdict import judge_routes
@@ -34,6 +35,20 @@ def test_both_bridges_rest_on_the_same_draws_and_count_once():
     assert not alone.reliable and "alone" in alone.sentence
     found = judge_routes([*both, route("annealing", 1.0, 0.02)])
     assert found.reliable and found.used == ("bridge, mirrored", "annealing")
+
+
+def test_annealing_up_and_down_confirm_each_other_within_half_of_what_is_between_them():
+    up = route("annealing", 1.0, 0.1)
+    assert not judge_routes([up]).reliable
+    found = judge_routes([up, route("annealing, down", 1.4, 0.3)])
+    assert found.reliable and found.value == 1.0 and found.error == pytest.approx(0.2)
+    assert found.used == ("annealing",) and "up and down" in found.sentence
+    assert not judge_routes([up, route("annealing, down", 1.4, 0.3, False)]).reliable
+    assert not judge_routes([up, route("annealing, down", 1.8, 0.3)]).reliable  # too far apart for an error
+    assert "contradict" in judge_routes([up, route("annealing, down", 4.0, 0.3)]).sentence
+    # a bound is never the guess where there is another
+    guess = judge_routes([route("annealing", 1.0, 0.5, False), route("annealing, down", 2.0, 0.1, False)])
+    assert guess.value == 1.0 and guess.error == 0.5 and not guess.reliable
 
 
 def test_an_exact_route_settles_it():
@@ -85,6 +100,17 @@ def test_an_evidence_is_shown_route_by_route():
     assert "<table" in found._repr_html_() and "bridge" in found._repr_html_()
     assert "NOT RELIABLE" in str(replace(found, reliable=False))
     assert "flat" in str(replace(found, comparable="the prior is flat"))
+
+
+def test_in_other_units_all_is_judged_anew():
+    plain = evidence_of(routes=(route("bridge", -10.0, 0.01), route("annealing", -9.0, 0.05)))
+    found = plain.in_units(-5.0, "of data", "of target")
+    assert [one.value for one in found.routes] == [-15.0, -14.0] and -15.0 < found.value < -14.9
+    assert "contradict" in found.verdict and "-15" in found.verdict and not found.reliable
+    assert (found.data_fingerprint, found.target_fingerprint) == ("of data", "of target")
+    assert found.status is Status.UNSURE_EVIDENCE and found.doubt.startswith("the evidence is not reliable")
+    stopped = replace(found, reliable=True, remarks=(Status.TIME_BUDGET,))
+    assert stopped.notes == (Status.TIME_BUDGET,) and stopped.status is Status.TIME_BUDGET and not stopped.doubt
 
 
 def test_an_evidence_is_attached_to_a_trace_and_survives_a_file(tmp_path):

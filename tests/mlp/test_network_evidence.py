@@ -13,7 +13,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, softmax
 from scipy.stats import multivariate_normal, norm
 
-from bayessel.fit import Status, fingerprint
+from bayessel._fingerprint import fingerprint
+from bayessel.fit import Status
 from bayessel.mlp import Architecture, fit_network_evidence
 from bayessel.mlp import evidence as ev
 from bayessel.mlp.architecture import pack

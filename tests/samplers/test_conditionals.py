@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from bayessel.samplers import conditionals, log_scales
-from bayessel.samplers.conditionals import GaussianSpectrum, Likelihood, gaussian
+from bayessel.samplers.conditionals import GaussianFactor, GaussianSpectrum, gaussian
 from bayessel.samplers.log_scales import LogConcave
 
 # --- precisions and scales --------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def check(factors, d, m, rtol=1e-8):
     expected_mean, expected_cov = dense(factors, d, m)
     sd = np.sqrt(np.diag(expected_cov))
     for kept in (True, False):
-        prepared = [(Likelihood(A, kept=kept), tau, y) for A, tau, y in factors]
+        prepared = [(GaussianFactor(A, kept=kept), tau, y) for A, tau, y in factors]
         mean, cov = moments(lambda rng: gaussian(prepared, d, m, rng))  # noqa: B023 used at once
         assert_allclose(mean / sd, expected_mean / sd, atol=rtol * (1.0 + np.abs(mean / sd).max()))
         assert_allclose(cov / np.outer(sd, sd), expected_cov / np.outer(sd, sd), atol=rtol)
@@ -130,7 +130,7 @@ def test_several_factors_and_members_without_a_prior_of_their_own(rng):
 
 def test_the_moments_see_a_wrong_precision(rng):
     A, y, d, m = rng.normal(size=(6, 3)), rng.normal(size=6), np.ones(3), np.zeros(3)
-    mean, cov = moments(lambda r: gaussian([(Likelihood(A), 1.1, y)], d, m, r))
+    mean, cov = moments(lambda r: gaussian([(GaussianFactor(A), 1.1, y)], d, m, r))
     expected = dense([(A, 1.0, y)], d, m)
     assert np.abs(mean - expected[0]).max() > 1e-3 and np.abs(cov - expected[1]).max() > 1e-3
 
@@ -198,7 +198,7 @@ def test_ill_conditioned_draws_against_60_digits(rng, monkeypatch, case):
         monkeypatch.setattr(
             conditionals, path, lambda *a, path=path, original=original: reached.add(path) or original(*a)
         )
-    likelihood = Likelihood(A)
+    likelihood = GaussianFactor(A)
     mean, F = square_root(lambda r: gaussian([(likelihood, tau, y)], d, np.zeros(m), r))
     assert reached == paths
     expected_mean, expected_cov, fit, fit_cov = exact(A, tau, y, d)
@@ -216,7 +216,7 @@ def test_columns_of_very_different_sizes_are_all_kept(rng):
     A = rng.normal(size=(4, 12))
     size = np.logspace(-120, 120, 12)
     y = rng.normal(size=4)
-    likelihood = Likelihood(A * size)
+    likelihood = GaussianFactor(A * size)
     mean, cov = moments(lambda r: gaussian([(likelihood, 1.0, y)], size**2, np.zeros(12), r))
     expected_mean, expected_cov = dense([(A, 1.0, y)], np.ones(12), np.zeros(12))
     assert_allclose(mean * size, expected_mean, atol=1e-9)

@@ -6,11 +6,12 @@ Guards `bayessel.samplers.polya_gamma`, `bayessel.samplers.conjugacy.logistic`.
 import numpy as np
 import pymc as pm
 import pytest
+from scipy import stats
 from scipy.special import expit
 
 import bayessel as bs
 from bayessel.samplers.gibbs import PolyaGammaGibbs
-from bayessel.samplers.polya_gamma import _accept, _coefficient, polya_gamma
+from bayessel.samplers.polya_gamma import _accept, _coefficient, polya_gamma, polya_gamma_sum
 from tests.oracles.monte_carlo import assert_means, z_scores
 from tests.problems import gibbs_models
 
@@ -35,6 +36,30 @@ def test_draws_have_the_laplace_transform(rng, c):
     expected = np.r_[1.0, [transform(c, s / mean) for s in RATES]]
     assert_means(features, expected)
     assert abs(z_scores(features * 1.05, expected)[0]) > 4  # five per cent would be seen
+
+
+@pytest.mark.parametrize("b", [0.1, 0.5, 1.0, 3.7, 40.0])
+@pytest.mark.parametrize("c", [0.0, 1e-6, 0.19, 0.21, 3.0, -8.0])
+def test_sums_have_the_laplace_transform(rng, b, c):
+    draws = polya_gamma_sum(b, np.full((40, 1500), c), rng)
+    assert draws.shape == (40, 1500) and (draws > 0).all()
+    mean = b * (0.25 if abs(c) < 1e-4 else np.tanh(c / 2) / (2 * c))
+    # at b times the rates for one, as far as the transform is more than the chance of some rare draw
+    rates = RATES[:3]
+    features = np.stack([draws / mean, *np.exp(-rates[:, None, None] * draws / mean)], axis=-1)
+    expected = np.r_[1.0, [transform(abs(c), s / mean) ** b for s in rates]]
+    assert_means(features, expected)
+    assert abs(z_scores(features * 1.15, expected)[0]) > 4
+
+
+def test_sums_of_one_are_those_by_the_alternating_series(rng):
+    """Distributions, by their quantiles, as of labels and of counts with y + r = 1."""
+    one, other = (
+        np.sort(draw)
+        for draw in (polya_gamma(np.full(40_000, 2.0), rng), polya_gamma_sum(1.0, np.full(40_000, 2.0), rng))
+    )
+    assert stats.ks_2samp(one, other).pvalue > 1e-4
+    assert stats.ks_2samp(one, 1.03 * other).pvalue < 1e-4
 
 
 def test_signs_and_sizes_of_the_argument(rng):
@@ -86,7 +111,7 @@ def chains(model, variables, rng, count=40, draws=120, burn=20):
 def test_the_posterior_is_that_of_quadrature(rng):
     Phi = rng.normal(size=(25, 1))
     y = (rng.uniform(size=25) < expit(1.5 * Phi[:, 0] - 0.5)).astype(float)
-    model = bs.models.logistic(Phi, y, 0.5, bias_scale=2.0)
+    model = bs.models.generalised(Phi, y, alpha=0.5, bias_scale=2.0)
     found = chains(model, ["w", "b"], rng)
     assert_means(found, logistic_by_grid(Phi, y, 0.5, 2.0))
     assert np.abs(z_scores(found, logistic_by_grid(Phi, y, 0.8, 2.0))).max() > 4  # another prior is another posterior
@@ -119,7 +144,7 @@ def test_what_else_stands_in_the_log_odds_counts(rng):
 def test_it_stands_beside_the_other_steps(rng):
     Phi = rng.normal(size=(40, 3))
     y = rng.uniform(size=40) < expit(2 * Phi[:, 0])
-    with bs.models.logistic(Phi, y) as model:
+    with bs.models.generalised(Phi, y) as model:
         own = PolyaGammaGibbs(["w", "b"])
         steps = bs.steps(model, assigned=own)
         assert [step.name for step in steps] == ["polya_gamma_gibbs", "gamma_precision_gibbs"]
@@ -150,7 +175,7 @@ def test_it_stands_beside_the_other_steps(rng):
 def test_new_data_are_read(rng):
     Phi = rng.normal(size=(30, 1))
     y = (Phi[:, 0] > 0).astype(int)
-    model = bs.models.logistic(Phi, y, 1.0, bias=False)
+    model = bs.models.generalised(Phi, y, alpha=1.0, bias=False)
     step = PolyaGammaGibbs(["w"], model=model)
     step.setup_chain(rng, 0, 10)
 
@@ -174,12 +199,15 @@ CONJUGATE = [
     (gibbs_models.logistic_with_a_scale, ["w"]),
     (gibbs_models.logistic_by_group, ["mu", "a"]),
     (gibbs_models.logistic_beside_a_line, ["w"]),
+    (gibbs_models.counts_of_known_dispersion, ["w"]),
+    (gibbs_models.counts_by_group, ["mu", "a"]),
+    (gibbs_models.generalised_counts, ["w", "b"]),
 ]
 
 
 @pytest.mark.parametrize(("make", "names"), CONJUGATE)
 def test_given_the_auxiliary_variables_the_model_is_the_gaussian_that_is_drawn(make, names, rng, monkeypatch):
-    """With ω at its mean, tanh(η/2)/2η, the factor's slope κ − ωη is that of the likelihood, y − σ(η)."""
+    """With ω at its mean, b tanh(η/2)/2η, the factor's slope κ − ωη is that of the likelihood, y − σ(η) of labels."""
     model, _ = make()
     step, logp = PolyaGammaGibbs(names, model=model), model.compile_logp(mode=ONCE)
     point = {name: rng.normal(size=np.shape(value)) for name, value in model.initial_point().items()}
@@ -193,6 +221,9 @@ def test_given_the_auxiliary_variables_the_model_is_the_gaussian_that_is_drawn(m
         return np.zeros(len(d))
 
     monkeypatch.setattr("bayessel.samplers.conjugacy.logistic.polya_gamma", first_moment)
+    monkeypatch.setattr(
+        "bayessel.samplers.conjugacy.logistic.polya_gamma_sum", lambda b, c, rng: b * first_moment(c, rng)
+    )
     monkeypatch.setattr("bayessel.samplers.conjugacy.block.gaussian", keep)
     step.setup_chain(rng, 0, 1)
     step.step(point)
@@ -252,10 +283,23 @@ def test_the_choice_is_explained():
         assert said in reasons, reasons
 
 
+def test_why_counts_are_not_conjugate_is_said():
+    reasons = bs.explain_steps(gibbs_models.looks_like_counts()[0], split="conjugate")
+    for said in (
+        "in the log odds of softplus, the mean is not linear in a",
+        "stands in the dispersion of dispersed",
+        "in the log odds of sum of means, the mean is not linear in c",
+        "the log odds of probability are not those of its mean: it is not given by mu",
+    ):
+        assert said in reasons, reasons
+
+
 @pytest.mark.slow
-def test_the_posterior_of_a_hierarchy_is_that_of_nuts():
-    model, _ = gibbs_models.logistic_by_group()
-    ours = bs.sample(model, draws=4000, tune=200, chains=4, cores=1, random_seed=1, progressbar=False)
+@pytest.mark.parametrize("make", [gibbs_models.logistic_by_group, gibbs_models.counts_by_group])
+def test_the_posterior_of_a_hierarchy_is_that_of_nuts(make):
+    model, _ = make()
+    step = bs.steps(model, split="conjugate")
+    ours = bs.sample(model, draws=4000, tune=300, chains=4, cores=1, random_seed=1, step=step, progressbar=False)
     with model:
         nuts = pm.sample(
             2000, tune=1000, chains=4, cores=1, random_seed=2, target_accept=0.95, progressbar=False, quiet=True
@@ -311,7 +355,7 @@ def test_what_is_not_conjugate_is_refused():
         (probit, "log odds"),
         (squared, "affine|linear"),
         (uniform, "not Normal"),
-        (gaussian, "not Bernoulli"),
+        (gaussian, "not Bernoulli, and not negative binomial"),
         (scaled, "no data"),
         (alone, "nothing depends"),
         (potential, "potential"),
@@ -321,5 +365,8 @@ def test_what_is_not_conjugate_is_refused():
 
 def test_log_odds_that_are_no_numbers_are_refused(rng):
     for bad in (np.nan, np.inf, [0.0, -np.inf]):
-        with pytest.raises(ValueError, match="finite log odds"):
-            polya_gamma(bad, rng)
+        for draw in (polya_gamma, lambda c, rng: polya_gamma_sum(2.0, c, rng)):
+            with pytest.raises(ValueError, match="finite log odds"):
+                draw(bad, rng)
+    with pytest.raises(ValueError, match=r"b must be positive, got 0\.0"):
+        polya_gamma_sum([1.0, 0.0], [0.0, 0.0], rng)

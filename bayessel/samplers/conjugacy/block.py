@@ -16,7 +16,7 @@ from scipy import sparse
 
 from bayessel._check import FloatArray
 from bayessel.samplers.arrowhead_block import ArrowheadBlock
-from bayessel.samplers.conditionals import GaussianSpectrum, Likelihood, gaussian
+from bayessel.samplers.conditionals import GaussianFactor, GaussianSpectrum, gaussian
 from bayessel.samplers.conjugacy.affine import MAX_ENTRIES, Affine, affine, check_line, check_moved, design
 from bayessel.samplers.conjugacy.graph import ModelGraph, NotConjugateError, precision
 
@@ -202,7 +202,7 @@ class BlockFactor:
         self.child, self.place, self.inside = child, place, inside
         self.linear = graph.program([part.linear])
         self.constant_design = not part.coefficients
-        self.A: Likelihood | None = None
+        self.A: GaussianFactor | None = None
 
     def check_size(self, rows: int, columns: int) -> None:
         """Refuse a design that would fill the memory."""
@@ -223,7 +223,7 @@ class BlockFactor:
         self.A = self.design(block, env) if self.constant_design else None
         self.y = self.target(values)
 
-    def design(self, block: GaussianBlock, env: dict[Variable, Any]) -> Likelihood:
+    def design(self, block: GaussianBlock, env: dict[Variable, Any]) -> GaussianFactor:
         """A, column by column: the linear part at each unit vector."""
         A = design(self.linear, block.members, block.shapes, self.shape, env)
         if self.inside:
@@ -232,7 +232,7 @@ class BlockFactor:
             A = unit - A if sparse.issparse(A) else unit.toarray() - A
         if self.weight is not None:
             A = sparse.diags_array(self.weight) @ A
-        return Likelihood(A, kept=self.constant_design)
+        return GaussianFactor(A, kept=self.constant_design)
 
     def target(self, values: list[Any]) -> FloatArray:
         """What A x should be: y."""
@@ -247,7 +247,7 @@ class BlockFactor:
 
     def current(
         self, block: GaussianBlock, env: dict[Variable, Any], values: list[Any], rng: np.random.Generator
-    ) -> tuple[Likelihood, float | FloatArray, FloatArray]:
+    ) -> tuple[GaussianFactor, float | FloatArray, FloatArray]:
         """(A, τ, y) at the present values of everything else."""
         A = self.design(block, env) if self.A is None else self.A
         y = self.y if self.y_static else self.target(values)

@@ -22,8 +22,8 @@ import numpy.typing as npt
 from scipy.special import digamma, gammaln, polygamma
 
 from bayessel._check import FloatArray, as_count, as_matrix, check_finite, one_of
+from bayessel._fingerprint import fingerprint
 from bayessel._types import Seed, SupportsSubmit
-from bayessel.fit import fingerprint
 from bayessel.mlp import fit_network_evidence
 from bayessel.mlp.architecture import Architecture, hidden_units
 from bayessel.mlp.prior import NetworkPrior, Precisions
@@ -65,6 +65,7 @@ def anneal_network(
     updates: int = 2,
     n_leapfrog: int = 20,
     bracket: bool = False,
+    ends: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     time_budget: float | None = None,
     random_state: Seed = None,
     progress: Callable[[int, int], None] | None = None,
@@ -100,6 +101,9 @@ def anneal_network(
     bracket : bool
         Also run back from the posterior to the prior, which errs upwards: a gap between `log_weights` and `upper` that
         the error bar does not explain tells of moves that do not mix.
+    ends : ((S, P) array, (S, m) array), optional
+        Draws of the posterior, packed weights and logarithms of hyperparameters, that the runs back begin with, shared
+        out among them. None: they begin where the runs have ended, and miss what those have missed.
     time_budget : float, optional
         Seconds, after which no further run is begun; the pilots and one run are always made.
     random_state : int, Generator or None
@@ -148,6 +152,7 @@ def anneal_network(
         n_runs=n_runs,
         n_pilots=n_pilots if held is None else 1,
         bracket=bracket,
+        ends=None if ends is None else _ends(ends, belief),
         time_budget=time_budget,
         random_state=random_state,
         progress=progress,
@@ -195,6 +200,17 @@ def _draws(draws: npt.ArrayLike, prior: NetworkPrior) -> FloatArray:
             f"shape {S.shape}"
         )
     return S
+
+
+def _ends(ends: tuple[npt.ArrayLike, npt.ArrayLike], prior: NetworkPrior) -> Particles:
+    Q, S = as_matrix(ends[0], "ends[0]"), _draws(ends[1], prior)
+    check_finite(Q, "ends[0]")
+    if Q.shape != (len(S), prior.architecture.size):
+        raise ValueError(
+            f"ends must be packed weights and as many rows of hyperparameters, ({len(S)}, {prior.architecture.size}) "
+            f"of the former, got shape {Q.shape}"
+        )
+    return Q, S
 
 
 @dataclass

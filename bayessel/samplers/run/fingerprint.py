@@ -18,8 +18,8 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.graph.traversal import toposort
 
+from bayessel._fingerprint import fingerprint
 from bayessel._pymc import find_observations
-from bayessel.fit import fingerprint
 
 
 def fingerprints(model: pm.Model) -> tuple[str, str]:

@@ -9,13 +9,14 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import pymc as pm
 
 from bayessel.chains.verdict import Judgement, judged_arrays
 from bayessel.samplers.run.closing import MOST, divergences, unidentified
 from bayessel.samplers.run.drawn_blocks import DrawnBlocks
 from bayessel.samplers.run.kernel import Array, Kernel, Position
 from bayessel.samplers.run.result import Finisher
-from bayessel.samplers.run.start import Starts
+from bayessel.samplers.run.start import Starts, ValuesByName
 from bayessel.work.unit import Answer, perform
 
 #: statistics that are kept draw by draw
@@ -106,6 +107,33 @@ class DataFits:
 
     def _seen(self) -> list[tuple[int, ...]]:
         return [place.get_value(borrow=True).shape for place in self._places.values()]
+
+
+def compiled_fits(
+    model: pm.Model,
+    kernel: Kernel,
+    places: Mapping[str, Any],
+    calls: Sequence[tuple[Mapping[str, Array], int]],
+    chains: int,
+    initvals: ValuesByName | None,
+    names: Sequence[str],
+) -> DataFits:
+    """Compile everything on the first data set that can be sampled."""
+    starts = Starts(model, initvals, chains)
+    pattern = {name: np.asarray(value) for name, value in model.initial_point(0).items()}
+    finisher = Finisher(model, pattern, 0, False, "lp" not in kernel.statistics, names)
+    fits = DataFits(kernel, starts, finisher, places, chains)
+    reason: Exception | None = None
+    for data, seed in calls[:5]:
+        try:
+            position: Position = fits.begin(data, seed)[0]
+            kernel.rehearse(position)
+            return fits
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError, pm.exceptions.SamplingError) as error:
+            reason = reason or error
+        finally:
+            kernel.restore()
+    raise ValueError(f"none of the first data sets can be sampled: {reason}") from reason
 
 
 class FitService:

@@ -25,11 +25,10 @@ from bayessel.errors import SamplingWarning
 from bayessel.samplers.run.arguments import as_cores, as_model, as_steps
 from bayessel.samplers.run.data_sets import Data, checked_data, with_places
 from bayessel.samplers.run.draw_functions import compiler
-from bayessel.samplers.run.fit_of_data import DataFit, DataFits, FitService, of_the_service
+from bayessel.samplers.run.fit_of_data import DataFit, DataFits, FitService, compiled_fits, of_the_service
 from bayessel.samplers.run.identity import versions
-from bayessel.samplers.run.kernel import Array, Kernel, Position
-from bayessel.samplers.run.result import Finisher
-from bayessel.samplers.run.start import Starts, ValuesByName
+from bayessel.samplers.run.kernel import Array, Kernel
+from bayessel.samplers.run.start import ValuesByName
 from bayessel.work.executors import LocalProcesses
 from bayessel.work.processes import fork_is_safe
 from bayessel.work.progress import tell
@@ -148,7 +147,7 @@ def sample_many(
         stack.enter_context(made)
         with compiler:
             kernel = Kernel(as_steps(make_steps(made) if make_steps else None, made, target_accept), tune, draws)
-            fits = _compiled(made, kernel, places, list(zip(data, seeds, strict=True)), chains, initvals, kept)
+            fits = compiled_fits(made, kernel, places, list(zip(data, seeds, strict=True)), chains, initvals, kept)
         compiled = perf_counter()
         report = _run(fits, data, seeds, cores, budget, shown)
         coordinates = coords_and_dims_for_inferencedata(made)
@@ -202,33 +201,6 @@ def _put_back(places: Mapping[str, Any]) -> Iterator[None]:
     finally:
         for name, place in places.items():
             place.set_value(before[name], borrow=True)
-
-
-def _compiled(
-    model: pm.Model,
-    kernel: Kernel,
-    places: Mapping[str, Any],
-    calls: Sequence[tuple[Mapping[str, Array], int]],
-    chains: int,
-    initvals: ValuesByName | None,
-    names: Sequence[str],
-) -> DataFits:
-    """Compile everything on the first data set that can be sampled."""
-    starts = Starts(model, initvals, chains)
-    pattern = {name: np.asarray(value) for name, value in model.initial_point(0).items()}
-    finisher = Finisher(model, pattern, 0, False, "lp" not in kernel.statistics, names)
-    fits = DataFits(kernel, starts, finisher, places, chains)
-    reason: Exception | None = None
-    for data, seed in calls[:5]:
-        try:
-            position: Position = fits.begin(data, seed)[0]
-            kernel.rehearse(position)
-            return fits
-        except (ValueError, ArithmeticError, np.linalg.LinAlgError, pm.exceptions.SamplingError) as error:
-            reason = reason or error
-        finally:
-            kernel.restore()
-    raise ValueError(f"none of the first data sets can be sampled: {reason}") from reason
 
 
 def _run(

@@ -131,10 +131,13 @@ def tree(
         )
         return found
 
+    told = {**density, **stats}
+    # a variable of the model may have the name of a statistic
+    steps = {name: [f"{name}_step"] if name in axes else [] for name in told}
     groups = {
         "/posterior": dataset(posterior),
         "/unconstrained_posterior": dataset(draws),
-        "/sample_stats": dataset({**density, **stats}, own={name: [f"{name}_step"] for name in axes}),
+        "/sample_stats": dataset(told, own=steps),
     }
     if likelihood:
         groups["/log_likelihood"] = dataset(likelihood)

@@ -15,9 +15,10 @@ from pymc.util import get_random_generator, get_value_vars_from_user_vars
 import bayessel as bs
 from bayessel.diagnostics.calibration import geweke, sbc
 from bayessel.samplers.conjugacy import logistic
-from bayessel.samplers.polya_gamma import polya_gamma
+from bayessel.samplers.polya_gamma import polya_gamma, polya_gamma_sum
 
 PRIOR = {"alpha_shape": 2.0, "alpha_rate": 2.0, "beta_shape": 2.0, "beta_rate": 2.0}
+LABELS = {"bias_scale": 1.0, "alpha_shape": 2.0, "alpha_rate": 2.0}
 ROWS = np.linspace(-1.0, 1.0, 5)
 DESIGN = bs.RBFDictionary(ROWS[[0, 2, 4]], width=1.0).design(ROWS)[:, :3]  # neighbours overlap: weights are correlated
 TARGET = np.array([0.3, -0.6, 0.2, 1.1, 0.4])
@@ -35,7 +36,9 @@ MODELS = {
     ),
     "rvm": lambda: bs.models.rvm(DESIGN, TARGET, **PRIOR),
     "rvm, collapsed": lambda: bs.models.rvm(DESIGN, TARGET, collapsed=True, **PRIOR),
-    "logistic": lambda: bs.models.logistic(DESIGN, TARGET > 0, bias_scale=1.0, alpha_shape=2.0, alpha_rate=2.0),
+    "logistic": lambda: bs.models.generalised(DESIGN, TARGET > 0, **LABELS),
+    # with a precision of its own some weights would be so large that counts leave 64 bits
+    "counts": lambda: bs.models.generalised(DESIGN, [2, 0, 1, 3, 1], "negative-binomial", 4.0, bias_scale=1.0),
 }
 PRECISIONS = ("alpha", "beta")
 
@@ -78,10 +81,13 @@ COLLAPSED = {
     "persistent HMC, metropolis": EXPLICIT["persistent HMC, metropolis"],
 }
 FOUND = {"what is found": found}
+BY_AUXILIARIES = FOUND | {"Pólya-Gamma variables": exact}
 COMBINATIONS = [
     (model, steps)
     for model in MODELS
-    for steps in (COLLAPSED if "collapsed" in model else FOUND if model == "logistic" else EXPLICIT)
+    for steps in (
+        COLLAPSED if "collapsed" in model else BY_AUXILIARIES if model in ("logistic", "counts") else EXPLICIT
+    )
 ]
 
 
@@ -141,21 +147,25 @@ def test_a_few_ranks_of_the_linear_model(linear):
     assert ranks.ok, ranks.text
 
 
-def test_a_few_ranks_and_a_short_joint_test_of_a_logistic_model():
-    """Weights by Pólya-Gamma variables, their precision by Gibbs; with half the ω the test fails."""
-    model = MODELS["logistic"]()
-    assert [step.name for step in exact(model)] == ["polya_gamma_gibbs", "gamma_precision_gibbs"]
+@pytest.mark.parametrize(
+    ("name", "rest"),
+    [("logistic", "gamma_precision_gibbs"), pytest.param("counts", "persistent_hmc", marks=pytest.mark.slow)],
+)
+def test_a_few_ranks_and_a_short_joint_test_of_labels_and_counts(name, rest):
+    """Weights by Pólya-Gamma variables, their precision by Gibbs, or r by HMC; with half the ω the test fails."""
+    model = MODELS[name]()
+    assert [step.name for step in exact(model)] == ["polya_gamma_gibbs", rest]
     ranks = sbc(model, exact, 50, 31, thin=3, tune=30, random_seed=1, progressbar=False)
     assert ranks.ok, ranks.text
     joint = geweke(model, exact, 300, thin=3, tune=30, marginal=1500, random_seed=1, progressbar=False)
     assert joint.ok, joint.text
 
 
-def test_a_joint_test_sees_wrong_polya_gamma_variables(monkeypatch):
+@pytest.mark.parametrize("name", ["logistic", "counts"])
+def test_a_joint_test_sees_wrong_polya_gamma_variables(name, monkeypatch):
     monkeypatch.setattr(logistic, "polya_gamma", lambda c, rng: 0.6 * polya_gamma(c, rng))
-    assert not geweke(
-        MODELS["logistic"](), exact, 300, thin=1, tune=30, marginal=1500, random_seed=1, progressbar=False
-    ).ok
+    monkeypatch.setattr(logistic, "polya_gamma_sum", lambda b, c, rng: 1.8 * polya_gamma_sum(b, c, rng))
+    assert not geweke(MODELS[name](), exact, 300, thin=1, tune=30, marginal=1500, random_seed=1, progressbar=False).ok
 
 
 def test_a_short_joint_test_of_the_linear_model(linear):
@@ -178,9 +188,9 @@ def test_a_few_replications_see_a_sampler_of_the_prior_and_a_wrong_shape(linear)
 @pytest.mark.parametrize(("model", "steps"), COMBINATIONS)
 def test_ranks_are_uniform(model, steps):
     """One false alarm in a hundred runs of all combinations together."""
-    make_steps = (EXPLICIT | COLLAPSED | FOUND)[steps]
+    make_steps = (EXPLICIT | COLLAPSED | BY_AUXILIARIES)[steps]
     # persistent momentum wants some tuning and makes neighbours unlike each other; conditionals forget in a few draws
-    thin, tune = (10, 200) if "HMC" in steps else (5, 80)
+    thin, tune = (10, 200) if "HMC" in steps or model == "counts" else (5, 80)
     options = {"thin": thin, "tune": tune, "level": 0.01 / len(COMBINATIONS), "random_seed": 20, "progressbar": False}
     result = sbc(MODELS[model](), make_steps, 500, 31, **options)
     print(f"\n{model}: {steps} ({result.seconds:.0f} s)\n{result}\n{result.table}")  # noqa: T201
@@ -191,7 +201,7 @@ def test_ranks_are_uniform(model, steps):
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "steps"), COMBINATIONS)
 def test_the_joint_distribution_is_left_invariant(model, steps):
-    make_steps = (EXPLICIT | COLLAPSED | FOUND)[steps]
+    make_steps = (EXPLICIT | COLLAPSED | BY_AUXILIARIES)[steps]
     result = geweke(MODELS[model](), make_steps, 2500, thin=2, tune=400, random_seed=20, progressbar=False)
     print(f"\n{model}: {steps} ({result.seconds:.0f} s)\n{result}\n{result.table.head(6)}")  # noqa: T201
     assert result.ok, result.text

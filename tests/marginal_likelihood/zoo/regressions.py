@@ -1,7 +1,10 @@
 """Regressions that are not Normal, over a grid of two or three dimensions; one by a long simulation."""
 
+import warnings
+
 import numpy as np
 import pymc as pm
+from pymc.exceptions import ImputationWarning
 from scipy import optimize, stats
 from scipy.special import gammaln, logsumexp
 
@@ -209,7 +212,8 @@ def missing_outcomes():
     X = np.column_stack([np.ones(8), np.linspace(-1.0, 1.0, 8)])
     y = np.array([0.1, np.nan, 0.7, 0.4, np.nan, 1.3, 1.1, 1.9])
     seen = ~np.isnan(y)
-    with pm.Model() as model:
+    with pm.Model() as model, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ImputationWarning)  # that is what is meant
         w = pm.Normal("w", 0.0, 2.0, shape=2)
         pm.Normal("y", X @ w, 0.4, observed=np.ma.masked_invalid(y))
     V = 0.16 * np.eye(6) + 4.0 * X[seen] @ X[seen].T

@@ -150,6 +150,32 @@ def test_runs_back_from_the_posterior_meet_those_that_lead_there():
     # the logarithm of one estimate is too low on average, that of one over it too high
     assert truth - 0.3 < result.log_weights.mean() < truth + 0.1
     assert truth - 0.1 < result.upper < truth + 0.3
+    assert len(result.log_downs) == 15 and len(plain.log_downs) == 0
+
+
+def test_runs_back_may_begin_at_draws_of_the_posterior(rng):
+    """Drawn anew by their weights from a reference about the posterior, known to no run."""
+    X, t, prior, truth, _ = small_numbers()
+    few = {"n_runs": 10, "n_particles": 40, "n_pilots": 1, "updates": 4, "random_state": 4}
+    m = len(logs_of(prior.at_mean()))
+    path = NetworkPath(*problem(X, t[:, None], prior, "gaussian"), prior, "gaussian", None, np.ones((m, 2)), 1, 5)
+    for _ in range(3):  # each time from about where the last has led
+        particles = path.first(rng, 100_000)
+        gains = path.gains(particles)
+        weights = np.exp(gains - gains.max())
+        places = rng.choice(len(gains), size=400, p=weights / weights.sum())
+        path.reference = gammas_of(particles[1][places])
+    assert abs(annealing.log_mean(gains) - truth) < 0.1  # the last one covers the posterior
+    drawn = tuple(part[places] for part in particles)
+    own, known = (anneal_network(X, t, prior=prior, bracket=True, ends=ends, **few) for ends in (None, drawn))
+    np.testing.assert_array_equal(own.log_weights, known.log_weights)  # the way up knows nothing of them
+    error = known.log_downs.std(ddof=1) / np.sqrt(10)
+    assert truth - 4.0 * error < known.upper < truth + 0.3 + 4.0 * error
+    assert known.upper != own.upper
+    with pytest.raises(ValueError, match="10 runs back need 20 draws"):
+        anneal_network(X, t, prior=prior, bracket=True, ends=(drawn[0][:9], drawn[1][:9]), **few)
+    with pytest.raises(ValueError, match="ends must be packed weights"):
+        anneal_network(X, t, prior=prior, bracket=True, ends=(drawn[0][:, :-1], drawn[1]), **few)
 
 
 def test_the_reference_decides_how_sure_not_what(rng):

@@ -12,6 +12,7 @@ import pymc as pm
 import pytest
 import scipy.stats
 
+import bayessel as bs
 from bayessel.samplers.run import schedule
 from tests.problems.runs import Walk, many_kinds, model, plain_python, same, sample, walk
 
@@ -43,6 +44,17 @@ def test_groups_dimensions_and_coordinates(made, trace):
     assert trace.unconstrained_posterior.x.dims == ("chain", "draw", "part")
     assert list(trace.unconstrained_posterior) == ["x", "s_log__"]
     assert trace.observed_data.y.dims == ("row",)
+
+
+def test_variables_may_have_the_names_of_statistics():
+    """Their dimensions are not those of the statistics."""
+    with plain_python(), pm.Model(coords={"part": ["a", "b"]}) as model:
+        pm.Normal("v", 0.0, 1.0, dims="part")
+        pm.Normal("energy", 0.0, 1.0, dims="part")
+        step = bs.PersistentHMC(model=model)
+        found = bs.sample(model, 20, tune=10, chains=2, cores=1, random_seed=1, step=step, quiet=True)
+    assert found.posterior.v.dims == ("chain", "draw", "part")
+    assert found.sample_stats.v.dims == found.sample_stats.energy.dims == ("chain", "draw")
 
 
 def test_values_are_what_the_model_says(trace):
@@ -128,7 +140,7 @@ def test_attributes(trace):
     assert list(json.loads(said["step_seconds"])) == ["walk[x, s_log__]"]
     assert 0 < json.loads(said["step_seconds"])["walk[x, s_log__]"] < said["sampling_time"]
     assert said["compile_time"] > 0
-    from bayessel.fit import fingerprint
+    from bayessel._fingerprint import fingerprint
 
     assert said["target_fingerprint"] == fingerprint(np.linspace(-1.0, 1.0, 4))
     assert trace.posterior.attrs["tuning_steps"] == 30

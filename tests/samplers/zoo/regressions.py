@@ -55,7 +55,7 @@ def negative_binomial():
         return log_p
 
     axes = {"a": line(-4.0, 4.0, 61), "b": line(-3.0, 4.0, 61), "size": positive(1e-3, 60.0, 81)}
-    return Case(model, {"a": H, "b": H, "size": H}, on_grid(density, axes))
+    return Case(model, {"a": P, "b": P, "size": H}, on_grid(density, axes))
 
 
 def beta_binomial():
