@@ -24,7 +24,7 @@ class Declared:
     covariance : Covariance, optional
         Of a Gaussian process.
     likelihood : str
-        Of a network.
+        Of a network, of `generalised`, and of a Gaussian process whose function is not integrated out.
     dictionary : RBFDictionary, optional
         Of a design whose width is a random variable.
     """
@@ -34,6 +34,11 @@ class Declared:
     covariance: Covariance | None = None
     likelihood: str = ""
     dictionary: RBFDictionary | None = None
+
+    @property
+    def has_latent(self) -> bool:
+        """Whether targets are independent given a latent function, by one of the likelihoods that others have too."""
+        return self.maker == "generalised" or (self.maker == "gp" and bool(self.likelihood))
 
 
 def remember(observed: Any, mark: Declared) -> None:

@@ -1,4 +1,4 @@
-"""Gaussian-process regression as a PyMC model: the function is integrated out, its covariance's parameters are not."""
+"""Gaussian processes as PyMC models: the function is integrated out under normal noise, and has variables otherwise."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ import numpy.typing as npt
 import pymc as pm
 import pytensor.tensor as pt
 
-from bayessel._check import FloatArray, as_matrix, as_target, check_magnitude
+from bayessel._check import FloatArray, as_matrix, check_magnitude
 from bayessel.covariance import Covariance, Prior
 from bayessel.covariance.prior import UnknownMeanPrior
 from bayessel.covariance.standard import as_covariance
+from bayessel.likelihoods import Likelihood
 from bayessel.models._declared import Declared, remember
 from bayessel.models._gp_draws import function_at
 from bayessel.models._gp_op import LogMarginal, ProcessRowTerms, noise_variance
 from bayessel.models._joint_normal import declare_noise, declare_rest
 from bayessel.models._labels import column_labels
+from bayessel.models._latent_gp import latent_covariance, observe_process
+from bayessel.models._observations import as_kind, as_log_exposure, as_observed
 from bayessel.models._origin import origin
 
 
@@ -28,20 +31,29 @@ def gp(
     t: npt.ArrayLike,
     covariance: Covariance | None = None,
     *,
+    likelihood: str | Likelihood = "gaussian",
+    exposure: npt.ArrayLike | None = None,
     prior: Prior | UnknownMeanPrior | None = None,
     names: Sequence[str] | None = None,
 ) -> pm.Model:
-    """Declare t ~ N(0, K(θ) + r²I) with priors on θ; `pm.sample(model=...)` and `bs.sample` run on the result.
+    """Declare t ~ N(0, K(θ) + r²I), or t ~ p(t | f), f ~ N(0, K(θ)); `pm.sample(model=...)` and `bs.sample` run on it.
 
     Parameters
     ----------
     X : array (n, m)
         Inputs. The default priors are for standardised columns (median 0, mean absolute deviation 1).
     t : array (n,)
-        Targets, standardised likewise.
+        Targets: numbers, standardised likewise; labels 0 and 1, or -1 and 1; counts.
     covariance : bayessel.covariance.Covariance, optional
         Default `bayessel.covariance.Standard`: bias, linear part, ARD squared exponential and noise of Rasmussen
-        (1996). To one without a noise term `bayessel.covariance.Noise` is added.
+        (1996). To one without a noise term `bayessel.covariance.Noise` is added. Under other likelihoods the default
+        has no noise, nothing is added, and a noise term is part of f: what counts vary beyond the likelihood.
+    likelihood : str or one of `bayessel.likelihoods`
+        "gaussian": the function is integrated out. "student", "logit", "probit", "poisson" (f is the logarithm of the
+        mean), "negative-binomial": its values at the rows are variables.
+    exposure : array (n,) or number, optional
+        What counts were counted in: their means are this times eᶠ. Of large counts the prior says little unless they
+        are per something: their mean will do.
     prior : bayessel.covariance.Prior or bayessel.covariance.prior.UnknownMeanPrior, optional
         Default that of the covariance. `UnknownMeanPrior(covariance.prior(m))` has the top-level mean as an unknown.
     names : m labels, optional
@@ -54,7 +66,9 @@ def gp(
         names as coordinates of the dimension ``parameter``; the observed ``t`` (dimension ``row``); the standard
         deviation ``noise``, and ``length`` (dimension ``input``), the distances over which the function changes, where
         there is a weight for each input, in the units of t and X. Inputs and targets are the data ``X`` and ``t_data``:
-        ``pm.set_data`` changes them without a new compilation.
+        ``pm.set_data`` changes them without a new compilation. Under other likelihoods than "gaussian" also ``v``
+        (dimension ``row``), standard normal, and the deterministic ``latent`` = L(θ)v, f at the rows; ``noise`` (a
+        scale) and ``nu`` of "student", ``r`` of "negative-binomial".
 
     Notes
     -----
@@ -68,6 +82,10 @@ def gp(
 
     ``pm.sample_posterior_predictive(trace)`` draws new targets at the rows given the targets there. New inputs are
     predicted by `predict` or `predictive_model`; after ``pm.set_data`` predictive draws are refused.
+
+    Under other likelihoods rows are independent given f: ``log_likelihood`` has their terms, there is no ``t_rest``.
+    Their parameters have the priors of `bayessel.likelihoods`. In v the prior knows no θ, so samplers need not follow
+    a function that widens and narrows with it; a gradient costs some n³ operations, twice that of "gaussian".
 
     References
     ----------
@@ -84,11 +102,12 @@ def gp(
     ['log v0', 'log r2', 'log w[0]', 'log a0', 'log a1']
     """
     inputs = as_matrix(X, "X", allow_1d=True)
-    target = as_target(t, len(inputs), "t")
     check_magnitude(inputs, "X")
-    check_magnitude(target, "t")
     m = inputs.shape[1]
-    covariance = as_covariance(covariance).with_noise()
+    kind = as_kind(likelihood, several=False)
+    target = as_observed(t, len(inputs), kind, "t")
+    log_exposure = as_log_exposure(exposure, len(inputs), kind)
+    covariance = as_covariance(covariance).with_noise() if kind == "gaussian" else latent_covariance(covariance)
     parameters = covariance.names(m)
     if prior is not None and not isinstance(prior, Prior | UnknownMeanPrior):
         raise TypeError(f"prior must be a bayessel.covariance.Prior or UnknownMeanPrior, got {type(prior).__name__}")
@@ -99,33 +118,42 @@ def gp(
             f"prior must have {len(parameters)} entries ({', '.join(parameters)}), got {len(given.first)}; "
             "join the parts with Prior.join"
         )
-    marginal: Any = LogMarginal(covariance)
-    left_out: Any = ProcessRowTerms(covariance)
     coords = {"row": np.arange(len(target)), "input": column_labels(names, m, "X"), "parameter": list(parameters)}
     with pm.Model(coords=coords) as model:
         # data are shared variables: constants would enter the key of the compiled code, one compilation per data set
         X_data = pm.Data("X", inputs, dims=("row", "input"))
         t_data = pm.Data("t_data", target, dims="row")
         theta = _declare(belief, covariance.start(m))
-        theta.tag.hamiltonian = {"mass": "dense", "jumps": True}  # for `bs.steps`: few coordinates, costly, correlated
-        noise = declare_noise(pt.sqrt(noise_variance(covariance, theta, m)), X_data, t_data)
-        declare_lengths(covariance, theta, m)
-
-        observed: Any = pm.CustomDist(
-            "t",
-            theta,
-            X_data,
-            t_data,
-            origin(noise, theta),
-            logp=lambda value, theta, X, *seen: left_out(value, theta, X),
-            dist=partial(_draw_targets, covariance=covariance, m=m),
-            signature="(k),(n,m),(n),()->(n)",
-            observed=t_data,
-            dims="row",
-        )
-        declare_rest(observed, marginal(theta, X_data, t_data)[0], left_out(t_data, theta, X_data))
-        remember(observed, Declared("gp", covariance=covariance))
+        if kind != "gaussian":
+            declare_lengths(covariance, theta, m)
+            observed = observe_process(kind, covariance, theta, X_data, t_data, log_exposure)
+            remember(observed, Declared("gp", covariance=covariance, likelihood=kind))
+        else:
+            theta.tag.hamiltonian = {"mass": "dense", "jumps": True}  # for `bs.steps`: few coordinates, costly
+            _observe_jointly(covariance, theta, X_data, t_data, m)
     return model
+
+
+def _observe_jointly(covariance: Covariance, theta: Any, X_data: Any, t_data: Any, m: int) -> None:
+    """Declare t ~ N(0, K + r²I) in the model on the stack, the function integrated out, a term for each row."""
+    marginal: Any = LogMarginal(covariance)
+    left_out: Any = ProcessRowTerms(covariance)
+    noise = declare_noise(pt.sqrt(noise_variance(covariance, theta, m)), X_data, t_data)
+    declare_lengths(covariance, theta, m)
+    observed: Any = pm.CustomDist(
+        "t",
+        theta,
+        X_data,
+        t_data,
+        origin(noise, theta),
+        logp=lambda value, theta, X, *seen: left_out(value, theta, X),
+        dist=partial(_draw_targets, covariance=covariance, m=m),
+        signature="(k),(n,m),(n),()->(n)",
+        observed=t_data,
+        dims="row",
+    )
+    declare_rest(observed, marginal(theta, X_data, t_data)[0], left_out(t_data, theta, X_data))
+    remember(observed, Declared("gp", covariance=covariance))
 
 
 def _declare(prior: Prior | UnknownMeanPrior, start: FloatArray) -> Any:

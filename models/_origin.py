@@ -4,6 +4,8 @@ A likelihood whose function or weights are integrated out has two kinds of predi
 prior, targets are drawn from t ~ N(0, C). With parameters from a trace, a new target depends on the targets that were
 seen as well, since these say what the function is. PyMC asks the same random variable for both.
 
+The values of a latent process belong to the rows of their trace too: these are refused at others in the same way.
+
 Each such variable has the parameter `given`, an `Origin`. It looks at the graph of the function that is compiled:
 
 - where random variables lead to the parameters, they are drawn from the prior, and it is 0;
@@ -34,10 +36,11 @@ from pytensor.tensor.random.op import RandomVariable
 from bayessel._pymc import SymbolicRandomVariable, numba_funcify, numba_njit
 
 REFUSAL = (
-    "the data in the model are not those of the trace, and its function or weights are integrated out, so that draws "
-    "of new targets depend on the data they were sampled from: leave these as they are (pass the whole trace, with its "
-    "constant_data), and predict at new inputs by pm.sample_posterior_predictive(trace, "
-    "model=bs.models.predictive_model(model, X)) or by bs.models.predict(model, trace, X)"
+    "the data in the model are not those of the trace, and its function or weights are integrated out, or stand at the "
+    "rows of the trace alone, so that draws of new targets depend on the data they were sampled from: leave these as "
+    "they are (pass the whole trace, with its constant_data), and predict at new inputs by "
+    "pm.sample_posterior_predictive(trace, model=bs.models.predictive_model(model, X)) or by "
+    "bs.models.predict(model, trace, X)"
 )
 
 

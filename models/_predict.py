@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pymc as pm
 from scipy.linalg import solve_triangular
-from scipy.special import expit, softmax
 
 from bayessel._check import FloatArray, as_generator
 from bayessel._types import Seed
@@ -17,8 +16,10 @@ from bayessel.gp.noise_floor import NoiseFloor
 from bayessel.mlp.compiled_passes import forward_by_name
 from bayessel.models._declared import Declared, declared
 from bayessel.models._gp_draws import root
+from bayessel.models._latent_predict import latent_draws
 from bayessel.models._marginal import scaled_solve
-from bayessel.models._predictive import NEW_ROW, new_rows
+from bayessel.models._observations import SOFTMAX, Draws, drawn
+from bayessel.models._predictive import NEW_ROW, new_offset, new_rows
 from bayessel.models._radial_predict import moving_weights
 from bayessel.models._trace_values import check_same_data, values_of
 from bayessel.models._weights import draw_weights
@@ -29,26 +30,26 @@ if TYPE_CHECKING:
 _NETWORK = ("hidden_bias", "input_hidden", "bias", "hidden_output", "input_output")
 
 
-class Draws(NamedTuple):
-    """For each draw: mean and variance of a new observation, the function, an observation; (chain, draw, row …)."""
-
-    mean: FloatArray
-    variance: FloatArray
-    function: FloatArray
-    observations: FloatArray
-
-
-def predict(model: pm.Model, trace: xr.DataTree, X: npt.ArrayLike, *, random_seed: Seed = None) -> xr.Dataset:
+def predict(
+    model: pm.Model,
+    trace: xr.DataTree,
+    X: npt.ArrayLike,
+    *,
+    exposure: npt.ArrayLike | None = None,
+    random_seed: Seed = None,
+) -> xr.Dataset:
     """Predict new rows from the draws of a model of `bayessel.models`.
 
     Parameters
     ----------
     model : pymc.Model
-        What `gp`, `linear`, `rvm`, `logistic` or `mlp` declared, with the data that the trace was sampled from.
+        What `gp`, `linear`, `rvm`, `generalised` or `mlp` declared, with the data that the trace was sampled from.
     trace : DataTree
         What ``pm.sample``, nutpie or `bayessel.sample` returned for it.
     X : array (n, m)
-        New rows: of the inputs (`gp`, `mlp`, dictionaries) or of the design (`linear`, `rvm`, `logistic`).
+        New rows: of the inputs (`gp`, `mlp`, dictionaries) or of the design (`linear`, `rvm`, `generalised`).
+    exposure : array (n,) or number, optional
+        What new counts are counted in; default 1, so that counts are per unit.
     random_seed : int or numpy.random.Generator
         Seed of the draws; mean and sd do not depend on it.
 
@@ -57,12 +58,14 @@ def predict(model: pm.Model, trace: xr.DataTree, X: npt.ArrayLike, *, random_see
     xarray.Dataset
         ``mean`` and ``sd`` of a new observation at each row (dimension ``new_row``), the parameters averaged over, and
         draws (chain, draw, ``new_row``): ``f`` of the function, and of observations under their name in the model. Of
-        classes ``f`` and ``mean`` are probabilities, of softmax one for each class in the dimension ``output``.
+        classes ``f`` and ``mean`` are probabilities, of softmax one for each class in the dimension ``output``; of
+        counts both are means.
 
     Notes
     -----
-    Given the parameters of a draw, mean and variance are exact where function or weights are integrated out; over the
-    draws, the mean is that of the means, and the variance is the mean of the variances plus the variance of the means.
+    Given the parameters of a draw, mean and variance are exact where function or weights are integrated out, and of a
+    latent process the function at new rows given that at those seen; over the draws, the mean is that of the means, and
+    the variance is the mean of the variances plus the variance of the means.
     Student's noise with two degrees of freedom or fewer has no variance: ``sd`` is infinite then.
 
     A Gaussian process costs O(N³ + n³) operations for each draw: thin a long trace, ``trace.sel(draw=slice(None, None,
@@ -83,9 +86,13 @@ def predict(model: pm.Model, trace: xr.DataTree, X: npt.ArrayLike, *, random_see
     mark, observed = declared(model, "predict")
     new = new_rows(model, mark, X)
     check_same_data(model, trace, "predict")
+    offset = new_offset(model, mark, exposure, len(new))
     rng = as_generator(random_seed, "random_seed")
-    make = {"gp": _gp, "linear": _weighted, "rvm": _weighted, "logistic": _logistic, "mlp": _mlp}[mark.maker]
-    found = make(model, mark, trace, new, rng)
+    if mark.has_latent:
+        found = latent_draws(model, mark, trace, new, offset, rng)
+    else:
+        make = {"gp": _gp, "linear": _weighted, "rvm": _weighted, "mlp": _mlp}[mark.maker]
+        found = make(model, mark, trace, new, rng)
     mean = found.mean.mean(axis=(0, 1))
     variance = found.variance.mean(axis=(0, 1)) + found.mean.var(axis=(0, 1))
     rows = (NEW_ROW, "output")
@@ -179,32 +186,21 @@ def _separate(model: pm.Model, trace: Any, new: FloatArray) -> tuple[FloatArray,
     return mean, variance
 
 
-def _logistic(model: pm.Model, mark: Declared, trace: Any, new: FloatArray, rng: np.random.Generator) -> Draws:
-    p = expit(values_of(model, trace, "w") @ new.T + values_of(model, trace, "b")[..., None])
-    return Draws(p, p * (1.0 - p), p, (rng.random(p.shape) < p).astype(np.int64))
-
-
 def _mlp(model: pm.Model, mark: Declared, trace: Any, new: FloatArray, rng: np.random.Generator) -> Draws:
     weights = [values_of(model, trace, name) for name in _NETWORK]
     sizes = weights[0].shape[:2]
     f = np.empty((*sizes, len(new), weights[2].shape[2]))
     for index in np.ndindex(*sizes):
         f[index] = forward_by_name(*(w[index] for w in weights), new)[0]
-    one = model["t_data"].get_value().ndim == 1 and mark.likelihood != "softmax"
-    if mark.likelihood == "softmax":
-        p = softmax(f, axis=-1)
-        drawn = (p.cumsum(axis=-1) < rng.random((*p.shape[:-1], 1))).sum(axis=-1)
-        return Draws(p, p * (1.0 - p), p, np.minimum(drawn, p.shape[-1] - 1))
+    if mark.likelihood == SOFTMAX:
+        return drawn(SOFTMAX, f, {}, rng)
+    one = model["t_data"].get_value().ndim == 1
     f = f[..., 0] if one else f
     if mark.likelihood == "logistic":
-        p = expit(f)
-        return Draws(p, p * (1.0 - p), p, (rng.random(p.shape) < p).astype(np.int64))
-    variance = 1.0 / values_of(model, trace, "tau_noise")[:, :, None, :]
-    variance = np.broadcast_to(variance[..., 0] if one else variance, f.shape)
-    if mark.likelihood == "gaussian":
-        return Draws(f, variance, f, f + np.sqrt(variance) * rng.standard_normal(f.shape))
-    nu = values_of(model, trace, "nu")
-    nu = nu.reshape(*nu.shape, *(1,) * (f.ndim - 2))
-    with np.errstate(divide="ignore"):
-        wide = np.where(nu > 2.0, variance * nu / np.maximum(nu - 2.0, 0.0), np.inf)
-    return Draws(f, wide, f, f + np.sqrt(variance) * rng.standard_t(np.broadcast_to(nu, f.shape)))
+        return drawn("logit", f, {}, rng)
+    noise = 1.0 / np.sqrt(values_of(model, trace, "tau_noise"))
+    parameters = {"noise": noise if one else noise[:, :, None, :]}
+    if mark.likelihood == "student":
+        nu = values_of(model, trace, "nu")
+        parameters["nu"] = nu.reshape(*nu.shape, *(1,) * (f.ndim - 2))
+    return drawn(mark.likelihood, f, parameters, rng)

@@ -14,9 +14,11 @@ from bayessel.models._declared import Declared, declared
 from bayessel.models._gp_draws import function_at
 from bayessel.models._gp_op import noise_variance
 from bayessel.models._joint_normal import declare_noise, declare_tied
+from bayessel.models._latent_gp import declare_values, latent_at
 from bayessel.models._linear import coordinates_given
 from bayessel.models._marginal import weights_given
 from bayessel.models._mlp_op import network_outputs
+from bayessel.models._observations import PARAMETERS, SOFTMAX, as_log_exposure, observe
 from bayessel.models._origin import origin
 from bayessel.models._radial_design import symbolic_design
 from bayessel.models._symbolic_marginal import declare_width_tied
@@ -26,22 +28,25 @@ NEW_ROW = "new_row"
 _NETWORK = ("hidden_bias", "input_hidden", "bias", "hidden_output", "input_output")
 
 
-def predictive_model(model: pm.Model, X: npt.ArrayLike) -> pm.Model:
+def predictive_model(model: pm.Model, X: npt.ArrayLike, *, exposure: npt.ArrayLike | None = None) -> pm.Model:
     """Declare what a model says of new rows given those seen; `pm.sample_posterior_predictive` runs on the result.
 
     Parameters
     ----------
     model : pymc.Model
-        What `gp`, `linear`, `rvm`, `logistic` or `mlp` declared, with the data that the trace was sampled from.
+        What `gp`, `linear`, `rvm`, `generalised` or `mlp` declared, with the data that the trace was sampled from.
     X : array (n, m)
-        New rows: of the inputs (`gp`, `mlp`, dictionaries) or of the design (`linear`, `rvm`, `logistic`).
+        New rows: of the inputs (`gp`, `mlp`, dictionaries) or of the design (`linear`, `rvm`, `generalised`).
+    exposure : array (n,) or number, optional
+        What new counts are counted in; default 1.
 
     Returns
     -------
     pymc.Model
         The parameters of `model` under their names, without priors: their values come from the trace. ``f``, the
-        function at the new rows (log odds for classes), and the new observations under the name of those in `model`, of
-        the dimension ``new_row``; for collapsed models also ``w``, their weights given the data.
+        function at the new rows (log odds for classes, the logarithm of the mean per exposure for counts), and the new
+        observations under the name of those in `model`, of the dimension ``new_row``; for collapsed models also ``w``,
+        their weights given the data.
 
     Notes
     -----
@@ -60,14 +65,18 @@ def predictive_model(model: pm.Model, X: npt.ArrayLike) -> pm.Model:
     """
     mark, _ = declared(model, "predictive_model")
     new = new_rows(model, mark, X)
+    offset = new_offset(model, mark, exposure, len(new))
     kept = {name: labels for name, labels in model.coords.items() if labels is not None}
     coords = {**kept, NEW_ROW: np.arange(len(new))}
-    make = {"gp": _gp, "linear": _linear, "rvm": _rvm, "logistic": _logistic, "mlp": _mlp}[mark.maker]
-    make = make if mark.dictionary is None else _radial
     with pm.Model(coords=coords) as ahead:
         columns = "input" if _has_inputs(mark) else "basis"
         data = pm.Data("X_new" if columns == "input" else "Phi_new", new, dims=(NEW_ROW, columns))
-        make(model, mark, data)
+        if mark.has_latent:
+            (_latent if mark.maker == "gp" else _generalised)(model, mark, data, offset)
+        elif mark.dictionary is not None:
+            _radial(model, mark, data)
+        else:
+            {"gp": _gp, "linear": _linear, "rvm": _rvm, "mlp": _mlp}[mark.maker](model, mark, data)
     return ahead
 
 
@@ -86,6 +95,15 @@ def new_rows(model: pm.Model, mark: Declared, X: npt.ArrayLike) -> FloatArray:
     if new.shape[1] != wanted:
         raise ValueError(f"X must have the {wanted} columns of {of}, got shape {new.shape}")
     return new
+
+
+def new_offset(model: pm.Model, mark: Declared, exposure: npt.ArrayLike | None, rows: int) -> FloatArray:
+    """What is added to the latent function at new rows: logarithms of exposures, or nought."""
+    if exposure is None:
+        return np.zeros(())
+    if not mark.has_latent:
+        raise ValueError(f"exposure is of counts, and bs.models.{mark.maker} declared no model of them: leave it out")
+    return np.asarray(as_log_exposure(exposure, rows, mark.likelihood))
 
 
 def _has_inputs(mark: Declared) -> bool:
@@ -225,10 +243,39 @@ def _observe_function(new: Any, w: Any, level: Any, beta: Any) -> None:
     pm.Normal("t", f, tau=beta, dims=NEW_ROW)
 
 
-def _logistic(model: pm.Model, mark: Declared, new: Any) -> None:
+def _generalised(model: pm.Model, mark: Declared, new: Any, offset: FloatArray) -> None:
     b = _from_trace(model, "b") if "b" in model.named_vars else 0.0
-    f = pm.Deterministic("f", pt.dot(new, _from_trace(model, "w")) + b, dims=NEW_ROW)
-    pm.Bernoulli("y", logit_p=f, dims=NEW_ROW)
+    dims = (NEW_ROW, "class") if mark.likelihood == SOFTMAX else (NEW_ROW,)
+    f = pm.Deterministic("f", pt.dot(new, _from_trace(model, "w")) + b, dims=dims)
+    noise = None
+    if "w_noise" in model.named_vars:
+        log_noise = _from_trace(model, "log_noise") + pt.dot(new, _from_trace(model, "w_noise"))
+        noise = pm.Deterministic("noise", pt.exp(log_noise), dims=NEW_ROW)
+    observe(mark.likelihood, "y", f + offset, _parameters(model, mark.likelihood, noise), dims=NEW_ROW)
+
+
+def _latent(model: pm.Model, mark: Declared, new: Any, offset: FloatArray) -> None:
+    covariance: Any = mark.covariance
+    (X,) = _seen(model, "X")
+    theta, v = _from_trace(model, "theta"), _from_trace(model, "v")
+    f = pm.CustomDist(
+        "f",
+        theta,
+        v,
+        X,
+        new,
+        origin(declare_values(covariance, theta, X, v), theta, v),
+        dist=lambda theta, v, X, new, given, size: latent_at(covariance, theta, v, X, new, given),
+        signature="(k),(n),(n,m),(l,m),()->(l)",
+        dims=NEW_ROW,
+    )
+    observe(mark.likelihood, "t", f + offset, _parameters(model, mark.likelihood, None), dims=NEW_ROW)
+
+
+def _parameters(model: pm.Model, kind: str, noise: Any) -> dict[str, Any]:
+    """The likelihood's parameters from the trace, but for a noise that is known."""
+    names = [name for name in PARAMETERS.get(kind, ()) if name != "noise" or noise is None]
+    return {name: _from_trace(model, name) for name in names} | ({} if noise is None else {"noise": noise})
 
 
 def _mlp(model: pm.Model, mark: Declared, new: Any) -> None:

@@ -18,12 +18,10 @@ import numpy.typing as npt
 import pymc as pm
 import pytensor.tensor as pt
 
-from bayessel._check import FloatArray, as_matrix, as_positive_vector, check_magnitude
+from bayessel._check import FloatArray, as_matrix, check_magnitude
 from bayessel.basis import RBFDictionary
 from bayessel.basis.dictionary import Dictionary
-
-#: Prior standard deviation of log r: 95 % of the prior between a twentieth and twenty of its median.
-LOG_SPREAD = 1.5
+from bayessel.models.width_prior import prior_of_width
 
 
 @dataclass(frozen=True)
@@ -98,30 +96,8 @@ def as_radial(
     check_magnitude(inputs, "X")
     Phi.check_inputs(inputs)
     dictionary: Any = Phi.without_bias() if without_bias else Phi
-    median, log_sd = _prior(dictionary, inputs, width_prior)
+    median, log_sd = prior_of_width(dictionary, inputs, width_prior)
     return RadialInputs(dictionary, inputs, median, log_sd)
-
-
-def _prior(
-    dictionary: RBFDictionary, inputs: FloatArray, given: tuple[npt.ArrayLike, npt.ArrayLike] | None
-) -> tuple[FloatArray, FloatArray]:
-    """Median and standard deviation of the logarithm, each of the shape of the width."""
-    shape = np.shape(dictionary.width)
-    if given is None:
-        spreads = inputs.std(axis=0)
-        # an input that does not vary has no scale; the width of the dictionary is one in its unit
-        spreads = np.where(spreads > 1e-12 * np.abs(inputs).max(axis=0), spreads, dictionary.width)
-        median = spreads if shape else np.sqrt(np.mean(spreads**2))
-        return np.asarray(median, dtype=np.float64), np.full(shape, LOG_SPREAD)
-    if not isinstance(given, tuple | list) or len(given) != 2:
-        raise TypeError(
-            "width_prior must be None or a pair (median of the width, standard deviation of its logarithm), "
-            f"got {given!r}"
-        )
-    size = shape[0] if shape else 1
-    names = ("the median of width_prior", "the standard deviation of width_prior")
-    parts = [as_positive_vector(value, name, size) for value, name in zip(given, names, strict=True)]
-    return parts[0].reshape(shape), parts[1].reshape(shape)
 
 
 def symbolic_design(dictionary: RBFDictionary, X: Any, centers: Any, width: Any) -> Any:

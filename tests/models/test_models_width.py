@@ -1,6 +1,7 @@
 """Models whose kernel width is a random variable: the design in symbols, the density, the posterior of the width.
 
-Guards `bayessel.models._radial_design`, `bayessel.models._symbolic_marginal`, `bayessel.models._radial_predict`.
+Guards `bayessel.models._radial_design`, `bayessel.models._symbolic_marginal`, `bayessel.models._radial_predict`,
+`bayessel.models.width_prior`.
 """
 
 import arviz as az
