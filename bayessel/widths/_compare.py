@@ -13,17 +13,19 @@ from numpy.typing import ArrayLike
 
 from bayessel import work
 from bayessel._check import as_count, as_flag, as_generator, as_positive
+from bayessel._fingerprint import fingerprint
 from bayessel._text import number
 from bayessel._types import Seed, SupportsSubmit
 from bayessel.errors import SamplingWarning
-from bayessel.fit import fingerprint
 from bayessel.widths import arguments
+from bayessel.widths._classes import CLASS_MODELS, class_codes
 from bayessel.widths._comparison import WidthComparison
 from bayessel.widths._finished_widths import FinishedWidths
+from bayessel.widths._posterior_sampling import posterior_sampling
 from bayessel.widths._problem import Candidate, WidthModel, WidthOutcome, WidthProblem
 from bayessel.widths._search import FIRST_SCAN, finer, unsettled
 from bayessel.widths._sweep_store import sweep_store, unit_key
-from bayessel.widths.grids import check_widths, coarse_to_fine
+from bayessel.widths.grids import check_widths, coarse_to_fine, suggest_widths
 from bayessel.work.executors import check_executor
 from bayessel.work.interrupts import InterruptGuard
 from bayessel.work.jobs import check_jobs
@@ -34,7 +36,7 @@ from bayessel.work.result_store import ResultStore
 def compare_widths(
     X: ArrayLike,
     y: ArrayLike,
-    widths: Iterable[float],
+    widths: Iterable[float] | str | None = None,
     model: str = "evidence",
     criteria: Sequence[str] | None = None,
     kind: str | Sequence[str] = "gaussian",
@@ -52,6 +54,12 @@ def compare_widths(
     executor: SupportsSubmit | None = None,
     store: str | os.PathLike[str] | None = None,
     random_state: Seed = 0,
+    width_prior: tuple[ArrayLike, ArrayLike] | None = None,
+    per_input: bool = False,
+    draws: int = 1000,
+    tune: int = 1000,
+    chains: int = 4,
+    task: str = "regression",
 ) -> WidthComparison:
     r"""Judge every width by every criterion and keep what a person needs to decide.
 
@@ -61,7 +69,11 @@ def compare_widths(
         Inputs (N, D), or (N,) for a single input, and target (N,). Column names of a pandas frame are kept.
     widths
         Widths r of :math:`e^{-d^2/r^2}`, in the units of the inputs: positive numbers in any order. With ``search``
-        two numbers are the bounds of the search.
+        two numbers are the bounds of the search. None: those of `suggest_widths`, from the distances in the data.
+        ``"posterior"``: the same, and beside the comparison the width is sampled as a random variable of the PyMC model
+        of the same name, ``bs.models.linear`` for ``"evidence"`` or ``bs.models.rvm`` for ``"rvm"``, weights integrated
+        out (``.posterior`` of the result). Priors are the model's own: log-normal of the width (``width_prior``),
+        Gamma of the precisions, normal and all but flat of the constant of ``"evidence"``.
     model
         ``"evidence"``: linear in the functions, one weight precision alpha, one noise precision beta. ``"rvm"``: the
         relevance vector machine, a precision for every weight, most of which prune their function. ``"gp"``: a Gaussian
@@ -103,24 +115,41 @@ def compare_widths(
     executor
         Who fits: a ``dask.distributed.Client``, an executor of ``concurrent.futures`` or of submitit, or anything else
         with ``submit`` that returns futures. None: this process, and processes beside it. The numbers are the same.
+        Chains run on this machine in any case.
     store
-        A folder that keeps every fit as it is done. The same call goes on where a killed one stopped, with the same
-        numbers; other widths may be added. Other data or other settings are refused.
+        A folder that keeps every fit as it is done, and the chains of a posterior. The same call goes on where a killed
+        one stopped, with the same numbers; other widths may be added. Other data or other settings are refused.
     random_state
-        Seed or generator, for the rows held out and the orders of the prequential code length.
+        Seed or generator, for the rows held out, the orders of the prequential code length, and the chains.
+    width_prior
+        Of ``widths="posterior"``: median of the width, in units of the inputs, and standard deviation of its logarithm.
+        Default: the root mean square of the standard deviations of the inputs, and 1.5 (95 % between a twentieth and
+        twenty of the median).
+    per_input
+        Of ``widths="posterior"``: the posterior is that of one width for each input; the comparison stays that of one
+        width for all.
+    draws, tune, chains
+        Of ``widths="posterior"``, as of `bayessel.sample`. A gradient costs as much as a fit at one width: with
+        hundreds of functions take fewer ``centers``.
+
+    task
+        ``"classification"``: y are labels of any sort, two of them, and ``"evidence"`` and ``"rvm"`` are logistic
+        (``"class-evidence"``, ``"class-rvm"`` in the result). Criteria are ``"evidence"`` (by Laplace's method),
+        ``"elpd-loo"``, and ``"loo"``, here the mean squared error of the probabilities (Brier's score).
 
     Returns
     -------
     WidthComparison
-        With ``.table``, ``.best(criterion)``, ``.verdict()``, ``.plot()``, ``.to_html(path)``, ``.to_netcdf(path)``.
-        After Ctrl-C: what was finished until then, with ``.interrupted`` set. The widths are visited from coarse to
-        fine, so an interrupted run still spans the grid.
+        With ``.table``, ``.best(criterion)``, ``.verdict()``, ``.plot()``, ``.to_html(path)``, ``.to_netcdf(path)``,
+        and ``.posterior`` where it was asked for (``.draws``, ``.mean``, ``.quantile(q)``, ``.table``, ``.verdict``,
+        ``.trace``). After Ctrl-C: what was finished until then, with ``.interrupted`` set. The widths are visited from
+        coarse to fine, so an interrupted run still spans the grid.
 
     Warns
     -----
     SamplingWarning
         A process that fitted a width ended by itself, twice (killed, crashed, or out of memory): that width is left
-        out. All others are there.
+        out. All others are there. Or the draws of the width should not be used: ``.posterior.reasons`` says why.
 
     Examples
     --------
@@ -131,17 +160,25 @@ def compare_widths(
     >>> comparison.best("evidence")
     0.3
     """
+    model = arguments.check_task(task, model)
     width_model = arguments.check_model(model)
     chosen = arguments.check_criteria(model, criteria, held=holdout is not None)
     kinds = arguments.check_kinds(kind)
     if model == "gp":
         arguments.check_process(kinds, centers)
     searched = arguments.check_search(search, chosen)
-    grid = check_widths(widths)
+    per_input = as_flag(per_input, "per_input")
+    sampled = arguments.check_posterior(widths, model, kinds, width_prior, per_input)
+    grid = () if widths is None or sampled else check_widths(widths)
     budget, tol = as_count(budget, "budget"), as_positive(tol, "tol")
     jobs, executor = check_jobs(n_jobs), check_executor(executor)
     rng = as_generator(random_state)
+    if model in CLASS_MODELS:
+        target = target or str(getattr(y, "name", None) or "label")
+        y, of_one = class_codes(y)
+        target = f"{target} is {of_one}"
     inputs, t, names, target = arguments.check_data(X, y, names, target)
+    grid = grid or check_widths(suggest_widths(inputs))
     inputs, t, held = arguments.check_holdout(holdout, inputs, t, rng)
     centres = arguments.check_centers(centers, inputs)
     problem = WidthProblem(inputs, t, centres, as_flag(bias, "bias"), chosen, held, seed=int(rng.integers(2**31)))
@@ -150,14 +187,22 @@ def compare_widths(
             raise ValueError("a search needs two widths to search between, such as widths=(0.05, 5)")
         if len(grid) == 2:
             grid = tuple(float(r) for r in np.geomspace(*grid, min(FIRST_SCAN, budget)))
+    progressbar = as_flag(progressbar, "progressbar")
+    sampling = None
+    if sampled:
+        run = draws, tune, chains
+        sampling = posterior_sampling(problem, width_model, kinds[0], names, width_prior, per_input, *run)
     sweep = _Sweep(problem, width_model, kinds, jobs, executor)
     with ExitStack() as stack:
         if store is not None:
             sweep.store = sweep_store(store, problem, model)
             stack.callback(sweep.store.close)
-        sweep.progress = stack.enter_context(Progress(as_flag(progressbar, "progressbar"), "comparing widths"))
+        sweep.progress = stack.enter_context(Progress(progressbar, "comparing widths"))
         sweep.run(grid, searched, budget, tol)
     table = sweep.ledger.table()
+    posterior = None
+    if sampling is not None and not sweep.interrupted:
+        posterior = sampling.run(jobs if executor is None else None, store, progressbar)
     return WidthComparison(
         table=table,
         criteria=chosen,
@@ -174,8 +219,9 @@ def compare_widths(
         planned=len(grid) * len(kinds),
         searched=searched,
         unsettled=() if sweep.interrupted else unsettled(sweep.ledger, searched, tol),
-        interrupted=sweep.interrupted,
+        interrupted=sweep.interrupted or (posterior is not None and posterior.interrupted),
         fingerprint=fingerprint(inputs, t),
+        posterior=posterior,
     )
 
 

@@ -19,6 +19,7 @@ from bayessel._text import listing, number
 from bayessel.criteria.description_length import DELTAS, MDL_W
 from bayessel.criteria.evidence import EVIDENCE
 from bayessel.estimators.weighing import STACKING
+from bayessel.widths._posterior import WidthPosterior
 from bayessel.widths._verdict import verdict_sentences
 from bayessel.widths.curves import (
     CurveOptimum,
@@ -82,7 +83,10 @@ class WidthComparison:
     fingerprint
         Names the data; results with different fingerprints come from different data.
     interrupted
-        True after Ctrl-C: only the finished widths are in the table.
+        True after Ctrl-C: only the finished widths are in the table, or the posterior has fewer draws than asked for.
+    posterior
+        Of ``widths="posterior"``: a `WidthPosterior`, the width as a random variable; else None, and None where Ctrl-C
+        came before its turn.
     """
 
     table: pd.DataFrame
@@ -104,6 +108,7 @@ class WidthComparison:
     unsettled: tuple[str, ...] = ()
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     versions: dict[str, str] = field(default_factory=_versions, repr=False)
+    posterior: WidthPosterior | None = None
 
     @property
     def n_centers(self) -> int:
@@ -191,7 +196,13 @@ class WidthComparison:
         """Return the thoughts of :meth:`verdict` one by one: the headline first."""
         planned = None if self.searched else self.planned
         offered = self.n_centers + int(self.bias)
-        return verdict_sentences(self.table, self.criteria, self.interrupted, planned, offered, self.unsettled)
+        # chains begin when all widths are done, and speak for themselves
+        cut = self.interrupted and self.posterior is None
+        said = verdict_sentences(self.table, self.criteria, cut, planned, offered, self.unsettled)
+        return said if self.posterior is None else said + self.posterior.sentences(self._widths())
+
+    def _widths(self) -> list[float]:
+        return sorted({width_of(label) for label in self.table.index})
 
     def facts(self) -> str:
         """Return one line on what was compared."""
@@ -201,8 +212,14 @@ class WidthComparison:
         inputs = ", ".join(name.removesuffix(scaled) if standardised else name for name in self.names[:6])
         inputs += ", ..." if d > 6 else ""
         held = "" if self.held is None else f" fitted and {len(self.held[1])} held out"
-        widths = sorted({width_of(label) for label in self.table.index})
-        named = {"rvm": "relevance vector machine", "gp": "Gaussian process", "search": "search by the evidence"}
+        widths = self._widths()
+        named = {
+            "rvm": "relevance vector machine",
+            "gp": "Gaussian process",
+            "search": "search by the evidence",
+            "class-evidence": "classifier with one weight precision",
+            "class-rvm": "relevance vector machine of labels",
+        }
         how = named.get(self.model, "one weight precision")
         kinds = listing([kind.replace("_", " ") for kind in self.kinds])
         functions = f"{self.n_centers} functions of each kind ({kinds})" if len(self.kinds) > 1 else ""
@@ -212,15 +229,16 @@ class WidthComparison:
             f"input{'s' if d > 1 else ''} ({inputs}); {how}, {functions or f'{self.n_centers} {kinds} functions'}, "
             f"{'bias' if self.bias else 'no bias'}; "
             f"{_from_to(widths, 'searched ' if self.searched else '')}{' (budget spent)' if self.unsettled else ''}"
+            f"{'' if self.posterior is None else f'; {self.posterior.size()}'}"
         )
 
     def plot(self, criteria: Sequence[str] | None = None) -> Figure:
-        """Draw the criteria over the width, one panel each; returns a matplotlib Figure."""
+        """Draw the criteria over the width, one panel each, and a posterior; returns a matplotlib Figure."""
         from bayessel.widths._plots import plot_widths
 
         for name in criteria or ():
             one_of(name, "criterion", self.criteria)
-        return plot_widths(self.table, self.criteria if criteria is None else criteria)
+        return plot_widths(self.table, self.criteria if criteria is None else criteria, self.posterior)
 
     def plot_fit(self, width: float | None = None, kind: str | None = None) -> Figure:
         """Draw the stored fits, or those at ``width``, over the data; returns a matplotlib Figure."""
@@ -253,6 +271,7 @@ class WidthComparison:
             self.target,
             self.facts(),
             centers=self.centers,
+            posterior=self.posterior,
             foot={
                 "data fingerprint": self.fingerprint,
                 "created": self.created,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
+from bayessel.basis import RBFDictionary
 from bayessel.criteria import CRITERIA
 from bayessel.criteria.description_length import MDL_ALPHA, MDL_W
 from bayessel.criteria.error_estimates import GCV
@@ -73,6 +74,14 @@ def fit_at(problem: WidthProblem, place: Candidate) -> FitAtWidth:
     return FitAtWidth(fit, problem, dictionary.design)
 
 
+def declare(problem: WidthProblem, kind: str, width: float | FloatArray, prior: tuple[FloatArray, FloatArray]) -> Any:
+    """The PyMC model with one weight precision whose width is unknown; the constant has an all but flat prior."""
+    from bayessel.models import linear
+
+    dictionary = RBFDictionary(problem.centres, width, kind=kind, bias=False)
+    return linear(dictionary, problem.t, collapsed=True, bias=problem.bias, X=problem.X, width_prior=prior)
+
+
 def _third_level(spectrum: Spectrum, fit: LinearFit) -> tuple[float, set[str]]:
     """Evidence with alpha and beta integrated out: Gaussian approximation where it is good, quadrature elsewhere.
 
@@ -112,4 +121,5 @@ MODEL = WidthModel(
     default=_CRITERIA,
     warm=False,
     refused={MDL_W.name: _KEEPS_ALL, MDL_ALPHA.name: _KEEPS_ALL},
+    declare=declare,
 )

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, as_matrix
+from bayessel._fingerprint import fingerprint
 from bayessel._wrapped_fit import WrappedFit
 from bayessel.criteria.evidence import integrated
-from bayessel.fit import Evidence, LeaveOneOut, fingerprint
+from bayessel.fit import Evidence, LeaveOneOut
 from bayessel.prediction import Prediction
 from bayessel.widths._problem import WidthProblem
 

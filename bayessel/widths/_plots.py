@@ -15,6 +15,8 @@ from bayessel.criteria.description_length import DELTAS, MDL_W
 from bayessel.criteria.evidence import EVIDENCE
 from bayessel.pages.page import BEST, INK, LINE, SOFT, plain
 from bayessel.policy import SEPARATE_WIDTHS
+from bayessel.widths._posterior import WidthPosterior
+from bayessel.widths._posterior_plots import draw_posterior, width_range
 from bayessel.widths.curves import (
     CurveOptimum,
     DrawnFit,
@@ -35,7 +37,9 @@ if TYPE_CHECKING:
 KIND_LINES = ((LINE, "-"), ("#3a7d44", "--"), ("#8e6bb0", "-."), ("#8a6d3b", ":"))
 
 
-def plot_widths(table: pd.DataFrame, criteria: Sequence[str] | None = None) -> Figure:
+def plot_widths(
+    table: pd.DataFrame, criteria: Sequence[str] | None = None, posterior: WidthPosterior | None = None
+) -> Figure:
     """Draw one panel per criterion over the logarithm of the width, all with the same horizontal axis.
 
     The best width of each criterion is a filled red dot with its number; every other local optimum is an open circle,
@@ -50,22 +54,33 @@ def plot_widths(table: pd.DataFrame, criteria: Sequence[str] | None = None) -> F
         One row per width, index ``width`` sorted, a column per criterion.
     criteria
         Which columns, in which order; default: every known criterion in the table.
+    posterior
+        Drawn in a last panel, over the same axis: a histogram of log r, the prior, median and 95 % interval.
     """
     names = [name for name in CRITERIA if name in table.columns] if criteria is None else list(criteria)
     if not names:
         raise ValueError(f"no criterion to draw: the table has the columns {', '.join(map(str, table.columns))}")
-    across = 1 if len(names) == 1 else 2 if len(names) in (2, 4) else 3 if len(names) < 7 else 4
-    down = -(-len(names) // across)
+    count = len(names) + (posterior is not None)
+    across = 1 if count == 1 else 2 if count in (2, 4) else 3 if count < 7 else 4
+    if posterior is not None and count == 8:
+        across = 3  # leaves a corner for the legend
+    down = -(-count // across)
     figure = _figure(4.2 * across, 2.7 * down + 0.2)
     axes = np.asarray(figure.subplots(down, across, sharex=True, squeeze=False)).ravel()
     for name, ax in zip(names, axes, strict=False):
         draw_criterion(ax, table, name)
+    if posterior is not None:
+        # draws beyond the grid are shown too
+        (lo, hi), (low, high) = axes[0].get_xlim(), width_range(posterior)
+        axes[0].set_xlim(min(lo, low), max(hi, high))
+        draw_posterior(axes[len(names)], posterior)
+        _ticks(axes[len(names)])
     for k, ax in enumerate(axes):
-        if k >= len(names):
+        if k >= count:
             ax.set_axis_off()
-            if k == len(names):
+            if k == count:
                 _legend(ax, table, names)
-        elif k + across >= len(names):
+        elif k + across >= count:
             # the lowest panel of each column carries the numbers, also when the last row is not full
             ax.set_xlabel("kernel width r")
             ax.tick_params(labelbottom=True, which="both")
@@ -112,6 +127,24 @@ def draw_criterion(ax: Axes, table: pd.DataFrame, name: str) -> None:
         ax.legend(fontsize=7.5, frameon=False, loc="best")
     ax.set_title(f"{criterion.label}  ({criterion.better})", fontsize=9.5, loc="left", color=INK)
     ax.set_ylabel("nats" if criterion.in_nats else "target units²", fontsize=8)
+
+
+def plot_posterior(posterior: WidthPosterior) -> Figure:
+    """Draw the posterior of the width alone, over the widths where its draws lie."""
+    from matplotlib.ticker import MaxNLocator
+
+    figure = _figure(4.2, 2.9)
+    ax = figure.subplots()
+    ax.set_xscale("log")
+    low, high = width_range(posterior)
+    room = max(high / low, 1.2) ** 0.3
+    ax.set_xlim(low / room, high * room)
+    draw_posterior(ax, posterior)
+    _ticks(ax)
+    if high * room**2 < 5.0 * low:
+        ax.xaxis.set_major_locator(MaxNLocator(5))  # powers of ten, and their halves, may all lie beside it
+    ax.set_xlabel("kernel width r")
+    return figure
 
 
 def plot_deltas(table: pd.DataFrame, name: str = MDL_W.name, deltas: Sequence[float] = (0.01, 0.1, 1.0)) -> Figure:

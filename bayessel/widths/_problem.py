@@ -95,7 +95,8 @@ class WidthModel(NamedTuple):
     ``evaluate(problem, place, starts, beaten)`` fits at one place. With ``starts`` (of neighbouring widths) it returns
     None unless one of them leads to a log evidence above ``beaten``; ``warm`` tells whether it can use them.
     ``fit(problem, place)`` is the fit itself, from the engine's own starts, as a `FitAtWidth`. ``refused`` says why it
-    lacks a criterion that others have.
+    lacks a criterion that others have. ``declare(problem, kind, width, prior)`` is the same model for PyMC with its
+    width unknown, one or an array of one for each input; None where there is no such model.
     """
 
     evaluate: Callable[..., WidthOutcome | None]
@@ -104,6 +105,7 @@ class WidthModel(NamedTuple):
     default: tuple[str, ...]
     warm: bool
     refused: Mapping[str, str] = MappingProxyType({})
+    declare: Callable[..., Any] | None = None
 
 
 @contextmanager

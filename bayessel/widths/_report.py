@@ -9,14 +9,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from bayessel._text import listing, number
+from bayessel._text import capitalised, listing, number
 from bayessel.criteria import CRITERIA
 from bayessel.criteria.description_length import DELTAS, MDL_W
 from bayessel.criteria.evidence import EVIDENCE
 from bayessel.fit import Status
 from bayessel.pages.page import Cell, PageTable, embedded, render
 from bayessel.widths._notes import ADVICE, notes_of
-from bayessel.widths._plots import plot_deltas, plot_fit, plot_widths
+from bayessel.widths._plots import plot_deltas, plot_fit, plot_posterior, plot_widths
+from bayessel.widths._posterior import WidthPosterior
 from bayessel.widths._verdict import loss
 from bayessel.widths.curves import (
     DrawnFit,
@@ -59,6 +60,7 @@ def width_report(
     facts: str = "",
     foot: Mapping[str, str] | None = None,
     centers: ArrayLike | None = None,
+    posterior: WidthPosterior | None = None,
 ) -> str:
     """Return the page as one string of HTML that needs no other file and no network.
 
@@ -80,6 +82,8 @@ def width_report(
         Fingerprint, versions and the like.
     centers
         Centres of the functions (M, D), to mark those a sparse fit uses.
+    posterior
+        Draws of the width, if it was sampled.
     """
     chosen = preferences(table, criteria)
     return render(
@@ -89,6 +93,7 @@ def width_report(
         sentences=verdict,
         curves=[embedded(*figure) for figure in _curve_figures(table, criteria)],
         legend=_legend(table, criteria),
+        posterior=None if posterior is None else _posterior(posterior),
         choices=_choices(table, criteria, chosen, fits),
         fits=[embedded(*figure) for figure in _fit_figures(X, y, fits, names, target, chosen, centers)],
         fits_said=_fits_said(fits, names),
@@ -106,6 +111,24 @@ def _curve_figures(table: pd.DataFrame, criteria: Sequence[str]) -> list[tuple[F
     if MDL_W.name in criteria and len(table) > 1 and turning_points(table, MDL_W.name):
         figures.append((plot_deltas(table, MDL_W.name), "MDL-w with its weights sent to three precisions delta"))
     return figures
+
+
+def _posterior(posterior: WidthPosterior) -> dict[str, object]:
+    """The posterior of the width: its picture, its numbers, and what was noticed in its chains."""
+    frame = posterior.table
+    head = [Cell("width of" if posterior.inputs else ""), *(Cell(str(name)) for name in frame)]
+    rows = [
+        [Cell(str(label)), *(Cell(number(float(value), strip=False) if np.isfinite(value) else "–") for value in row)]
+        for label, row in zip(frame.index, frame.itertuples(index=False), strict=True)
+    ]
+    medians = listing([number(float(value)) for value in frame["median"]])
+    shown = f"median {medians}" if posterior.n_draws else "no draws"
+    return {
+        "pictures": [embedded(plot_posterior(posterior), f"Posterior of the width: {shown}")],
+        "said": f"{capitalised(posterior.prior())}. {posterior.size()}: {posterior.verdict}.",
+        "table": PageTable(head, rows),
+        "reasons": posterior.reasons,
+    }
 
 
 def _legend(table: pd.DataFrame, criteria: Sequence[str]) -> str:

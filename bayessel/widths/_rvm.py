@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from bayessel._check import FloatArray
+from bayessel.basis import RBFDictionary
 from bayessel.criteria.description_length import MDL_ALPHA, MDL_W
 from bayessel.criteria.error_estimates import FPE, UEV
 from bayessel.criteria.evidence import EVIDENCE, MODEL_EVIDENCE
@@ -55,6 +57,14 @@ def fit_at(problem: WidthProblem, place: Candidate) -> FitAtWidth:
     return FitAtWidth(fit, problem, problem.dictionary(place).design)
 
 
+def declare(problem: WidthProblem, kind: str, width: float | FloatArray, prior: tuple[FloatArray, FloatArray]) -> Any:
+    """The PyMC model with a precision for every weight whose width is unknown; the constant is one more function."""
+    from bayessel.models import rvm
+
+    dictionary = RBFDictionary(problem.centres, width, kind=kind, bias=problem.bias)
+    return rvm(dictionary, problem.t, collapsed=True, X=problem.X, width_prior=prior)
+
+
 def _case(problem: WidthProblem, place: Candidate, design: Any, fit: Any) -> SparseCase:
     column = np.full((len(problem.t), 1), float(problem.bias))
     without = replace(fit_rvm(column, problem.t, init="greedy"), n_candidates=fit.n_candidates)
@@ -69,4 +79,5 @@ MODEL = WidthModel(
     default=(MDL_W.name, MDL_ALPHA.name, EVIDENCE.name, LOO.name),
     warm=True,
     refused={UEV.name: "it is the square of the column noise_std", FPE.name: "GCV asks the same question"},
+    declare=declare,
 )

@@ -4,7 +4,9 @@ Groups: ``comparison`` (dimension ``width``, or ``candidate`` with the coordinat
 kinds were compared; one variable per column of the table), ``observed_data`` (X, y and the centres of the functions),
 ``held_out_data`` where rows were held out, ``predictions`` (dimension ``fitted``: mean and std at the rows, along a
 grid if there is one input, and for a sparse model the weights and their precisions, one column per centre and one for
-the bias: NaN where a function is not in use). Everything else is attributes of the root.
+the bias: NaN where a function is not in use). ``width_posterior`` where the width was sampled: the prior and the names
+of its inputs, and below it the groups of the run as `bayessel.sample` made them. Everything else is attributes of the
+root.
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ import pandas as pd
 import xarray as xr
 
 from bayessel._files import unsealed
+from bayessel._fingerprint import fingerprint
 from bayessel.errors import DamagedFileError
-from bayessel.fit import fingerprint
+from bayessel.widths._posterior import WidthPosterior
 from bayessel.widths.curves import DrawnFit, Label, width_of
 
 if TYPE_CHECKING:
@@ -43,12 +46,14 @@ def to_datatree(comparison: WidthComparison) -> xr.DataTree:
         "centers": (("center", "input"), comparison.centers),
     }
     names = {"input": np.array(comparison.names, dtype=str)}
-    groups = {"/comparison": _table(table), "/observed_data": xr.Dataset(observed, coords=names)}
+    groups: dict[str, Any] = {"/comparison": _table(table), "/observed_data": xr.Dataset(observed, coords=names)}
     if comparison.held is not None:
         held = {"X": (("row", "input"), comparison.held[0]), "y": ("row", comparison.held[1])}
         groups["/held_out_data"] = xr.Dataset(held, coords=names)
     if comparison.fits:
         groups["/predictions"] = _predictions(comparison.fits, len(comparison.centers) + 1)
+    if comparison.posterior is not None:
+        groups |= _sampled(comparison.posterior)
     tree = xr.DataTree.from_dict(groups)
     # JSON in every attribute: lists, booleans and text come back as what they were
     tree.attrs = {name: json.dumps(getattr(comparison, name)) for name in _ROOT}
@@ -105,6 +110,7 @@ def _fields(tree: xr.DataTree) -> dict[str, Any]:
         "centers": observed["centers"].to_numpy(),
         "held": None if held is None else (held["X"].to_numpy(), held["y"].to_numpy()),
         "fits": _fits(tree["predictions"].to_dataset()) if "predictions" in tree else {},
+        "posterior": _posterior(tree) if "width_posterior" in tree else None,
     }
 
 
@@ -160,6 +166,30 @@ def _fits(data: xr.Dataset) -> dict[Label, DrawnFit]:
             parts |= {"basis": used} | {name: data[name].to_numpy()[i][used] for name in ("coef", "alpha")}
         found[label] = DrawnFit(grid=grid, **parts)
     return found
+
+
+def _sampled(posterior: WidthPosterior) -> dict[str, Any]:
+    """The prior, and the run; one that Ctrl-C ended before its first draw is left out."""
+    dims = ("width_of",) if posterior.inputs else ()
+    own = xr.Dataset(
+        {"prior_median": (dims, posterior.prior_median), "prior_log_sd": (dims, posterior.prior_log_sd)},
+        coords={"width_of": np.array(posterior.inputs, dtype=str)} if posterior.inputs else {},
+        attrs={"chains": posterior.draws.shape[0], "interrupted": int(posterior.interrupted)},
+    )
+    run = {"/width_posterior/run": posterior.trace} if posterior.trace is not None and posterior.n_draws else {}
+    return {"/width_posterior": own, **run}
+
+
+def _posterior(tree: xr.DataTree) -> WidthPosterior:
+    own = tree["width_posterior"].to_dataset()
+    median, log_sd = own["prior_median"].to_numpy(), own["prior_log_sd"].to_numpy()
+    trace, draws = None, np.empty((int(own.attrs["chains"]), 0, *median.shape))
+    if "run" in tree["width_posterior"]:
+        run: Any = tree["width_posterior/run"]
+        trace = xr.DataTree.from_dict({key: node.to_dataset(inherit=False) for key, node in run.subtree_with_keys})
+        draws = np.asarray(run["posterior"]["width"].to_numpy(), dtype=np.float64)
+    inputs = tuple(map(str, own["width_of"].to_numpy())) if "width_of" in own.coords else ()
+    return WidthPosterior(draws, trace, inputs, median, log_sd, bool(own.attrs["interrupted"]))
 
 
 def _values(column: pd.Series) -> np.ndarray[Any, Any]:

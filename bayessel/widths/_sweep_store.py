@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
+from bayessel._fingerprint import fingerprint
 from bayessel.criteria.holdout import HOLDOUT
-from bayessel.fit import fingerprint
 from bayessel.widths._problem import Candidate, WidthOutcome, WidthProblem
 from bayessel.widths.curves import DrawnFit
 from bayessel.work.json_values import dumps, to_tree

@@ -12,20 +12,59 @@ from bayessel.basis import KINDS
 from bayessel.criteria import CRITERIA
 from bayessel.criteria.holdout import HOLDOUT
 from bayessel.widths import _evidence, _gp, _rvm, _selection
+from bayessel.widths._classes import CLASS_MODELS
 from bayessel.widths._problem import WidthModel
 from bayessel.widths.grids import spread_rows
 
-MODELS: dict[str, WidthModel] = {
+REGRESSIONS: dict[str, WidthModel] = {
     "evidence": _evidence.MODEL,
     "rvm": _rvm.MODEL,
     "gp": _gp.MODEL,
     "search": _selection.MODEL,
 }
+MODELS = REGRESSIONS | CLASS_MODELS
+TASKS = ("regression", "classification")
+
+
+#: the word for widths that are sampled beside the comparison
+POSTERIOR = "posterior"
 
 
 def check_model(model: str) -> WidthModel:
     """Return the model of that name."""
-    return MODELS[one_of(model, "model", tuple(MODELS))]
+    return MODELS[model if model in CLASS_MODELS else one_of(model, "model", tuple(REGRESSIONS))]
+
+
+def check_task(task: str, model: str) -> str:
+    """Return the name of the model of a task: for labels each has one of its own."""
+    if one_of(task, "task", TASKS) == "regression" or model in CLASS_MODELS:
+        return model
+    check_model(model)
+    if f"class-{model}" not in CLASS_MODELS:
+        can = " or ".join(repr(name.removeprefix("class-")) for name in CLASS_MODELS)
+        raise ValueError(f"task='classification' compares widths of model={can}, got {model!r}; see also GPClassifier")
+    return f"class-{model}"
+
+
+def check_posterior(widths: object, model: str, kinds: tuple[str, ...], width_prior: object, per_input: bool) -> bool:
+    """Whether the posterior of the width is asked for; refused where there is none, or not one."""
+    if not isinstance(widths, str) or widths != POSTERIOR:
+        for name, given in (("width_prior", width_prior is not None), ("per_input", per_input)):
+            if given:
+                raise ValueError(f"{name} is of the posterior of the width: it goes with widths={POSTERIOR!r}")
+        return False
+    if check_model(model).declare is None:
+        can = " or ".join(f"model={name!r}" for name, one in MODELS.items() if one.declare is not None)
+        raise ValueError(
+            f"widths={POSTERIOR!r} samples the width of {can}, got model={model!r}: take one of these, or leave widths "
+            "out to compare them alone"
+        )
+    if len(kinds) > 1:
+        raise ValueError(
+            f"widths={POSTERIOR!r} samples the width of one kind of function, got {', '.join(map(repr, kinds))}: ask "
+            "for each alone"
+        )
+    return True
 
 
 def check_criteria(model: str, criteria: Sequence[str] | None, held: bool) -> tuple[str, ...]:

@@ -13,10 +13,13 @@ from bayessel._check import FloatArray, as_count, as_matrix, as_positive
 MAX_WIDTHS = 10_000
 
 
-def check_widths(widths: Iterable[float]) -> tuple[float, ...]:
+def check_widths(widths: Iterable[float] | str) -> tuple[float, ...]:
     """Positive finite numbers, sorted, each once."""
     if isinstance(widths, str):
-        raise TypeError(f"widths must be numbers, got the string {widths!r}; try np.geomspace(0.1, 10, 25)")
+        raise TypeError(
+            f"widths must be numbers, got the string {widths!r}; try np.geomspace(0.1, 10, 25), None for widths from "
+            "the distances in the data, or 'posterior' to sample the width as well"
+        )
     if not isinstance(widths, Iterable):
         widths = [widths]  # a single width is a comparison of one
     listed = list(np.ravel(widths)) if isinstance(widths, np.ndarray) else list(widths)

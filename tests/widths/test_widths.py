@@ -10,7 +10,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import bayessel as bs
-from bayessel.fit import Status, fingerprint
+from bayessel._fingerprint import fingerprint
+from bayessel.fit import Status
 from bayessel.widths import _evidence, _finished_widths, suggest_widths
 from bayessel.widths.grids import coarse_to_fine, spread_rows
 from tests.problems.widths import HIGHER, LOWER, WIDTHS, many_widths, noisy_sine, three_widths

@@ -30,7 +30,6 @@ BAD = [
     (dict(widths="0.1"), TypeError, "widths must be numbers"),
     (dict(widths=["a"]), TypeError, "every width"),
     (dict(widths=[True]), TypeError, "every width"),
-    (dict(widths=None), TypeError, "every width"),
     (dict(model="search", criteria=["uev"]), ValueError, "not for model='search'"),
     (dict(model="gp", kind="cauchy"), ValueError, "kind='gaussian' only, got 'cauchy'"),
     (dict(model="gp", centers=10), ValueError, "no centres"),

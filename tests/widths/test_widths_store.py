@@ -12,8 +12,8 @@ from numpy.testing import assert_array_equal
 
 import bayessel as bs
 from bayessel._files import netcdf, sealed, write_whole
+from bayessel._fingerprint import fingerprint
 from bayessel.errors import DamagedFileError
-from bayessel.fit import fingerprint
 from bayessel.widths import WidthComparison
 from tests.problems.widths import many_widths
 
