@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayessel._check import FloatArray
+from bayessel._check import FloatArray, one_of
 from bayessel._files import netcdf, sealed, write_whole
+from bayessel.cli import _fit_classes as classes
 from bayessel.cli import _fit_models as models
 from bayessel.cli import _words as words
 from bayessel.cli._fit_models import COVARIANCES
@@ -26,6 +27,8 @@ _NO_FUNCTION = {"TOO_FEW_ROWS", "CONSTANT_TARGET", "PURE_NOISE"}
 #: kind of an evidence (`bayessel.fit.Evidence`) -> what the report calls it
 EVIDENCES = {
     "type2": "log evidence at the mode (type II)",
+    "type2-laplace": "log evidence at the mode (type II, function by Laplace's method)",
+    "type2-ep": "log evidence at the mode (type II, function by expectation propagation)",
     "plug-in": "log evidence at the precisions of another criterion",
     "bound": "log evidence at the mode (lower bound)",
     "laplace": "log evidence (Laplace's approximation)",
@@ -53,6 +56,11 @@ def add(commands: Any) -> argparse.ArgumentParser:
         default="gp",
         help="gp (Gaussian process; the default), mlp (Bayesian network), rvm (relevance vector machine) or evidence "
         "(one weight precision)",
+    )
+    fit.add_argument(
+        "--task",
+        default="regression",
+        help="regression (the default), or classification: the target is a label of any sort",
     )
     fit.add_argument(
         "--inference",
@@ -83,7 +91,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
 def _fit(arguments: argparse.Namespace) -> int:
     """Read, fit, show, write."""
     console = words.console()
-    estimator = models.estimator(arguments).set_params(missing=words.missing(arguments.missing))
+    labels = one_of(arguments.task, "--task", ("regression", "classification")) == "classification"
+    estimator = (classes.classifier if labels else models.estimator)(arguments)
+    estimator.set_params(missing=words.missing(arguments.missing))
     with words.folder(arguments.out) as folder:
         return _run(arguments, estimator, folder, console)
 
@@ -91,23 +101,26 @@ def _fit(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace, estimator: Any, folder: Path, console: Console) -> int:
     from bayessel._tables import read_inputs, read_table
 
-    gaps = estimator.missing == "indicator"
-    X, y = read_table(arguments.file, arguments.target, words.comma_list(arguments.inputs), gaps=gaps)
+    gaps, labels = estimator.missing == "indicator", arguments.task == "classification"
+    X, y = read_table(arguments.file, arguments.target, words.comma_list(arguments.inputs), gaps=gaps, labels=labels)
     new = None if arguments.predict is None else read_inputs(arguments.predict, X, gaps=gaps)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         estimator.fit(X, y)
         left_out = _left_out(estimator)
-        numbers = _numbers(estimator, y, left_out)
+        numbers = classes.numbers(estimator, left_out, EVIDENCES) if labels else _numbers(estimator, y, left_out)
     facts = models.facts(arguments, estimator, X)
     sentences = _sentences(estimator, caught)
+    if labels and (seen := classes.calibration(left_out)) is not None:
+        sentences.append(seen.verdict())
     if not arguments.quiet:
         _show(console, facts, numbers, _relevance(estimator))
     for sentence in sentences:
         console.print(sentence, style="bold" if sentence is sentences[0] else None)
     _write(folder, arguments, estimator, facts, sentences, numbers, y, left_out)
     if new is not None:
-        write_whole(folder / "predictions.csv", _predict(estimator, new).to_csv(index=False).encode())
+        predicted = (classes.predicted_labels if labels else _predict)(estimator, new)
+        write_whole(folder / "predictions.csv", predicted.to_csv(index=False).encode())
         console.print(f"\nPredictions: {folder / 'predictions.csv'}", soft_wrap=True)
     console.print(f"\nReport: {folder / 'report.html'}", soft_wrap=True)
     return 130 if estimator.status_.name == "INTERRUPTED" else 0
@@ -212,8 +225,12 @@ def _write(
     from bayessel.pages.fit_page import fit_report, plot_left_out, plot_relevance
 
     relevance = _relevance(estimator)
-    over_predictions = plot_left_out(y, left_out.errors, left_out.variances, arguments.target)
-    figures = [(over_predictions, "rows over their predictions from the others")]
+    figures = []
+    if arguments.task == "regression":
+        over_predictions = plot_left_out(y, left_out.errors, left_out.variances, arguments.target)
+        figures.append((over_predictions, "rows over their predictions from the others"))
+    elif (seen := classes.calibration(left_out)) is not None:
+        figures.append((seen.plot(), "labels seen over their probabilities from the other rows"))
     if relevance is not None:
         figures.append((plot_relevance(relevance), "relevance of the inputs"))
     foot = {"Data": estimator.fingerprint_, "bayessel": estimator.version_, "Table": Path(arguments.file).name}
@@ -222,7 +239,8 @@ def _write(
     pickled = io.BytesIO()
     joblib.dump(estimator, pickled)
     write_whole(folder / "model.joblib", pickled.getvalue())
-    predicted = xr.Dataset({"error": ("row", left_out.errors), "variance": ("row", left_out.variances)})
+    over = ("row", "class")[: left_out.errors.ndim]
+    predicted = xr.Dataset({"error": (over, left_out.errors), "variance": (over, left_out.variances)})
     trace = getattr(estimator, "trace_", None)
     tree = xr.DataTree() if trace is None else trace.copy()
     tree["leave_one_out"] = xr.DataTree(predicted)

@@ -108,9 +108,11 @@ def facts(arguments: argparse.Namespace, estimator: Any, X: pd.DataFrame) -> str
         "rvm": "relevance vector machine",
         "evidence": "radial basis functions, one weight precision",
     }.get(arguments.model, "")
-    if arguments.model == "mlp":
+    if arguments.task == "classification":
+        what = f"{what.partition(',')[0] or 'Bayesian network'}, {len(estimator.classes_)} classes"
+    elif arguments.model == "mlp":
         what = _kind_of_network(estimator)
-    if arguments.model == "gp" and estimator.fit_.n_states > 1:
+    elif arguments.model == "gp" and estimator.fit_.n_states > 1:
         what = f"Gaussian process, a mixture over {estimator.fit_.n_states} states of the hyperparameters"
     if arguments.inducing is not None:
         many = len(estimator.fit_.mode.inducing)

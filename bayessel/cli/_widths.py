@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from bayessel._check import FloatArray
 from bayessel._files import write_whole
 from bayessel.cli import _words as words
 from bayessel.criteria import CRITERIA
+from bayessel.errors import SamplingWarning
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,11 +36,21 @@ def add(commands: Any) -> argparse.ArgumentParser:
         description="Compare kernel widths on a table and write report.html, result.nc and widths.png.",
     )
     words.add_table(widths)
-    widths.add_argument("--widths", metavar="GRID", help=f"{_GRID_HELP}; default: from the distances in the data")
+    widths.add_argument(
+        "--widths",
+        metavar="GRID",
+        help=f"{_GRID_HELP}; default: from the distances in the data; posterior: the same, and the width is sampled "
+        "as a random variable (models evidence and rvm)",
+    )
     widths.add_argument(
         "--model",
         default="evidence",
         help="evidence (one weight precision; the default), rvm (sparse: one per weight) or gp (Gaussian process)",
+    )
+    widths.add_argument(
+        "--task",
+        default="regression",
+        help="regression (the default), or classification: two labels of any sort, evidence and rvm",
     )
     widths.add_argument(
         "--criteria",
@@ -87,33 +99,48 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def _widths(arguments: argparse.Namespace) -> int:
     """Read, compare, show, write."""
-    from bayessel.widths.arguments import check_criteria
+    from bayessel.widths.arguments import POSTERIOR, check_criteria, check_kinds, check_posterior, check_task
 
     console = words.console()
     # slips are better known before anything is read, made or announced
-    check_criteria(arguments.model, words.comma_list(arguments.criteria), held=arguments.holdout is not None)
-    grid = None if arguments.widths is None else _parse_grid(arguments.widths, 13 if arguments.search else 25)
+    model = check_task(arguments.task, arguments.model)
+    check_criteria(model, words.comma_list(arguments.criteria), held=arguments.holdout is not None)
+    sampled = arguments.widths == POSTERIOR
+    if sampled:
+        kinds = check_kinds(words.comma_list(arguments.kind) or "")
+        check_posterior(POSTERIOR, model, kinds, width_prior=None, per_input=False)
+    suggested = sampled or arguments.widths is None
+    grid = None if suggested else _parse_grid(arguments.widths, 13 if arguments.search else 25)
     with words.folder(arguments.out) as folder:
-        return _compare(arguments, grid, folder, console)
+        return _compare(arguments, grid, sampled, folder, console)
 
 
-def _compare(arguments: argparse.Namespace, grid: FloatArray | None, folder: Path, console: Console) -> int:
+def _compare(
+    arguments: argparse.Namespace, grid: FloatArray | None, sampled: bool, folder: Path, console: Console
+) -> int:
     from bayessel._tables import read_table
     from bayessel.estimators.input_encoding import encoded_table
     from bayessel.widths import compare_widths
+    from bayessel.widths.arguments import POSTERIOR
 
     fill = words.missing(arguments.missing) == "indicator"
-    table, y = read_table(arguments.file, arguments.target, words.comma_list(arguments.inputs), gaps=fill)
+    labels = arguments.task == "classification"
+    table, y = read_table(
+        arguments.file, arguments.target, words.comma_list(arguments.inputs), gaps=fill, labels=labels
+    )
     X, names = encoded_table(table, fill)
     X, names = _scaled(X, names, arguments.standardise, console)
     if grid is None:
         grid = _suggested(X, console)
-    with words.scheduler(arguments.scheduler) as client:
+    with words.scheduler(arguments.scheduler) as client, warnings.catch_warnings():
+        # the verdict says it too
+        warnings.filterwarnings("ignore", "the posterior of the width", SamplingWarning)
         comparison = compare_widths(
             X,
             y,
-            grid,
+            POSTERIOR if sampled else grid,
             model=arguments.model,
+            task=arguments.task,
             criteria=words.comma_list(arguments.criteria),
             kind=words.comma_list(arguments.kind) or "",
             centers=_centers(arguments.centers, len(X), console),
@@ -199,7 +226,7 @@ def _suggested(X: FloatArray, console: Console) -> FloatArray:
 
     grid = suggest_widths(X)
     console.print(
-        f"No --widths given: trying {len(grid)} from {number(grid[0])} to {number(grid[-1])}, from half the typical "
+        f"No widths given: trying {len(grid)} from {number(grid[0])} to {number(grid[-1])}, from half the typical "
         "distance of neighbours to twice the largest distance."
     )
     return grid
@@ -232,8 +259,9 @@ def _terminal_table(comparison: WidthComparison, width: int) -> tuple[Table, lis
 
     frame = comparison.table
     order = sorted(comparison.criteria, key=lambda name: CRITERIA[name].column_rank)
-    sparse = comparison.model in ("rvm", "search")
+    sparse = comparison.model in ("rvm", "search", "class-rvm")
     wanted = [*order[:4], *(["n_basis"] if sparse else []), "noise_std", "gamma", *order[4:]]
+    wanted = [name for name in wanted if name in frame]  # labels have no noise
     marks: dict[tuple[Any, str], str] = {}
     for name in comparison.criteria:
         marks |= {(one.label, name): "+" for one in comparison.scales(name)}

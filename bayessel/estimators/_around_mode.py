@@ -8,6 +8,7 @@ from typing import Any
 
 from bayessel.fit import Evidence, Fit
 from bayessel.gp.map_result import GPFit
+from bayessel.gp.mode_fit import ModeFit
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,11 +17,11 @@ class AroundMode(Fit):
 
     Attributes
     ----------
-    mode : GPFit
+    mode : ModeFit
         The fit at the mode; evidence (type II), optima and history are its.
     """
 
-    mode: GPFit = field(repr=False)
+    mode: ModeFit = field(repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -39,7 +40,7 @@ class AroundMode(Fit):
 
     @property
     def evidence(self) -> Evidence:
-        """log p(t|θ) at the mode, of kind "type2"; see `model_evidence`."""
+        """log p(t|θ) at the mode, of kind "type2" or of an approximation of that; see `model_evidence`."""
         return self.mode.evidence
 
     @property
@@ -56,6 +57,13 @@ class AroundMode(Fit):
     def history(self) -> tuple[Mapping[str, Any], ...]:
         """Evaluations of the search for the mode."""
         return self.mode.history
+
+
+@dataclass(frozen=True, eq=False)
+class AroundProcess(AroundMode):
+    """The same of a process with normal noise, whose mean is linear in the targets."""
+
+    mode: GPFit = field(repr=False)
 
     @property
     def effective_parameters(self) -> float:

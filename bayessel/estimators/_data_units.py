@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayessel._wrapped_fit import WrappedFit
+from bayessel.count_prediction import CountPrediction
 from bayessel.estimators.standardise import Standardisation
 from bayessel.fit import Evidence, LeaveOneOut
 from bayessel.prediction import ClassPrediction, Prediction
@@ -60,11 +61,17 @@ class FitInDataUnits(WrappedFit):
         found = self.inner.evidence
         return None if found is None else replace(found, value=float(found.value) + self.log_units)
 
-    def predict(self, rows: ArrayLike) -> Prediction | ClassPrediction:
+    def predict(self, rows: ArrayLike) -> Prediction | ClassPrediction | CountPrediction:
         """Predictive distributions at inputs (N, D) in the units of the data."""
-        found = self.inner.predict(self.units.inputs(rows))
+        return self._shown(self.inner.predict(self.units.inputs(rows)))
+
+    def _shown(
+        self, found: Prediction | ClassPrediction | CountPrediction
+    ) -> Prediction | ClassPrediction | CountPrediction:
         if isinstance(found, ClassPrediction):
             return replace(found, classes=self.classes)
+        if isinstance(found, CountPrediction):
+            return found
         return found.scaled(self.units.target_shift, self.units.target_scale)
 
     def leave_one_out(self) -> LeaveOneOut:

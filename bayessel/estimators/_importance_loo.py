@@ -6,8 +6,6 @@ largest weights are smoothed by a Pareto distribution (Vehtari, Simpson, Gelman,
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import logsumexp
 
@@ -47,15 +45,3 @@ def doubts(shapes: FloatArray, draws: int) -> str:
         f"{many} of {len(shapes)} rows change the posterior so much that their leave-one-out predictions are unsure "
         f"(Pareto shape above {limit:.2f}, see pareto_k_); more draws help"
     )
-
-
-def tell_arviz(trace: Any, densities: FloatArray) -> None:
-    """Put the log densities (S, n) into the trace, where `arviz.loo` looks for them; once."""
-    if "log_likelihood" in trace:
-        return
-    import arviz_base
-    import xarray as xr
-
-    sizes = trace["posterior"].sizes
-    values = densities.reshape(sizes["chain"], sizes["draw"], -1)
-    trace["log_likelihood"] = xr.DataTree(arviz_base.dict_to_dataset({"t": values}, dims={"t": ["row"]}))

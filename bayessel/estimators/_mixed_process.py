@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from bayessel._check import FloatArray
 from bayessel.covariance import Covariance, Prior
 from bayessel.covariance.prior import UnknownMeanPrior
-from bayessel.estimators._around_mode import AroundMode
+from bayessel.estimators._around_mode import AroundProcess
 from bayessel.fit import LeaveOneOut, Status
 from bayessel.gp import Predictor
 from bayessel.prediction import Prediction
@@ -36,7 +36,7 @@ class ProcessPart:
 
 
 @dataclass(frozen=True, eq=False)
-class MixedProcess(AroundMode):
+class MixedProcess(AroundProcess):
     """A Gaussian process whose hyperparameters are uncertain around their mode.
 
     Attributes

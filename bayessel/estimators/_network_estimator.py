@@ -8,22 +8,25 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray
+from bayessel._fingerprint import fingerprint
 from bayessel._types import Seed
 from bayessel.estimators import _description
 from bayessel.estimators._annealed import annealed, sampled_evidence
 from bayessel.estimators._chains import check_settings
 from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._network import INFERENCES, MAY_BE_NONE, NetworkRun
+from bayessel.estimators._terms_of_trace import trace_with_terms
 from bayessel.estimators.base import Versioned
 from bayessel.estimators.standardise import Standardisation
-from bayessel.fit import LeaveOneOut, fingerprint
+from bayessel.fit import LeaveOneOut
 from bayessel.mlp import Weights
 
 if TYPE_CHECKING:
     import pandas as pd
     import pymc as pm
+    import xarray as xr
 
-    from bayessel.samplers.annealing import AnnealedEvidence
+    from bayessel.marginal_likelihood.model_evidence import ModelEvidence
 
 #: numbers of all hidden units of all networks that are held at a time
 CHUNK = 2_000_000
@@ -85,7 +88,7 @@ class NetworkEstimator(Versioned):
     def _show(self, run: NetworkRun, fit: FitInDataUnits) -> None:
         """Set what users of scikit-learn look for, and warn where the status deserves it."""
         self._run, self._rows, self.fit_ = run, run.rows, fit
-        self.hidden_, self.trace_ = run.hidden, None if run.chains is None else run.chains.trace
+        self.hidden_ = run.hidden
         if run.chains is not None:
             self.discarded_ = run.plan.tune + fit.inner.discarded
         self.notes_, self.status_ = fit.notes, fit.status
@@ -115,18 +118,20 @@ class NetworkEstimator(Versioned):
     def evidence(
         self,
         n_particles: int = 100,
-        n_runs: int = 4,
+        n_runs: int = 8,
         n_pilots: int = 4,
         updates: int = 2,
         n_leapfrog: int = 20,
         time_budget: float | str | None = None,
         random_state: Seed = None,
-    ) -> AnnealedEvidence:
+        effort: float = 1.0,
+    ) -> ModelEvidence:
         r"""Estimate log p(y) with weights and all precisions integrated out, and keep it for comparisons.
 
         .. math:: p(y) = \int p(y|w, s)\, p(w|s)\, p(s)\, dw\, ds
 
-        By annealing from the prior, with a reference about the draws of the chains (`AnnealedEvidence`). It becomes the
+        By annealing from the prior up, with a reference about the draws of the chains, and from these draws down, which
+        errs to the other side; the two judge each other as the routes of `bayessel.evidence` do. It becomes the
         evidence of `fit_`; `model_evidence_` and `model_evidence_se_` show it, and
         ``bs.diagnostics.compare(…, by="model-evidence")`` ranks by it.
 
@@ -144,16 +149,25 @@ class NetworkEstimator(Versioned):
             No further run is begun after it; the pilots and one run are always made.
         random_state : int, Generator, RandomState or None
             Seed; None: made from that of the fit.
+        effort : float
+            How many times `n_particles`.
 
         Returns
         -------
-        bayessel.samplers.annealing.AnnealedEvidence
-            In nats and in units of y. Stopped with Ctrl-C it is of the runs there are.
+        bayessel.marginal_likelihood.model_evidence.ModelEvidence
+            In nats and in units of y, with the routes "annealing" and "annealing, down" (of runs with ten draws of the
+            chains for each); `print` it. Its ``engine`` has pilot runs, temperatures and moves. Stopped with Ctrl-C it
+            is of the runs there are.
+
+        Warns
+        -----
+        SamplingWarning
+            The number is not reliable, or the chains have missed what annealing has found.
 
         Notes
         -----
         The prior is that of `bayessel.models.mlp` in standardised units, which were read off the data: so do all models
-        here that standardise. Distrust an error above half a nat (`status` UNSURE_EVIDENCE): the runs then found
+        here that standardise. Distrust an error above 0.3 nats (`status` UNSURE_EVIDENCE): the runs then found
         different things, and the true value is rather above than below.
 
         References
@@ -161,9 +175,9 @@ class NetworkEstimator(Versioned):
         Neal (2001), Statistics and Computing 11, 125; Del Moral, Doucet and Jasra (2006), JRSS B 68, 411.
         """
         check_is_fitted(self)
-        options = {"n_particles": n_particles, "n_runs": n_runs, "n_pilots": n_pilots}
+        options = {"n_pilots": n_pilots, "updates": updates, "n_leapfrog": n_leapfrog}
         found, self.fit_ = annealed(
-            self._run, self.fit_, time_budget, random_state, updates=updates, n_leapfrog=n_leapfrog, **options
+            self._run, self.fit_, time_budget, random_state, n_particles, n_runs, effort, **options
         )
         return found
 
@@ -182,6 +196,12 @@ class NetworkEstimator(Versioned):
     describe = _description.describe
 
     # ---- looking at it
+
+    @property
+    def trace_(self) -> xr.DataTree | None:
+        """All draws after tuning as ArviZ reads them, with the log density of each row; None where there are none."""
+        check_is_fitted(self)
+        return trace_with_terms(self._run.chains, self.fit_)
 
     @property
     def weights_(self) -> Weights:

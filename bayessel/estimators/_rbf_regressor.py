@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray
+from bayessel._fingerprint import fingerprint
 from bayessel._row_weights import RowWeights
 from bayessel.basis import Dictionary, LazyDesign, RBFDictionary
 from bayessel.basis.bound_dictionary import DictionaryLike
@@ -25,7 +26,7 @@ from bayessel.estimators.listed_records import Records, records_of
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.residual_checks import remarks_on_fit
 from bayessel.estimators.weighted_rows import noise_ratio, weighted_rows
-from bayessel.fit import Fit, Status, fingerprint, worst
+from bayessel.fit import Fit, Status, worst
 from bayessel.linear import LinearFit, RidgeFit, Spectrum
 from bayessel.linear.several_outputs import SeveralOutputs
 from bayessel.prediction import Prediction
@@ -241,7 +242,7 @@ class RBFRegressor(RegressorMixin, Versioned):
 
     @property
     def fingerprint_(self) -> str:
-        """Name of the training data, inputs and target, as `bayessel.fit.fingerprint` gives it."""
+        """Name of the training data, inputs and target, as `bayessel._fingerprint.fingerprint` gives it."""
         check_is_fitted(self)
         if self._fingerprint is None:
             assert self._rows is not None

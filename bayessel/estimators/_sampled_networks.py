@@ -85,16 +85,27 @@ class SampledNetworks(NetworkFit):
         chosen = slice(self.discarded, None)
         return networks_of(self.posterior, chosen, self.networks.architecture, self.networks)
 
+    #: what `log_likelihood` has, as `bayessel.sample` says of models
+    terms = "densities of rows given all parameters"
+
+    def log_likelihood(self) -> FloatArray:
+        """log p(t_i | w) of every draw, the first too, and row, of all outputs together, (draws, n)."""
+        networks, noise = networks_of(self.posterior, slice(None), self.networks.architecture, self.networks)
+        return self._densities(networks, noise)[0]
+
+    def _densities(self, networks: Networks, noise: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Log densities of the training rows, (S, n), and the outputs, of classes the log probabilities."""
+        if networks.kind == "gaussian":
+            f = networks.outputs(self.rows)
+            return log_normal(self.target - f, np.broadcast_to(noise[:, None], f.shape)).sum(axis=2), f
+        log_p = networks.log_probabilities(self.rows)
+        return log_p[:, np.arange(self.n_rows), self.target], log_p
+
     @cached_property
     def _left_out(self) -> tuple[LeaveOneOut, FloatArray]:
         networks, noise = self.every
         gaussian = networks.kind == "gaussian"
-        if gaussian:
-            f = networks.outputs(self.rows)
-            densities = log_normal(self.target - f, np.broadcast_to(noise[:, None], f.shape)).sum(axis=2)
-        else:
-            log_p = networks.log_probabilities(self.rows)
-            densities = log_p[:, np.arange(self.n_rows), self.target]
+        densities, f = self._densities(networks, noise)
         if len(networks) < _importance_loo.FEW_DRAWS:
             log_weights = np.full_like(densities, -np.log(len(networks)))
             shapes = np.full(self.n_rows, np.inf)
@@ -108,7 +119,7 @@ class SampledNetworks(NetworkFit):
             if networks.single:
                 return LeaveOneOut.of(Prediction(*(part[:, :, 0] for part in parts)), self.target[:, 0], out), shapes
             return LeaveOneOut.of(Prediction(*parts), self.target, out), shapes
-        p = np.exp(logsumexp(log_p + log_weights[:, :, None], axis=0))
+        p = np.exp(logsumexp(f + log_weights[:, :, None], axis=0))
         errors, variances = (self.target[:, None] == np.arange(p.shape[1])) - p, p * (1.0 - p)
         if networks.kind == "logistic":
             errors, variances = errors[:, 1:], variances[:, 1:]

@@ -14,14 +14,14 @@ from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
-from bayessel.errors import NumericalWarning
-from bayessel.estimators import _importance_loo
-from bayessel.estimators._around_mode import AroundMode
+from bayessel.errors import NumericalWarning, SamplingWarning
+from bayessel.estimators import _chains, _importance_loo
+from bayessel.estimators._around_mode import AroundProcess
 from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._mixed_process import MixedProcess
 from bayessel.estimators._relevance import lengths_of_draws
 from bayessel.estimators.base import HERE
-from bayessel.fit import Evidence, LeaveOneOut, Status
+from bayessel.fit import Evidence, LeaveOneOut, Status, worst
 from bayessel.gp import Predictor
 from bayessel.gp.map_result import GPFit
 from bayessel.prediction import Prediction
@@ -31,7 +31,7 @@ _DRAWS_OF_EVIDENCE = 5
 
 
 @dataclass(frozen=True, eq=False)
-class SampledProcess(AroundMode):
+class SampledProcess(AroundProcess):
     """A Gaussian process whose hyperparameters were drawn from their posterior.
 
     Attributes
@@ -44,6 +44,8 @@ class SampledProcess(AroundMode):
         Those that predict.
     seconds : float
         Of finding the mode and of sampling.
+    audited : Evidence or None
+        What `GPRegressor.evidence` found, once it was called.
     """
 
     draws: FloatArray = field(repr=False)
@@ -51,6 +53,7 @@ class SampledProcess(AroundMode):
     status: Status
     notes: tuple[Status, ...]
     seconds: float
+    audited: Evidence | None = None
 
     @property
     def n_states(self) -> int:
@@ -81,7 +84,9 @@ class SampledProcess(AroundMode):
 
     @cached_property
     def model_evidence(self) -> Evidence:
-        """log p(t), the hyperparameters integrated out by bridge sampling; of few draws by Laplace's approximation."""
+        """log p(t), the hyperparameters integrated out: audited, by bridge sampling, or of few draws by Laplace."""
+        if self.audited is not None:
+            return self.audited
         if self.draws.shape[1] < _DRAWS_OF_EVIDENCE * self.draws.shape[2]:
             return self.mode.model_evidence
         from bayessel.diagnostics import bridge_sampling
@@ -117,6 +122,9 @@ class SampledProcess(AroundMode):
         """Shapes of the tails of the rows' importance weights, (n,); above 0.7 they are unsure."""
         return self._weighted[1]
 
+    #: what `log_likelihood` has, as `bayessel.sample` says of models
+    terms = "leave-one-out conditionals log p(t_i | t_-i, parameters); their sum is not log p(t)"
+
     def log_likelihood(self) -> FloatArray:
         """log p(t_i | t_{−i}, θ) of every draw and row, (draws, n), from which `arviz.loo` finds the same."""
         mixture = self._predictor_of_all.leave_one_out()
@@ -134,6 +142,22 @@ class SampledProcess(AroundMode):
         if draws >= _importance_loo.FEW_DRAWS and (said := _importance_loo.doubts(shapes, draws)):
             warnings.warn(said, NumericalWarning, skip_file_prefixes=HERE)
         return LeaveOneOut.of(mixture, self.mode.t)
+
+
+def sampled_process(
+    mode: GPFit, run: _chains.Chains, n_states: int, audited: Evidence | None
+) -> SampledProcess | GPFit:
+    """What the draws of chains predict with; before the first draw the mode, with a warning."""
+    notes, trace = [*mode.notes, *run.notes()], run.trace
+    if not run.n_draws:
+        said = f"{trace.attrs['advice']}; until then predictions are those of the mode"
+        warnings.warn(said, SamplingWarning, skip_file_prefixes=HERE)
+        return replace(mode, status=worst(notes), notes=tuple(notes))
+    theta = trace["posterior"]["theta"].values
+    notes += _chains.disagreement(theta)
+    thetas = theta[:, _chains.kept_draws(run.n_draws, len(theta), n_states)].reshape(-1, theta.shape[2])
+    how = worst(_chains.without_what_is_no_news(notes)), tuple(notes)
+    return SampledProcess(mode, theta, thetas, *how, mode.seconds + trace.attrs["sampling_time"], audited)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, one_of
+from bayessel._fingerprint import fingerprint
 from bayessel._row_weights import RowWeights, given, some
 from bayessel.basis import Dictionary, RBFDictionary, design_of
 from bayessel.basis.bound_dictionary import DictionaryLike
@@ -26,7 +27,7 @@ from bayessel.estimators.listed_records import Records, records_of
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.referenced_fit import engine_fit
 from bayessel.estimators.weighted_rows import noise_ratio, refuse_weights, weighted_rows
-from bayessel.fit import Status, fingerprint
+from bayessel.fit import Status
 from bayessel.linear import fit_abf, fit_evidence
 
 if TYPE_CHECKING:

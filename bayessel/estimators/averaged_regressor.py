@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from bayessel._check import FloatArray, as_flag, as_float_array, chosen_seed, one_of
+from bayessel._fingerprint import fingerprint
 from bayessel._types import Seed
 from bayessel.criteria.leave_one_out import LOO
 from bayessel.diagnostics.fit_reader import unwrap
@@ -39,7 +40,7 @@ from bayessel.estimators.refitted_folds import FittedMembers, fit_members, folds
 from bayessel.estimators.rvm import RVMRegressor
 from bayessel.estimators.weighing import RULES, STACKING, guarded, weights_by_evidence, weights_by_left_out
 from bayessel.estimators.weighted_rows import without_weights
-from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, worst
 from bayessel.prediction import Prediction
 from bayessel.work.jobs import check_jobs
 from bayessel.work.seeds import seed_sequence

@@ -8,6 +8,7 @@ from typing import Any, override
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, one_of
+from bayessel._fingerprint import fingerprint
 from bayessel._row_weights import given
 from bayessel.basis import RBFDictionary
 from bayessel.basis.bound_dictionary import DictionaryLike
@@ -16,7 +17,6 @@ from bayessel.estimators._radial_dictionary import find_widths
 from bayessel.estimators._rbf_regressor import RBFRegressor
 from bayessel.estimators.given_dictionary import FoldWitness, bound_dictionary, fit_witnessed
 from bayessel.estimators.shared_references import reference_of
-from bayessel.fit import fingerprint
 from bayessel.linear import LinearFit, Spectrum, fit_abf, fit_evidence
 from bayessel.linear.integrated.mixture import IntegratedFit
 from bayessel.linear.type2 import METHODS

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_count, as_seconds, chosen_seed, one_of
+from bayessel._fingerprint import fingerprint
 from bayessel._numerics import few_threads
 from bayessel._types import Seed
 from bayessel.covariance import Covariance
-from bayessel.errors import SamplingWarning
-from bayessel.estimators import _chains, _description, _importance_loo, _mixture_predictions
+from bayessel.estimators import _chains, _description, _mixture_predictions, _process_evidence
+from bayessel.estimators._latent_regression import COUNTED, LATENT, LatentInDataUnits, fitted_latent
 from bayessel.estimators._mixed_process import MixedProcess
+from bayessel.estimators._process_estimator import ProcessEstimator
 from bayessel.estimators._process_parts import mixed_process, prior_of_draws
-from bayessel.estimators._relevance import in_units
-from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
+from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess, sampled_process
+from bayessel.estimators._terms_of_trace import trace_with_terms
 from bayessel.estimators._witnessed_mode import check_rows, found_mode, witnessed
-from bayessel.estimators.base import HERE, Versioned, validated_regression
+from bayessel.estimators.base import validated_regression
 from bayessel.estimators.listed_records import Records, records_of
 from bayessel.estimators.standardise import Standardisation
 from bayessel.estimators.weighted_rows import without_weights
-from bayessel.fit import LeaveOneOut, Status, fingerprint, worst
+from bayessel.fit import Evidence, LeaveOneOut, Status, worst
 from bayessel.gp.map_result import GPFit
 from bayessel.prediction import Prediction
 from bayessel.work.progress import progress_of
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pymc as pm
+    import xarray as xr
 
 #: test points worked on at a time; what is kept of all of them is what was asked for
 CHUNK = 4096
@@ -44,7 +43,7 @@ OF_CHAINS = ("tune", "chains", "sampler")
 _AT_LEAST = 1e-3
 
 
-class GPRegressor(RegressorMixin, Versioned):
+class GPRegressor(RegressorMixin, ProcessEstimator):
     r"""Gaussian-process regression: gp-map and gp-mc of Rasmussen (1996).
 
     The function has the covariance :math:`C(x,x') = a_0 + a_1 x\cdot x' + v_0 \exp(-\frac12 \sum_i w_i (x_i-x_i')^2)`,
@@ -85,14 +84,15 @@ class GPRegressor(RegressorMixin, Versioned):
     missing : {"error", "indicator"}
         Missing values of X: refused, or filled by the median of the column, with a 0/1 column that says where
         (``docs/tables.md``).
+    likelihood : {"gaussian", "student", "heteroscedastic", "poisson", "negative-binomial"}
+        Normal noise; heavy tails, for targets with outliers; normal noise whose variance depends on the inputs; counts.
+        Without chains but for the first: "auto" mixes as `GPClassifier` does. `predictive` of counts is for exposure 1.
 
     Attributes
     ----------
     fit_ : bayessel.fit.Fit
         The fit in units of the data. ``fit_.mode`` is the mode in standardised units (`GPFit` of
         `bayessel.gp.map_result`, with inducing inputs `InducingFit`): ``theta``, ``hessian``, ``optima`` and the rest.
-    covariance_ : Covariance
-        In use, with its noise term.
     theta_ : (k,) or (S, k) array
         Logarithms of the hyperparameters in use, standardised units: the mode, or the states kept.
     relevance_ : pandas.DataFrame or None
@@ -103,13 +103,14 @@ class GPRegressor(RegressorMixin, Versioned):
         The same lengths as r of exp(-d²/r²), r = √2 length.
     noise_std_ : float
         Standard deviation of the noise, in units of y.
-    log_evidence_, model_evidence_ : float
-        log p(y | mode), and with the hyperparameters integrated out by Laplace's approximation at the mode; in nats, in
-        units of y.
+    log_evidence_, model_evidence_, model_evidence_se_ : float
+        log p(y | mode), and with the hyperparameters integrated out by Laplace's approximation at the mode, in nats, in
+        units of y; of "mc" by bridge sampling from the draws, or what `evidence` found, with its Monte Carlo error.
     kind_ : str
         What ``log_evidence_`` is: "type2" (exact), or "bound" with inducing inputs (from above: ``fit_.mode.upper``).
     trace_ : xarray.DataTree
-        "mc": all draws, as ArviZ reads them; else None.
+        "mc": all draws, as ArviZ reads them, in standardised units; else None. Its ``log_likelihood`` has for each row
+        log p(y_i | y_−i, θ), a density in units of y: made when it is first read, for `arviz.loo` and `arviz.compare`.
     pareto_k_ : (N,) array
         "mc", once rows were left out: shapes of the tails of their importance weights; above 0.7 they are unsure.
     status_, notes_ : Status, tuple of Status
@@ -138,13 +139,12 @@ class GPRegressor(RegressorMixin, Versioned):
     (True, True)
     """
 
-    _units: Standardisation
     _rows: tuple[FloatArray, FloatArray]
     _run: _chains.Chains | None
     _mixed: MixedProcess | None
     _records: Records
-    _mode: GPFit
-    fit_: ProcessInDataUnits
+    _mode: Any
+    fit_: ProcessInDataUnits | LatentInDataUnits
 
     def __init__(
         self,
@@ -162,7 +162,9 @@ class GPRegressor(RegressorMixin, Versioned):
         cores: int | None = None,
         progressbar: bool = True,
         missing: str = "error",
+        likelihood: str = "gaussian",
     ) -> None:
+        self.likelihood = likelihood
         self.inference = inference
         self.covariance = covariance
         self.time_budget = time_budget
@@ -181,10 +183,19 @@ class GPRegressor(RegressorMixin, Versioned):
     # ---- fitting
 
     @without_weights
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit to inputs (N, D) and a target (N,)."""
+    def fit(self, X: ArrayLike, y: ArrayLike, exposure: ArrayLike | None = None) -> Self:
+        """Fit to inputs (N, D) and a target (N,).
+
+        Parameters
+        ----------
+        X, y
+        exposure : (N,) array, optional
+            Of counts: what each was counted in (hours, persons, areas). Predictions are for an exposure of one.
+        """
         X, y = validated_regression(self, X, y, reset=True)
         self._check_parameters(len(X))
+        if self.likelihood != "gaussian" or exposure is not None:
+            return self._fit_latent(X, y, exposure)
         self.fingerprint_, self.target_fingerprint_ = fingerprint(X, y), fingerprint(y)
         self._records = records_of(self, X, y)
         X, y = self._records.X, self._records.y
@@ -212,6 +223,25 @@ class GPRegressor(RegressorMixin, Versioned):
         self._finish()
         return self
 
+    def _fit_latent(self, X: FloatArray, y: FloatArray, exposure: ArrayLike | None) -> Self:
+        """Fit with another noise than normal."""
+        self.fit_ = fitted_latent(
+            X,
+            y,
+            self.likelihood,
+            self.covariance,
+            standardise=self.standardise,
+            exposure=exposure,
+            seed=0 if self.random_state is None else chosen_seed(self.random_state),
+            mode_alone=self.inference == "map",
+        )
+        self.fingerprint_, self.target_fingerprint_ = self.fit_.fingerprint, self.fit_.target_fingerprint
+        self._records, self._units, self._mode = Records(X, y, None), self.fit_.units, self.fit_.inner.mode
+        self._rows = self._mode.marginal.X, self._mode.marginal.t
+        self._run, self._mixed, self.theta_ = None, None, self._mode.theta
+        self._show()
+        return self
+
     def _check_parameters(self, n: int) -> None:
         _chains.check_settings(self.get_params(deep=False), ("auto", "map", "mc"), ("cores",))
         if self.covariance is not None and not isinstance(self.covariance, Covariance):
@@ -220,6 +250,12 @@ class GPRegressor(RegressorMixin, Versioned):
                 f"got {self.covariance!r}"
             )
         one_of(self.sampler, "sampler", ("tuned", "1996"))
+        one_of(self.likelihood, "likelihood", ("gaussian", *LATENT))
+        if self.likelihood != "gaussian" and (self.inference == "mc" or self.inducing is not None):
+            raise ValueError(
+                f"inference='mc' and inducing are for likelihood='gaussian', got {self.likelihood!r}; use 'auto' or "
+                "'map' without inducing inputs"
+            )
         check_rows(n, self.inducing, self.inference)
 
     def _settings(self) -> dict[str, Any]:
@@ -248,7 +284,8 @@ class GPRegressor(RegressorMixin, Versioned):
         draws = as_count(self.draws if draws is None else draws, "draws")
         self._run.refuse_other(self._settings(), draws)
         self._sample(self._run, draws, seconds)
-        self._finish()
+        # that of the data and the model, which are the same
+        self._finish(getattr(self.fit_.inner, "audited", None))
         return self
 
     def _sample(self, run: _chains.Chains, draws: int, seconds: float | None) -> None:
@@ -268,36 +305,22 @@ class GPRegressor(RegressorMixin, Versioned):
             progressbar=self.progressbar,
         )
 
-    def _finish(self) -> None:
+    def _finish(self, audited: Evidence | None = None) -> None:
         """Choose the states that predict, and say how it went."""
-        self.trace_ = None if self._run is None else self._run.trace
         inner: GPFit | MixedProcess | SampledProcess = self._mixed or self._mode
         self.theta_ = self._mode.theta
-        if self._run is not None and self.trace_ is not None:
-            notes = [*self._mode.notes, *self._run.notes()]
-            draws = self._run.n_draws
-            if draws:
-                theta = self.trace_["posterior"]["theta"].values
-                notes += _chains.disagreement(theta)
-                kept = _chains.kept_draws(draws, len(theta), self.n_states)
-                self.theta_ = theta[:, kept].reshape(-1, theta.shape[2])
-                how = worst(_chains.without_what_is_no_news(notes)), tuple(notes)
-                seconds = self._mode.seconds + self.trace_.attrs["sampling_time"]
-                inner = SampledProcess(self._mode, theta, self.theta_, *how, seconds)
-            else:
-                self.theta_ = self._mode.theta[None]
-                inner = replace(self._mode, status=worst(notes), notes=tuple(notes))
-                said = f"{self.trace_.attrs['advice']}; until then predictions are those of the mode"
-                warnings.warn(said, SamplingWarning, skip_file_prefixes=HERE)
+        if self._run is not None and self._run.trace is not None:
+            inner = sampled_process(self._mode, self._run, self.n_states, audited)
+            self.theta_ = inner.thetas if isinstance(inner, SampledProcess) else self._mode.theta[None]
         self.fit_ = ProcessInDataUnits(inner, self._units, *self._records.names)
-        self.covariance_ = self._mode.covariance
+        self._show()
+
+    def _show(self) -> None:
+        """Attributes of the fit, and a warning where it deserves one."""
         self.history_ = [dict(step) for step in self.fit_.history]
         self.notes_ = (*self.fit_.notes, *self._records.notes)
         self.status_ = worst([self.fit_.status, *self._records.notes])
         self.noise_std_ = self.fit_.noise_std
-        weights = self.covariance_.relevance(inner.theta, self._rows[0].shape[1])
-        with np.errstate(divide="ignore"):
-            self.width_ = None if weights is None else np.sqrt(2.0 / weights) * self._units.input_scale
         self._warn()
 
     # ---- predicting
@@ -321,7 +344,9 @@ class GPRegressor(RegressorMixin, Versioned):
 
     def _mixture(self, X: FloatArray, noise: bool = True, variance: bool = True, tell: Any = None) -> Prediction:
         with few_threads(len(self._rows[1]) ** 2):
-            found = self.fit_.predict(X, variance, tell)
+            found: Any = self.fit_.predict(X, variance, tell)
+        if not noise and self.likelihood in COUNTED:
+            raise ValueError("counts have no noise apart from their rate; predictive(X).means are of the log rates")
         return found if noise else found.function
 
     def _log_density(self, mixture: Prediction, y: FloatArray) -> FloatArray:
@@ -331,37 +356,31 @@ class GPRegressor(RegressorMixin, Versioned):
         """Each training row predicted from all others, in units of y.
 
         Exact for the mode (its hyperparameters stay). "mc": the hyperparameters too are those without the row, by
-        importance weights, Pareto-smoothed; `trace_` gets the log likelihood of each row, from which `arviz.loo` finds
-        the same.
+        importance weights, Pareto-smoothed, as `arviz.loo` finds them from `trace_`.
         """
         check_is_fitted(self)
         inner, n = self.fit_.inner, len(self._rows[1])
-        states = inner.every.shape[0] if isinstance(inner, SampledProcess) else 1
+        states = len(inner.every) if isinstance(inner, SampledProcess) else 1
         with few_threads(n**2), progress_of(self.progressbar, states, float(states) * n**3, "leaving out") as tell:
-            found = self._records.of_rows_given(self.fit_.leave_one_out(tell))
-        if isinstance(inner, SampledProcess) and states >= _importance_loo.FEW_DRAWS:
-            _importance_loo.tell_arviz(self.trace_, inner.log_likelihood() - self._units.log_scale)
-        return found
+            return self._records.of_rows_given(self.fit_.leave_one_out(tell))
 
     # ---- looking at it
 
-    @property
-    def log_evidence_(self) -> float:
-        """log p(y | mode), in nats."""
-        check_is_fitted(self)
-        return self.fit_.log_evidence
+    evidence = _process_evidence.process_evidence
 
     @property
-    def kind_(self) -> str:
-        """What `log_evidence_` is."""
+    def trace_(self) -> xr.DataTree | None:
+        """All draws, with the log density of each row."""
         check_is_fitted(self)
-        return self._mode.evidence.kind
+        return trace_with_terms(self._run, self.fit_)
 
     @property
     def model_evidence_(self) -> float:
-        """log p(y), the hyperparameters integrated out by Laplace's approximation; computed when first asked for."""
+        """log p(y), the hyperparameters integrated out; computed when first asked for."""
         check_is_fitted(self)
-        return self._mode.model_evidence.value + self.fit_.log_units
+        return self.fit_.model_evidence.value
+
+    model_evidence_se_ = property(_process_evidence.error)
 
     @property
     def pareto_k_(self) -> FloatArray:
@@ -370,14 +389,6 @@ class GPRegressor(RegressorMixin, Versioned):
         if not isinstance(self.fit_.inner, SampledProcess):
             raise AttributeError("pareto_k_ is of draws, and this fit has none")
         return self.fit_.inner.pareto_k
-
-    @property
-    def relevance_(self) -> pd.DataFrame | None:
-        """Lengths of the inputs with central 95 % intervals, of the draws or by Laplace's approximation at the mode."""
-        check_is_fitted(self)
-        if self.width_ is None:
-            return None
-        return in_units(self.fit_.inner.relevance, self._units.input_scale, self.input_encoding_.names)
 
     def to_pymc(self) -> pm.Model:
         """The model in standardised units as a `pymc.Model`, RV ``theta``, with the prior of the draws of "auto"."""

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray, IntArray
+from bayessel._fingerprint import fingerprint
 from bayessel._row_weights import RowWeights
-from bayessel.fit import LeaveOneOut, Status, fingerprint
+from bayessel.fit import LeaveOneOut, Status
 
 #: copies beyond this share of the records are too many to be left alone
 FEW_COPIES = 0.05

@@ -14,12 +14,13 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_count, one_of
+from bayessel._fingerprint import fingerprint
 from bayessel.basis import LazyDesign
 from bayessel.estimators._radial_dictionary import centres_of, set_dictionary
 from bayessel.estimators.base import Versioned, new_rows, validated_classification
 from bayessel.estimators.found_width import robust_spread
 from bayessel.estimators.weighted_rows import without_weights
-from bayessel.fit import Status, fingerprint, worst
+from bayessel.fit import Status, worst
 from bayessel.linear.loomi import fit_loomi
 from bayessel.linear.loomi.result import LOOMIFit
 from bayessel.work.interrupts import InterruptGuard
@@ -372,16 +373,16 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
     def to_pymc(self, **priors: Any) -> pm.Model:
         """Declare the logistic model on the functions in use as a `pymc.Model`; two classes only.
 
-        `priors` go to `bayessel.models.logistic`.
+        `priors` go to `bayessel.models.generalised`.
         """
-        from bayessel.models import logistic
+        from bayessel.models import generalised
 
         check_is_fitted(self)
         if len(self.classes_) != 2:
             raise ValueError(f"to_pymc declares a model of two classes, and there are {len(self.classes_)}")
         names = self.dictionary_.names
         design = LazyDesign(self.dictionary_, self._inputs).columns(self.basis_)
-        return logistic(design, self._codes, names=[names[i] for i in self.basis_], **priors)
+        return generalised(design, self._codes, names=[names[i] for i in self.basis_], **priors)
 
 
 def _rounded(p: FloatArray) -> FloatArray:
@@ -392,8 +393,7 @@ def _rounded(p: FloatArray) -> FloatArray:
 def width_grid(X: FloatArray) -> FloatArray:
     """Widths from half the typical distance of neighbours to four times the diameter of the data, log-spaced."""
     rows = X if len(X) <= 1000 else X[:: -(-len(X) // 1000)]
-    distances = pdist(rows)
-    positive = distances[distances > 0.0]
+    positive = (distances := pdist(rows))[distances > 0.0]
     if not positive.size:
         return np.ones(1)  # all rows are equal: no width is better than another
     low, high = 0.5 * float(np.quantile(positive, 0.05)), 4.0 * float(positive.max())

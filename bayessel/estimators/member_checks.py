@@ -12,11 +12,12 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import _check_y, _is_fitted, check_consistent_length
 
 from bayessel._check import FloatArray, as_float_array, check_magnitude
+from bayessel._fingerprint import fingerprint
 from bayessel.diagnostics.comparable_fits import refuse_different_data
 from bayessel.diagnostics.fit_reader import Reading, read, row_weights_of, unwrap
 from bayessel.errors import DataMismatchError
 from bayessel.estimators.member_weights import CONSTANT
-from bayessel.fit import Fit, fingerprint
+from bayessel.fit import Fit
 
 #: name -> estimator, or fit of an engine
 Members = Mapping[str, BaseEstimator | Fit]

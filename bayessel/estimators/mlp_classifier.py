@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import _check_y, check_consistent_length
 
 from bayessel._check import FloatArray
 from bayessel._numerics import few_threads
+from bayessel.estimators import _class_predictions
 from bayessel.estimators._network_estimator import CHUNK, NetworkEstimator
 from bayessel.estimators._sampled_networks import SampledNetworks
-from bayessel.estimators.base import new_rows, validated_classification
+from bayessel.estimators.base import validated_classification
 from bayessel.estimators.weighted_rows import without_weights
 from bayessel.mlp.targets import MOST_CLASSES
 from bayessel.prediction import ClassPrediction
@@ -77,43 +75,19 @@ class MLPClassifier(ClassifierMixin, NetworkEstimator):
 
     # ---- predicting
 
-    def predict_log_proba(self, X: ArrayLike) -> FloatArray:
-        """Logarithms of `predict_proba`."""
-        X = new_rows(self, X)
-        piece = max(16, CHUNK // (len(self.fit_.inner.networks) * max(self.hidden_, len(self.classes_))))
-        with few_threads(min(piece, len(X)) * self.hidden_):
-            return np.concatenate([self._log_p(X[begin : begin + piece]) for begin in range(0, len(X), piece)])
+    predict = _class_predictions.predict
+    predict_proba = _class_predictions.predict_proba
+    predict_log_proba = _class_predictions.predict_log_proba
+    decision_function = _class_predictions.decision_function
+    log_predictive_density = _class_predictions.log_predictive_density
+
+    def _rows_at_a_time(self) -> int:
+        return max(16, CHUNK // (len(self.fit_.inner.networks) * max(self.hidden_, len(self.classes_))))
 
     def _log_p(self, X: FloatArray) -> FloatArray:
-        if isinstance(self.fit_.inner, SampledNetworks):  # also where a probability is rounded to one
-            return self.fit_.inner.log_probabilities(self.fit_.units.inputs(X))
-        found = self.fit_.predict(X)
+        with few_threads(len(X) * self.hidden_):
+            if isinstance(self.fit_.inner, SampledNetworks):  # also where a probability is rounded to one
+                return self.fit_.inner.log_probabilities(self.fit_.units.inputs(X))
+            found = self.fit_.predict(X)
         assert isinstance(found, ClassPrediction)
         return np.log(np.maximum(found.probabilities, np.finfo(float).tiny))
-
-    def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Probabilities (N, C) of the classes, in the order of `classes_`."""
-        return np.exp(self.predict_log_proba(X))
-
-    def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Log odds of the second of two classes (N,); of each class against the rest (N, C) where there are more."""
-        log_p = self.predict_log_proba(X)
-        if log_p.shape[1] == 2:
-            return np.asarray(log_p[:, 1] - log_p[:, 0])
-        rest = np.array([logsumexp(np.delete(log_p, k, axis=1), axis=1) for k in range(log_p.shape[1])]).T
-        return np.asarray(log_p - rest)
-
-    def predict(self, X: ArrayLike) -> npt.NDArray[np.generic]:
-        """The likeliest label."""
-        log_p = self.predict_log_proba(X)
-        # as the sign of the log odds has it, also where rounding makes both equal
-        codes = (log_p[:, 1] > log_p[:, 0]).astype(int) if log_p.shape[1] == 2 else log_p.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
-
-    def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> FloatArray:
-        """log p(y_n | x_n, training data) of each new label, in nats; −inf for one that was not there in training."""
-        log_p = self.predict_log_proba(X)
-        labels = _check_y(y, multi_output=False, y_numeric=False, estimator=self)
-        check_consistent_length(log_p, labels)
-        place = np.clip(np.searchsorted(self.classes_, labels), 0, len(self.classes_) - 1)
-        return np.where(self.classes_[place] == labels, log_p[np.arange(len(log_p)), place], -np.inf)

@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_positive, one_of
+from bayessel._fingerprint import fingerprint
 from bayessel._row_weights import RowWeights, given
 from bayessel.basis import Dictionary, RBFDictionary, design_of, radial, scaled_distances
 from bayessel.basis.bound_dictionary import DictionaryLike
@@ -25,7 +26,7 @@ from bayessel.estimators.listed_records import Records, records_of
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.referenced_fit import columns_in_use, engine_fit
 from bayessel.estimators.weighted_rows import noise_ratio, refuse_weights, weighted_rows
-from bayessel.fit import Status, fingerprint
+from bayessel.fit import Status
 from bayessel.linear import fit_evidence, fit_rvm
 from bayessel.linear.healing import Healing, KernelFeatures
 from bayessel.linear.rvm import RVMFit

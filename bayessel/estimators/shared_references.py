@@ -11,10 +11,11 @@ from contextvars import ContextVar
 from typing import Any
 
 from bayessel._check import FloatArray
+from bayessel._fingerprint import fingerprint
 from bayessel.estimators._radial_dictionary import centres_of
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.estimators.stacked_widths import RadialModel, fit_stacked
-from bayessel.fit import Status, fingerprint
+from bayessel.fit import Status
 from bayessel.linear.integrated.mixture import IntegratedFit
 
 #: name of rows and model -> the last reference fitted; None where nothing is shared

@@ -138,7 +138,7 @@ def test_a_grid_is_suggested_and_announced(table, tmp_path, capsys):
     assert run("widths", table[0], "--target", "y", "--inputs", "x", "--criteria", "evidence", "--out", tmp_path) == 0
     found = WidthComparison.from_netcdf(tmp_path / "result.nc")
     assert list(found.table.index) == list(suggest_widths(table[1]["x"]))
-    assert "No --widths given: trying 25 from" in capsys.readouterr().out
+    assert "No widths given: trying 25 from" in capsys.readouterr().out
     assert not found.optima("evidence")[0].at_end
 
 
@@ -233,6 +233,20 @@ def test_grids_are_read(text, expected):
 
 def test_default_count_of_a_grid():
     assert len(_parse_grid("1:2")) == 25
+
+
+def test_the_width_is_sampled_on_request(table, tmp_path, capsys):
+    words = ("widths", table[0], "--target", "y", "--inputs", "x", "--widths", "posterior", "--criteria", "evidence")
+    assert run(*words, "--centers", "6", "--jobs", "1", "--out", tmp_path / "r") == 0
+    found = WidthComparison.from_netcdf(tmp_path / "r" / "result.nc")
+    assert found.posterior.draws.shape == (4, 1000)
+    assert list(found.table.index) == list(suggest_widths(table[1]["x"]))
+    said = " ".join(capsys.readouterr().out.split())
+    assert "4 chains of 1000 draws of the width" in said and found.posterior.sentences()[-1] in said
+    assert "The posterior of the width" in (tmp_path / "r" / "report.html").read_text()
+    assert run(*words, "--model", "gp", "--out", tmp_path / "gp") == 2
+    assert "samples the width of model='evidence' or model='rvm'" in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "gp").exists()
 
 
 def test_interrupted_run_writes_what_is_done(table, tmp_path, monkeypatch, capsys):

@@ -281,6 +281,7 @@ def test_statuses_that_ask_for_a_second_look():
         "COLLINEAR_SKIPPED",
         "COPIES_COUNT_ONCE",
         "FEW_WELL_DETERMINED",
+        "ONE_AGAINST_REST",
         "IMPROPER_PRIOR",
         "MULTIPLE_OPTIMA",
         "CANDIDATES_USED_UP",

@@ -40,6 +40,8 @@ REGRESSORS = {
 }
 CLASSIFIERS = {
     "loomi": bs.LOOMIClassifier(width=2.0),
+    "evidence of classes": bs.EvidenceClassifier(width=2.0),
+    "rvm of classes": bs.RVMClassifier(width=2.0),
     "mlp": bs.MLPClassifier("early-stopping", hidden=3, random_state=0, progressbar=False),
 }
 BASELINES = {

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import bayessel as bs
+from bayessel._fingerprint import fingerprint
 from bayessel._row_weights import RowWeights
 from bayessel.estimators.listed_records import FEW_COPIES, records
 
@@ -42,7 +43,7 @@ def test_copies_of_all_rows_change_nothing(rng, model):
     assert bs.Status.COPIES_COUNT_ONCE in listed.notes_
     assert status is not bs.Status.CONVERGED or listed.status_ is bs.Status.COPIES_COUNT_ONCE
     assert "listed several times" in listed.describe()
-    assert listed.fingerprint_ == bs.fit.fingerprint(np.tile(X, (3, 1))[order], np.tile(y, 3)[order]) != name
+    assert listed.fingerprint_ == fingerprint(np.tile(X, (3, 1))[order], np.tile(y, 3)[order]) != name
     rows = listed.leave_one_out()  # of every row given, with all its copies
     for part in ("errors", "variances", "log_densities", "pit"):
         np.testing.assert_allclose(getattr(rows, part), np.tile(getattr(left_out, part), 3)[order], rtol=1e-9)

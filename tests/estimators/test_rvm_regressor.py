@@ -22,8 +22,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import bayessel as bs
+from bayessel._fingerprint import fingerprint
 from bayessel.errors import NumericalWarning, VersionWarning
-from bayessel.fit import fingerprint
 from tests.oracles import linear as oracles
 from tests.paths import ROOT
 

@@ -21,9 +21,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import bayessel as bs
+from bayessel._fingerprint import fingerprint
 from bayessel.errors import NumericalWarning
 from bayessel.estimators import _selecting_regressor, basis_search
-from bayessel.fit import Status, fingerprint
+from bayessel.fit import Status
 from bayessel.linear import fit_abf, forward_select, search
 from tests.oracles import linear as oracles
 

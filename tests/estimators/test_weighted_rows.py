@@ -231,6 +231,8 @@ def test_several_targets_share_the_weights(rng):
         bs.MLPRegressor,
         bs.MLPClassifier,
         bs.LOOMIClassifier,
+        bs.EvidenceClassifier,
+        bs.RVMClassifier,
         bs.average,
     ],
 )
