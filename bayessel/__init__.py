@@ -17,13 +17,16 @@ if TYPE_CHECKING:
     from bayessel.basis import RBFDictionary, width
     from bayessel.estimators import (
         BasisSearchRegressor,
+        EvidenceClassifier,
         EvidenceRegressor,
         ForwardSelectionRegressor,
+        GPClassifier,
         GPRegressor,
         LOOMIClassifier,
         MLPClassifier,
         MLPRegressor,
         RidgeRBFRegressor,
+        RVMClassifier,
         RVMRegressor,
         average,
     )
@@ -44,8 +47,10 @@ __path__ = extend_path(__path__, __name__)
 # Public name -> module that defines it; a module is its own value.
 _DEFINED_IN = {
     "BasisSearchRegressor": "bayessel.estimators",
+    "EvidenceClassifier": "bayessel.estimators",
     "EvidenceRegressor": "bayessel.estimators",
     "ForwardSelectionRegressor": "bayessel.estimators",
+    "GPClassifier": "bayessel.estimators",
     "GPRegressor": "bayessel.estimators",
     "GammaPrecisionGibbs": "bayessel.samplers.gibbs",
     "GaussianWeightsGibbs": "bayessel.samplers.gibbs",
@@ -54,6 +59,7 @@ _DEFINED_IN = {
     "MLPRegressor": "bayessel.estimators",
     "PersistentHMC": "bayessel.samplers.persistent_hmc",
     "RBFDictionary": "bayessel.basis",
+    "RVMClassifier": "bayessel.estimators",
     "RVMRegressor": "bayessel.estimators",
     "RidgeRBFRegressor": "bayessel.estimators",
     "Status": "bayessel.fit",
@@ -71,8 +77,10 @@ _MODULES = ("baselines", "basis", "covariance", "diagnostics", "errors", "gp", "
 
 __all__ = [
     "BasisSearchRegressor",
+    "EvidenceClassifier",
     "EvidenceRegressor",
     "ForwardSelectionRegressor",
+    "GPClassifier",
     "GPRegressor",
     "GammaPrecisionGibbs",
     "GaussianWeightsGibbs",
@@ -81,6 +89,7 @@ __all__ = [
     "MLPRegressor",
     "PersistentHMC",
     "RBFDictionary",
+    "RVMClassifier",
     "RVMRegressor",
     "RidgeRBFRegressor",
     "Status",

@@ -35,8 +35,8 @@ class MissingFileError(FileNotFoundError, ValueError):
 
 
 def read_table(
-    path: str | Path, target: str, inputs: Sequence[str] | None = None, *, gaps: bool = False
-) -> tuple[pd.DataFrame, FloatArray]:
+    path: str | Path, target: str, inputs: Sequence[str] | None = None, *, gaps: bool = False, labels: bool = False
+) -> tuple[pd.DataFrame, npt.NDArray[Any]]:
     """Read a whole table into memory.
 
     Parameters
@@ -51,6 +51,8 @@ def read_table(
         ...; by default all arrays with as many rows as the target.
     gaps
         Leave missing values of inputs as they are; otherwise they are refused.
+    labels
+        The target may be anything, such as text; otherwise it must be numbers.
 
     Returns
     -------
@@ -68,6 +70,10 @@ def read_table(
     else:
         whole = _whole_frame(columns)
         frame = whole[list(columns.inputs)]
+        if labels:
+            seen = whole[columns.target]
+            unseen = np.where(seen.isna().to_numpy(), np.nan, 0.0)
+            return _checked_frame(columns, frame, unseen, gaps), seen.to_numpy()
         y = _numbers(columns, whole[[columns.target]], 1)[:, 0]
     return _checked_frame(columns, frame, y, gaps), y
 

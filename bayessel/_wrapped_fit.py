@@ -25,6 +25,12 @@ class WrappedFit(Fit):
         return self.inner.notes
 
     @property
+    @override
+    def predicts_labels(self) -> bool:
+        """Whether the fit inside predicts labels."""
+        return self.inner.predicts_labels
+
+    @property
     def n_rows(self) -> int:
         """Rows fitted to."""
         return int(self.inner.n_rows)

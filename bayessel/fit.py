@@ -7,7 +7,6 @@ contract and nothing else of a fit.
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -19,11 +18,9 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
+from bayessel.count_prediction import CountPrediction
 from bayessel.errors import NumericalWarning
 from bayessel.prediction import ClassPrediction, Prediction
-
-#: numbers of a large array that are named at a time
-_HASHED = 1 << 16
 
 
 class Status(Enum):
@@ -43,6 +40,7 @@ class Status(Enum):
         "fewer than 3 well-determined parameters (or fewer than 3 rows left for the noise): the Gaussian approximation "
         "of the third-level evidence would be poor, so it was integrated exactly over a range of lambda"
     )
+    ONE_AGAINST_REST = "more than two classes, each fitted against the rest: compare it by rows left out"
     IMPROPER_PRIOR = (
         "a weight has a penalty of zero, so its prior is improper and the model has no evidence; compare it by another "
         "criterion, such as leave-one-out"
@@ -87,8 +85,8 @@ class Status(Enum):
         "look at these rows, or transform the target"
     )
     NO_BETTER_THAN_CONSTANT = (
-        "rows held out of folds fitted anew are not predicted clearly better (by a standard error of the mean log "
-        "density) than by a constant with normal noise: do not rely on these predictions; try other inputs or more rows"
+        "rows left out (mostly in folds fitted anew) are not predicted clearly better (by a standard error of the mean "
+        "log density) than by a constant or class frequencies: do not rely on the predictions; try more rows or inputs"
     )
     PURE_NOISE = (
         "the inputs carry nothing: none of them varies, or the evidence prefers a model without signal; the weights "
@@ -114,16 +112,15 @@ class Status(Enum):
     )
     LOST_DIGITS = (
         "the sums of squares of this stream lost digits (ill-conditioned columns, means that drift far, or noise "
-        "near the rounding of the targets); pass a callable or a file, so that a second pass is possible, or "
-        "arithmetic='qr'"
+        "near the rounding of the targets); pass a callable or a file, for a second pass, or arithmetic='qr'"
     )
     CHAINS_DISAGREE = (
         "the chains have not mixed (R-hat above 1.05, or fewer than 50 effective draws of a parameter); go on with "
         "them, or tune for longer: until then treat the predictions as those of a few states"
     )
     UNSURE_EVIDENCE = (
-        "the error bar of the evidence is above half a nat, or one run alone has none: it is then itself unsure; take "
-        "more particles, more runs, or more updates at each temperature"
+        "the error bar of the evidence is above half a nat, or one run alone has none, or nothing confirms it: it is "
+        "then itself unsure; take more draws, more particles, more runs, or more updates at each temperature"
     )
     TIME_BUDGET = (
         "the time budget was over before the run was complete; this is the part that was done (the mode, if there is "
@@ -140,8 +137,7 @@ class Status(Enum):
     def distrusted(self) -> bool:
         """Whether numbers of such a fit deserve a second look; estimators warn of these.
 
-        The others are remarks on the way the fit was found or on patterns in its residuals, or tell the user what the
-        user asked for: a time budget, an interruption.
+        The others are remarks on the search or on patterns in residuals, or tell of what the user asked for.
         """
         return self not in _REMARKS
 
@@ -152,6 +148,7 @@ _REMARKS = frozenset(
         Status.COLLINEAR_SKIPPED,
         Status.COPIES_COUNT_ONCE,
         Status.FEW_WELL_DETERMINED,
+        Status.ONE_AGAINST_REST,
         Status.IMPROPER_PRIOR,
         Status.MULTIPLE_OPTIMA,
         Status.CANDIDATES_USED_UP,
@@ -169,20 +166,6 @@ def worst(notes: Iterable[Status]) -> Status:
     return max(notes, key=lambda s: s.severity, default=Status.CONVERGED)
 
 
-def fingerprint(*arrays: Any) -> str:
-    """Return 16 hexadecimal digits that name the data: shapes and float64 values, in order."""
-    digest = hashlib.sha256()
-    for array in arrays:
-        array = np.asarray(array)
-        digest.update(repr(array.shape).encode())
-        rows = np.atleast_1d(array)
-        height = max(1, _HASHED * len(rows) // max(rows.size, 1))
-        for start in range(0, len(rows), height):
-            values = np.ascontiguousarray(rows[start : start + height], dtype=np.float64)
-            digest.update((values + 0.0).astype("<f8", copy=False).data)  # + 0.0 makes -0.0 and 0.0 one number
-    return digest.hexdigest()[:16]
-
-
 @dataclass(frozen=True)
 class Evidence:
     """The log probability of the data under a model, and what sort of number it is.
@@ -192,10 +175,11 @@ class Evidence:
     value : float
         In nats, every constant included.
     kind : str
-        "type2": at hyperparameters that maximise it; "plug-in": at those that another criterion chose; "bound": a lower
-        bound; "laplace": integrated by Laplace's method ("laplace-bound": of a bound); "third-level": hyperparameters
-        integrated too; "grid": they are summed over a grid, under proper priors; "sampled": integrated by Monte Carlo;
-        "exact": integrated in closed form.
+        "type2": at hyperparameters that maximise it ("type2-laplace", "type2-ep": a latent function integrated by
+        Laplace's method, or by expectation propagation); "plug-in": at those that another criterion chose; "bound": a
+        lower bound; "laplace": integrated by Laplace's method ("laplace-bound": of a bound); "third-level":
+        hyperparameters integrated too; "grid": they are summed over a grid, under proper priors; "sampled": integrated
+        by Monte Carlo; "exact": integrated in closed form.
     error : float or None
         Monte Carlo standard error in nats; None where there is no sampling.
     maximised, integrated : tuple of str
@@ -330,7 +314,7 @@ class Fit(ABC):
         def seconds(self) -> float: ...  # noqa: D102
 
     @abstractmethod
-    def predict(self, rows: Any) -> Prediction | ClassPrediction:
+    def predict(self, rows: Any) -> Prediction | ClassPrediction | CountPrediction:
         """Predictive distributions of new observations at new rows."""
 
     @abstractmethod

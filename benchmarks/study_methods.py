@@ -19,8 +19,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
 import bayessel as bs
+from bayessel._fingerprint import fingerprint
 from bayessel.cli._methods import MAKERS
-from bayessel.fit import fingerprint
 from benchmarks.peers import Array
 from benchmarks.search_fits import kept
 

@@ -1,6 +1,6 @@
 """Reading results: may draws be used, what is the evidence, which of several fits is best, do error bars cover.
 
-`predictive_calibration` is of predictions; `calibration` is of samplers.
+`predictive_calibration` is of predictions, `class_calibration` of probabilities; `calibration` is of samplers.
 
 Studies (`delve`), `prequential` lengths and those of models (`prequential_of`), `rolling_origin` and `calibration` fit
 what they are given; nothing else here fits a model.
@@ -17,6 +17,7 @@ from bayessel.diagnostics._nml import nml
 from bayessel.diagnostics._predictive_calibration import predictive_calibration
 from bayessel.diagnostics._prequential import prequential
 from bayessel.diagnostics._rolling_origin import rolling_origin
+from bayessel.diagnostics.class_reliability import class_calibration
 
 if TYPE_CHECKING:
     from bayessel.marginal_likelihood.prequential_length import prequential_of
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "bridge_sampling",
     "calibration",
+    "class_calibration",
     "compare",
     "convergence",
     "delve",

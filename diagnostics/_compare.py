@@ -56,6 +56,8 @@ _ORDER = (
     "status",
     "seconds",
 )
+#: what sort has a Monte Carlo error
+_SAMPLED = "sampled"
 #: what a kind of evidence decides
 _OF_EVIDENCE = (EVIDENCE.name, MODEL_EVIDENCE.name, MDL_ALPHA.name)
 
@@ -84,7 +86,8 @@ def compare(
         `fit_network_evidence` and others), or fitted estimators, alone or in a pipeline; PyMC models, whose evidence is
         computed (`bayessel.evidence`, which you may also call before and pass what it returns); and traces, with
         ``elpd-loo`` where they have a pointwise log likelihood, and an evidence where one is attached
-        (`ModelEvidence.attach`).
+        (`ModelEvidence.attach`). Those of `bayessel.models.linear` and `rvm` on a design have ``mdl-w`` and
+        ``mdl-alpha``, at mean weights and geometric mean precisions, weights integrated out or not.
     by
         Column to rank by: ``"evidence"`` (the model evidence where no fit has another), ``"model-evidence"``,
         ``"elpd-loo"`` (higher is better), ``"mdl-w"``,
@@ -179,8 +182,8 @@ def _row(at: Reading, delta_w: float, delta_alpha: float, flags: str) -> dict[st
         row[MDL_W.name] = weights_sent(fit, delta_w, flags)
         row[MDL_ALPHA.name] = precisions_sent(fit, delta_alpha, flags)
         row["n_basis"] = fit.message().n_basis
-    else:
-        third = third_level(at)
+    third = third_level(at)
+    if not isinstance(fit, Sendable) or (third is not None and third.kind == _SAMPLED):
         row[_OF_THIRD_LEVEL[0]] = np.nan if third is None else third.error or 0.0
         row[_OF_THIRD_LEVEL[1]] = "" if third is None else third.kind
     return row | {"status": at.status.name, "seconds": float(fit.seconds)}

@@ -28,6 +28,7 @@ from bayessel.criteria.description_length import PRECISION_DELTA, WEIGHT_DELTA, 
 from bayessel.diagnostics.fit_reader import read
 
 if TYPE_CHECKING:
+    import xarray as xr
     from sklearn.base import BaseEstimator
 
     from bayessel.fit import Fit
@@ -59,7 +60,7 @@ def flag_length(k: int, n_candidates: int, code: str = FLAGS[0]) -> float:
 
 
 def mdl_w(
-    fitted: Fit | BaseEstimator,
+    fitted: Fit | BaseEstimator | xr.DataTree,
     delta: float = WEIGHT_DELTA,
     flags: str = FLAGS[0],
     target_precision: float | None = None,
@@ -74,7 +75,8 @@ def mdl_w(
     fitted
         A result of `fit_rvm`, `fit_evidence` or `fit_ridge`, or a fitted estimator. A fit that leaves no column out is
         charged as :math:`k = k_0`. Weights that vanish (they move the fit by less than a millionth of the noise) are
-        not sent.
+        not sent. Or a trace of `bayessel.models.linear` or `rvm` on a design, explicit or collapsed: its mean weights
+        are sent, all of them.
     delta
         Precision to which every weight is sent, in the units of the weights.
     flags
@@ -97,7 +99,7 @@ def mdl_w(
 
 
 def mdl_alpha(
-    fitted: Fit | BaseEstimator,
+    fitted: Fit | BaseEstimator | xr.DataTree,
     delta: float = PRECISION_DELTA,
     flags: str = FLAGS[0],
     target_precision: float | None = None,
@@ -110,7 +112,8 @@ def mdl_alpha(
     Parameters
     ----------
     fitted
-        A result of `fit_rvm`, `fit_evidence` or `fit_ridge`, or a fitted estimator.
+        A result of `fit_rvm`, `fit_evidence` or `fit_ridge`, a fitted estimator, or a trace as for `mdl_w`, whose
+        geometric mean precisions are sent, given its mean intercept.
     delta
         Precision to which every :math:`\log\alpha_i` is sent.
     flags, target_precision
@@ -121,7 +124,7 @@ def mdl_alpha(
 
 def _sent(
     length: Callable[[Fit, float, str], float],
-    fitted: Fit | BaseEstimator,
+    fitted: Fit | BaseEstimator | xr.DataTree,
     delta: float,
     flags: str,
     precision: float | None,

@@ -248,7 +248,11 @@ def predictive_calibration(
         raise ValueError("give both X and y for new rows, or neither for the rows left out of the fit")
     if X is None or y is None:
         left_out = _left_out(fitted)
-        assert left_out.prediction is not None
+        if left_out.prediction is None:
+            raise ValueError(
+                "predictive_calibration is of real targets, whose integral transforms are uniform; counts have steps: "
+                "compare leave_one_out().log_densities, or predictive(X).quantile(...) with new counts"
+            )
         return _of("rows left out", left_out.prediction, left_out.target, output)
     return _of("new rows", predictive_of(fitted, X), as_float_array(y, "y"), output)
 
@@ -259,7 +263,7 @@ def _left_out(fitted: Any) -> LeaveOneOut:
     if not isinstance(fit, Fit):
         fit = read(fitted).fit  # says what is wrong
     if fit.predicts_labels:
-        raise ValueError("predictive_calibration is of regressors; targets here are labels")
+        raise ValueError("predictive_calibration is of regressors; targets here are labels: use class_calibration")
     return fit.leave_one_out()
 
 

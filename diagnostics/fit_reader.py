@@ -10,6 +10,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel._row_weights import RowWeights
+from bayessel.count_prediction import CountPrediction
 from bayessel.criteria.capabilities import Message, Sendable
 from bayessel.fit import Fit, Status
 from bayessel.prediction import Prediction
@@ -121,7 +122,8 @@ def predictive_of(fitted: Any, rows: Any) -> Prediction:
             ) from error
         found = Prediction.normal(mean, np.asarray(std) ** 2)
     if not isinstance(found, Prediction):
-        raise ValueError(f"{type(fitted).__name__} predicts labels; this is for regressors")
+        what = "counts" if isinstance(found, CountPrediction) else "labels"
+        raise ValueError(f"{type(fitted).__name__} predicts {what}; this is for regressors of real targets")
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,9 +12,13 @@ import pymc as pm
 import xarray as xr
 
 from bayessel._check import FloatArray
+from bayessel._fingerprint import fingerprint
 from bayessel.chains.verdict import USABLE, judged
+from bayessel.criteria.capabilities import Message
 from bayessel.diagnostics._trace import run_attributes, statistics, times
-from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint
+from bayessel.diagnostics.sampled_linear import SentDraws, has_weights, sent_draws
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status
+from bayessel.marginal_likelihood.audit import draws_of
 from bayessel.marginal_likelihood.audit import evidence as audited
 from bayessel.marginal_likelihood.model_evidence import ModelEvidence
 
@@ -59,16 +63,56 @@ class SampledFit(Fit):
         return self.terms is not None
 
 
+@dataclass(frozen=True, eq=False)
+class SampledLinearFit(SampledFit):
+    """The same of a linear model, whose weights and precisions a message can send.
+
+    Attributes
+    ----------
+    parts : SentDraws
+        Weights and precisions that stand for all draws, and what they are of.
+    """
+
+    parts: SentDraws | None = field(default=None, repr=False)
+
+    def message(self) -> Message:
+        """What a description length sends."""
+        return self._parts.message
+
+    @property
+    def design(self) -> FloatArray:
+        """Columns of all functions, (N, M)."""
+        return self._parts.design
+
+    @property
+    def target(self) -> FloatArray:
+        """What was observed, (N,)."""
+        return self._parts.target
+
+    @property
+    def _parts(self) -> SentDraws:
+        assert self.parts is not None
+        return self.parts
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise."""
+        return float(self.message().beta ** -0.5)
+
+
 def sampled_fit(given: Any) -> SampledFit | None:
     """A PyMC model (whose evidence is computed here), its evidence, or a trace, as a fit; None of anything else."""
     if isinstance(given, pm.Model):
-        given = audited(given, quiet=True)
+        model, given = given, audited(given, quiet=True)
+        if given.trace is None and has_weights(model.named_vars):
+            # its evidence needed no draws, its description lengths and rows left out do
+            given = replace(given, trace=draws_of(model, given.random_seed))
     if isinstance(given, ModelEvidence):
         seconds = sum(one.seconds for one in given.routes)
+        parts = None if given.trace is None else sent_draws(given.trace)
         terms, n_rows = (None, 0) if given.trace is None else _terms(given.trace)
-        status = Status.CONVERGED if given.reliable else Status.UNSURE_EVIDENCE
         found = _comparable(given.value, given.error, not given.comparable)
-        return SampledFit(status, n_rows or given.n_rows, given.target_fingerprint, found, seconds, terms)
+        return _fit(parts, given.status, n_rows or given.n_rows, given.target_fingerprint, found, seconds, terms)
     if not isinstance(given, xr.DataTree) or "posterior" not in given:
         return None
     terms, n_rows = _terms(given)
@@ -77,11 +121,26 @@ def sampled_fit(given: Any) -> SampledFit | None:
         of = given["evidence"].attrs
         sure = bool(of["reliable"])
         found = _comparable(float(of["value"]), float(of["error"]), "not_comparable" not in of)
-    usable = judged(given["posterior"], statistics(given)).verdict == USABLE
+    # a run knows which variables need not agree, such as weights of hidden units
+    verdict = str(attributes.get("verdict", "")) or judged(given["posterior"], statistics(given)).verdict
     status = Status.CONVERGED if sure else Status.UNSURE_EVIDENCE
-    status = status if usable else Status.CHAINS_DISAGREE
+    status = status if verdict == USABLE else Status.CHAINS_DISAGREE
     target = str(attributes.get("target_fingerprint", "")) or _target(given)
-    return SampledFit(status, n_rows, target, found, times(given)[0] or np.nan, terms)
+    return _fit(sent_draws(given), status, n_rows, target, found, times(given)[0] or np.nan, terms)
+
+
+def _fit(
+    parts: SentDraws | None,
+    status: Status,
+    n_rows: int,
+    target: str,
+    found: Evidence | None,
+    seconds: float,
+    terms: FloatArray | None,
+) -> SampledFit:
+    if parts is None:
+        return SampledFit(status, n_rows, target, found, seconds, terms)
+    return SampledLinearFit(status, n_rows, target, found, seconds, terms, parts=parts)
 
 
 def _comparable(value: float, error: float, is_normalised: bool) -> Evidence | None:

@@ -401,7 +401,11 @@ BAD = {
     "reestimate: several targets": (lambda: several().reestimate(), V, "reestimate works with one output"),
     "to_pymc: several targets": (lambda: several().to_pymc(), V, "to_pymc works with one output"),
     # comparison and models
-    "compare: no widths": (lambda: compare(widths=None), Y, "every width must be a positive number, got None"),
+    "compare: none among widths": (
+        lambda: compare(widths=[1.0, None]),
+        Y,
+        "every width must be a positive number, got None",
+    ),
     "compare: widths in words": (lambda: compare(widths="0.1:1"), Y, "widths must be numbers, got the string.*try"),
     "compare: rows of widths": (lambda: compare(widths=[[1, 2]]), Y, r"every width must be a positive number, got \[1"),
     "compare: infinite width": (lambda: compare(widths=[np.inf]), V, "every width must be positive and finite"),

@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
+from bayessel._fingerprint import fingerprint
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, worst
 from bayessel.prediction import ClassPrediction, Prediction
 from tests import test_contract_of_fits as contract
 from tests.problems.engines import Engine, design

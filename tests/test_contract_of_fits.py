@@ -3,7 +3,7 @@
 A clause is a function that raises AssertionError where a fit breaks it; `tests/test_broken_engines.py` has a broken
 engine for each of its assertions.
 
-Guards `bayessel.fit`, `bayessel.prediction`.
+Guards `bayessel._fingerprint`, `bayessel.fit`, `bayessel.prediction`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,25 @@ import pytest
 from scipy.stats import norm
 
 import bayessel
-from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, fingerprint, worst
+from bayessel._fingerprint import fingerprint
+from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, worst
 from bayessel.prediction import ClassPrediction, Prediction
 from tests.problems.engines import ENGINES, Engine
 from tests.test_layers import PURE
 
-KINDS = {"type2", "plug-in", "bound", "laplace", "laplace-bound", "third-level", "grid", "sampled", "exact"}
+KINDS = {
+    "type2",
+    "type2-laplace",
+    "type2-ep",
+    "plug-in",
+    "bound",
+    "laplace",
+    "laplace-bound",
+    "third-level",
+    "grid",
+    "sampled",
+    "exact",
+}
 #: new rows at which every fit predicts
 NEW = np.random.default_rng(8).uniform(-2.0, 2.0, size=(4, 2))
 

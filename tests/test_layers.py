@@ -22,6 +22,7 @@ GROUND = {
     "_csv_files",
     "_fast_exp",
     "_files",
+    "_fingerprint",
     "_formulas",
     "_memory",
     "_npz",
@@ -33,9 +34,10 @@ GROUND = {
 }
 TABLES = GROUND | {"_tables"}
 BASIS = TABLES | {"basis"}
-RESULT = BASIS | {"fit", "_wrapped_fit", "prediction", "policy", "criteria"}
-LINEAR = RESULT | {"linear"}
-PROCESS = RESULT | {"covariance", "gp"}
+RESULT = BASIS | {"fit", "_wrapped_fit", "prediction", "count_prediction", "policy", "criteria"}
+NOISE = RESULT | {"covariance", "likelihoods"}
+LINEAR = NOISE | {"linear"}
+PROCESS = NOISE | {"gp"}
 ENGINES = LINEAR | PROCESS | {"mlp"}
 MAY_IMPORT = {
     **dict.fromkeys(GROUND, GROUND),
@@ -43,24 +45,26 @@ MAY_IMPORT = {
     "_tables": GROUND,
     "basis": TABLES,
     "prediction": GROUND,
-    "fit": BASIS | {"prediction"},
+    "count_prediction": GROUND,
+    "fit": BASIS | {"prediction", "count_prediction"},
     "_wrapped_fit": {"fit"},
     "policy": GROUND | {"fit"},
     "criteria": GROUND | {"fit", "policy"},
     "pages": GROUND,
     "chains": GROUND,
     "covariance": TABLES,
-    "linear": RESULT,
-    "gp": PROCESS - {"gp"},
+    "likelihoods": NOISE - {"likelihoods"},
+    "linear": NOISE,
+    "gp": NOISE,
     "mlp": RESULT,
-    "models": {"errors", "_check", "_fast_exp", "_pymc", "_types", "basis", "covariance", "gp", "mlp"},
+    "models": {"errors", "_check", "_fast_exp", "_pymc", "_types", "basis", "covariance", "likelihoods", "gp", "mlp"},
     "samplers": RESULT | {"_pymc", "mlp", "chains"},
     "marginal_likelihood": RESULT | {"_pymc", "samplers", "chains"},
     "estimators": ENGINES | {"models", "samplers", "marginal_likelihood", "diagnostics"},
     "baselines.engines": RESULT,
     "baselines": RESULT | {"baselines.engines", "estimators"},
     "diagnostics": RESULT | {"_pymc", "pages", "chains", "marginal_likelihood"},
-    "widths": ENGINES | {"estimators", "models", "samplers", "diagnostics", "pages"},
+    "widths": ENGINES | {"estimators", "models", "samplers", "diagnostics", "pages", "chains"},
     "cli": ENGINES | {"estimators", "models", "samplers", "diagnostics", "pages", "widths"},
 }
 # Layers that load, and are tested, without the big frameworks: this is all they may use, even inside a function.

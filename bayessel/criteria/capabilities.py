@@ -69,6 +69,8 @@ class Message:
         Precisions behind the weights: one per penalised column of a sparse fit, 1 where all weights share one.
     beta, sum_squares : float
         Noise precision, and squared residuals :math:`\|t-\Phi w\|^2`.
+    log_evidence : float or None
+        At the precisions that are sent; None where it is that of the fit.
     """
 
     weights: FloatArray
@@ -77,6 +79,7 @@ class Message:
     n_precisions: int
     beta: float
     sum_squares: float
+    log_evidence: float | None = None
 
 
 def matters(weights: FloatArray, sizes: Any, beta: float) -> Any:

@@ -23,7 +23,8 @@ def precisions_sent(fit: Fit, delta: float = PRECISION_DELTA, flags: str = FLAGS
     """Length of the message that sends the precisions of the weights, in nats."""
     message = _message(fit)
     which = flag_code_length(len(message.weights), message.n_candidates, flags)
-    return precision_code_length(fit.log_evidence, counted_rows(fit), message.n_precisions, delta, which)
+    evidence = fit.log_evidence if message.log_evidence is None else message.log_evidence
+    return precision_code_length(evidence, counted_rows(fit), message.n_precisions, delta, which)
 
 
 def _message(fit: Fit) -> Message:

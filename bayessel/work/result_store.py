@@ -34,7 +34,7 @@ class ResultStore[T]:
     settings : mapping
         What the results depend on besides the keys of units, as JSON knows it. A folder with other settings is refused.
     data : str
-        Name of the data, as `bayessel.fit.fingerprint` gives it. A folder with other data is refused.
+        Name of the data, as `bayessel._fingerprint.fingerprint` gives it. A folder with other data is refused.
     pack, unpack : callable
         From a result to numbers, text, arrays, and lists, tuples and dictionaries of these; and back.
     durable : bool

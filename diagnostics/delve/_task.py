@@ -18,9 +18,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from bayessel._check import FloatArray, as_count, as_float_array, as_matrix, as_target, one_of
+from bayessel._fingerprint import fingerprint
 from bayessel.diagnostics.delve._losses import LOSSES, chosen_losses
 from bayessel.errors import DataMismatchError
-from bayessel.fit import fingerprint
 
 DESIGNS = ("hierarchical", "two-way")
 #: more training sets than this say little more, and cost as much each

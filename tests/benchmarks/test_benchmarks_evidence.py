@@ -1,10 +1,16 @@
-"""The benchmark of evidence: runs that go on where they were left, and a table that tells misses from flags."""
+"""Benchmarks of evidence: runs that go on where they were left, tables, and peers that fail or take too long."""
 
+import pickle
+import signal
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from benchmarks import evidence_coverage as coverage
+from benchmarks import evidence_peers as peers
+from benchmarks import evidence_probabilities as probabilities
+from benchmarks import evidence_worker as worker
 from tests.marginal_likelihood.zoo import conjugate
 
 MAKERS = {make.__name__: make for make in (conjugate.beta_binomial, conjugate.gamma_poisson)}
@@ -72,3 +78,121 @@ def test_the_command_prints_the_table(tmp_path, calls, capsys):
     assert coverage.main([*arguments, "--runs", "2"]) == 0
     assert coverage.main([*arguments, "--show"]) == 0
     assert capsys.readouterr().out.count("| beta_binomial | 2 |") == 2 and calls == [1, 2]
+
+
+# --- probabilities of models ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def simulations(monkeypatch):
+    """Simulations of models with even odds, that take no time."""
+    made = []
+
+    def simulated(setup, sequence):
+        made.append(setup)
+        rng = np.random.default_rng(sequence)
+        return probabilities.Simulated(int(rng.integers(2)), [-3.0, -3.0], [0.01, 0.01], [True, True])
+
+    monkeypatch.setattr(probabilities, "simulated", simulated)
+    monkeypatch.setattr(probabilities, "EvidenceSetup", lambda models, routes, effort: (sorted(models), effort))
+    return made
+
+
+def test_simulations_go_on_where_they_were_left(tmp_path, simulations):
+    path = tmp_path / "runs.jsonl"
+    one = {"noise": probabilities.PAIRS["noise"]}
+    first = probabilities.collect(one, 3, 0.5, path)
+    with path.open("a") as file:
+        file.write('{"pair": "cut o')
+    rows = probabilities.collect(one, 5, 0.5, path)
+    assert len(simulations) == 5 and rows[:3] == first and [row["simulation"] for row in rows] == [0, 1, 2, 3, 4]
+    assert simulations[0] == (["normal", "student"], 0.5)
+    assert probabilities.read(path, 0.25) == []  # another effort
+    probabilities.collect(one, 5, 0.5, path)
+    assert len(simulations) == 5
+
+
+def test_the_command_says_what_the_simulations_say(tmp_path, simulations, capsys):
+    arguments = ["--file", str(tmp_path / "runs.jsonl"), "--pairs", "noise", "--simulations", "200"]
+    assert probabilities.main(arguments) == 0
+    said = capsys.readouterr().out
+    assert "noise: Calibrated as far as 200 simulations" in said and "p(student) about 0.500" in said
+    assert "control, half a nat more for one: score" in said
+    assert probabilities.main([*arguments, "--show"]) == 0
+    assert capsys.readouterr().out == said and len(simulations) == 200
+
+
+# --- other packages ---------------------------------------------------------------------------------------------------
+
+
+def test_functions_of_a_model_for_other_packages():
+    """The evidence is the mean of the likelihood over the prior, whether drawn or by its quantiles."""
+    case = conjugate.gamma_poisson()
+    drawn = worker.prior_draws(case.model, 4_000, 1)
+    transform, log_likelihood, size = worker.unit_cube(case.model)
+    mapped = np.array([transform(u) for u in np.random.default_rng(2).random((4_000, size))])
+    assert drawn.shape == mapped.shape
+    for rows in (drawn, mapped):
+        weights = np.exp(np.array([log_likelihood(row) for row in rows]) - case.truth)
+        assert abs(weights.mean() - 1.0) < 4.0 * weights.std() / np.sqrt(len(weights))
+    assert log_likelihood(np.full(size, np.inf)) == -1e100
+
+
+def test_a_worker_answers_with_a_number_or_with_what_went_wrong(monkeypatch):
+    monkeypatch.setattr(worker.resource, "setrlimit", lambda what, limits: None)
+    monkeypatch.setitem(worker.PACKAGES, "fine", "math")
+    monkeypatch.setitem(worker.METHODS, "fine", lambda model, seed: worker.Found(-1.0 * seed, 0.1, True))
+    monkeypatch.setitem(worker.PACKAGES, "broken", "math")
+    monkeypatch.setitem(worker.METHODS, "broken", lambda model, seed: 1 / 0)
+    job = {"model": pickle.dumps((dict, None)), "seed": 3, "seconds": 10.0}
+    found = worker.answer({"method": "fine", **job})
+    assert (found["value"], found["error"], found["complete"]) == (-3.0, 0.1, True) and found["seconds"] >= 0.0
+    assert worker.answer({"method": "broken", **job})["failed"] == "ZeroDivisionError: division by zero"
+
+
+@pytest.mark.parametrize(
+    ("code", "out", "expected"),
+    [
+        (0, '{"value": -2.0, "error": 0.5, "complete": true, "seconds": 4.0}', {"off": -1.0, "reliable": True}),
+        (0, '{"failed": "no quantiles", "seconds": 1.0}', {"failed": "no quantiles"}),
+        (-signal.SIGXCPU, "", {"failed": "not done in 7 s of processor", "seconds": 7.0}),
+        (1, "", {"failed": "ModuleNotFoundError: no such thing"}),
+    ],
+)
+def test_what_a_process_of_a_peer_ends_with_is_a_row(monkeypatch, code, out, expected):
+    asked = {}
+
+    def ran(command, **given):
+        asked.update(given, command=command)
+        return SimpleNamespace(
+            returncode=code, stdout=out.encode(), stderr=b"a line\nModuleNotFoundError: no such thing"
+        )
+
+    monkeypatch.setattr(peers.subprocess, "run", ran)
+    monkeypatch.setenv("PEERS_PYTHON", "there/python")
+    row = peers.run("dynesty", "some", SimpleNamespace(model=conjugate.beta_binomial().model, truth=-1.0), 5, 7.0)
+    assert row | expected == row and (row["entrant"], row["case"], row["seed"]) == ("dynesty", "some", 5)
+    assert asked["command"][0] == "there/python" and pickle.loads(asked["input"])["seed"] == 5
+
+
+def test_methods_of_this_process_are_stopped_in_time(monkeypatch):
+    def forever(case, seed):
+        while True:
+            pass
+
+    monkeypatch.setitem(peers.HERE, "nautilus", forever)
+    row = peers.run("nautilus", "some", SimpleNamespace(truth=-1.0), 1, 0.05)
+    assert row["failed"] == "TimeoutError: not done in 0 s of processor" and row["seconds"] < 5.0
+    monkeypatch.setitem(peers.HERE, "nautilus", lambda case, seed: (-1.5, 0.1, False))
+    row = peers.run("nautilus", "some", SimpleNamespace(truth=-1.0), 1, 5.0)
+    assert (row["off"], row["reliable"]) == (-0.5, False)
+
+
+def test_the_table_of_peers_has_a_column_for_each(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(peers, "ALL", (conjugate.beta_binomial, conjugate.gamma_poisson))
+    monkeypatch.setattr(peers, "MODELS", ("beta_binomial",))
+    monkeypatch.setitem(peers.HERE, "bs.evidence", lambda case, seed: (case.truth + 0.25, 0.5, True))
+    path = tmp_path / "runs.jsonl"
+    arguments = ["--only", "beta_binomial", "--entrants", "bs.evidence", "--file", str(path)]
+    assert peers.main(arguments) == 0 and peers.main(arguments) == 0
+    assert "0.25" in capsys.readouterr().out and len(path.read_text().splitlines()) == 1

@@ -16,9 +16,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import bayessel as bs
+from bayessel._fingerprint import fingerprint
 from bayessel.diagnostics import compare
 from bayessel.errors import DataMismatchError
-from bayessel.fit import Evidence, fingerprint
+from bayessel.fit import Evidence
 from bayessel.linear import fit_evidence, fit_evidence_stream, fit_ridge, fit_rvm
 from tests.oracles import linear as oracles
 from tests.problems import linear as problems

@@ -15,20 +15,26 @@ import numpy as np
 import bayessel as bs
 from bayessel.errors import NumericalWarning
 from bayessel.estimators._data_units import FitInDataUnits
+from bayessel.estimators._latent_mixture import LatentMixture
+from bayessel.estimators._latent_regression import LatentInDataUnits
 from bayessel.estimators._mixed_process import MixedProcess
 from bayessel.estimators._sampled_networks import SampledNetworks
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
 from bayessel.estimators._witnessed_networks import WitnessedNetworks
 from bayessel.estimators.averaged_fit import AveragedFit
+from bayessel.estimators.radial_class_fit import RadialClassFit
 from bayessel.estimators.referenced_fit import ReferencedFit
 from bayessel.fit import Fit
 from bayessel.gp import Predictor
 from bayessel.gp.inducing.inducing_fit import InducingFit
+from bayessel.gp.latent import fit_latent_process
+from bayessel.gp.latent.latent_fit import LatentProcessFit
 from bayessel.gp.map_result import GPFit
 from bayessel.linear import LinearFit, RidgeFit, RVMFit
 from bayessel.linear.forward.result import ForwardFit
 from bayessel.linear.incremental import IncrementalFit
 from bayessel.linear.integrated.mixture import IntegratedFit
+from bayessel.linear.latent import LatentFit, fit_latent, fit_latent_rvm
 from bayessel.linear.loomi.result import LOOMIFit
 from bayessel.linear.projection import Projection
 from bayessel.linear.selection.result import SearchFit
@@ -142,6 +148,16 @@ def _labels(y: np.ndarray) -> np.ndarray:
     return labels
 
 
+def _indicators(y: np.ndarray) -> np.ndarray:
+    """The same classes as 0 and 1."""
+    return np.where(_labels(y) > 0, 1.0, 0.0)
+
+
+def _thirds(y: np.ndarray) -> np.ndarray:
+    """Three classes of about equal size."""
+    return np.digitize(y, np.quantile(y, [1.0 / 3.0, 2.0 / 3.0]))
+
+
 def _estimated(make: Callable[[], Any], inside: bool = False) -> Callable[[Any, Any], Fit]:
     """The fit of an estimator, or the one in standardised units inside it."""
 
@@ -226,6 +242,39 @@ ENGINES = (
     Engine("search", bs.linear.search, (SearchFit,), left_out=_columns(False)),
     Engine("search, centred", lambda A, t: bs.linear.search(A, t, centre=True), (SearchFit,), left_out=_columns(True)),
     Engine("loomi", bs.linear.fit_loomi, (LOOMIFit,), target=_labels, units=None),
+    Engine("latent", fit_latent, (LatentFit,), target=_indicators, units=None, order=1e-6, columns=1e-6),
+    Engine(
+        "latent, normal noise",
+        lambda A, t: fit_latent(A, t, "gaussian"),
+        (LatentFit,),
+        units=None,
+        order=1e-3,
+        columns=1e-3,
+    ),
+    Engine(
+        "latent, student", lambda A, t: fit_latent(A, t, "student"), (LatentFit,), units=None, order=1e-2, columns=1e-2
+    ),
+    Engine("latent rvm", fit_latent_rvm, (LatentFit,), target=_indicators, units=None, order=1e-3, columns=1e-3),
+    Engine(
+        "EvidenceClassifier",
+        _estimated(bs.EvidenceClassifier),
+        (RadialClassFit,),
+        rows=inputs,
+        target=_labels,
+        units=None,
+        order=1e-3,
+        columns=1e-3,
+    ),
+    Engine(
+        "RVMClassifier, three classes",
+        _estimated(lambda: bs.RVMClassifier(width=2.0)),
+        (RadialClassFit,),
+        rows=inputs,
+        target=_thirds,
+        units=None,
+        order=1e-3,
+        columns=1e-3,
+    ),
     Engine("projection", _project, (Projection,), units=None),
     Engine(
         "abf",
@@ -261,6 +310,44 @@ ENGINES = (
         (GPFit,),
         rows=inputs,
         left_out=_process,
+        units=None,
+        order=None,
+        columns=None,
+    ),
+    Engine(
+        "latent process, labels",
+        lambda X, t: fit_latent_process(X, (t > 0.0) * 1.0, "probit"),
+        (LatentProcessFit,),
+        rows=inputs,
+        target=_labels,
+        units=None,
+        order=1e-3,
+        columns=None,
+    ),
+    Engine(
+        "latent process, heavy tails",
+        lambda X, t: fit_latent_process(X, t, "student"),
+        (LatentProcessFit,),
+        rows=inputs,
+        units=None,
+        order=1e-3,
+        columns=None,
+    ),
+    Engine(
+        "latent mixture, labels",
+        _estimated(lambda: bs.GPClassifier(standardise=False), inside=True),
+        (LatentMixture,),
+        rows=inputs,
+        target=_labels,
+        units=None,
+        order=None,
+        columns=None,
+    ),
+    Engine(
+        "latent mixture, heavy tails",
+        _estimated(lambda: bs.GPRegressor(likelihood="student")),
+        (LatentInDataUnits,),
+        rows=inputs,
         units=None,
         order=None,
         columns=None,

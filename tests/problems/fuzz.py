@@ -21,6 +21,7 @@ from bayessel.basis import width
 from bayessel.diagnostics import bridge_sampling, compare, mdl_alpha, mdl_w, nml, prequential
 from bayessel.fit import Status
 from bayessel.linear import RidgeState
+from bayessel.linear.latent import fit_latent, fit_latent_rvm
 from bayessel.prediction import ClassPrediction, Prediction
 
 #: sizes of numbers: mostly harmless, else up to the ends of what a double can hold
@@ -197,6 +198,24 @@ def loomi(d: Draw) -> Answer:
     return of_fit(bs.linear.fit_loomi(A, y, patience=d.setting(1, 3), penalty=d.setting(1e-6, 0.0)), A, n)
 
 
+def latent(d: Draw) -> Answer:
+    A, t, n, _ = d.design()
+    name = d.setting("logit", "probit", "poisson", "student", "gaussian")
+    if name in ("logit", "probit") and d.chance(0.9):
+        t = d.rng.choice([0, 1], size=n)
+    elif name == "poisson" and d.chance(0.9):
+        t = d.rng.poisson(d.one((0.1, 3.0, 200.0)), size=n)
+    if d.chance(0.4):
+        fit = fit_latent_rvm(A, t, name, inference=d.setting("auto", "type2"), max_steps=d.setting(20))
+    else:
+        weights = d.setting(None, None, 1.0, 2.5)
+        fit = fit_latent(A, t, name, inference=d.setting("auto", "type2"), sample_weight=weights)
+    if name == "poisson":
+        means, variances = fit.latent(A)  # expected counts may be no numbers
+        return {"mean": (means[0], (n,)), "variance": (variances[0], (n,))}
+    return of_fit(fit, A, n)
+
+
 def abf(d: Draw) -> Answer:
     X, t, n, _ = d.design(d.rows(FEW_ROWS))
     return of_fit(
@@ -268,6 +287,7 @@ def estimator(d: Draw) -> Answer:
         lambda: bs.ForwardSelectionRegressor(width=size),
         lambda: bs.RidgeRBFRegressor(width=size),
         lambda: bs.GPRegressor(random_state=0, progressbar=False),
+        lambda: bs.GPRegressor(likelihood="student"),
         lambda: bs.MLPRegressor("early-stopping", hidden=1, time_budget=0.02, random_state=0, progressbar=False),
     ))  # fmt: skip
     model = make().fit(X, y)
@@ -279,7 +299,16 @@ def estimator(d: Draw) -> Answer:
 def classifier(d: Draw) -> Answer:
     X, _, n, _ = d.design(d.rows(FEW_ROWS))
     y = d.rng.choice(["a", "b"], size=n) if d.chance(0.8) else d.array(n, what="labels")
-    model = bs.LOOMIClassifier(width=d.setting(1.0, 1e-300, 1e300)).fit(X, y)
+    size = d.setting(1.0, 1e-300, 1e300)
+    make = d.one((
+        lambda: bs.LOOMIClassifier(width=size),
+        lambda: bs.EvidenceClassifier(width=size),
+        lambda: bs.EvidenceClassifier(),
+        lambda: bs.RVMClassifier(width=size, inference="type2"),
+        bs.GPClassifier,
+    ))  # fmt: skip
+    model = make().fit(X, y)
+    d.said["classifier"] = type(model).__name__
     return {"probabilities": (model.predict_proba(X), (n, len(model.classes_)))}
 
 
@@ -375,7 +404,8 @@ def sampling(d: Draw) -> Answer:
 FAMILIES: dict[str, Callable[[Draw], Answer]] = {
     made.__name__: made
     for made in (
-        evidence, ridge, rvm, search, forward, loomi, abf, stream, incremental, projection, process, network, estimator,
+        evidence, ridge, rvm, search, forward, loomi, latent, abf, stream, incremental, projection, process, network,
+        estimator,
         classifier, widths, reading, functions, kernels, formulas, predictions, sampling,
     )
 }  # fmt: skip

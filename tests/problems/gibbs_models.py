@@ -151,6 +151,48 @@ def logistic_beside_a_line():
     return model, {"w": P, "beta": G}
 
 
+def counts(y):
+    return np.round(np.exp(y - y.mean())).astype(int)
+
+
+def counts_of_known_dispersion():
+    X, y = regression()
+    with pm.Model() as model:
+        w = pm.Normal("w", 0.2, 1.5, shape=3)
+        pm.NegativeBinomial("y", mu=pm.math.exp(X @ w + 0.5), alpha=2.5, observed=counts(y))
+    return model, {"w": P}
+
+
+def counts_by_group():
+    X, y = regression()
+    hours = pt.as_tensor(np.linspace(0.5, 2.0, 12))
+    with pm.Model() as model:
+        tau, r = pm.Gamma("tau", 2.0, 1.0), pm.LogNormal("r", 1.0, 1.0)
+        mu = pm.Normal("mu", 0.0, 2.0)
+        a = pm.Normal("a", mu, tau=tau, shape=4)
+        mean = hours * pm.math.exp(a[GROUP] + 0.5 * X[:, 0]) / 2.0
+        pm.NegativeBinomial("y", mu=mean, alpha=r, observed=counts(y))
+    return model, {"tau": G, "r": H, "mu": f"{P}[mu, a]", "a": f"{P}[mu, a]"}
+
+
+def generalised_counts():
+    X, y = regression()
+    model = bs.models.generalised(X, counts(y), "negative-binomial", alpha_shape=2.0, alpha_rate=1.0, exposure=0.5)
+    return model, {"alpha": G, "r": H, "b": f"{P}[w, b]", "w": f"{P}[w, b]"}
+
+
+def looks_like_counts():
+    X, y = regression()
+    x = X[:, 0]
+    with pm.Model() as model:
+        a, b, c, d = (pm.Normal(name) for name in "abcd")
+        pm.NegativeBinomial("softplus", mu=pm.math.log1pexp(a * x), alpha=2.0, observed=counts(y))
+        pm.NegativeBinomial("dispersed", mu=pm.math.exp(b * x), alpha=pm.math.exp(b), observed=counts(y))
+        pm.NegativeBinomial("sum of means", mu=1.0 + pm.math.exp(c * x), alpha=2.0, observed=counts(y))
+        pm.NegativeBinomial("probability", p=0.9 * pm.math.sigmoid(d * x), n=2.0, observed=counts(y))
+    return model, dict.fromkeys("abcd", H)
+
+
 def looks_logistic():
     X, y = regression()
     x, label = X[:, 0], (y > 0).astype(int)
@@ -487,6 +529,10 @@ ALL = [
     logistic_by_group,
     logistic_beside_a_line,
     looks_logistic,
+    counts_of_known_dispersion,
+    counts_by_group,
+    generalised_counts,
+    looks_like_counts,
     nonlinear_mean,
     squared_weight,
     prior_means,

@@ -11,6 +11,7 @@ from scipy.special import expit
 
 import bayessel as bs
 from bayessel.covariance import Standard
+from bayessel.models._latent_op import JITTER
 
 SEEN = np.sort(np.random.default_rng(5).uniform(-2.0, 2.0, 24))
 NEW = np.linspace(-1.7, 1.7, 5)
@@ -18,6 +19,11 @@ TARGET = np.sin(2.0 * SEEN) + 0.2 * np.random.default_rng(6).standard_normal(24)
 BASIS = bs.RBFDictionary(np.linspace(-2.0, 2.0, 6), width=1.0, bias=False)
 PHI, PHI_NEW = BASIS.design(SEEN), BASIS.design(NEW)
 ALPHAS = np.linspace(0.3, 2.0, 6)
+CLASSES = np.digitize(TARGET, [-0.5, 0.5])
+HOURS, HOURS_NEW = np.linspace(1.0, 3.0, 24), np.linspace(2.0, 0.5, 5)
+COUNTS = np.random.default_rng(7).poisson(2.0 * HOURS * np.exp(TARGET))
+#: those whose predictions are probabilities, and whose targets are labels or classes
+LABELS = ("logit", "softmax", "gp logit")
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,7 @@ class Case:
     new: Any
     joint: bool = False
     observed: str = "t"
+    exposure: Any = None
 
 
 #: name -> the model, explicit and collapsed, with fixed parameters too; made when it is asked for
@@ -48,9 +55,29 @@ MAKERS: dict[str, Callable[[], Case]] = {
     ),
     "width, fixed": lambda: Case(bs.models.linear(BASIS, TARGET, ALPHAS, 25.0, True, X=SEEN), NEW[:, None], True),
     "width rvm collapsed": lambda: Case(bs.models.rvm(BASIS, TARGET, X=SEEN, collapsed=True), NEW[:, None], True),
-    "logistic": lambda: Case(bs.models.logistic(PHI, TARGET > 0.3), PHI_NEW, observed="y"),
+    "logit": lambda: Case(bs.models.generalised(PHI, TARGET > 0.3), PHI_NEW, observed="y"),
+    "softmax": lambda: Case(bs.models.generalised(PHI, CLASSES, "softmax"), PHI_NEW, observed="y"),
+    "student, varying noise": lambda: Case(
+        bs.models.generalised(PHI, TARGET, "student", varying_noise=True), PHI_NEW, observed="y"
+    ),
+    "counts": lambda: Case(
+        bs.models.generalised(PHI, COUNTS, "negative-binomial", "separate", exposure=HOURS),
+        PHI_NEW,
+        False,
+        "y",
+        HOURS_NEW,
+    ),
+    "gp student": lambda: Case(bs.models.gp(SEEN[:, None], TARGET, likelihood="student"), NEW[:, None]),
+    "gp logit": lambda: Case(bs.models.gp(SEEN[:, None], TARGET > 0.3, likelihood="logit"), NEW[:, None]),
+    "gp counts": lambda: Case(
+        bs.models.gp(SEEN[:, None], COUNTS, likelihood="negative-binomial", exposure=HOURS),
+        NEW[:, None],
+        exposure=HOURS_NEW,
+    ),
     "mlp": lambda: Case(bs.models.mlp(SEEN[:, None], TARGET, 3), NEW[:, None]),
 }
+#: those whose function at the rows is a variable
+LATENT = ("gp student", "gp logit", "gp counts")
 #: those with a joint normal likelihood
 JOINT = (
     "gp",
@@ -80,9 +107,21 @@ def moments(name: str, posterior: Any) -> tuple[Any, Any]:
 
 
 def _of_draw(name: str, p: dict[str, Any]) -> tuple[Any, Any]:
-    if name == "logistic":
+    if name in LATENT:
+        return _of_latent(name, p)
+    if name == "logit":
         probability = expit(PHI_NEW @ p["w"] + p["b"])
         return probability, probability * (1.0 - probability)
+    if name == "softmax":
+        odds = np.exp(PHI_NEW @ p["w"] + p["b"])
+        probability = odds / odds.sum(axis=1, keepdims=True)
+        return probability, probability * (1.0 - probability)
+    if name == "counts":
+        mean = HOURS_NEW * np.exp(PHI_NEW @ p["w"] + p["b"])
+        return mean, mean + mean**2 / p["r"]
+    if name == "student, varying noise":
+        variance = np.exp(2.0 * (p["log_noise"] + PHI_NEW @ p["w_noise"])) * p["nu"] / (p["nu"] - 2.0)
+        return PHI_NEW @ p["w"] + p["b"], variance
     if name == "mlp":
         hidden = np.tanh(NEW[:, None] @ p["input_hidden"] + p["hidden_bias"])
         f = hidden @ p["hidden_output"] + NEW[:, None] @ p["input_output"] + p["bias"]
@@ -94,6 +133,25 @@ def _of_draw(name: str, p: dict[str, Any]) -> tuple[Any, Any]:
     Q = C[:n, :n] + noise * np.eye(n)
     gain = np.linalg.solve(Q, C[:n, n:]).T
     return mean + gain @ (TARGET - mean), np.diag(C[n:, n:] - gain @ C[:n, n:]) + noise
+
+
+def _of_latent(name: str, p: dict[str, Any]) -> tuple[Any, Any]:
+    """The function at new inputs conditioned on that at the rows, and what is observed there by Gauss-Hermite sums."""
+    x, n = np.concatenate([SEEN, NEW]), len(SEEN)
+    v0, weight, a0, a1 = np.exp(p["theta"])
+    C = v0 * np.exp(-0.5 * weight * (x[:, None] - x) ** 2) + a0 + a1 * np.outer(x, x)
+    K = C[:n, :n] + JITTER * np.mean(np.diag(C)[:n]) * np.eye(n)
+    gain = np.linalg.solve(K, C[:n, n:]).T
+    f, inside = gain @ p["latent"], np.diag(C[n:, n:] - gain @ C[:n, n:])
+    if name == "gp student":
+        return f, inside + p["noise"] ** 2 * p["nu"] / (p["nu"] - 2.0)
+    z, share = np.polynomial.hermite_e.hermegauss(60)
+    values, share = f[:, None] + np.sqrt(np.maximum(inside, 0.0))[:, None] * z, share / share.sum()
+    if name == "gp logit":
+        probability = expit(values) @ share
+        return probability, probability * (1.0 - probability)
+    mean = HOURS_NEW[:, None] * np.exp(values)
+    return mean @ share, (mean + mean**2 / p["r"] + mean**2) @ share - (mean @ share) ** 2
 
 
 def joint(name: str, p: dict[str, Any], Phi: Any, x: Any) -> tuple[Any, Any, Any]:
