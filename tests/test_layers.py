@@ -78,6 +78,7 @@ ALSO = {
     "_compiled": {"numba"},
     "_fast_exp": {"numba", "llvmlite"},
     "gp": {"numba", "llvmlite"},
+    "linear": {"numba"},
     "mlp": {"numba"},
 }
 

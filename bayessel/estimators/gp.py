@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_count, as_seconds, chosen_seed, one_of
 from bayessel._fingerprint import fingerprint
-from bayessel._numerics import few_threads
+from bayessel._numerics import few_threads_of_cholesky
 from bayessel._types import Seed
 from bayessel.covariance import Covariance
 from bayessel.estimators import _chains, _description, _mixture_predictions, _process_evidence
@@ -205,7 +205,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         self._rows = self._units.inputs(X), self._units.targets(y)
         fresh = self.random_state is not None or self.inference == "mc"
         self._seed, began = chosen_seed(self.random_state) if fresh else 0, perf_counter()
-        with few_threads(len(X) ** 2):
+        with few_threads_of_cholesky(len(X)):
             self._mode = found_mode(*self._rows, self.covariance, self.inducing, self._seed)
             self._mixed, share = None, 1.0
             if self.inference != "mc":
@@ -343,7 +343,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         return float(n) * (n if variance else 1)
 
     def _mixture(self, X: FloatArray, noise: bool = True, variance: bool = True, tell: Any = None) -> Prediction:
-        with few_threads(len(self._rows[1]) ** 2):
+        with few_threads_of_cholesky(len(self._rows[1])):
             found: Any = self.fit_.predict(X, variance, tell)
         if not noise and self.likelihood in COUNTED:
             raise ValueError("counts have no noise apart from their rate; predictive(X).means are of the log rates")
@@ -361,7 +361,10 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         check_is_fitted(self)
         inner, n = self.fit_.inner, len(self._rows[1])
         states = len(inner.every) if isinstance(inner, SampledProcess) else 1
-        with few_threads(n**2), progress_of(self.progressbar, states, float(states) * n**3, "leaving out") as tell:
+        with (
+            few_threads_of_cholesky(n),
+            progress_of(self.progressbar, states, float(states) * n**3, "leaving out") as tell,
+        ):
             return self._records.of_rows_given(self.fit_.leave_one_out(tell))
 
     # ---- looking at it
