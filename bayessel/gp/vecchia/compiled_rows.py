@@ -282,8 +282,10 @@ def gradients(
         h[last] = 0.0
         along, across = -0.5 * (1.0 + both) / variance, -1.0 / np.sqrt(variance)
         trace = 0.0
+        # sums in loops of their own: where something is stored as well, their order may depend on where arrays lie
         for j in range(size):
             h[j] = across * h[j] + along * b[j]
+        for j in range(size):
             trace += h[j] * b[j]
         if len(H) > 0:
             for j in range(last):
@@ -298,15 +300,16 @@ def gradients(
                 hs, bs, weights = h[p + 1 : size], b[p + 1 : size], slopes[p + 1 : size]
                 of_v = of_alpha = 0.0
                 for j in range(len(k)):
-                    weight = hp * bs[j] + hs[j] * bp
-                    of_v += weight * k[j]
-                    weights[j] = weight * g[j]
-                    S[p, p + 1 + j] = weight
+                    weights[j] = hp * bs[j] + hs[j] * bp
+                for j in range(len(k)):
+                    of_v += weights[j] * k[j]
                 by_v[t] += of_v
                 if kinds[t] == RATIONAL:
                     for j in range(len(k)):
-                        of_alpha += S[p, p + 1 + j] * e[j]
+                        of_alpha += weights[j] * e[j]
                     by_alpha[t] += of_alpha
+                for j in range(len(k)):
+                    weights[j] *= g[j]
                 for d in range(n_inputs):
                     here, others, of_w = x[t, d, p], x[t, d, p + 1 : size], 0.0
                     for j in range(len(weights)):
