@@ -33,10 +33,28 @@ class ChosenMethod(NamedTuple):
 
 
 def chosen_method(
-    method: str, n: int, inputs: int, covariance: Covariance | None, inducing: int | None, inference: str
+    method: str,
+    n: int,
+    inputs: int,
+    covariance: Covariance | None,
+    inducing: int | None,
+    inference: str,
+    likelihood: str = "gaussian",
 ) -> ChosenMethod:
     """The method for n rows; ValueError where what was asked for does not go together."""
     one_of(method, "method", METHODS)
+    if covariance is not None and not isinstance(covariance, Covariance):
+        raise TypeError(
+            "covariance must be a bayessel.covariance.Covariance, such as bayessel.covariance.Standard(), or None, got "
+            f"{covariance!r}"
+        )
+    if likelihood != "gaussian":
+        if inference == "mc" or inducing is not None or method in ("vecchia", "inducing"):
+            raise ValueError(
+                "inference='mc', inducing, and methods for many rows are for likelihood='gaussian', got "
+                f"{likelihood!r}; use 'auto' or 'map' without inducing inputs, and method='dense'"
+            )
+        return ChosenMethod("dense", f"likelihood={likelihood!r}")
     if inducing is not None:
         as_count(inducing, "inducing")
         if inference == "mc":

@@ -14,8 +14,14 @@ from bayessel._fingerprint import fingerprint
 from bayessel._numerics import few_threads
 from bayessel._types import Seed
 from bayessel.covariance import Covariance
-from bayessel.estimators import _chains, _description, _mixture_predictions, _process_evidence
-from bayessel.estimators._latent_regression import COUNTED, LATENT, LatentInDataUnits, fitted_latent
+from bayessel.estimators import (
+    _chains,
+    _description,
+    _mixture_predictions,
+    _process_evidence,
+    _process_predictions,
+)
+from bayessel.estimators._latent_regression import LATENT, LatentInDataUnits, fitted_latent
 from bayessel.estimators._mixed_process import MixedProcess
 from bayessel.estimators._process_estimator import ProcessEstimator
 from bayessel.estimators._process_method import ChosenMethod, check_rows, chosen_method, found_mode
@@ -29,17 +35,12 @@ from bayessel.estimators.standardise import Standardisation
 from bayessel.estimators.weighted_rows import without_weights
 from bayessel.fit import Evidence, LeaveOneOut, Status, worst
 from bayessel.gp.map_result import GPFit
-from bayessel.prediction import Prediction
 from bayessel.work.progress import progress_of
 
 if TYPE_CHECKING:
     import pymc as pm
     import xarray as xr
 
-#: test points worked on at a time; what is kept of all of them is what was asked for
-CHUNK = 4096
-#: operations for a test point where not all rows take part, for the length of bars
-OPERATIONS_OF_APPROXIMATIONS = 1e5
 #: parameters that chains which go on cannot change
 OF_CHAINS = ("tune", "chains", "sampler")
 #: seconds that sampling gets when finding the mode has taken all
@@ -261,31 +262,15 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         self._show()
         return self
 
-    @property
-    def method_(self) -> str:
-        """How the mode was computed."""
-        check_is_fitted(self, "_chosen")
-        return self._chosen.name
-
     def _check_parameters(self, n: int, inputs: int) -> None:
         _chains.check_settings(self.get_params(deep=False), ("auto", "map", "mc"), ("cores",))
-        if self.covariance is not None and not isinstance(self.covariance, Covariance):
-            raise TypeError(
-                "covariance must be a bayessel.covariance.Covariance, such as bayessel.covariance.Standard(), or None, "
-                f"got {self.covariance!r}"
-            )
         one_of(self.sampler, "sampler", ("tuned", "1996"))
         one_of(self.likelihood, "likelihood", ("gaussian", *LATENT))
         as_count(self.neighbours, "neighbours")
-        if self.likelihood != "gaussian":
-            if self.inference == "mc" or self.inducing is not None or self.method in ("vecchia", "inducing"):
-                raise ValueError(
-                    "inference='mc', inducing, and methods for many rows are for likelihood='gaussian', got "
-                    f"{self.likelihood!r}; use 'auto' or 'map' without inducing inputs, and method='dense'"
-                )
-            self._chosen = ChosenMethod("dense", f"likelihood={self.likelihood!r}")
-        else:
-            self._chosen = chosen_method(self.method, n, inputs, self.covariance, self.inducing, self.inference)
+        self._chosen = chosen_method(
+            self.method, n, inputs, self.covariance, self.inducing, self.inference, self.likelihood
+        )
+        self.method_ = self._chosen.name
         if self.method_ == "dense":
             check_rows(n)
 
@@ -363,28 +348,11 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
     log_predictive_density = _mixture_predictions.log_predictive_density
     describe = _description.describe
 
-    def _components(self) -> int:
-        return self.fit_.n_states
-
-    def _piece(self) -> int:
-        # the factors of a large problem are computed once per piece
-        return max(CHUNK, 4 * len(self._rows[1]))
-
-    def _operations(self, variance: bool) -> float:
-        n = len(self._rows[1])
-        if self.method_ != "dense":
-            return OPERATIONS_OF_APPROXIMATIONS
-        return float(n) * (n if variance else 1)
-
-    def _mixture(self, X: FloatArray, noise: bool = True, variance: bool = True, tell: Any = None) -> Prediction:
-        with few_threads(len(self._rows[1]) ** 2):
-            found: Any = self.fit_.predict(X, variance, tell)
-        if not noise and self.likelihood in COUNTED:
-            raise ValueError("counts have no noise apart from their rate; predictive(X).means are of the log rates")
-        return found if noise else found.function
-
-    def _log_density(self, mixture: Prediction, y: FloatArray) -> FloatArray:
-        return mixture.log_density(y)
+    _components = _process_predictions.components
+    _piece = _process_predictions.piece
+    _operations = _process_predictions.operations
+    _mixture = _process_predictions.mixture
+    _log_density = _process_predictions.log_density
 
     def leave_one_out(self) -> LeaveOneOut:
         """Each training row predicted from all others, in units of y.

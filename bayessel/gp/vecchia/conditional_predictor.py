@@ -10,9 +10,9 @@ from scipy.linalg import solve_triangular
 
 from bayessel._check import FloatArray, as_matrix, check_magnitude
 from bayessel.gp.vecchia.neighbours import NearestRows, Neighbours
-from bayessel.gp.vecchia.row_blocks import over_blocks
 from bayessel.gp.vecchia.vecchia_marginal import VecchiaMarginal
 from bayessel.prediction import Prediction
+from bayessel.work.blocks import over_blocks
 
 #: new rows that are worked on at a time
 _PIECE = 16_384

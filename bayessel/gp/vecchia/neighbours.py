@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.spatial import cKDTree
 
 from bayessel._check import FloatArray
-from bayessel.gp.vecchia.row_blocks import over_blocks
+from bayessel.work.blocks import over_blocks
 from bayessel.work.jobs import core_count
 
 #: numbers of rows near others, (rows, m)

@@ -152,7 +152,8 @@ def fit_vecchia(
     began = perf_counter()
     rng = as_generator(random_state)
     count = None if n_inducing is None else as_count(n_inducing, "n_inducing", 0)
-    marginal = VecchiaMarginal.unordered(X, t, as_covariance(covariance).with_noise(), neighbours, rng, threads)
+    known = as_covariance(covariance).with_noise()
+    marginal = VecchiaMarginal(X, t, known, neighbours=neighbours, order=rng, threads=threads)
     if start is not None:
         start = marginal.as_theta(start, "start")
         check_finite(start, "start")

@@ -26,12 +26,12 @@ from scipy.sparse import csr_array
 from bayessel._check import FloatArray, IntArray, as_count
 from bayessel.covariance import Covariance
 from bayessel.fit import Status
-from bayessel.gp.marginal import LOG_2PI, Process, SearchedProcess
+from bayessel.gp.marginal import LOG_2PI, SearchedProcess
 from bayessel.gp.vecchia.covariance_terms import StationaryNumbers, terms_of
 from bayessel.gp.vecchia.global_part import GlobalPart, GlobalValues
 from bayessel.gp.vecchia.neighbours import NearestRows, Neighbours, earlier_neighbours
 from bayessel.gp.vecchia.ordering import random_order
-from bayessel.gp.vecchia.row_blocks import BLOCK, over_blocks
+from bayessel.work.blocks import BLOCK, over_blocks
 
 #: neighbours that a row is conditioned on
 NEIGHBOURS = 30
@@ -86,8 +86,8 @@ class VecchiaMarginal(SearchedProcess):
         As of `bayessel.gp.Marginal`; stationary, bias, linear and noise terms.
     neighbours : int
         m; with m ≥ n − 1 and no inducing inputs it is exact.
-    order : (n,) array of int, optional
-        Rows in the order of conditioning; default a random one that does not depend on how they were given.
+    order : (n,) array of int or Generator, optional
+        Rows in the order of conditioning, or what draws a random one that does not depend on how they were given.
     inducing : (M, inputs) array, optional
         Inducing inputs: then C is what they leave of the covariance.
     renewed_at : (k,) array, optional
@@ -107,7 +107,7 @@ class VecchiaMarginal(SearchedProcess):
         covariance: Covariance | None = None,
         *,
         neighbours: int = NEIGHBOURS,
-        order: IntArray | None = None,
+        order: IntArray | np.random.Generator | None = None,
         inducing: FloatArray | None = None,
         renewed_at: FloatArray | None = None,
         threads: int | None = None,
@@ -115,7 +115,8 @@ class VecchiaMarginal(SearchedProcess):
         super().__init__(X, t, covariance)
         self.m, self.threads = as_count(neighbours, "neighbours"), threads
         self.terms = terms_of(self.covariance, self.X.shape[1])
-        self.order = random_order(self.X, self.t, np.random.default_rng(0)) if order is None else np.asarray(order)
+        drawn = np.random.default_rng(0) if order is None else order
+        self.order = random_order(self.X, self.t, drawn) if isinstance(drawn, np.random.Generator) else drawn
         self.rows = np.ascontiguousarray(self.X[self.order])
         self.targets = self.t[self.order]
         self.part_of_all = GlobalPart(self.covariance, self.terms, self.rows, inducing)
@@ -138,21 +139,6 @@ class VecchiaMarginal(SearchedProcess):
             inducing=self.inducing,
             threads=self.threads,
         )
-
-    @classmethod
-    def unordered(
-        cls,
-        X: ArrayLike,
-        t: ArrayLike,
-        covariance: Covariance,
-        neighbours: int,
-        rng: np.random.Generator,
-        threads: int | None,
-    ) -> Self:
-        """The process in an order drawn anew."""
-        known = Process(X, t, covariance)
-        order = random_order(known.X, known.t, rng)
-        return cls(known.X, known.t, covariance, neighbours=neighbours, order=order, threads=threads)
 
     def changed(self, *, inducing: FloatArray | None = None, renewed_at: FloatArray | None = None) -> VecchiaMarginal:
         """The same rows in the same order with these inducing inputs, neighbours by the lengths at this θ."""

@@ -1,7 +1,7 @@
 """Vecchia's approximation against the dense likelihood, a twin of dense matrices, and differences.
 
 Guards `bayessel.gp.vecchia.vecchia_marginal`, `bayessel.gp.vecchia.compiled_rows`, `bayessel.gp.vecchia.global_part`,
-`bayessel.gp.vecchia.covariance_terms`, `bayessel.gp.vecchia.ordering`, `bayessel.gp.vecchia.row_blocks`.
+`bayessel.gp.vecchia.covariance_terms`, `bayessel.gp.vecchia.ordering`, `bayessel.work.blocks`.
 """
 
 import numpy as np
@@ -23,8 +23,8 @@ from bayessel.covariance import (
 )
 from bayessel.fit import Status
 from bayessel.gp import Marginal
-from bayessel.gp.vecchia import row_blocks
 from bayessel.gp.vecchia.vecchia_marginal import VecchiaMarginal
+from bayessel.work import blocks
 from tests.oracles import vecchia as twin
 
 COVARIANCES = {
@@ -188,7 +188,7 @@ def test_covariances_that_are_not_known_are_refused(rng, covariance, text):
 
 
 def test_any_number_of_threads_gives_the_same_numbers(rng, monkeypatch):
-    monkeypatch.setattr(row_blocks, "BLOCK", 64)
+    monkeypatch.setattr(blocks, "BLOCK", 64)
     X, t, covariance, theta = problem(rng, "several", 400)
     for inducing, tolerance in ((None, 0.0), (X[:9], 1e-12)):  # sums of whole arrays depend on where these lie
         found = [
@@ -211,7 +211,7 @@ def test_the_order_of_the_rows_does_not_matter(rng):
 
 
 def test_more_neighbours_and_inducing_inputs_are_closer_to_the_dense_likelihood(rng):
-    """Kullback-Leibler divergence of the approximate distribution, in nats a row, and what `gain_of_neighbours` says."""
+    """The Kullback-Leibler divergence from the dense distribution in nats a row, and what `gain_of_neighbours` says."""
     n = 600
     X, theta = rng.uniform(-2.0, 2.0, size=(n, 2)), np.log([1.0, 0.01, 1.0, 1.0, 0.1, 0.1])
     Q = Standard().matrix(theta, X) + 0.01 * np.eye(n)

@@ -1,10 +1,12 @@
-"""Rows in blocks of fixed size, worked through by threads: compiled code holds no lock, and blocks share nothing."""
+"""Rows in blocks of fixed size, worked through by threads: compiled loops hold no lock, and blocks share nothing.
+
+Processes would have to be sent the data first. Sums over blocks are the same for any number of threads.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from bayessel.work.jobs import core_count
 
@@ -12,7 +14,7 @@ from bayessel.work.jobs import core_count
 BLOCK = 512
 
 
-def over_blocks(work: Callable[[int, int], Any], n: int, threads: int | None = None) -> list[Any]:
+def over_blocks[Found](work: Callable[[int, int], Found], n: int, threads: int | None = None) -> list[Found]:
     """Results of work(begin, end) for all blocks of n rows, in their order whoever did them."""
     begins = range(0, n, BLOCK)
     threads = min(core_count() if threads is None else threads, len(begins))
