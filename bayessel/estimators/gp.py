@@ -119,8 +119,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
     kind_ : str
         What ``log_evidence_`` is: "type2" (exact), "type2-vecchia", or "bound" with inducing inputs (from above:
         ``fit_.mode.upper``).
-    method_ : str
-        "dense", "vecchia" or "inducing"; `describe` says why, and what the approximation costs.
+    method_ : "dense", "vecchia" or "inducing"; `describe` says why, and what the approximation costs.
     trace_ : xarray.DataTree
         "mc": all draws, as ArviZ reads them, in standardised units; else None. Its ``log_likelihood`` has for each row
         log p(y_i | y_−i, θ), a density in units of y: made when it is first read, for `arviz.loo` and `arviz.compare`.

@@ -355,7 +355,7 @@ ENGINES = (
     ),
     Engine(
         "vecchia",
-        lambda X, t: bs.gp.fit_vecchia(X, t, neighbours=5),
+        lambda X, t: bs.gp.fit_vecchia(X, t, neighbours=5, tol=1e-5),
         (VecchiaFit,),
         rows=inputs,
         units=None,

@@ -24,6 +24,8 @@ from bayessel.prediction import Prediction
 
 #: nats a row that doubling the neighbours of a row would still gain, from which on that is said
 ROUGH_GAIN = 0.01
+#: neighbours of new rows, in units of those of training rows: usually, and where the approximation is rough
+PREDICTING, PREDICTING_ROUGHLY = 2, 6
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -37,7 +39,7 @@ class VecchiaFit(GPFit):
     evidence : Evidence
         Vecchia's approximation of log p(t|θ), of kind "type2-vecchia".
     neighbours : int
-        Rows that each row is conditioned on; new rows on twice as many.
+        Rows that each row is conditioned on; new rows on twice as many, where that is rough on six times as many.
     inducing : (M, m) array or None
         Inducing inputs, in units of X.
     order : (n,) array of int
@@ -82,7 +84,8 @@ class VecchiaFit(GPFit):
 
     @cached_property
     def _conditional(self) -> ConditionalPredictor:
-        return ConditionalPredictor(self._marginal, self.theta, 2 * self.neighbours)
+        times = PREDICTING_ROUGHLY if self.gain_of_neighbours > ROUGH_GAIN else PREDICTING
+        return ConditionalPredictor(self._marginal, self.theta, times * self.neighbours)
 
     @override
     def predict(
