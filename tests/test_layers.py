@@ -27,12 +27,13 @@ GROUND = {
     "_memory",
     "_npz",
     "_numerics",
+    "_parquet_files",
     "_row_weights",
     "_text",
     "_types",
     "work",
 }
-TABLES = GROUND | {"_tables"}
+TABLES = GROUND | {"_table_blocks", "_table_columns", "_tables"}
 BASIS = TABLES | {"basis"}
 RESULT = BASIS | {"fit", "_wrapped_fit", "prediction", "count_prediction", "policy", "criteria"}
 NOISE = RESULT | {"covariance", "likelihoods"}
@@ -42,7 +43,9 @@ ENGINES = LINEAR | PROCESS | {"mlp"}
 MAY_IMPORT = {
     **dict.fromkeys(GROUND, GROUND),
     "_pymc": set(),
-    "_tables": GROUND,
+    "_table_columns": GROUND,
+    "_table_blocks": GROUND | {"_table_columns"},
+    "_tables": GROUND | {"_table_columns"},
     "basis": TABLES,
     "prediction": GROUND,
     "count_prediction": GROUND,
