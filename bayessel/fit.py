@@ -88,6 +88,10 @@ class Status(Enum):
         "rows left out (mostly in folds fitted anew) are not predicted clearly better (by a standard error of the mean "
         "log density) than by a constant or class frequencies: do not rely on the predictions; try more rows or inputs"
     )
+    ROUGH_APPROXIMATION = (
+        "twice as many neighbours would gain more than 0.01 nats a row (see `gain_of_neighbours`): Vecchia's "
+        "approximation is that far from the exact process; give more neighbours, or more inducing inputs"
+    )
     PURE_NOISE = (
         "the inputs carry nothing: none of them varies, or the evidence prefers a model without signal; the weights "
         "are shrunk to zero; try another width or other inputs"
@@ -153,6 +157,7 @@ _REMARKS = frozenset(
         Status.MULTIPLE_OPTIMA,
         Status.CANDIDATES_USED_UP,
         Status.AT_BOUND,
+        Status.ROUGH_APPROXIMATION,
         Status.UNEVEN_NOISE,
         Status.TREND_IN_RESIDUALS,
         Status.TIME_BUDGET,
@@ -176,8 +181,9 @@ class Evidence:
         In nats, every constant included.
     kind : str
         "type2": at hyperparameters that maximise it ("type2-laplace", "type2-ep": a latent function integrated by
-        Laplace's method, or by expectation propagation); "plug-in": at those that another criterion chose; "bound": a
-        lower bound; "laplace": integrated by Laplace's method ("laplace-bound": of a bound); "third-level":
+        Laplace's method, or by expectation propagation; "type2-vecchia": rows given few rows near them); "plug-in": at
+        those that another criterion chose; "bound": a lower bound; "laplace": integrated by Laplace's method
+        ("laplace-bound": of a bound; "laplace-vecchia": of Vecchia's approximation); "third-level":
         hyperparameters integrated too; "grid": they are summed over a grid, under proper priors; "sampled": integrated
         by Monte Carlo; "exact": integrated in closed form.
     error : float or None

@@ -18,10 +18,11 @@ from bayessel.estimators import _chains, _description, _mixture_predictions, _pr
 from bayessel.estimators._latent_regression import COUNTED, LATENT, LatentInDataUnits, fitted_latent
 from bayessel.estimators._mixed_process import MixedProcess
 from bayessel.estimators._process_estimator import ProcessEstimator
+from bayessel.estimators._process_method import ChosenMethod, check_rows, chosen_method, found_mode
 from bayessel.estimators._process_parts import mixed_process, prior_of_draws
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess, sampled_process
 from bayessel.estimators._terms_of_trace import trace_with_terms
-from bayessel.estimators._witnessed_mode import check_rows, found_mode, witnessed
+from bayessel.estimators._witnessed_mode import witnessed
 from bayessel.estimators.base import validated_regression
 from bayessel.estimators.listed_records import Records, records_of
 from bayessel.estimators.standardise import Standardisation
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 #: test points worked on at a time; what is kept of all of them is what was asked for
 CHUNK = 4096
+#: operations for a test point where not all rows take part, for the length of bars
+OPERATIONS_OF_APPROXIMATIONS = 1e5
 #: parameters that chains which go on cannot change
 OF_CHAINS = ("tune", "chains", "sampler")
 #: seconds that sampling gets when finding the mode has taken all
@@ -75,8 +78,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         "mc": `bayessel.PersistentHMC` with everything tuned, or with the settings of the thesis (one leapfrog step of
         0.5 n^-1/2, persistence 0.95).
     inducing : int or None
-        "auto", "map": number of inducing inputs of a variational approximation (Titsias 2009), for thousands of rows
-        and more; predictions are those of the mode, and `log_evidence_` is a lower bound. None: exact.
+        "auto", "map": number of inducing inputs. None: as many as the method wants.
     cores : int or None
         "mc": processes; None: one per chain, as many as the machine has.
     progressbar : bool
@@ -87,6 +89,13 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
     likelihood : {"gaussian", "student", "heteroscedastic", "poisson", "negative-binomial"}
         Normal noise; heavy tails, for targets with outliers; normal noise whose variance depends on the inputs; counts.
         Without chains but for the first: "auto" mixes as `GPClassifier` does. `predictive` of counts is for exposure 1.
+    method : {"auto", "dense", "vecchia", "inducing"}
+        All rows at once (n³ operations); Vecchia's approximation, each row given few rows near it and some inducing
+        inputs (``docs/many-rows.md``); inducing inputs alone, by a lower bound of the evidence (Titsias 2009). But for
+        "dense" predictions are those of the mode. "auto": dense up to 3000 rows, then vecchia (inducing for covariances
+        that it does not take, and where `inducing` is given).
+    neighbours : int
+        "vecchia": rows near it that each row is given.
 
     Attributes
     ----------
@@ -107,7 +116,10 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         log p(y | mode), and with the hyperparameters integrated out by Laplace's approximation at the mode, in nats, in
         units of y; of "mc" by bridge sampling from the draws, or what `evidence` found, with its Monte Carlo error.
     kind_ : str
-        What ``log_evidence_`` is: "type2" (exact), or "bound" with inducing inputs (from above: ``fit_.mode.upper``).
+        What ``log_evidence_`` is: "type2" (exact), "type2-vecchia", or "bound" with inducing inputs (from above:
+        ``fit_.mode.upper``).
+    method_ : str
+        "dense", "vecchia" or "inducing"; `describe` says why, and what the approximation costs.
     trace_ : xarray.DataTree
         "mc": all draws, as ArviZ reads them, in standardised units; else None. Its ``log_likelihood`` has for each row
         log p(y_i | y_−i, θ), a density in units of y: made when it is first read, for `arviz.loo` and `arviz.compare`.
@@ -144,6 +156,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
     _mixed: MixedProcess | None
     _records: Records
     _mode: Any
+    _chosen: ChosenMethod
     fit_: ProcessInDataUnits | LatentInDataUnits
 
     def __init__(
@@ -163,8 +176,12 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         progressbar: bool = True,
         missing: str = "error",
         likelihood: str = "gaussian",
+        method: str = "auto",
+        neighbours: int = 30,
     ) -> None:
         self.likelihood = likelihood
+        self.method = method
+        self.neighbours = neighbours
         self.inference = inference
         self.covariance = covariance
         self.time_budget = time_budget
@@ -193,7 +210,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
             Of counts: what each was counted in (hours, persons, areas). Predictions are for an exposure of one.
         """
         X, y = validated_regression(self, X, y, reset=True)
-        self._check_parameters(len(X))
+        self._check_parameters(*X.shape)
         if self.likelihood != "gaussian" or exposure is not None:
             return self._fit_latent(X, y, exposure)
         self.fingerprint_, self.target_fingerprint_ = fingerprint(X, y), fingerprint(y)
@@ -206,11 +223,13 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         fresh = self.random_state is not None or self.inference == "mc"
         self._seed, began = chosen_seed(self.random_state) if fresh else 0, perf_counter()
         with few_threads(len(X) ** 2):
-            self._mode = found_mode(*self._rows, self.covariance, self.inducing, self._seed)
+            self._mode = found_mode(
+                *self._rows, self.covariance, self.method_, self.inducing, self.neighbours, self._seed
+            )
             self._mixed, share = None, 1.0
             if self.inference != "mc":
                 self._mode, share = witnessed(self._mode, self.covariance, self._seed)
-            if self.inference == "auto" and self.inducing is None:
+            if self.inference == "auto" and self.method_ == "dense":
                 self._mixed = mixed_process(self._mode, share, self._seed)
                 self._mode = self._mixed.mode
         self._run = _chains.Chains(self._settings()) if self.inference == "mc" else None
@@ -242,7 +261,13 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         self._show()
         return self
 
-    def _check_parameters(self, n: int) -> None:
+    @property
+    def method_(self) -> str:
+        """How the mode was computed."""
+        check_is_fitted(self, "_chosen")
+        return self._chosen.name
+
+    def _check_parameters(self, n: int, inputs: int) -> None:
         _chains.check_settings(self.get_params(deep=False), ("auto", "map", "mc"), ("cores",))
         if self.covariance is not None and not isinstance(self.covariance, Covariance):
             raise TypeError(
@@ -251,12 +276,18 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
             )
         one_of(self.sampler, "sampler", ("tuned", "1996"))
         one_of(self.likelihood, "likelihood", ("gaussian", *LATENT))
-        if self.likelihood != "gaussian" and (self.inference == "mc" or self.inducing is not None):
-            raise ValueError(
-                f"inference='mc' and inducing are for likelihood='gaussian', got {self.likelihood!r}; use 'auto' or "
-                "'map' without inducing inputs"
-            )
-        check_rows(n, self.inducing, self.inference)
+        as_count(self.neighbours, "neighbours")
+        if self.likelihood != "gaussian":
+            if self.inference == "mc" or self.inducing is not None or self.method in ("vecchia", "inducing"):
+                raise ValueError(
+                    "inference='mc', inducing, and methods for many rows are for likelihood='gaussian', got "
+                    f"{self.likelihood!r}; use 'auto' or 'map' without inducing inputs, and method='dense'"
+                )
+            self._chosen = ChosenMethod("dense", f"likelihood={self.likelihood!r}")
+        else:
+            self._chosen = chosen_method(self.method, n, inputs, self.covariance, self.inducing, self.inference)
+        if self.method_ == "dense":
+            check_rows(n)
 
     def _settings(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in OF_CHAINS}
@@ -312,7 +343,8 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         if self._run is not None and self._run.trace is not None:
             inner = sampled_process(self._mode, self._run, self.n_states, audited)
             self.theta_ = inner.thetas if isinstance(inner, SampledProcess) else self._mode.theta[None]
-        self.fit_ = ProcessInDataUnits(inner, self._units, *self._records.names)
+        why = f"computed by method='{self.method_}' ({self._chosen.why})"
+        self.fit_ = ProcessInDataUnits(inner, self._units, *self._records.names, method=why)
         self._show()
 
     def _show(self) -> None:
@@ -340,6 +372,8 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
 
     def _operations(self, variance: bool) -> float:
         n = len(self._rows[1])
+        if self.method_ != "dense":
+            return OPERATIONS_OF_APPROXIMATIONS
         return float(n) * (n if variance else 1)
 
     def _mixture(self, X: FloatArray, noise: bool = True, variance: bool = True, tell: Any = None) -> Prediction:
