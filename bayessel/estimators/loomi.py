@@ -336,10 +336,9 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
         as_count(resolution, "resolution", 2)
         if self._inputs.shape[1] != 2:
             raise ValueError(f"plot_boundary draws two inputs, and this model has {self._inputs.shape[1]}")
-        import matplotlib.pyplot as plt
+        from bayessel.pages.figures import axes_for
 
-        if ax is None:
-            ax = plt.subplots(figsize=(5.5, 4.6), layout="constrained")[1]
+        ax = axes_for(ax, 5.5, 4.6)
         X = self._inputs
         low, high = X.min(axis=0), X.max(axis=0)
         margin = 0.06 * np.where(high > low, high - low, 1.0)
