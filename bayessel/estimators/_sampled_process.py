@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -175,6 +176,11 @@ class ProcessInDataUnits(FitInDataUnits):
     def n_states(self) -> int:
         """States of the hyperparameters that predict."""
         return self.inner.n_states
+
+    @property
+    def most_rows(self) -> int:
+        """Rows predicted at a time: as many as memory holds."""
+        return sys.maxsize
 
     @property
     def noise_std(self) -> float:
