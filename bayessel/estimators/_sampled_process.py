@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
