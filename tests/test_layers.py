@@ -25,6 +25,7 @@ GROUND = {
     "_fingerprint",
     "_formulas",
     "_memory",
+    "_mixture_quantiles",
     "_npz",
     "_numerics",
     "_parquet_files",

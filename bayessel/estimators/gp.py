@@ -368,7 +368,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
 
     def _piece(self) -> int:
         # the factors of a large problem are computed once per piece
-        return max(CHUNK, 4 * len(self._rows[1]))
+        return min(max(CHUNK, 4 * len(self._rows[1])), self.fit_.most_rows)
 
     def _operations(self, variance: bool) -> float:
         n = len(self._rows[1])
