@@ -21,7 +21,7 @@ AT_MOST = {
     "hasattr in readers of fits": 0,
     "criterion names outside the registry": 1,
     "files over 400 lines": 2,
-    "public names": 128,
+    "public names": 131,
     "most classes in an estimator's ancestry": 3,
     "Any in public signatures": 0,
 }

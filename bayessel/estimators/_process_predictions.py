@@ -22,7 +22,7 @@ def components(self: Any) -> int:
 
 def piece(self: Any) -> int:
     """Test points worked on at a time: the factors of a large problem are computed once per piece."""
-    return max(CHUNK, 4 * len(self._rows[1]))
+    return min(max(CHUNK, 4 * len(self._rows[1])), int(self.fit_.most_rows))
 
 
 def operations(self: Any, variance: bool) -> float:

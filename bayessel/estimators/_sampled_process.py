@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -183,6 +184,11 @@ class ProcessInDataUnits(FitInDataUnits):
     def n_states(self) -> int:
         """States of the hyperparameters that predict."""
         return self.inner.n_states
+
+    @property
+    def most_rows(self) -> int:
+        """Rows predicted at a time: as many as memory holds."""
+        return sys.maxsize
 
     @property
     def noise_std(self) -> float:

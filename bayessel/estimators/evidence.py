@@ -74,7 +74,7 @@ class EvidenceRegressor(RBFRegressor):
         beside a constant.
     log_evidence_ : float
         In nats and in the units of y, summed over outputs: log p(y) with the hyperparameters integrated out, or with
-        ``inference="type2"`` log p(y | alpha_, beta_). The latter is, with ``bias=False``,
+        ``inference="type2"`` ``log p(y | alpha_, beta_)``. The latter is, with ``bias=False``,
         ``bs.linear.log_evidence(Phi, y, alpha_, beta_)`` for ``Phi = dictionary_.design(X)``; with a bias, pass the
         kernel columns alone and ``centre=True``.
     alpha_, beta_, noise_std_, gamma_

@@ -84,7 +84,7 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
     width_, dictionary_
         Width in use, functions on offer.
     basis_, n_basis_ : columns of ``dictionary_`` in use by any model (ascending), and their number.
-    coef_ : (n_basis_,) or (n_classes, n_basis_) array
+    coef_ : array, a weight for each of these columns; with several classes (n_classes, n_basis)
         Weights; the output is ``dictionary_.design(X)[:, basis_] @ coef_``.
     mutual_information_, loo_error_ : float
         Bits between labels and leave-one-out labels (two classes; with more the sum of the models'), share of wrong
@@ -336,10 +336,9 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
         as_count(resolution, "resolution", 2)
         if self._inputs.shape[1] != 2:
             raise ValueError(f"plot_boundary draws two inputs, and this model has {self._inputs.shape[1]}")
-        import matplotlib.pyplot as plt
+        from bayessel.pages.figures import axes_for
 
-        if ax is None:
-            ax = plt.subplots(figsize=(5.5, 4.6), layout="constrained")[1]
+        ax = axes_for(ax, 5.5, 4.6)
         X = self._inputs
         low, high = X.min(axis=0), X.max(axis=0)
         margin = 0.06 * np.where(high > low, high - low, 1.0)

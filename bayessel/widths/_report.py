@@ -107,7 +107,7 @@ def width_report(
 
 def _curve_figures(table: pd.DataFrame, criteria: Sequence[str]) -> list[tuple[Figure, str]]:
     """One picture per criterion, and one of what the precision of the weights does to MDL-w."""
-    figures = [(plot_widths(table, [name]), _describe(table, name)) for name in criteria]
+    figures: list[tuple[Figure, str]] = [(plot_widths(table, [name]), _describe(table, name)) for name in criteria]
     if MDL_W.name in criteria and len(table) > 1 and turning_points(table, MDL_W.name):
         figures.append((plot_deltas(table, MDL_W.name), "MDL-w with its weights sent to three precisions delta"))
     return figures

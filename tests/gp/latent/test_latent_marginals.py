@@ -90,6 +90,18 @@ def test_laplace_is_that_of_a_plain_search_for_the_mode(name, rng):
     np.testing.assert_allclose(marginal.value(theta), wanted, rtol=1e-7)
 
 
+def test_the_mode_under_small_noise_is_found_from_far_away(rng):
+    """Steps by the expected information are a part of 1e-5 of the way where residuals are 1e5 times the noise."""
+    X = rng.uniform(-2.0, 2.0, size=(20, 1))
+    t = np.sin(2.0 * X[:, 0])
+    marginal = LaplaceMarginal(X, t, SMOOTH, as_likelihood("student"))
+    theta = marginal.start()
+    theta[-2] = 2.0 * np.log(1e-5)
+    assert marginal.value(theta) > 20.0 * 3.0
+    assert marginal.status is Status.CONVERGED
+    np.testing.assert_allclose(marginal.marginals(theta).mean, t, atol=1e-4)
+
+
 def slow_propagation(K, t, likelihood, phi, rounds=60):
     """Site after site, with the posterior computed anew by inverses after each."""
     n = len(t)
