@@ -14,12 +14,13 @@ from bayessel._fingerprint import fingerprint
 from bayessel._numerics import few_threads
 from bayessel._types import Seed
 from bayessel.covariance import Covariance
-from bayessel.estimators import _chains, _description, _mixture_predictions, _process_evidence
+from bayessel.estimators import _chains, _description, _mixture_predictions, _process_evidence, _several_processes
 from bayessel.estimators._latent_regression import COUNTED, LATENT, LatentInDataUnits, fitted_latent
 from bayessel.estimators._mixed_process import MixedProcess
 from bayessel.estimators._process_estimator import ProcessEstimator
 from bayessel.estimators._process_parts import mixed_process, prior_of_draws
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess, sampled_process
+from bayessel.estimators._several_processes import SeveralProcesses
 from bayessel.estimators._terms_of_trace import trace_with_terms
 from bayessel.estimators._witnessed_mode import check_rows, found_mode, witnessed
 from bayessel.estimators.base import validated_regression
@@ -93,6 +94,8 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
     fit_ : bayessel.fit.Fit
         The fit in units of the data. ``fit_.mode`` is the mode in standardised units (`GPFit` of
         `bayessel.gp.map_result`, with inducing inputs `InducingFit`): ``theta``, ``hessian``, ``optima`` and the rest.
+    outputs_ : tuple of GPRegressor or None
+        Of several targets: the fit of each, with what is of one process (``covariance_``, ``relevance_``, `to_pymc` …).
     theta_ : (k,) or (S, k) array
         Logarithms of the hyperparameters in use, standardised units: the mode, or the states kept.
     relevance_ : pandas.DataFrame or None
@@ -139,12 +142,13 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
     (True, True)
     """
 
+    _several_outputs = True
     _rows: tuple[FloatArray, FloatArray]
     _run: _chains.Chains | None
     _mixed: MixedProcess | None
     _records: Records
     _mode: Any
-    fit_: ProcessInDataUnits | LatentInDataUnits
+    fit_: ProcessInDataUnits | LatentInDataUnits | SeveralProcesses
 
     def __init__(
         self,
@@ -184,7 +188,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
 
     @without_weights
     def fit(self, X: ArrayLike, y: ArrayLike, exposure: ArrayLike | None = None) -> Self:
-        """Fit to inputs (N, D) and a target (N,).
+        """Fit to inputs (N, D) and a target (N,), or K targets (N, K), each with a process of its own.
 
         Parameters
         ----------
@@ -192,8 +196,11 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         exposure : (N,) array, optional
             Of counts: what each was counted in (hours, persons, areas). Predictions are for an exposure of one.
         """
-        X, y = validated_regression(self, X, y, reset=True)
+        given, (X, y) = X, validated_regression(self, X, y, reset=True)
         self._check_parameters(len(X))
+        if y.ndim == 2:
+            _several_processes.fit_each(self, given, X, y, exposure)
+            return self
         if self.likelihood != "gaussian" or exposure is not None:
             return self._fit_latent(X, y, exposure)
         self.fingerprint_, self.target_fingerprint_ = fingerprint(X, y), fingerprint(y)
@@ -225,16 +232,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
 
     def _fit_latent(self, X: FloatArray, y: FloatArray, exposure: ArrayLike | None) -> Self:
         """Fit with another noise than normal."""
-        self.fit_ = fitted_latent(
-            X,
-            y,
-            self.likelihood,
-            self.covariance,
-            standardise=self.standardise,
-            exposure=exposure,
-            seed=0 if self.random_state is None else chosen_seed(self.random_state),
-            mode_alone=self.inference == "map",
-        )
+        self.fit_ = fitted_latent(self, X, y, exposure)
         self.fingerprint_, self.target_fingerprint_ = self.fit_.fingerprint, self.fit_.target_fingerprint
         self._records, self._units, self._mode = Records(X, y, None), self.fit_.units, self.fit_.inner.mode
         self._rows = self._mode.marginal.X, self._mode.marginal.t
@@ -350,7 +348,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         return found if noise else found.function
 
     def _log_density(self, mixture: Prediction, y: FloatArray) -> FloatArray:
-        return mixture.log_density(y)
+        return mixture.log_density(y).reshape(len(y), -1).sum(axis=1)
 
     def leave_one_out(self) -> LeaveOneOut:
         """Each training row predicted from all others, in units of y.
@@ -367,6 +365,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
     # ---- looking at it
 
     evidence = _process_evidence.process_evidence
+    outputs_ = property(_several_processes.outputs)
 
     @property
     def trace_(self) -> xr.DataTree | None:
@@ -392,7 +391,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
 
     def to_pymc(self) -> pm.Model:
         """The model in standardised units as a `pymc.Model`, RV ``theta``, with the prior of the draws of "auto"."""
-        check_is_fitted(self, "_mode")
+        self._one_output("to_pymc")
         from bayessel.models import gp
 
         prior = prior_of_draws(self._mode) if self._mixed else None
