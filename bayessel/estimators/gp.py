@@ -20,6 +20,7 @@ from bayessel.estimators import (
     _mixture_predictions,
     _process_evidence,
     _process_predictions,
+    _several_processes,
 )
 from bayessel.estimators._latent_regression import LATENT, LatentInDataUnits, fitted_latent
 from bayessel.estimators._mixed_process import MixedProcess
@@ -27,6 +28,7 @@ from bayessel.estimators._process_estimator import ProcessEstimator
 from bayessel.estimators._process_method import ChosenMethod, check_rows, chosen_method, found_mode
 from bayessel.estimators._process_parts import mixed_process, prior_of_draws
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess, sampled_process
+from bayessel.estimators._several_processes import SeveralProcesses
 from bayessel.estimators._terms_of_trace import trace_with_terms
 from bayessel.estimators._witnessed_mode import witnessed
 from bayessel.estimators.base import validated_regression
@@ -103,6 +105,8 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
     fit_ : bayessel.fit.Fit
         The fit in units of the data. ``fit_.mode`` is the mode in standardised units (`GPFit` of
         `bayessel.gp.map_result`, with inducing inputs `InducingFit`): ``theta``, ``hessian``, ``optima`` and the rest.
+    outputs_ : tuple of GPRegressor or None
+        Of several targets: the fit of each, with what is of one process (``covariance_``, ``relevance_``, `to_pymc` …).
     theta_ : (k,) or (S, k) array
         Logarithms of the hyperparameters in use, standardised units: the mode, or the states kept.
     relevance_ : pandas.DataFrame or None
@@ -151,13 +155,14 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
     (True, True)
     """
 
+    _several_outputs = True
     _rows: tuple[FloatArray, FloatArray]
     _run: _chains.Chains | None
     _mixed: MixedProcess | None
     _records: Records
     _mode: Any
     _chosen: ChosenMethod
-    fit_: ProcessInDataUnits | LatentInDataUnits
+    fit_: ProcessInDataUnits | LatentInDataUnits | SeveralProcesses
 
     def __init__(
         self,
@@ -201,7 +206,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
 
     @without_weights
     def fit(self, X: ArrayLike, y: ArrayLike, exposure: ArrayLike | None = None) -> Self:
-        """Fit to inputs (N, D) and a target (N,).
+        """Fit to inputs (N, D) and a target (N,), or K targets (N, K), each with a process of its own.
 
         Parameters
         ----------
@@ -209,8 +214,11 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         exposure : (N,) array, optional
             Of counts: what each was counted in (hours, persons, areas). Predictions are for an exposure of one.
         """
-        X, y = validated_regression(self, X, y, reset=True)
+        given, (X, y) = X, validated_regression(self, X, y, reset=True)
         self._check_parameters(*X.shape)
+        if y.ndim == 2:
+            _several_processes.fit_each(self, given, X, y, exposure)
+            return self
         if self.likelihood != "gaussian" or exposure is not None:
             return self._fit_latent(X, y, exposure)
         self.fingerprint_, self.target_fingerprint_ = fingerprint(X, y), fingerprint(y)
@@ -244,16 +252,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
 
     def _fit_latent(self, X: FloatArray, y: FloatArray, exposure: ArrayLike | None) -> Self:
         """Fit with another noise than normal."""
-        self.fit_ = fitted_latent(
-            X,
-            y,
-            self.likelihood,
-            self.covariance,
-            standardise=self.standardise,
-            exposure=exposure,
-            seed=0 if self.random_state is None else chosen_seed(self.random_state),
-            mode_alone=self.inference == "map",
-        )
+        self.fit_ = fitted_latent(self, X, y, exposure)
         self.fingerprint_, self.target_fingerprint_ = self.fit_.fingerprint, self.fit_.target_fingerprint
         self._records, self._units, self._mode = Records(X, y, None), self.fit_.units, self.fit_.inner.mode
         self._rows = self._mode.marginal.X, self._mode.marginal.t
@@ -368,6 +367,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
     # ---- looking at it
 
     evidence = _process_evidence.process_evidence
+    outputs_ = property(_several_processes.outputs)
 
     @property
     def trace_(self) -> xr.DataTree | None:
@@ -393,7 +393,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
 
     def to_pymc(self) -> pm.Model:
         """The model in standardised units as a `pymc.Model`, RV ``theta``, with the prior of the draws of "auto"."""
-        check_is_fitted(self, "_mode")
+        self._one_output("to_pymc")
         from bayessel.models import gp
 
         prior = prior_of_draws(self._mode) if self._mixed else None
