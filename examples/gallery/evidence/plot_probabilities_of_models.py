@@ -21,7 +21,7 @@ def mean_of_three(width):
 
 
 pair = {"narrow": mean_of_three(0.5), "wide": mean_of_three(3)}
-found = bs.diagnostics.calibration.model_probabilities(pair, 100, random_seed=1, progressbar=False, n_jobs=1)
+found = bs.diagnostics.calibration.model_probabilities(pair, 60, random_seed=1, progressbar=False, n_jobs=1)
 print(found)
 
 # %%

@@ -19,7 +19,7 @@ with pm.Model() as model:
     pm.Normal("obs", mean, tau=precision, observed=t)
 
 ranks = bs.diagnostics.calibration.sbc(
-    model, bs.steps, replications=150, draws=31, thin=1, tune=30, random_seed=3, progressbar=False, n_jobs=1
+    model, bs.steps, replications=100, draws=31, thin=1, tune=30, random_seed=3, progressbar=False, n_jobs=1
 )
 print(ranks.text)
 
