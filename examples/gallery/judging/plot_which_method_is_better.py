@@ -17,8 +17,8 @@ import bayessel as bs
 from bayessel.diagnostics import delve
 
 rng = np.random.default_rng(0)
-X = rng.uniform(-3, 3, size=(500, 2))
-y = np.sin(X[:, 0]) + 0.3 * X[:, 1] + 0.2 * rng.normal(size=500)
+X = rng.uniform(-3, 3, size=(700, 2))
+y = np.sin(X[:, 0]) + 0.3 * X[:, 1] + 0.2 * rng.normal(size=700)
 
 tasks = [delve.Task.from_arrays(X, y, size=n, instances=4, test_cases=60, name="waves") for n in (16, 32, 64)]
 methods = {"evidence": bs.EvidenceRegressor(), "forest": RandomForestRegressor(50), "linear": BayesianRidge()}

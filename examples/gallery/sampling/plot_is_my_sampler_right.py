@@ -24,5 +24,10 @@ ranks = bs.diagnostics.calibration.sbc(
 print(ranks.text)
 
 # %%
-ranks.plot()
+fig, axes = plt.subplots(1, len(ranks.names), sharey=True, figsize=(8, 3.2))
+for ax, name, column in zip(axes, ranks.names, ranks.ranks.T, strict=True):
+    ax.hist(column, bins=np.arange(-0.5, 32.5, 4))
+    ax.axhline(len(column) / 8, color="k", ls=":")
+    ax.set(xlabel="rank of the truth among 31 draws", title=name)
+axes[0].set_ylabel("simulations")
 plt.show()
