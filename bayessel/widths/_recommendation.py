@@ -93,7 +93,8 @@ def _advised(table: pd.DataFrame, name: str, none: bool) -> tuple[bool, str]:
         return False, f"undecided, because {phrase} still improves at the end of the grid: {grid} and run again."
     status = str(table["status"][best.label])
     care = f" Look at the fit first: {Status[status].words}." if _named(status) and needs_attention(status) else ""
-    size = int(value_at(table, "n_basis", best.label)) if "n_basis" in table else 0
+    sparse = "n_basis" in table and table["n_basis"].nunique() > 1
+    size = int(value_at(table, "n_basis", best.label)) if sparse else 0
     functions = f", {size} function{'s' if size != 1 else ''}" if size else ""
     as_good = [label for label in table.index if loss(table, name, label) <= allowed_loss(table, name, label)]
     others = [one for one in scales(table, name)[1:] if one.label in as_good]
