@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayessel._check import FloatArray, as_count, as_seconds, chosen_seed, one_of
 from bayessel._fingerprint import fingerprint
 from bayessel._numerics import few_threads
-from bayessel._types import Seed
+from bayessel._types import Missing, ProcessInference, ProcessLikelihood, Seed
 from bayessel.covariance import Covariance
 from bayessel.estimators import (
     _chains,
@@ -166,7 +166,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
 
     def __init__(
         self,
-        inference: str = "auto",
+        inference: ProcessInference = "auto",
         covariance: Covariance | None = None,
         time_budget: float | str | None = None,
         random_state: Seed = None,
@@ -175,12 +175,12 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         tune: int = 250,
         chains: int = 2,
         n_states: int = 100,
-        sampler: str = "tuned",
+        sampler: Literal["tuned", "1996"] = "tuned",
         inducing: int | None = None,
         cores: int | None = None,
         progressbar: bool = True,
-        missing: str = "error",
-        likelihood: str = "gaussian",
+        missing: Missing = "error",
+        likelihood: ProcessLikelihood = "gaussian",
         method: str = "auto",
         neighbours: int = 30,
     ) -> None:
