@@ -150,6 +150,8 @@ def test_more_bad_input(rng):
         bs.GPClassifier(covariance="rbf").fit(X, y)
     with pytest.raises(TypeError, match="takes no sample_weight"):
         bs.GPClassifier().fit(X, y, sample_weight=np.ones(80))
+    with pytest.raises(TypeError, match="labels of one kind, got int, str together"):
+        bs.GPClassifier().fit(X, [1, "a"] * 40)
     with pytest.raises(ValueError, match="at least two classes"):
         bs.GPClassifier().fit(X, np.zeros(80))
     with pytest.raises(ValueError, match="two classes, got 3"):

@@ -92,12 +92,12 @@ def exchanged(
     # the last is the constant, where there is one
     which = np.union1d(rng.choice(p, min(FIRST, p), replace=False), p - 1)
     rows = np.arange(n) if n <= 2 * ROWS else np.sort(rng.choice(n, ROWS, replace=False))
-    sampled = _Rows(columns, target, known, weights, centre, rows)
+    sampled = RVMSample(columns, target, known, weights, centre, rows)
     problem = sampled.problem(which)
     state = search(problem, init, max_steps, tol, 0)[1]
     which, problem, state = sampled.improved(which, problem, state, LATER, max_steps, tol)
     if len(rows) < n:
-        whole = _Rows(columns, target, known, weights, centre, np.arange(n))
+        whole = RVMSample(columns, target, known, weights, centre, np.arange(n))
         basis, alpha, beta = _in_units(problem, which, state)
         which = np.union1d(basis, sampled.best(problem, which, state, _affordable(n, len(basis))))
         problem = whole.problem(which)
@@ -126,7 +126,7 @@ def _in_units(problem: RVMProblem, which: IntArray, state: RVMState) -> tuple[In
 
 
 @dataclass(frozen=True)
-class _Rows:
+class RVMSample:
     """Some rows of the data."""
 
     columns: Columns

@@ -54,7 +54,7 @@ def test_gains_are_those_of_all_candidates_at_these_rows(rng, centre, small_samp
     X, y = scattered(rng, 200)
     made = as_columns(LazyDesign(RBFDictionary(X, 0.6), X))
     rows = np.sort(rng.choice(200, 120, replace=False))
-    sampled = exchange._Rows(made, y, None, None, centre, rows)
+    sampled = exchange.RVMSample(made, y, None, None, centre, rows)
     which = np.arange(0, 201, 4)
     problem = sampled.problem(which)
     state = problem.form.solve(np.arange(5), np.zeros(5), 3.0)
