@@ -94,16 +94,16 @@ def exchanged(
     rows = np.arange(n) if n <= 2 * ROWS else np.sort(rng.choice(n, ROWS, replace=False))
     sampled = RVMSample(columns, target, known, weights, centre, rows)
     problem = sampled.problem(which)
-    state = search(problem, init, max_steps, tol, 0)[1]
+    state = search(problem, init, max_steps, tol, None)[1]
     which, problem, state = sampled.improved(which, problem, state, LATER, max_steps, tol)
     if len(rows) < n:
         whole = RVMSample(columns, target, known, weights, centre, np.arange(n))
         basis, alpha, beta = _in_units(problem, which, state)
-        which = np.union1d(basis, sampled.best(problem, which, state, _affordable(n, len(basis))))
+        which = sampled.offered(problem, which, state, _affordable(n, len(basis)))
         problem = whole.problem(which)
         warm = search_from(problem, problem.state(np.searchsorted(which, basis), alpha, beta), max_steps, tol)[0]
         # a model made of better candidates from the beginning may be far better than one they were added to
-        ends = [warm, search(problem, init, max_steps, tol, 0)[1]]
+        ends = [warm, search(problem, init, max_steps, tol, None)[1]]
         for _, start in recombined(problem, list(ends)):
             ends.append(search_from(problem, start, FIRST_MOVES, max(tol, 0.05))[0])
         state = max(ends, key=lambda end: end.log_evidence)
@@ -144,22 +144,23 @@ class RVMSample:
         weights = some(self.weights, self.rows)
         return RVMProblem.of(self._some(which).store(), self.target[self.rows], self.known, weights, self.centre)
 
-    def best(self, problem: RVMProblem, which: IntArray, state: RVMState, most: int) -> IntArray:
-        """At most so many columns that would gain something, best first."""
+    def offered(self, problem: RVMProblem, which: IntArray, state: RVMState, most: int, turn: int = 0) -> IntArray:
+        """The columns in use and at most so many others: half of them those that would gain most, half at random.
+
+        Those that gain most are each other's neighbours; an exchange wants others.
+        """
         gains = self.gains(problem, which, state)
-        wanted = np.argsort(-gains, kind="stable")[:most]
-        return np.asarray(wanted[gains[wanted] > 0.0])
+        best = np.argsort(-gains, kind="stable")[: most // 2]
+        some = np.random.default_rng(turn + 1).choice(len(gains), min(most - most // 2, len(gains)), replace=False)
+        return np.union1d(np.union1d(which[state.active], some), best[gains[best] > 0.0])
 
     def improved(
         self, which: IntArray, problem: RVMProblem, state: RVMState, most: int, max_steps: int, tol: float
     ) -> tuple[IntArray, RVMProblem, RVMState]:
         """Exchange candidates that are not used for better ones, as long as that brings something."""
-        rng = np.random.default_rng(1)
-        for _ in range(ROUNDS):
+        for turn in range(ROUNDS):
             basis, alpha, beta = _in_units(problem, which, state)
-            # those that gain most are each other's neighbours; others may be worth an exchange
-            others = rng.choice(self.columns.shape[1], min(most // 2, self.columns.shape[1]), replace=False)
-            offered = np.union1d(np.union1d(basis, others), self.best(problem, which, state, most // 2))
+            offered = self.offered(problem, which, state, most, turn)
             new = self.problem(offered)
             start = new.state(np.searchsorted(offered, basis), alpha, beta)
             end = search_from(new, start, max_steps, max(tol, 0.05))[0]
