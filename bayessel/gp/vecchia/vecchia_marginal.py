@@ -225,7 +225,7 @@ class VecchiaMarginal(SearchedProcess):
 
         def work(begin: int, end: int) -> bool:
             place = (self.neighbours, self.counts)
-            good = compiled_rows.conditional_weights(begin, end, self.rows, *place, numbers, part.V, 0, b, v)
+            good = compiled_rows.conditional_weights(begin, end, self.rows, *place, numbers, part.V, 0, n, b, v)
             if good:
                 compiled_rows.residuals(begin, end, columns, *place, b, 0, white)
                 white[begin:end] /= np.sqrt(v[begin:end, None])
@@ -362,7 +362,9 @@ class VecchiaMarginal(SearchedProcess):
         for m in (self.m, 2 * self.m):
             few = np.ascontiguousarray(near[:, :m])
             counts, b, v = np.full(sample, few.shape[1]), np.empty((sample, few.shape[1] + 1)), np.empty(sample)
-            if not compiled_rows.conditional_weights(0, sample, self.rows, few, counts, values, part.V, before, b, v):
+            if not compiled_rows.conditional_weights(
+                0, sample, self.rows, few, counts, values, part.V, before, n, b, v
+            ):
                 return np.nan
             logs.append(np.log(v).mean())
         return float(0.5 * (logs[0] - logs[1]))

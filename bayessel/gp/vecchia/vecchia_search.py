@@ -1,7 +1,7 @@
 """The search for hyperparameters under Vecchia's approximation: few rows first, neighbours renewed on the way.
 
 It begins where the exact process on a sample of the rows ends. A prefix of the order is a problem of fewer rows with
-neighbours and inducing inputs of its own; what it leads to is near the end on all rows, where each evaluation is costly.
+neighbours and inducing inputs of its own; what it leads to is near the end on all rows, where evaluations cost more.
 The curvature it begins with is the expected information, which costs what a few thousand rows cost.
 """
 
