@@ -20,6 +20,7 @@ from bayessel.gp import Marginal, Predictor, fit_map, fit_vecchia
 from bayessel.gp.loo import leave_one_out
 from bayessel.gp.vecchia import vecchia_search
 from bayessel.gp.vecchia.vecchia_marginal import VecchiaMarginal
+from tests.paths import SHARED_DATA
 
 
 def wave(rng, n=400, inputs=2, noise=0.1):
@@ -238,3 +239,22 @@ def test_intervals_cover(rng):
     there = fit.predict(X[10_000:])
     inside = np.abs(t[10_000:] - there.mean) < 1.96 * there.std
     assert 0.935 < inside.mean() < 0.965
+
+
+@pytest.mark.slow
+def test_a_rough_function_of_eight_inputs(rng):
+    """kin40k, 36 000 rows for training; sparse variational processes of 1024 inducing inputs are at 0.2 or so."""
+    path = SHARED_DATA / "sparsegp" / "kin40k.npz"
+    if not path.exists():
+        pytest.skip("kin40k is not at hand")
+    with np.load(path) as data:
+        X = np.vstack([data["x_train"], data["x_test"]]).astype(float)
+        t = np.concatenate([data["y_train"].ravel(), data["y_test"].ravel()]).astype(float)
+    order = rng.permutation(len(t))
+    X, t = X[order], (t[order] - t.mean()) / t.std()
+    fit = fit_vecchia(X[:36_000], t[:36_000])
+    there = fit.predict(X[36_000:])
+    errors = t[36_000:] - there.mean
+    assert np.sqrt(np.mean(errors**2)) < 0.10
+    assert -there.log_density(t[36_000:]).mean() < -0.9
+    assert 0.93 < np.mean(np.abs(errors) < 1.96 * there.std) < 0.97
