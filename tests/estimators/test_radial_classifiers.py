@@ -245,6 +245,7 @@ def test_a_sparse_fit_that_predicts_worse_falls_back(rng, monkeypatch):
 
 def test_folds_see_no_row_that_they_predict(rng):
     from bayessel.estimators.class_folds import class_folds
+    from bayessel.estimators.held_out import N_FOLDS, some_rows
 
     X, codes = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
     seen = []
@@ -262,6 +263,11 @@ def test_folds_see_no_row_that_they_predict(rng):
     assert sum(seen) == 120
     np.testing.assert_allclose(found.sparse, np.log(0.5))
     assert not found.falls_back
+    some, rank = some_rows(X, codes[:, None].astype(float))
+    for i, fold in zip(range(60), rank % N_FOLDS, strict=True):
+        others = codes[some][rank % N_FOLDS != fold]
+        share = ((others == codes[some][i]).sum() + 0.5) / (len(others) + 1.0)
+        assert found.frequencies[i] == pytest.approx(np.log(share))
     assert not len(class_folds(X[:4], codes[:4], 2, lambda Z, c: Told(Z), lambda Z, c: Told(Z)).sparse)
 
 
