@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -167,6 +168,26 @@ def test_the_width_is_found_in_units_of_each_input(rng):
     p = model.predict_proba(X)[:, 1]
     assert (p <= np.max(each, axis=0) + 1e-12).all() and (p >= np.min(each, axis=0) - 1e-12).all()
     assert model.score(X, y) > 0.8
+
+
+def test_widths_have_a_prior_and_stand_for_all_rows(rng):
+    from bayessel.estimators.class_widths import ClassWidths, compare_class_widths
+    from bayessel.likelihoods import as_likelihood
+
+    widths = np.array([0.25, 1.0, 2.0, 8.0])
+    found = ClassWidths(np.ones(2), 2.0, widths, np.zeros(4))
+    p = stats.norm(np.log(2.0), 1.5).pdf(np.log(widths))
+    np.testing.assert_allclose([found.log_prior(w) for w in widths], np.log(p / p.sum()))
+    # of twice as many rows, each of which came twice, a thousand are looked at: one of each pair
+    X = rng.normal(size=(1000, 1))
+    codes = (X[:, 0] + rng.normal(size=1000) > 0.0).astype(int)
+    once, twice = (
+        compare_class_widths(
+            *data, 2, as_likelihood("logit"), centers=np.linspace(-2.0, 2.0, 5)[:, None], kind="gaussian", bias=True
+        )
+        for data in ((X, codes), (np.repeat(X, 2, axis=0), np.repeat(codes, 2)))
+    )
+    np.testing.assert_allclose(twice.log_posterior.max(), 2.0 * once.log_posterior.max(), rtol=0.01)
 
 
 def test_the_found_width_is_about_the_best_on_new_rows(rng):
