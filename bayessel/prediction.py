@@ -16,6 +16,7 @@ from scipy.special import erf, log_ndtr, logsumexp, ndtri
 from bayessel._check import FloatArray, as_float_array
 from bayessel._formulas import log_normal
 from bayessel._mixture_quantiles import mixture_quantile
+from bayessel.pages.result_view import MOST_ROWS, ResultView, ShownResult, distributions_view
 
 #: nats below a probability at which components of a mixture no longer matter to its quantile
 _ROUNDING = 23.0
@@ -28,7 +29,7 @@ _MOST_PAIRED = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Prediction:
+class Prediction(ShownResult):
     """Predictive distributions of new observations at N rows: mixtures of S normal distributions.
 
     Rows may be several axes: (N, K) for K outputs.
@@ -249,6 +250,12 @@ class Prediction:
             function_variances=None if inside is None else scale**2 * inside,
         )
 
+    def _view(self) -> ResultView:
+        first = slice(None), slice(MOST_ROWS)
+        logs = None if self.log_weights is None else self.log_weights[first]
+        shown = Prediction(self.means[first], self.variances[first], logs)
+        return distributions_view("Predictive distributions", self.means.shape[1:], shown)
+
 
 def _mean_distance(mean: FloatArray, variance: FloatArray) -> FloatArray:
     """E|X| of normal X: 2σφ(μ/σ) + μ(2Φ(μ/σ) − 1)."""
@@ -260,7 +267,7 @@ def _mean_distance(mean: FloatArray, variance: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class ClassPrediction:
+class ClassPrediction(ShownResult):
     """Predictive distributions of labels at N rows.
 
     Rows may be several axes: (N, L) for L labels that exclude nothing.
@@ -291,3 +298,13 @@ class ClassPrediction:
         hits = np.asarray(y)[..., None] == np.asarray(self.classes)
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.where(hits, self.probabilities, 0.0).sum(axis=-1)))
+
+    def _view(self) -> ResultView:
+        import pandas as pd
+
+        shape = self.probabilities.shape
+        table = None
+        if len(shape) == 2:
+            table = pd.DataFrame(self.probabilities[:MOST_ROWS], columns=[f"p({label})" for label in self.classes])
+            table.insert(0, "most probable", list(self.mode[:MOST_ROWS]))
+        return ResultView(f"Labels of {shape[0]} rows and their probabilities", table=table)

@@ -166,6 +166,14 @@ class ProcessInDataUnits(FitInDataUnits):
     """A fit of a Gaussian process, at a mode or of draws, in the units of the data."""
 
     inner: GPFit | MixedProcess | SampledProcess
+    #: which computation it was, and why
+    method: str = ""
+
+    @property
+    @override
+    def details(self) -> tuple[str, ...]:
+        """How it was computed and why, and what the fit inside says."""
+        return (self.method, *self.inner.details)
 
     @property
     def mode(self) -> GPFit:

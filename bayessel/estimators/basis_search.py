@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, as_flag, one_of
 from bayessel._row_weights import RowWeights, given
+from bayessel._types import Missing, ModeInference, RadialKind
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.criteria.evidence import EVIDENCE
 from bayessel.estimators._selecting_regressor import SelectingRegressor
@@ -72,7 +73,7 @@ class BasisSearchRegressor(SelectingRegressor):
     found_width_ : FoundWidth or None
         With None: the widths compared, and the nats per held-out row that the fit is worth over a constant.
     log_evidence_, model_evidence_ : float
-        log p(y | alpha_, beta_) in nats and in the units of y; the same with the precisions integrated out.
+        ``log p(y | alpha_, beta_)`` in nats and in the units of y; the same with the precisions integrated out.
     basis_, coef_, n_basis_
         Columns of ``dictionary_`` in use (the bias is its last), their weights, their number. By default the weights
         are those that come closest to the model of all functions; the engine's own are ``fit_.inner.coef``.
@@ -105,7 +106,7 @@ class BasisSearchRegressor(SelectingRegressor):
         self,
         width: ArrayLike | None = None,
         centers: ArrayLike | None = None,
-        kind: str = "gaussian",
+        kind: RadialKind = "gaussian",
         bias: bool = True,
         strategy: str | Strategy = "pta(1,0)",
         objective: str = EVIDENCE.name,
@@ -113,8 +114,8 @@ class BasisSearchRegressor(SelectingRegressor):
         max_size: int | None = None,
         within: float = 1.0,
         progressbar: bool = True,
-        inference: str = "auto",
-        missing: str = "error",
+        inference: ModeInference = "auto",
+        missing: Missing = "error",
         dictionary: DictionaryLike | None = None,
     ) -> None:
         self.width = width

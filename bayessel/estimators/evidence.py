@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from bayessel._check import FloatArray, one_of
 from bayessel._fingerprint import fingerprint
 from bayessel._row_weights import given
+from bayessel._types import Missing, ModeInference, PrecisionSteps, RadialKind
 from bayessel.basis import RBFDictionary
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators._changing_rows import TrainingRows
@@ -74,7 +75,7 @@ class EvidenceRegressor(RBFRegressor):
         beside a constant.
     log_evidence_ : float
         In nats and in the units of y, summed over outputs: log p(y) with the hyperparameters integrated out, or with
-        ``inference="type2"`` log p(y | alpha_, beta_). The latter is, with ``bias=False``,
+        ``inference="type2"`` ``log p(y | alpha_, beta_)``. The latter is, with ``bias=False``,
         ``bs.linear.log_evidence(Phi, y, alpha_, beta_)`` for ``Phi = dictionary_.design(X)``; with a bias, pass the
         kernel columns alone and ``centre=True``.
     alpha_, beta_, noise_std_, gamma_
@@ -111,11 +112,11 @@ class EvidenceRegressor(RBFRegressor):
         self,
         width: ArrayLike | None = None,
         centers: ArrayLike | None = None,
-        kind: str = "gaussian",
+        kind: RadialKind = "gaussian",
         bias: bool = True,
-        method: str = "profile",
-        inference: str = "auto",
-        missing: str = "error",
+        method: PrecisionSteps = "profile",
+        inference: ModeInference = "auto",
+        missing: Missing = "error",
         dictionary: DictionaryLike | None = None,
     ) -> None:
         self.width = width

@@ -31,6 +31,7 @@ from bayessel.gp.inducing.inducing_fit import InducingFit
 from bayessel.gp.latent import fit_latent_process
 from bayessel.gp.latent.latent_fit import LatentProcessFit
 from bayessel.gp.map_result import GPFit
+from bayessel.gp.vecchia.vecchia_fit import VecchiaFit
 from bayessel.linear import LinearFit, RidgeFit, RVMFit
 from bayessel.linear.forward.result import ForwardFit
 from bayessel.linear.incremental import IncrementalFit
@@ -352,6 +353,25 @@ ENGINES = (
         units=None,
         order=None,
         columns=None,
+    ),
+    Engine(
+        "vecchia",
+        lambda X, t: bs.gp.fit_vecchia(X, t, neighbours=5, tol=1e-5),
+        (VecchiaFit,),
+        rows=inputs,
+        units=None,
+        order=1e-3,
+        columns=1e-3,
+    ),
+    Engine(
+        "vecchia, every row a neighbour",
+        lambda X, t: bs.gp.fit_vecchia(X, t, neighbours=40, n_inducing=0, tol=1e-5),
+        (VecchiaFit,),
+        rows=inputs,
+        left_out=_process,
+        units=None,
+        order=1e-3,
+        columns=1e-3,
     ),
     Engine(
         "inducing",
