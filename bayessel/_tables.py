@@ -31,9 +31,17 @@ from bayessel._table_columns import (
 if TYPE_CHECKING:
     import pandas as pd
 
+DROPPED = "rows_dropped"  # attribute of a frame: how many
+
 
 def read_table(
-    path: str | Path, target: str, inputs: Sequence[str] | None = None, *, gaps: bool = False, labels: bool = False
+    path: str | Path,
+    target: str,
+    inputs: Sequence[str] | None = None,
+    *,
+    gaps: bool = False,
+    labels: bool = False,
+    drop: bool = False,
 ) -> tuple[pd.DataFrame, npt.NDArray[Any]]:
     """Read a whole table into memory.
 
@@ -51,6 +59,9 @@ def read_table(
         Leave missing values of inputs as they are; otherwise they are refused.
     labels
         The target may be anything, such as text; otherwise it must be numbers.
+    drop
+        Leave out rows whose target is missing, and those with a missing input unless `gaps` keeps them; the index of X
+        tells which are left.
 
     Returns
     -------
@@ -71,9 +82,24 @@ def read_table(
         if labels:
             seen = whole[columns.target]
             unseen = np.where(seen.isna().to_numpy(), np.nan, 0.0)
-            return _checked_frame(columns, frame, unseen, gaps), seen.to_numpy()
+            return _checked(columns, frame, unseen, seen.to_numpy(), gaps, drop)
         y = as_numbers(columns, whole[[columns.target]], 1)[:, 0]
-    return _checked_frame(columns, frame, y, gaps), y
+    return _checked(columns, frame, y, y, gaps, drop)
+
+
+def _checked(
+    columns: TableColumns, frame: pd.DataFrame, known: FloatArray, y: npt.NDArray[Any], gaps: bool, drop: bool
+) -> tuple[pd.DataFrame, npt.NDArray[Any]]:
+    """Both without what may not be there; `known` is NaN where the target is missing."""
+    if not drop:
+        return _checked_frame(columns, frame, known, gaps), y
+    kept = ~np.isnan(known) & (gaps | frame.notna().to_numpy().all(axis=1))
+    if len(frame) and not kept.any():
+        raise ValueError(f"{columns.path.name}: every row has a missing value; none is left when these are dropped")
+    places = np.flatnonzero(kept)
+    X = _checked_frame(columns, frame.iloc[places], known[places], gaps).set_axis(places + 1)
+    X.attrs[DROPPED] = len(kept) - len(places)
+    return X, y[places]
 
 
 def read_inputs(path: str | Path, like: pd.DataFrame, *, gaps: bool = False) -> pd.DataFrame:

@@ -76,6 +76,7 @@ autosummary_ignore_module_all = False
 autosummary_imported_members = True
 autosummary_context = {"top_level": ["RBFDictionary", "width"]}  # have their page as bayessel.RBFDictionary, .width
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 suppress_warnings = ["autosummary.import_cycle"]  # the page of a module lists the names of that module

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from bayessel._check import one_of
+from bayessel._types import NetworkInference, ProcessInference
 from bayessel.cli import _words as words
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def estimator(arguments: argparse.Namespace) -> Any:
         return (RVMRegressor if model == "rvm" else EvidenceRegressor)(width=value)
     from bayessel.estimators import GPRegressor
 
-    inference = one_of(arguments.inference or "auto", "--inference", ("auto", "map", "mc"))
+    inference: Any = one_of(arguments.inference or "auto", "--inference", words.choices(ProcessInference))
     options: dict[str, Any] = {"progressbar": not arguments.quiet}
     for name in ("time_budget", *SAMPLED):
         text = getattr(arguments, name)
@@ -74,7 +75,7 @@ def estimator(arguments: argparse.Namespace) -> Any:
 def _network(arguments: argparse.Namespace) -> Any:
     from bayessel.estimators import MLPRegressor
 
-    inference = one_of(arguments.inference or "auto", "--inference", ("auto", "mc", "early-stopping", "evidence"))
+    inference: Any = one_of(arguments.inference or "auto", "--inference", words.choices(NetworkInference))
     options: dict[str, Any] = {"progressbar": not arguments.quiet, "time_budget": arguments.time_budget}
     for name in SAMPLED:
         text = getattr(arguments, name)

@@ -10,10 +10,9 @@ from typing import Any, override
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayessel._check import FloatArray, as_positive_vector
+from bayessel._check import FloatArray, as_positive_vector, chosen_seed
 from bayessel._fingerprint import fingerprint
 from bayessel.count_prediction import CountPrediction
-from bayessel.covariance import Covariance
 from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._latent_mixture import LatentMixture, latent_mixture
 from bayessel.estimators.standardise import Standardisation, robust_deviation
@@ -99,19 +98,9 @@ def _check_exposure(seen: FloatArray) -> None:
             )
 
 
-def fitted_latent(
-    X: FloatArray,
-    y: FloatArray,
-    likelihood: str,
-    covariance: Covariance | None,
-    *,
-    standardise: bool,
-    exposure: Any,
-    seed: int,
-    mode_alone: bool,
-) -> LatentInDataUnits:
-    """Fit a latent process to inputs (N, D) and a target (N,) of a user."""
-    n = len(X)
+def fitted_latent(estimator: Any, X: FloatArray, y: FloatArray, exposure: Any) -> LatentInDataUnits:
+    """Fit a latent process to inputs (N, D) and a target (N,) of a user, with the settings of an estimator."""
+    n, likelihood, standardise = len(X), estimator.likelihood, estimator.standardise
     chosen = likelihood if likelihood in SEVERAL_FUNCTIONS else as_likelihood(likelihood)
     if isinstance(chosen, Likelihood):
         y = chosen.targets(y, "y")
@@ -136,10 +125,10 @@ def fitted_latent(
         units.inputs(X),
         units.targets(y),
         chosen,
-        covariance,
+        estimator.covariance,
         approximation="auto",
         offset=offset,
-        seed=seed,
-        mode_alone=mode_alone,
+        seed=0 if estimator.random_state is None else chosen_seed(estimator.random_state),
+        mode_alone=estimator.inference == "map",
     )
     return LatentInDataUnits(inner, units, fingerprint(X, y), fingerprint(y), log_rate=log_rate)

@@ -41,5 +41,5 @@ def mixture(self: Any, X: FloatArray, noise: bool = True, variance: bool = True,
 
 
 def log_density(self: Any, mixed: Prediction, y: FloatArray) -> FloatArray:
-    """Log densities of observations."""
-    return mixed.log_density(y)
+    """Log densities of observations, of all targets of a row together."""
+    return mixed.log_density(y).reshape(len(y), -1).sum(axis=1)

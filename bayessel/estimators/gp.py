@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_count, as_seconds, chosen_seed, one_of
 from bayessel._fingerprint import fingerprint
-from bayessel._numerics import few_threads
-from bayessel._types import Seed
+from bayessel._numerics import few_threads_of_cholesky
+from bayessel._types import Missing, ProcessInference, ProcessLikelihood, Seed
 from bayessel.covariance import Covariance
 from bayessel.estimators import (
     _chains,
@@ -20,6 +20,7 @@ from bayessel.estimators import (
     _mixture_predictions,
     _process_evidence,
     _process_predictions,
+    _several_processes,
 )
 from bayessel.estimators._latent_regression import LATENT, LatentInDataUnits, fitted_latent
 from bayessel.estimators._mixed_process import MixedProcess
@@ -27,6 +28,7 @@ from bayessel.estimators._process_estimator import ProcessEstimator
 from bayessel.estimators._process_method import ChosenMethod, check_rows, chosen_method, found_mode
 from bayessel.estimators._process_parts import mixed_process, prior_of_draws
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess, sampled_process
+from bayessel.estimators._several_processes import SeveralProcesses
 from bayessel.estimators._terms_of_trace import trace_with_terms
 from bayessel.estimators._witnessed_mode import witnessed
 from bayessel.estimators.base import validated_regression
@@ -103,6 +105,8 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
     fit_ : bayessel.fit.Fit
         The fit in units of the data. ``fit_.mode`` is the mode in standardised units (`GPFit` of
         `bayessel.gp.map_result`, with inducing inputs `InducingFit`): ``theta``, ``hessian``, ``optima`` and the rest.
+    outputs_ : tuple of GPRegressor or None
+        Of several targets: the fit of each, with what is of one process (``covariance_``, ``relevance_``, `to_pymc` …).
     theta_ : (k,) or (S, k) array
         Logarithms of the hyperparameters in use, standardised units: the mode, or the states kept.
     relevance_ : pandas.DataFrame or None
@@ -151,17 +155,18 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
     (True, True)
     """
 
+    _several_outputs = True
     _rows: tuple[FloatArray, FloatArray]
     _run: _chains.Chains | None
     _mixed: MixedProcess | None
     _records: Records
     _mode: Any
     _chosen: ChosenMethod
-    fit_: ProcessInDataUnits | LatentInDataUnits
+    fit_: ProcessInDataUnits | LatentInDataUnits | SeveralProcesses
 
     def __init__(
         self,
-        inference: str = "auto",
+        inference: ProcessInference = "auto",
         covariance: Covariance | None = None,
         time_budget: float | str | None = None,
         random_state: Seed = None,
@@ -170,12 +175,12 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         tune: int = 250,
         chains: int = 2,
         n_states: int = 100,
-        sampler: str = "tuned",
+        sampler: Literal["tuned", "1996"] = "tuned",
         inducing: int | None = None,
         cores: int | None = None,
         progressbar: bool = True,
-        missing: str = "error",
-        likelihood: str = "gaussian",
+        missing: Missing = "error",
+        likelihood: ProcessLikelihood = "gaussian",
         method: str = "auto",
         neighbours: int = 30,
     ) -> None:
@@ -201,7 +206,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
 
     @without_weights
     def fit(self, X: ArrayLike, y: ArrayLike, exposure: ArrayLike | None = None) -> Self:
-        """Fit to inputs (N, D) and a target (N,).
+        """Fit to inputs (N, D) and a target (N,), or K targets (N, K), each with a process of its own.
 
         Parameters
         ----------
@@ -209,8 +214,11 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         exposure : (N,) array, optional
             Of counts: what each was counted in (hours, persons, areas). Predictions are for an exposure of one.
         """
-        X, y = validated_regression(self, X, y, reset=True)
+        given, (X, y) = X, validated_regression(self, X, y, reset=True)
         self._check_parameters(*X.shape)
+        if y.ndim == 2:
+            _several_processes.fit_each(self, given, X, y, exposure)
+            return self
         if self.likelihood != "gaussian" or exposure is not None:
             return self._fit_latent(X, y, exposure)
         self.fingerprint_, self.target_fingerprint_ = fingerprint(X, y), fingerprint(y)
@@ -222,7 +230,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         self._rows = self._units.inputs(X), self._units.targets(y)
         fresh = self.random_state is not None or self.inference == "mc"
         self._seed, began = chosen_seed(self.random_state) if fresh else 0, perf_counter()
-        with few_threads(len(X) ** 2):
+        with few_threads_of_cholesky(len(X)):
             self._mode = found_mode(
                 *self._rows, self.covariance, self.method_, self.inducing, self.neighbours, self._seed
             )
@@ -244,16 +252,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
 
     def _fit_latent(self, X: FloatArray, y: FloatArray, exposure: ArrayLike | None) -> Self:
         """Fit with another noise than normal."""
-        self.fit_ = fitted_latent(
-            X,
-            y,
-            self.likelihood,
-            self.covariance,
-            standardise=self.standardise,
-            exposure=exposure,
-            seed=0 if self.random_state is None else chosen_seed(self.random_state),
-            mode_alone=self.inference == "map",
-        )
+        self.fit_ = fitted_latent(self, X, y, exposure)
         self.fingerprint_, self.target_fingerprint_ = self.fit_.fingerprint, self.fit_.target_fingerprint
         self._records, self._units, self._mode = Records(X, y, None), self.fit_.units, self.fit_.inner.mode
         self._rows = self._mode.marginal.X, self._mode.marginal.t
@@ -362,18 +361,19 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         check_is_fitted(self)
         inner, n = self.fit_.inner, len(self._rows[1])
         states = len(inner.every) if isinstance(inner, SampledProcess) else 1
-        with few_threads(n**2), progress_of(self.progressbar, states, float(states) * n**3, "leaving out") as tell:
+        with few_threads_of_cholesky(n), progress_of(self.progressbar, states, states * n**3.0, "leaving out") as tell:
             return self._records.of_rows_given(self.fit_.leave_one_out(tell))
 
     # ---- looking at it
 
     evidence = _process_evidence.process_evidence
+    outputs_ = property(_several_processes.outputs)
 
     @property
     def trace_(self) -> xr.DataTree | None:
-        """All draws, with the log density of each row."""
+        """All draws, with the log density of each row; of several targets see ``outputs_``."""
         check_is_fitted(self)
-        return trace_with_terms(self._run, self.fit_)
+        return None if isinstance(self.fit_, SeveralProcesses) else trace_with_terms(self._run, self.fit_)
 
     @property
     def model_evidence_(self) -> float:
@@ -393,7 +393,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
 
     def to_pymc(self) -> pm.Model:
         """The model in standardised units as a `pymc.Model`, RV ``theta``, with the prior of the draws of "auto"."""
-        check_is_fitted(self, "_mode")
+        self._one_output("to_pymc")
         from bayessel.models import gp
 
         prior = prior_of_draws(self._mode) if self._mixed else None

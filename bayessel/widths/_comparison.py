@@ -22,6 +22,7 @@ from bayessel.criteria.evidence import EVIDENCE
 from bayessel.estimators.weighing import STACKING
 from bayessel.pages.result_view import ResultView, ShownResult, Standing
 from bayessel.widths._posterior import WidthPosterior
+from bayessel.widths._recommendation import Recommendation, recommendations
 from bayessel.widths._verdict import verdict_sentences
 from bayessel.widths.curves import (
     CurveOptimum,
@@ -126,7 +127,7 @@ class WidthComparison(ShownResult):
             for name, one in at.items()
         }
         table = pd.DataFrame.from_dict(preferred, orient="index").rename_axis("criterion")
-        lines = [headline, *reasons, self.facts()]
+        lines = [*map(str, self.recommendations()), headline, *reasons, self.facts()]
         return ResultView(
             "Comparison of kernel widths", status, standing, lines, (), table, ".plot(), .table, .to_html(path)"
         )
@@ -208,6 +209,10 @@ class WidthComparison(ShownResult):
         from bayessel.widths._average import averaged
 
         return averaged(self, weights, n_jobs, progressbar)
+
+    def recommendations(self) -> list[Recommendation]:
+        """Return which width to take to predict, to describe shortly, to say what is probable; or why none."""
+        return recommendations(self.table, self.criteria)
 
     def verdict(self) -> str:
         """Say which width each criterion prefers, whether they agree, and what to be wary of."""
@@ -295,6 +300,7 @@ class WidthComparison(ShownResult):
             self.facts(),
             centers=self.centers,
             posterior=self.posterior,
+            recommended=self.recommendations(),
             foot={
                 "data fingerprint": self.fingerprint,
                 "created": self.created,

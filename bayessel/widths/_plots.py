@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from bayessel.pages.figures import ShownFigure
 
+#: letters of a title that fit above a panel
+_TITLE = 46
 #: one colour and dash per kind of function
 KIND_LINES = ((LINE, "-"), ("#3a7d44", "--"), ("#8e6bb0", "-."), ("#8a6d3b", ":"))
 
@@ -225,7 +227,8 @@ def plot_fit(
         if preferred and not chosen:
             reason = "separate optimum"
         count = f", {len(fit.basis)} functions" if len(fit.coef) else ""
-        ax.set_title(say(label) + count + (f"  ({reason})" if reason else ""), fontsize=9.5, loc="left", color=INK)
+        title = say(label) + count + (f"  ({reason})" if reason else "")
+        ax.set_title(title, fontsize=9.5 if len(title) <= _TITLE else 7.5, loc="left", color=INK)
     if legend:
         axes[0].legend(fontsize=7.5, frameon=False, loc="best")
     return figure

@@ -180,6 +180,27 @@ def test_states_around_the_mode_have_its_spread(rng):
     assert (np.abs(mean - fit.theta) < 3.0 * fit.theta_std + 0.5).all()
 
 
+def test_states_are_weighed_by_what_they_were_drawn_from(rng):
+    """Weighted mean and variance of θ are those of the posterior by a grid, where the normal is a poor guess."""
+    X, t = rng.normal(size=(14, 1)), (rng.random(14) < 0.4) * 1.0
+    fit = fit_latent_process(X, t, "probit", SquaredExponential() + Bias(), fixed={"log w[0]": 0.0, "log a0": 0.0})
+    free = np.flatnonzero(fit.free)
+    assert len(free) == 1
+    grid = fit.theta[free[0]] + np.linspace(-8.0, 8.0, 161)
+    heights = np.array([fit.log_joint(np.where(fit.free, value, fit.theta)) for value in grid])
+    p = np.exp(heights - np.logaddexp.reduce(heights))
+    mean, variance = p @ grid, p @ (grid - p @ grid) ** 2
+    found = []
+    for seed in range(30):
+        mixed = mixed_over_states(fit, seed)
+        theta, weights = mixed.thetas[:, free[0]], np.exp(mixed.log_weights)
+        found.append([weights @ theta, weights @ (theta - mean) ** 2])
+    error = 4.0 * np.std(found, axis=0) / np.sqrt(30)
+    # weights that are cut off bend both a little
+    assert abs(np.mean(found, axis=0)[0] - mean) < error[0] + 0.1 * np.sqrt(variance)
+    assert abs(np.mean(found, axis=0)[1] - variance) < error[1] + 0.1 * variance
+
+
 @pytest.mark.parametrize("name", ["probit", "softmax", "student", "heteroscedastic"])
 def test_rows_left_out_over_states_are_those_of_their_densities(name, rng):
     X = rng.normal(size=(50, 1))

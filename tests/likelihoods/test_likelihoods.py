@@ -262,6 +262,14 @@ def test_mixture_of_count_predictions_weighs_its_parts():
     np.testing.assert_allclose(two.variance, [0.25 * (2 + 4) + 0.75 * (20 + 400) - 15.5**2])
 
 
+def test_mixture_of_mixtures_of_counts_keeps_the_weights_inside():
+    inner = CountPrediction(np.log([[2.0], [20.0]]), np.zeros((2, 1)), np.zeros(2), np.log([0.1, 0.9]))
+    other = CountPrediction(np.log([[5.0]]), np.zeros((1, 1)), np.zeros(1))
+    whole = CountPrediction.mixture([inner, other], np.array([0.4, 0.6]))
+    wanted = 0.04 * stats.poisson(2).pmf(3) + 0.36 * stats.poisson(20).pmf(3) + 0.6 * stats.poisson(5).pmf(3)
+    np.testing.assert_allclose(np.exp(whole.log_density([3.0])), [wanted])
+
+
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_draws_have_the_distribution_of_the_density(name, rng):
     likelihood, phi = as_likelihood(name), np.array(PARAMETERS.get(name, ([],))[0])

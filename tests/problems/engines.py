@@ -20,6 +20,7 @@ from bayessel.estimators._latent_regression import LatentInDataUnits
 from bayessel.estimators._mixed_process import MixedProcess
 from bayessel.estimators._sampled_networks import SampledNetworks
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
+from bayessel.estimators._several_processes import SeveralProcesses
 from bayessel.estimators._witnessed_networks import WitnessedNetworks
 from bayessel.estimators.averaged_fit import AveragedFit
 from bayessel.estimators.radial_class_fit import RadialClassFit
@@ -447,6 +448,16 @@ ENGINES = (
         columns=1e-3,
     ),
     Engine("GPRegressor", _estimated(_gp), (ProcessInDataUnits,), rows=inputs, units=1e-3, order=1e-3, columns=1e-3),
+    Engine(
+        "GPRegressor, several outputs",
+        _estimated(lambda: _gp(inference="map")),
+        (ProcessInDataUnits, SeveralProcesses),
+        rows=inputs,
+        outputs=True,
+        units=1e-3,
+        order=1e-3,
+        columns=1e-3,
+    ),
     Engine(
         "MLPRegressor by evidence",
         _estimated(lambda: _mlp(inference="evidence", time_budget=0.5)),

@@ -21,9 +21,15 @@ def mean_of_three(width):
 
 
 pair = {"narrow": mean_of_three(0.5), "wide": mean_of_three(3)}
-found = bs.diagnostics.calibration.model_probabilities(pair, 100, random_seed=1, progressbar=False, n_jobs=1)
+found = bs.diagnostics.calibration.model_probabilities(pair, 60, random_seed=1, progressbar=False, n_jobs=1)
 print(found)
 
 # %%
-found.plot()
+count, said, share, error = (np.array(one) for one in zip(*found.ranges("wide"), strict=True))
+fig, ax = plt.subplots(figsize=(5, 4.5))
+ax.plot([0, 1], [0, 1], "k:", label="true probabilities")
+ax.errorbar(said, share, 2 * error, fmt="o", capsize=3, label="ranges of probability, ± 2 standard errors")
+ax.set(xlabel="probability of the wide model", ylabel="share of the simulations that it made")
+ax.set_title(f"{count.sum():.0f} simulations")
+ax.legend(fontsize="small")
 plt.show()

@@ -30,8 +30,7 @@ print(table)
 
 # %%
 fig, ax = plt.subplots()
-error = [name for name in table.columns if "error" in name or "squared" in name][:2]
-ax.errorbar(table.index, table[error[0]], 2 * table[error[1]] if len(error) > 1 else None, fmt="o-", capsize=3)
+ax.errorbar(table.index, table["squared_error"], 2 * table["squared_error_se"], fmt="o-", capsize=3)
 ax.axhline(load.var(), color="k", ls=":", label="variance of the series")
 ax.set(
     xlabel="months ahead",

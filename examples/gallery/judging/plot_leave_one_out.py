@@ -24,7 +24,7 @@ formula = y - fit.leave_one_out().errors
 refits = np.empty(40)
 for row in range(40):
     rest = np.arange(40) != row
-    mean = bs.linear.posterior(F[rest], y[rest], fit.alpha, fit.beta).mean
+    mean = bs.linear.posterior(F[rest], y[rest], fit.alpha, fit.beta).coef
     refits[row] = F[row] @ mean
 print("largest difference:", np.abs(formula - refits).max())
 

@@ -17,24 +17,25 @@ import bayessel as bs
 from bayessel.diagnostics import delve
 
 rng = np.random.default_rng(0)
-X = rng.uniform(-3, 3, size=(500, 2))
-y = np.sin(X[:, 0]) + 0.3 * X[:, 1] + 0.2 * rng.normal(size=500)
+X = rng.uniform(-3, 3, size=(700, 2))
+y = np.sin(X[:, 0]) + 0.3 * X[:, 1] + 0.2 * rng.normal(size=700)
 
 tasks = [delve.Task.from_arrays(X, y, size=n, instances=4, test_cases=60, name="waves") for n in (16, 32, 64)]
 methods = {"evidence": bs.EvidenceRegressor(), "forest": RandomForestRegressor(50), "linear": BayesianRidge()}
 with TemporaryDirectory() as folder:
     study = delve.run(methods, tasks, store=f"{folder}/study", n_jobs=1, progressbar=False)
-    table = study.table("squared")
-print(table)
+    print(study.table("squared"))
+    found = {
+        name: [study.compare(name, "linear", "squared", task) for task in study.tasks]
+        for name in ("evidence", "forest")
+    }
 
 # %%
 fig, ax = plt.subplots()
-for name in methods:
-    pairs = [study.compare(name, "linear", "squared", task.name) for task in tasks] if name != "linear" else None
-    if pairs:
-        ax.errorbar(
-            [16, 32, 64], [p.mean for p in pairs], [2 * p.std_error for p in pairs], fmt="o-", capsize=3, label=name
-        )
+for name, pairs in found.items():
+    ax.errorbar(
+        [16, 32, 64], [p.mean for p in pairs], [2 * p.std_error for p in pairs], fmt="o-", capsize=3, label=name
+    )
 ax.axhline(0, color="k", ls=":", label="linear")
 ax.set(xlabel="training rows", ylabel="squared loss less that of the linear model", xticks=[16, 32, 64])
 ax.set_title("Four training sets of each size; bars are two standard errors")

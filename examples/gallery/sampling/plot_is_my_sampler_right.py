@@ -19,10 +19,15 @@ with pm.Model() as model:
     pm.Normal("obs", mean, tau=precision, observed=t)
 
 ranks = bs.diagnostics.calibration.sbc(
-    model, bs.steps, replications=150, draws=31, thin=1, tune=30, random_seed=3, progressbar=False, n_jobs=1
+    model, bs.steps, replications=100, draws=31, thin=1, tune=30, random_seed=3, progressbar=False, n_jobs=1
 )
 print(ranks.text)
 
 # %%
-ranks.plot()
+fig, axes = plt.subplots(1, len(ranks.names), sharey=True, figsize=(8, 3.2))
+for ax, name, column in zip(axes, ranks.names, ranks.ranks.T, strict=True):
+    ax.hist(column, bins=np.arange(-0.5, 32.5, 4))
+    ax.axhline(len(column) / 8, color="k", ls=":")
+    ax.set(xlabel="rank of the truth among 31 draws", title=name)
+axes[0].set_ylabel("simulations")
 plt.show()

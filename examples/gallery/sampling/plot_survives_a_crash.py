@@ -16,7 +16,7 @@ import bayessel as bs
 
 with pm.Model() as model:
     tau = pm.HalfNormal("tau", 1)
-    x = pm.StudentT("x", 4, 0, tau, shape=6)
+    x = pm.StudentT("x", nu=4, mu=0, sigma=tau, shape=6)
     pm.Normal("y", x, 0.5, observed=np.linspace(-1, 1, 6))
 
 settings = {"tune": 100, "chains": 1, "random_seed": 1, "cores": 1, "progressbar": False}

@@ -27,5 +27,7 @@ for delta in (0.01, 0.1, 1.0):
     (line,) = ax.semilogx(widths, lengths, "o-", ms=4, label=f"δ = {delta:g}")
     ax.plot(widths[lengths.argmin()], lengths.min(), "v", color=line.get_color(), ms=10)
 ax.set(xlabel="width r", ylabel="MDL-w, nats", title="Curves move up and down, their minima hardly")
+ax.set_xticks([0.2, 0.5, 1], ["0.2", "0.5", "1"])
+ax.minorticks_off()
 ax.legend()
 plt.show()

