@@ -95,7 +95,8 @@ def compare(
     allow_mixed
         Rank evidences of different kinds all the same (``"type2"``: at the best precisions; ``"plug-in"``: at those
         that another criterion chose, which is never more; ``"bound"``, of inducing inputs, which is less;
-        ``"type2-vecchia"``, an approximation of type2; ``"laplace"``, of networks at the best precisions, their weights integrated out by Laplace's method). The column
+        ``"type2-vecchia"``, an approximation of type2;
+        ``"laplace"``, of networks at the best precisions, their weights integrated out by Laplace's method). The column
         ``kind`` tells them apart. Model evidences are ``"third-level"`` (of linear models: without constants that all
         of them share), ``"laplace"``, ``"laplace-bound"``, ``"laplace-vecchia"`` or ``"sampled"`` (of Gaussian
         processes and of networks, with proper priors).
