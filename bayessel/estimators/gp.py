@@ -373,7 +373,8 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
     def trace_(self) -> xr.DataTree | None:
         """All draws, with the log density of each row."""
         check_is_fitted(self)
-        return trace_with_terms(self._run, self.fit_)
+        fit = self.fit_
+        return None if isinstance(fit, SeveralProcesses) else trace_with_terms(self._run, fit)
 
     @property
     def model_evidence_(self) -> float:
