@@ -373,8 +373,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
     def trace_(self) -> xr.DataTree | None:
         """All draws, with the log density of each row."""
         check_is_fitted(self)
-        fit = self.fit_
-        return None if isinstance(fit, SeveralProcesses) else trace_with_terms(self._run, fit)
+        return None if isinstance(self.fit_, SeveralProcesses) else trace_with_terms(self._run, self.fit_)
 
     @property
     def model_evidence_(self) -> float:
