@@ -4,12 +4,27 @@
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 #: what may be a seed (`bayessel._check.check_seed`): numbers, a generator that gives one, None for a fresh one
 type Seed = int | np.integer | Sequence[int] | np.ndarray | np.random.Generator | np.random.RandomState | None
+
+# What options may say: type checkers find a misspelling before it runs. `tests/test_pyright.py` compares them with the
+# choices that are checked at run time.
+type Missing = Literal["error", "indicator"]
+type RadialKind = Literal["gaussian", "multiquadric", "inverse_multiquadric", "cauchy"]
+type ModeInference = Literal["auto", "type2"]
+type ProcessInference = Literal["auto", "map", "mc"]
+type ProcessLikelihood = Literal["gaussian", "student", "heteroscedastic", "poisson", "negative-binomial"]
+type NetworkInference = Literal["auto", "mc", "early-stopping", "evidence"]
+type SparseStart = Literal["auto", "greedy", "full", "backward", "quick"]
+type PrecisionSteps = Literal["profile", "mackay", "em"]
+type ForwardMethod = Literal["ols", "rfs", "rols", "backward"]
+type ForwardGain = Literal["error", "cost"]
+type WidthModelName = Literal["evidence", "rvm", "gp", "search"]
+type Task = Literal["regression", "classification"]
 
 
 class SupportsSubmit(Protocol):

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import betainc, expit, gammaincc, gammaln, logsumexp
 
 from bayessel._check import FloatArray, as_float_array
+from bayessel.pages.result_view import MOST_ROWS, ResultView, ShownResult, distributions_view
 
 #: standard deviations of a log rate that sums reach to, their most terms, and numbers worked on at a time
 _FARTHEST_RATE, _MOST_RATES, _BLOCK_OF_RATES = 10.0, 4000, 1 << 20
@@ -20,7 +21,7 @@ _HIGHEST, _LARGEST = 600.0, 1e280
 
 
 @dataclass(frozen=True, eq=False)
-class CountPrediction:
+class CountPrediction(ShownResult):
     r"""Predictive distributions of counts at N rows, with log rates that are mixtures of S normals.
 
     Given its rate :math:`e^f` a count is Poisson, or negative binomial with variance :math:`e^f + d\,e^{2f}`. Sums over
@@ -140,6 +141,11 @@ class CountPrediction:
                 f = mean[part] + std[part] * z[:, None]
                 logs[s, part] = logsumexp(log_term(y[part], f, float(d)) + weight[:, None], axis=0)
         return np.asarray(logsumexp(logs + np.log(self._weights), axis=0))
+
+    def _view(self) -> ResultView:
+        first = slice(None), slice(MOST_ROWS)
+        shown = CountPrediction(self.means[first], self.variances[first], self.dispersions, self.log_weights)
+        return distributions_view("Predictive distributions of counts", self.means.shape[1:], shown)
 
 
 def _log_count(y: FloatArray, f: FloatArray, dispersion: float) -> FloatArray:

@@ -11,7 +11,6 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,154 +19,20 @@ from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
 from bayessel.count_prediction import CountPrediction
 from bayessel.errors import NumericalWarning
+from bayessel.pages.result_view import ResultView, ShownResult
 from bayessel.prediction import ClassPrediction, Prediction
+from bayessel.status import Status as Status
+from bayessel.status import worst as worst
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-class Status(Enum):
-    """How a fit ended; the value is the advice. Ordered from harmless to serious."""
-
-    CONVERGED = "converged"
-    COLLINEAR_SKIPPED = (
-        "some candidate functions are zero, copies of functions in use (which then count as one), or lie to rounding "
-        "in their span, so that nothing could be said of them; very wide or very narrow functions do"
-    )
-    COPIES_COUNT_ONCE = (
-        "rows that agree in all inputs and in the target are taken for one record listed several times: together all "
-        "rows count as many as there are different ones (weights that sum to more count likewise); if they are "
-        'observations of their own, inference="type2" counts every row'
-    )
-    FEW_WELL_DETERMINED = (
-        "fewer than 3 well-determined parameters (or fewer than 3 rows left for the noise): the Gaussian approximation "
-        "of the third-level evidence would be poor, so it was integrated exactly over a range of lambda"
-    )
-    ONE_AGAINST_REST = "more than two classes, each fitted against the rest: compare it by rows left out"
-    IMPROPER_PRIOR = (
-        "a weight has a penalty of zero, so its prior is improper and the model has no evidence; compare it by another "
-        "criterion, such as leave-one-out"
-    )
-    MULTIPLE_OPTIMA = "several optima of similar worth were found; look at `optima` before trusting one of them"
-    CANDIDATES_USED_UP = (
-        "all candidates together do not come as close as was asked for; offer other functions, or raise tol"
-    )
-    AT_BOUND = "the optimum lies on the edge of the search range; the data do not determine this parameter"
-    UNEVEN_NOISE = (
-        "errors of rows left out are larger in some places than in others (their sizes follow an input, the fitted "
-        "values, or the order of the rows), and the noise is taken for even: error bars are too wide here and too "
-        "narrow there; transform the target (its logarithm, where errors grow with it), or give the noise of each row"
-    )
-    TREND_IN_RESIDUALS = (
-        "errors of rows left out follow an input, the fitted values, or the order of the rows: something is left that "
-        "the model has not found, or rows that follow each other share it (as in time); offer other functions, widths "
-        "or inputs, such as the number of the row"
-    )
-    INTERPOLATION = (
-        "a better value of the criterion was found at a fit that leaves too few rows to the noise; it is not preferred "
-        "(look at the end of `optima`, or at `starts`), because there the criterion says nothing about new data"
-    )
-    DOUBTFUL_SIGNAL = (
-        "with the precisions integrated out, a model without functions (or with the constant alone) is more probable "
-        "than this one: what was found may be noise"
-    )
-    FELL_BACK = (
-        "what was fitted predicts clearly worse than all functions together do (by what these expect of functions "
-        "selected or penalised; networks: rows held out of folds fitted anew); predictions are those of all functions "
-        "(EvidenceRegressor), and what was fitted is a rough summary of them"
-    )
-    SEVERAL_TARGETS = (
-        "several targets share their functions, and hyperparameters are those that maximise the evidence (or the "
-        "criterion), not integrated out as with one target: predictions are often worse and error bars too narrow; fit "
-        "one estimator per target (sklearn.multioutput.MultiOutputRegressor), or give the width or the inference if "
-        "that is intended"
-    )
-    HEAVY_TAILS = (
-        "some rows lie much further from the fit than normal noise puts them (six robust standard deviations of the "
-        "residuals): a few rows decide the noise level, error bars are wrong for most, and the fit follows the few; "
-        "look at these rows, or transform the target"
-    )
-    NO_BETTER_THAN_CONSTANT = (
-        "rows left out (mostly in folds fitted anew) are not predicted clearly better (by a standard error of the mean "
-        "log density) than by a constant or class frequencies: do not rely on the predictions; try more rows or inputs"
-    )
-    PURE_NOISE = (
-        "the inputs carry nothing: none of them varies, or the evidence prefers a model without signal; the weights "
-        "are shrunk to zero; try another width or other inputs"
-    )
-    NO_INFORMATION = (
-        "leave-one-out labels say nothing of the true ones, or are worse than chance: this is no classifier; try "
-        "another width, other inputs, or more rows"
-    )
-    ILL_CONDITIONED = (
-        "the ratio beta/alpha is so large that digits are lost (relative error up to 10 eps sqrt(beta/alpha)); look "
-        "for duplicate basis functions, wide kernels or noise-free targets"
-    )
-    NOISE_AT_FLOOR = (
-        "the data are fitted to the precision of the numbers: the noise level is a floor, not an estimate. If the "
-        "targets have noise, offer fewer or wider functions (there may be as many as rows) or look for copies of rows"
-    )
-    CONSTANT_TARGET = "the target does not vary: only the bias was fitted and the noise level is a floor"
-    TOO_FEW_ROWS = "too few rows to tell signal from noise: only the prior and the mean speak"
-    STEP_LIMIT = (
-        "the step limit was reached while the objective was still improving; raise max_steps (or max_size), or loosen "
-        "the tolerance"
-    )
-    LOST_DIGITS = (
-        "the sums of squares of this stream lost digits (ill-conditioned columns, means that drift far, or noise "
-        "near the rounding of the targets); pass a callable or a file, for a second pass, or arithmetic='qr'"
-    )
-    CHAINS_DISAGREE = (
-        "the chains have not mixed (R-hat above 1.05, or fewer than 50 effective draws of a parameter); go on with "
-        "them, or tune for longer: until then treat the predictions as those of a few states"
-    )
-    UNSURE_EVIDENCE = (
-        "the error bar of the evidence is above half a nat, or one run alone has none, or nothing confirms it: it is "
-        "then itself unsure; take more draws, more particles, more runs, or more updates at each temperature"
-    )
-    TIME_BUDGET = (
-        "the time budget was over before the run was complete; this is the part that was done (the mode, if there is "
-        "no draw yet), and the run can be continued"
-    )
-    INTERRUPTED = "interrupted by the user; this is the best seen until then"
-
-    @property
-    def severity(self) -> int:
-        """Position in the list above; larger is more serious."""
-        return list(Status).index(self)
-
-    @property
-    def distrusted(self) -> bool:
-        """Whether numbers of such a fit deserve a second look; estimators warn of these.
-
-        The others are remarks on the search or on patterns in residuals, or tell of what the user asked for.
-        """
-        return self not in _REMARKS
-
-
-_REMARKS = frozenset(
-    {
-        Status.CONVERGED,
-        Status.COLLINEAR_SKIPPED,
-        Status.COPIES_COUNT_ONCE,
-        Status.FEW_WELL_DETERMINED,
-        Status.ONE_AGAINST_REST,
-        Status.IMPROPER_PRIOR,
-        Status.MULTIPLE_OPTIMA,
-        Status.CANDIDATES_USED_UP,
-        Status.AT_BOUND,
-        Status.UNEVEN_NOISE,
-        Status.TREND_IN_RESIDUALS,
-        Status.TIME_BUDGET,
-        Status.INTERRUPTED,
-    }
-)
-
-
-def worst(notes: Iterable[Status]) -> Status:
-    """Return the most serious of several statuses, CONVERGED if there are none."""
-    return max(notes, key=lambda s: s.severity, default=Status.CONVERGED)
+#: rows up to which a card says how well rows left out are covered
+_LEFT_OUT_AT_ONCE = 1000
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Evidence(ShownResult):
     """The log probability of the data under a model, and what sort of number it is.
 
     Attributes
@@ -176,8 +41,9 @@ class Evidence:
         In nats, every constant included.
     kind : str
         "type2": at hyperparameters that maximise it ("type2-laplace", "type2-ep": a latent function integrated by
-        Laplace's method, or by expectation propagation); "plug-in": at those that another criterion chose; "bound": a
-        lower bound; "laplace": integrated by Laplace's method ("laplace-bound": of a bound); "third-level":
+        Laplace's method, or by expectation propagation; "type2-vecchia": rows given few rows near them); "plug-in": at
+        those that another criterion chose; "bound": a lower bound; "laplace": integrated by Laplace's method
+        ("laplace-bound": of a bound; "laplace-vecchia": of Vecchia's approximation); "third-level":
         hyperparameters integrated too; "grid": they are summed over a grid, under proper priors; "sampled": integrated
         by Monte Carlo; "exact": integrated in closed form.
     error : float or None
@@ -195,9 +61,15 @@ class Evidence:
     def __float__(self) -> float:
         return float(self.value)
 
+    def _view(self) -> ResultView:
+        error = "" if self.error is None else f" ± {self.error:.2g}"
+        lines = [f"maximised over {', '.join(self.maximised)}"] if self.maximised else []
+        lines += [f"integrated over {', '.join(self.integrated)}"] if self.integrated else []
+        return ResultView(f"log evidence {self.value:.2f}{error} nats ({self.kind})", lines=lines)
+
 
 @dataclass(frozen=True, eq=False)
-class LeaveOneOut:
+class LeaveOneOut(ShownResult):
     """Each row predicted from all others, at the hyperparameters of all rows.
 
     Attributes
@@ -270,8 +142,18 @@ class LeaveOneOut:
         """Sum of the log predictive densities, in nats."""
         return float(self.log_densities.sum())
 
+    def _view(self) -> ResultView:
+        rows = len(self.log_densities)
+        lines = [
+            f"log density {self.log_density:.2f} nats, {self.log_density / max(rows, 1):.3f} a row",
+            f"root mean square error {np.sqrt(self.mean_square):.4g}",
+        ]
+        if self.prediction is not None and np.isfinite(self.pit).any():
+            lines.append(f"90 % intervals cover {100.0 * self.coverage(0.9):.0f} % of the rows")
+        return ResultView(f"Each of {rows} rows predicted from the others", lines=lines)
 
-class Fit(ABC):
+
+class Fit(ShownResult, ABC):
     """Base of every result of an engine: a dataclass that inherits it and has these fields or properties.
 
     Attributes
@@ -350,25 +232,56 @@ class Fit(ABC):
         """Return what was fitted, how it ended and what to do about it, in a few lines for people."""
         return described(self, type(self).__name__, (self.status, *self.notes))
 
+    def _view(self) -> ResultView:
+        return view_of(self, type(self).__name__, (self.status, *self.notes))
+
+    def _text(self) -> str:
+        # a prompt shows it unasked: without the predictions of rows left out, which may take a while
+        return described(self, type(self).__name__, (self.status, *self.notes), left_out=False)
+
+    def __str__(self) -> str:
+        return self.describe()
+
 
 def advice(notes: Iterable[Status]) -> tuple[str, ...]:
     """What to do about every remark, the most serious first."""
-    found = sorted({*notes} - {Status.CONVERGED}, key=lambda note: -note.severity)
-    return tuple(f"{note.name}: {note.value}" for note in found)
+    return tuple(f"{note.name}: {note.value}" for note in _remarks(notes))
 
 
-def described(fit: Fit, name: str, notes: tuple[Status, ...]) -> str:
+def _remarks(notes: Iterable[Status]) -> list[Status]:
+    return sorted({*notes} - {Status.CONVERGED}, key=lambda note: -note.severity)
+
+
+def described(fit: Fit, name: str, notes: tuple[Status, ...], left_out: bool = True) -> str:
     """A fit by the name of what it belongs to, with the remarks, of which the first is its status."""
-    lines = [f"{name} of {fit.n_rows} rows, {fit.seconds:.2g} s: {notes[0].name}"]
+    title = f"{name} of {fit.n_rows} rows, {fit.seconds:.2g} s: {notes[0].name}"
+    return "\n".join([title, *_found(fit, left_out), *advice(notes)])
+
+
+def view_of(fit: Fit, name: str, notes: tuple[Status, ...], table: pd.DataFrame | None = None) -> ResultView:
+    """The same as a card; rows left out are those of fits small enough to do so at once."""
+    return ResultView(
+        f"{name} of {fit.n_rows} rows",
+        notes[0].words,
+        notes[0].standing,
+        _found(fit, fit.n_rows <= _LEFT_OUT_AT_ONCE),
+        [(note.words, note.value) for note in _remarks(notes)],
+        table,
+    )
+
+
+def _found(fit: Fit, left_out: bool) -> list[str]:
+    """Lines on what was found."""
+    lines = []
     if fit.evidence is not None:
         error = "" if fit.evidence.error is None else f" ± {fit.evidence.error:.2g}"
         lines.append(f"log evidence {fit.evidence.value:.2f}{error} nats ({fit.evidence.kind})")
     if len(fit.optima) > 1:
         lines.append(f"{len(fit.optima)} local optima")
     lines += fit.details
-    if fit.leaves_rows_out and not fit.predicts_labels:
+    if left_out and fit.leaves_rows_out and not fit.predicts_labels:
         lines.append(coverage_of_rows_left_out(fit))
-    return "\n".join([*(line for line in lines if line), *advice(notes)])
+    return [line for line in lines if line]
 
 
 def coverage_of_rows_left_out(fit: Fit) -> str:

@@ -6,7 +6,6 @@ tail effective sample size at least 100 per chain; and Betancourt (2016) for the
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -17,13 +16,14 @@ from bayessel.chains.findings import Finding
 from bayessel.chains.verdict import judged
 from bayessel.diagnostics import _findings as findings
 from bayessel.diagnostics._trace import posterior_of, statistics, times
+from bayessel.pages.result_view import ResultView, ShownResult, Standing
 
 if TYPE_CHECKING:
     from xarray import DataTree
 
 
 @dataclass(frozen=True)
-class Convergence:
+class Convergence(ShownResult):
     """Verdict on a trace.
 
     Attributes
@@ -86,11 +86,13 @@ class Convergence:
     def __str__(self) -> str:
         return self.text
 
-    def _repr_html_(self) -> str:
-        color = "#3a7d44" if self.ok else "#c8553d"
-        items = "".join(f"<li>{html.escape(one.text)} <i>{html.escape(one.advice)}</i></li>" for one in self.findings)
-        head = f'<p style="color:{color}"><b>{html.escape(self._headline())}</b></p>'
-        return f"{head}<ul>{items}</ul>{self.table.head(10).to_html(float_format='{:.3g}'.format)}"
+    def _text(self) -> str:
+        return self.text
+
+    def _view(self) -> ResultView:
+        status = "may be used" if self.ok else "do not use yet"
+        found = [(one.text, one.advice) for one in self.findings]
+        return ResultView(self._headline(), status, Standing.of(self.ok), (), found, self.table)
 
 
 def convergence(trace: DataTree, var_names: Sequence[str] | None = None) -> Convergence:

@@ -13,7 +13,6 @@ Cauchy's distribution, as ArviZ computes it). Bands are simultaneous (Säilynoja
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -25,11 +24,13 @@ from numpy.typing import ArrayLike
 from bayessel._check import FloatArray, as_float_array
 from bayessel.diagnostics.fit_reader import predictive_of, read, unwrap
 from bayessel.fit import Fit, LeaveOneOut
+from bayessel.pages.result_view import ResultView, ShownResult, Standing
 from bayessel.prediction import Prediction
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from sklearn.base import BaseEstimator
+
+    from bayessel.pages.figures import ShownFigure
 
 #: probabilities of the central intervals that are counted
 LEVELS = (0.5, 0.8, 0.9, 0.95)
@@ -42,7 +43,7 @@ _CLEAR = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class PredictiveCalibration:
+class PredictiveCalibration(ShownResult):
     """How well predictive distributions fit what was seen.
 
     Attributes
@@ -188,20 +189,20 @@ class PredictiveCalibration:
             how = "of another shape than what was seen"
         return f"Not calibrated: predictions are {how}"
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return self.describe()
 
-    def _repr_html_(self) -> str:
+    def _view(self) -> ResultView:
         head, *rest = self.describe().splitlines()
-        color = "#3a7d44" if self.calibrated else "#c8553d"
-        items = "".join(f"<li>{html.escape(line)}</li>" for line in rest)
-        return f'<p style="color:{color}"><b>{html.escape(head)}</b></p><ul>{items}</ul>'
+        status = "calibrated" if self.calibrated else "not calibrated"
+        return ResultView(head, status, Standing.of(self.calibrated), rest, then=".plot()")
 
-    def plot(self) -> Figure:
+    def plot(self) -> ShownFigure:
         """Draw the integral transforms in their band, coverage over probability, and errors over predicted ones."""
         from bayessel.diagnostics._predictive_calibration_plots import draw
+        from bayessel.pages.figures import handed_over
 
-        return draw(self)
+        return handed_over(draw(self))
 
 
 def predictive_calibration(

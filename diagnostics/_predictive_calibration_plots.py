@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,9 +13,9 @@ from bayessel.pages.page import BEST, INK, LINE, SOFT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from bayessel.diagnostics._predictive_calibration import PredictiveCalibration
+    from bayessel.pages.figures import ShownFigure
 
 #: probability that the whole of the transforms of a calibrated model lies in its band; simulations that find it
 INSIDE, SIMULATIONS = 0.95, 1000
@@ -22,12 +23,18 @@ INSIDE, SIMULATIONS = 0.95, 1000
 MOST_VALUES = 1000
 
 
-def draw(result: PredictiveCalibration) -> Figure:
+def draw(result: PredictiveCalibration) -> ShownFigure:
     """Three pictures beside each other."""
-    from matplotlib.figure import Figure
+    from bayessel.pages.figures import new_figure
 
-    figure = Figure(figsize=(10.5, 3.4), layout="constrained")
-    first, second, third = figure.subplots(1, 3)
+    figure = new_figure(10.5, 3.4)
+    draw_into(list(figure.subplots(1, 3)), result)
+    return figure
+
+
+def draw_into(axes: Sequence[Axes], result: PredictiveCalibration) -> None:
+    """The same in axes that are there."""
+    first, second, third = axes
     color = LINE if result.calibrated else BEST
     _draw_transforms(first, result.pit, color)
     _draw_coverage(second, result.pit, color)
@@ -35,7 +42,6 @@ def draw(result: PredictiveCalibration) -> Figure:
     for ax in (first, second, third):
         ax.spines[["top", "right"]].set_visible(False)
         ax.tick_params(labelsize=8)
-    return figure
 
 
 def band(n: int) -> tuple[FloatArray, FloatArray, FloatArray]:

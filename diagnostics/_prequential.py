@@ -32,6 +32,7 @@ from bayessel._formulas import log_normal
 from bayessel._numerics import few_threads
 from bayessel._types import Seed
 from bayessel.basis import LazyDesign
+from bayessel.pages.result_view import ResultView, ShownResult
 
 #: rows whose joint density is taken by one factorisation
 BLOCK = 64
@@ -49,7 +50,7 @@ class PrecisionsOfColumns(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Prequential:
+class Prequential(ShownResult):
     """Prequential code length of a target.
 
     Attributes
@@ -75,6 +76,15 @@ class Prequential:
     rows: FloatArray = field(repr=False)
     orders: IntArray = field(repr=False)
     refits: tuple[dict[str, float], ...] = field(repr=False)
+
+    def _view(self) -> ResultView:
+        import pandas as pd
+
+        orders, rows = self.rows.shape
+        error = f" ± {self.std_error:.2g}" if np.isfinite(self.std_error) else ""
+        title = f"Prequential code length {self.nats:.3f}{error} nats of {rows} rows"
+        said = f"mean over {orders} orders" if orders > 1 else "one order"
+        return ResultView(title, lines=[said], table=pd.DataFrame(list(self.refits)))
 
 
 def prequential(

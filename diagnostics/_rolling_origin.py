@@ -29,6 +29,7 @@ from bayessel._types import Seed
 from bayessel.diagnostics.fit_reader import predictive_of
 from bayessel.diagnostics.fresh_estimators import prepare, unfitted_copy
 from bayessel.errors import SamplingWarning
+from bayessel.pages.result_view import ResultView, ShownResult
 from bayessel.work.jobs import check_jobs
 from bayessel.work.seeds import seed_sequence
 
@@ -42,7 +43,7 @@ LOSSES = ("squared_error", "log_density", "coverage")
 
 
 @dataclass(frozen=True, eq=False)
-class RollingOrigin:
+class RollingOrigin(ShownResult):
     """What models predicted of the rows after each origin.
 
     Attributes
@@ -70,6 +71,11 @@ class RollingOrigin:
     level: float
     block: dict[str, int]
     warnings: dict[str, dict[str, int]] = field(repr=False)
+
+    def _view(self) -> ResultView:
+        warned = [f"{name}: fits warned {sum(said.values())} times" for name, said in self.warnings.items() if said]
+        title = f"{self.rows['origin'].nunique()} origins, intervals of {self.level:.0%}"
+        return ResultView(title, lines=warned, table=self.table, then=".differences")
 
     def __str__(self) -> str:
         head = f"{self.rows['origin'].nunique()} origins, intervals of {self.level:.0%}"

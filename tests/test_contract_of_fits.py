@@ -3,7 +3,7 @@
 A clause is a function that raises AssertionError where a fit breaks it; `tests/test_broken_engines.py` has a broken
 engine for each of its assertions.
 
-Guards `bayessel._fingerprint`, `bayessel.fit`, `bayessel.prediction`.
+Guards `bayessel._fingerprint`, `bayessel.fit`, `bayessel.prediction`, `bayessel.status`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,12 @@ KINDS = {
     "type2",
     "type2-laplace",
     "type2-ep",
+    "type2-vecchia",
     "plug-in",
     "bound",
     "laplace",
     "laplace-bound",
+    "laplace-vecchia",
     "third-level",
     "grid",
     "sampled",

@@ -1,20 +1,24 @@
 """The wheel holds every package, the pins fit the floors, and no file knows the machine it was written on."""
 
 import importlib
+import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.paths import ROOT
-from tests.test_layers import FOLDERS
+from tests.test_layers import FOLDERS, imports
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -31,7 +35,7 @@ def built_wheel(tree: Path, out: Path) -> Path:
 def copied_tree(to: Path) -> Path:
     """Copy what a build needs, so that building leaves nothing behind in the checkout."""
     to.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, to)
     for name in ("bayessel", "models", "diagnostics"):
         shutil.copytree(ROOT / name, to / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -81,6 +85,156 @@ def test_wheel_imports_and_has_its_command(wheel):
     *files, command = done.stdout.splitlines()
     assert all(file.startswith(str(wheel)) for file in files), files
     assert command == "bayessel bayessel.cli:main"
+
+
+def test_the_description_has_no_link_that_dies_outside_the_repository(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        said = archive.read(name).decode()
+    head, _, text = said.partition("\n\n")
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    assert len(links) > 10
+    assert [link for link in links if not link.startswith("https://")] == []
+    assert f"]({PROJECT['urls']['Source']}/docs/images/overview.png)" in text
+    assert "Author: bayessel developers" in head and "Project-URL: Source, " in head
+
+
+def imported(folder: Path) -> set[str]:
+    """Packages of others that the sources import anywhere."""
+    found = {
+        name.partition(".")[0] for path in folder.rglob("*.py") for _, name in imports(path.read_text(encoding="utf-8"))
+    }
+    return found - set(sys.stdlib_module_names) - {"bayessel"}
+
+
+#: imported only where the user has it already: in a notebook
+GIVEN = {"ipython"}
+#: name of the import -> name of the distribution, where they differ
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "distributed": "dask", "nautilus": "nautilus-sampler"}
+
+
+def undeclared(folders: list[Path]) -> set[str]:
+    extras = PROJECT["optional-dependencies"]
+    texts = [*PROJECT["dependencies"], *(text for extra in ("cluster", "parquet", "nested") for text in extras[extra])]
+    declared = {canonicalize_name(Requirement(text).name) for text in texts}
+    tops = {name for folder in folders for name in imported(folder)}
+    return {canonicalize_name(DISTRIBUTIONS.get(name, name)) for name in tops} - declared - GIVEN
+
+
+def test_every_import_is_declared(tmp_path):
+    assert undeclared(list(FOLDERS.values())) == set()
+    (tmp_path / "one.py").write_text("def f():\n    import seaborn.palettes\n")
+    assert undeclared([tmp_path]) == {"seaborn"}
+
+
+def test_the_recipe_needs_what_the_project_needs():
+    yaml = pytest.importorskip("yaml")
+    recipe = yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text())
+    assert recipe["context"]["version"] == PROJECT["version"]
+    assert f">={recipe['context']['python_min']}" == PROJECT["requires-python"]
+    # what conda calls otherwise, and what an extra of a requirement brings
+    conda = {"matplotlib-base": "matplotlib"}
+    pairs = (one.partition(" ") for one in recipe["requirements"]["run"])
+    given = {conda.get(name, name): floor for name, _, floor in pairs}
+    wanted = {Requirement(text).name: str(Requirement(text).specifier) for text in PROJECT["dependencies"]}
+    assert {name: given.get(name) for name in wanted} == wanted
+    assert set(given) - set(wanted) == {"python", "h5netcdf"}
+    assert recipe["about"]["homepage"] == PROJECT["urls"]["Homepage"]
+
+
+def test_the_citation_is_of_this_version():
+    yaml = pytest.importorskip("yaml")
+    said = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert said["version"] == PROJECT["version"] and said["url"] == PROJECT["urls"]["Homepage"]
+    assert [one["name"] for one in said["authors"]] == [one["name"] for one in PROJECT["authors"]]
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory) -> Path:
+    """The source distribution, unpacked."""
+    place = tmp_path_factory.mktemp("sdist")
+    tree = place / "tree"
+    tree.mkdir()
+    for path in project_files():
+        to = tree / path.relative_to(ROOT)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, to)
+    code = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(place)], cwd=tree, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (archive,) = place.glob("bayessel-*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(place, filter="data")
+    return place / archive.name.removesuffix(".tar.gz")
+
+
+def test_the_sdist_is_the_project(sdist):
+    lacks = [str(path.relative_to(ROOT)) for path in project_files() if not (sdist / path.relative_to(ROOT)).exists()]
+    assert lacks == []
+
+
+@pytest.mark.slow
+def test_what_is_built_from_the_sdist_passes_its_own_tests(sdist, tmp_path):
+    subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", tmp_path], check=True, timeout=300)
+    python = tmp_path / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    # the packages of this environment, but for the project
+    site = subprocess.run(
+        [sys.executable, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], capture_output=True, text=True
+    ).stdout.strip()
+    environment = {**os.environ, "PYTHONPATH": site}
+    pip = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--ignore-installed", "."]
+    subprocess.run(pip, cwd=sdist, check=True, env=environment, timeout=600)
+    chosen = ["tests/basis", "tests/pages", "tests/test_packaging.py", "tests/test_public_api.py", "tests/test_docs.py"]
+    keep = ["-k", "not documented and not docstring and not example_runs and not sdist"]
+    environment["PYTHONPATH"] = os.pathsep.join([str(next(tmp_path.glob("**/site-packages"))), site])
+    run = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen, *keep]
+    done = subprocess.run(run, cwd=sdist, capture_output=True, text=True, env=environment, timeout=1800)
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+# hosted workflows
+
+
+def workflows() -> dict[str, dict[str, Any]]:
+    yaml = pytest.importorskip("yaml")
+    return {path.stem: yaml.safe_load(path.read_text()) for path in (ROOT / ".github" / "workflows").glob("*.yml")}
+
+
+def commands(workflow: dict[str, Any]) -> list[str]:
+    """Every line that a workflow runs."""
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    return [line for step in steps for line in str(step.get("run", "")).splitlines() if line.strip()]
+
+
+def faults_of(command: str) -> list[str]:
+    """What a line names that the project does not have."""
+    faults = []
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)) | {"test", "test-slow"}
+    first, *words = shlex.split(command)
+    if first == "make":
+        faults += [f"no target {word}" for word in words if word not in targets]
+    for word in words:
+        if extras := re.fullmatch(r"\.\[([\w,]+)\]", word):
+            faults += [f"no extra {one}" for one in extras[1].split(",") if one not in PROJECT["optional-dependencies"]]
+        if word.endswith(".txt") and not (ROOT / word).exists():
+            faults.append(f"no file {word}")
+    return faults
+
+
+def test_workflows_run_what_there_is_on_every_system_and_python():
+    found = workflows()
+    assert not [fault for one in found.values() for line in commands(one) for fault in faults_of(line)]
+    matrix = found["tests"]["jobs"]["tests"]["strategy"]["matrix"]
+    assert {name.partition("-")[0] for name in matrix["system"]} == {"ubuntu", "macos", "windows"}
+    listed = [name.rpartition(" :: ")[2] for name in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", name)]
+    assert matrix["python"] == listed and f">={listed[0]}" == PROJECT["requires-python"]
+
+
+@pytest.mark.parametrize("line", ["make nothing", "pip install .[colour]", "pip install -c pins.txt ."])
+def test_a_wrong_step_is_seen(line):
+    assert faults_of(line)
 
 
 def test_a_forgotten_package_is_seen(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,10 +83,10 @@ def _add_report(parts: Any) -> argparse.ArgumentParser:
         description="Write report.html, and tables of losses, winners and units as .csv, from a store; also while a "
         "study is running.",
     )
-    report.add_argument("store", metavar="STORE", help="folder that keeps the study")
+    report.add_argument("--store", required=True, metavar="FOLDER", help="folder that keeps the study")
     report.add_argument("--methods", metavar="A,B", help="only these, in this order")
     report.add_argument("--tasks", metavar="A,B", help="only these, by names such as 'kin-8nm 64' or kin-8nm")
-    report.add_argument("--loss", default="squared", metavar="NAME", help="loss on the terminal; default: squared")
+    report.add_argument("--losses", metavar="A,B", help="only these, the first on the terminal; default: all")
     report.add_argument("--png", action="store_true", help="write the pictures as files, too")
     report.add_argument("--out", default="report", metavar="FOLDER", help="folder for what is written; default: report")
     return report
@@ -119,7 +120,7 @@ def _run(arguments: argparse.Namespace) -> int:
     _show(study, losses[0], console, arguments.quiet)
     if study.remaining:
         console.print(f"{study.remaining} units are left: the same command goes on with them.")
-    console.print(f"\nStore: {arguments.store}; bayessel delve report {arguments.store}", soft_wrap=True)
+    console.print(f"\nStore: {arguments.store}; bayessel delve report --store {arguments.store}", soft_wrap=True)
     return 130 if study.interrupted else 0
 
 
@@ -158,10 +159,12 @@ def _report(arguments: argparse.Namespace) -> int:
     if arguments.methods is not None or arguments.tasks is not None:
         methods = None if arguments.methods is None else split_names(arguments.methods)
         study = study.only(methods, words.comma_list(arguments.tasks))
-    loss = one_of(arguments.loss, "--loss", study.losses_kept)
+    wanted = words.comma_list(arguments.losses) or study.losses_kept
+    losses = tuple(one_of(name, "--losses", study.losses_kept) for name in wanted)
+    study = replace(study, losses_kept=losses)
     with words.folder(arguments.out) as folder:
-        _show(study, loss, console, arguments.quiet)
-        for name in study.losses_kept:
+        _show(study, losses[0], console, arguments.quiet)
+        for name in losses:
             table = study.table(name)
             table.columns = pd.Index([f"{method} {what}" for method in study.methods for what in _WHAT])
             write_whole(folder / f"losses-{name}.csv", table.to_csv().encode())

@@ -12,6 +12,7 @@ import numpy as np
 
 from bayessel._check import FloatArray, one_of
 from bayessel._files import netcdf, sealed, write_whole
+from bayessel._types import NetworkInference, ProcessInference, Task
 from bayessel.cli import _fit_classes as classes
 from bayessel.cli import _fit_models as models
 from bayessel.cli import _words as words
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
+#: what --inference means, for --help
+_OF_PROCESS = {
+    "auto": "a mixture over states of the hyperparameters; the default",
+    "map": "their mode",
+    "mc": "sampled",
+}
+_OF_NETWORK = {"auto": "sampled, beside a reference; the default", "mc": "sampled"}
 #: remarks about fits that found no function, of which nothing can be said
 _NO_FUNCTION = {"TOO_FEW_ROWS", "CONSTANT_TARGET", "PURE_NOISE"}
 #: kind of an evidence (`bayessel.fit.Evidence`) -> what the report calls it
@@ -29,10 +37,12 @@ EVIDENCES = {
     "type2": "log evidence at the mode (type II)",
     "type2-laplace": "log evidence at the mode (type II, function by Laplace's method)",
     "type2-ep": "log evidence at the mode (type II, function by expectation propagation)",
+    "type2-vecchia": "log evidence at the mode (type II, by Vecchia's approximation)",
     "plug-in": "log evidence at the precisions of another criterion",
     "bound": "log evidence at the mode (lower bound)",
     "laplace": "log evidence (Laplace's approximation)",
     "laplace-bound": "log evidence (Laplace's approximation of a lower bound)",
+    "laplace-vecchia": "log evidence (Laplace's approximation, by Vecchia's)",
     "third-level": "log evidence, precisions integrated out",
     "grid": "log evidence, hyperparameters integrated out",
     "sampled": "log evidence (sampled)",
@@ -60,14 +70,13 @@ def add(commands: Any) -> argparse.ArgumentParser:
     fit.add_argument(
         "--task",
         default="regression",
-        help="regression (the default), or classification: the target is a label of any sort",
+        help=words.listed(Task, {"classification": "the target is a label of any sort"}),
     )
     fit.add_argument(
         "--inference",
         default=None,
         metavar="HOW",
-        help="gp: auto (a mixture over states of the hyperparameters; the default), map (their mode) or mc; mlp: "
-        "auto (sampled, beside a reference; the default), mc (sampled), early-stopping or evidence",
+        help=f"gp: {words.listed(ProcessInference, _OF_PROCESS)}; mlp: {words.listed(NetworkInference, _OF_NETWORK)}",
     )
     fit.add_argument("--hidden", metavar="H", help="mlp: hidden units; default: auto, from the number of rows")
     fit.add_argument(
@@ -75,6 +84,11 @@ def add(commands: Any) -> argparse.ArgumentParser:
         metavar="NAME",
         help=f"gp: {', '.join(COVARIANCES)}, also sums and products of them, such as linear+se*periodic; default: "
         "standard, bias + linear + se + noise with a length per input",
+    )
+    fit.add_argument(
+        "--method",
+        metavar="HOW",
+        help="gp: auto (dense up to 3000 rows; the default), dense, vecchia or inducing: for many rows",
     )
     fit.add_argument("--inducing", metavar="M", help="gp, not mc: approximate through M inducing inputs; many rows")
     fit.add_argument("--time-budget", metavar="TIME", help="mc, and mlp of any kind: stop after so long, such as 2m")
@@ -91,7 +105,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 def _fit(arguments: argparse.Namespace) -> int:
     """Read, fit, show, write."""
     console = words.console()
-    labels = one_of(arguments.task, "--task", ("regression", "classification")) == "classification"
+    labels = one_of(arguments.task, "--task", words.choices(Task)) == "classification"
     estimator = (classes.classifier if labels else models.estimator)(arguments)
     estimator.set_params(missing=words.missing(arguments.missing))
     with words.folder(arguments.out) as folder:
@@ -99,10 +113,10 @@ def _fit(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace, estimator: Any, folder: Path, console: Console) -> int:
-    from bayessel._tables import read_inputs, read_table
+    from bayessel._tables import read_inputs
 
     gaps, labels = estimator.missing == "indicator", arguments.task == "classification"
-    X, y = read_table(arguments.file, arguments.target, words.comma_list(arguments.inputs), gaps=gaps, labels=labels)
+    X, y = words.table_of(arguments, console)
     new = None if arguments.predict is None else read_inputs(arguments.predict, X, gaps=gaps)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -11,6 +11,7 @@ import numpy as np
 
 from bayessel._check import FloatArray
 from bayessel._files import write_whole
+from bayessel._types import RadialKind, Task, WidthModelName
 from bayessel.cli import _words as words
 from bayessel.criteria import CRITERIA
 from bayessel.errors import SamplingWarning
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
 
     from bayessel.widths import WidthComparison
 
+#: what the models are, for --help
+_MODELS = {
+    "evidence": "one weight precision; the default",
+    "rvm": "sparse: one precision per weight",
+    "gp": "Gaussian process",
+    "search": "few functions, found by the evidence",
+}
 #: Beyond this many rows the command line takes this many spread centres instead of one per row, and says so.
 MANY_ROWS, SPREAD_CENTERS = 1000, 500
 _GRID_HELP = "low:high:count (evenly on the logarithm) or a comma list, in r of exp(-d²/r²)"
@@ -45,12 +53,12 @@ def add(commands: Any) -> argparse.ArgumentParser:
     widths.add_argument(
         "--model",
         default="evidence",
-        help="evidence (one weight precision; the default), rvm (sparse: one per weight) or gp (Gaussian process)",
+        help=words.listed(WidthModelName, _MODELS),
     )
     widths.add_argument(
         "--task",
         default="regression",
-        help="regression (the default), or classification: two labels of any sort, evidence and rvm",
+        help=words.listed(Task, {"classification": "two labels of any sort, evidence and rvm"}),
     )
     widths.add_argument(
         "--criteria",
@@ -61,7 +69,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "--kind",
         default="gaussian",
         metavar="A,B",
-        help="gaussian (the default), multiquadric, inverse_multiquadric, cauchy; several are compared with each other",
+        help=f"{', '.join(words.choices(RadialKind))}; several are compared with each other; default: gaussian",
     )
     widths.add_argument(
         "--search",
@@ -118,17 +126,12 @@ def _widths(arguments: argparse.Namespace) -> int:
 def _compare(
     arguments: argparse.Namespace, grid: FloatArray | None, sampled: bool, folder: Path, console: Console
 ) -> int:
-    from bayessel._tables import read_table
     from bayessel.estimators.input_encoding import encoded_table
     from bayessel.widths import compare_widths
     from bayessel.widths.arguments import POSTERIOR
 
-    fill = words.missing(arguments.missing) == "indicator"
-    labels = arguments.task == "classification"
-    table, y = read_table(
-        arguments.file, arguments.target, words.comma_list(arguments.inputs), gaps=fill, labels=labels
-    )
-    X, names = encoded_table(table, fill)
+    table, y = words.table_of(arguments, console)
+    X, names = encoded_table(table, words.missing(arguments.missing) == "indicator")
     X, names = _scaled(X, names, arguments.standardise, console)
     if grid is None:
         grid = _suggested(X, console)
@@ -158,7 +161,10 @@ def _compare(
         )
     if not arguments.quiet:
         _show(comparison, console)
+    for one in comparison.recommendations():
+        console.print(f"{one}", style="bold")
     headline, *reasons = comparison.verdict_sentences()
+    console.print()
     console.print(headline, style="bold")
     for reason in reasons:
         console.print(f"\n{reason}")

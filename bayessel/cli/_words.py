@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAliasType, get_args
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
     from rich.console import Console
     from rich.table import Table
+
+
+#: rows from which on a column that counts them is no accident
+_FEWEST_COUNTED = 5
 
 
 def command(commands: Any, name: str, run: Callable[[argparse.Namespace], int], **said: str) -> argparse.ArgumentParser:
@@ -32,6 +38,60 @@ def add_table(parser: argparse.ArgumentParser) -> None:
         help="missing values of inputs: error (refused; the default) or indicator (filled by the median of the column, "
         "with a 0/1 column that says where)",
     )
+    parser.add_argument(
+        "--drop-missing",
+        action="store_true",
+        help="leave out rows with a missing value: of the target, and of an input unless --missing indicator fills it",
+    )
+
+
+def choices(names: TypeAliasType) -> tuple[str, ...]:
+    """Words that an option may have: those of the library's type of the same argument."""
+    return get_args(names.__value__)
+
+
+def listed(names: TypeAliasType, said: Mapping[str, str]) -> str:
+    """The same for a help text, each with what it is."""
+    return ", ".join(f"{name} ({said[name]})" if name in said else name for name in choices(names))
+
+
+def table_of(arguments: argparse.Namespace, console: Console) -> tuple[pd.DataFrame, npt.NDArray[Any]]:
+    """The table that the options name, with a word on rows dropped and on columns that count the rows."""
+    from bayessel._tables import DROPPED, read_table
+
+    X, y = read_table(
+        arguments.file,
+        arguments.target,
+        comma_list(arguments.inputs),
+        gaps=missing(arguments.missing) == "indicator",
+        labels=arguments.task == "classification",
+        drop=arguments.drop_missing,
+    )
+    if gone := int(X.attrs.get(DROPPED, 0)):
+        console.print(f"{gone} rows with a missing value are left out; {len(X)} are used.")
+    if arguments.inputs is None and (names := counting_columns(X)):
+        others = ",".join(str(name) for name in X.columns if name not in names)
+        said = f"leave it out with --inputs {others}" if others else "there is nothing to predict from"
+        text = f"Note: {', '.join(names)} only counts the rows (1, 2, 3, …) and is an input: if it is no time, {said}."
+        console.print(text, style="yellow")
+    return X, y
+
+
+def counting_columns(X: pd.DataFrame) -> list[str]:
+    """Columns that may be numbers of the rows and no measurement: whole numbers, each one more than the one before."""
+    import numpy as np
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    found = []
+    for name in X.columns:
+        column = X[name]
+        if len(column) < _FEWEST_COUNTED or is_bool_dtype(column.dtype) or not is_numeric_dtype(column.dtype):
+            continue
+        values = column.to_numpy(np.float64, na_value=np.nan)
+        steps = np.diff(values) - np.diff(X.index.to_numpy(np.float64))
+        if values[0] in (0.0, 1.0) and not steps.any():
+            found.append(str(name))
+    return found
 
 
 def missing(text: str) -> str:

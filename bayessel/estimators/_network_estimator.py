@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray
 from bayessel._fingerprint import fingerprint
-from bayessel._types import Seed
+from bayessel._types import Missing, NetworkInference, Seed
 from bayessel.estimators import _description
 from bayessel.estimators._annealed import annealed, sampled_evidence
 from bayessel.estimators._chains import check_settings
@@ -42,7 +42,7 @@ class NetworkEstimator(Versioned):
 
     def __init__(
         self,
-        inference: str = "auto",
+        inference: NetworkInference = "auto",
         hidden: int | str = "auto",
         time_budget: float | str | None = None,
         random_state: Seed = None,
@@ -54,7 +54,7 @@ class NetworkEstimator(Versioned):
         updates_per_draw: int | None = None,
         cores: int | None = None,
         progressbar: bool = True,
-        missing: str = "error",
+        missing: Missing = "error",
     ) -> None:
         self.inference = inference
         self.hidden = hidden

@@ -176,11 +176,10 @@ class SelectingRegressor(RegressorMixin, Versioned):
         Where no criterion stopped the selection it is the squared error of the training rows. Pass `ax` to lay several
         over each other. Returns the matplotlib axes.
         """
-        import matplotlib.pyplot as plt
+        from bayessel.pages.figures import axes_for
 
         check_is_fitted(self)
-        if ax is None:
-            _, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+        ax = axes_for(ax, 6.4, 4.0)
         known = {size: value for size, value in sorted(self._path_values().items()) if np.isfinite(value)}
         if known:
             (line,) = ax.plot(list(known), list(known.values()), lw=1.8, label=label)
@@ -203,11 +202,10 @@ class SelectingRegressor(RegressorMixin, Versioned):
         A single input: data, fit, and a cross for each centre. Two: the rows, and circles whose area follows the size
         of the weight, red where it is positive and blue where it is negative. Returns the matplotlib axes.
         """
-        import matplotlib.pyplot as plt
+        from bayessel.pages.figures import axes_for
 
         check_is_fitted(self)
-        if ax is None:
-            _, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+        ax = axes_for(ax, 6.4, 4.0)
         if not isinstance(self.dictionary_, RBFDictionary):
             raise ValueError("plot_centres draws the centres of radial functions, and a dictionary of columns has none")
         fit = engine_fit(self.fit_)

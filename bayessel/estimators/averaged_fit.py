@@ -100,11 +100,3 @@ class AveragedFit(Fit):
         width = max(map(len, self.members))
         weighed = self.table.sort_values("weight", ascending=False, kind="stable")
         return tuple(f"{row['weight']:6.1%} {name:{width}}  {row['why']}" for name, row in weighed.iterrows())
-
-    @override
-    def __repr__(self) -> str:
-        return self.describe()
-
-    def _repr_html_(self) -> str:
-        """The table of weights, for notebooks."""
-        return str(self.table.to_html(float_format=lambda value: f"{value:.3g}"))

@@ -35,9 +35,11 @@ from bayessel.estimators.input_table import (
     levels_of,
     positional_table,
     refuse_missing_labels,
+    refuse_mixed_labels,
     target_column,
 )
-from bayessel.fit import Status
+from bayessel.fit import Fit, Status, view_of
+from bayessel.pages.result_view import ResultView
 from bayessel.prediction import Prediction
 
 #: warnings are about the first line outside these files
@@ -133,6 +135,7 @@ def validated_classification(
     check_magnitude(rows, "X")
     y = target_column(y)
     refuse_missing_labels(y)
+    refuse_mixed_labels(y)
     with np.errstate(over="ignore", invalid="ignore"):  # sums of labels, and labels as integers
         labels = _check_y(y, multi_output=False, y_numeric=False, estimator=estimator)
         check_consistent_length(rows, labels)
@@ -148,6 +151,19 @@ def new_rows(estimator: Any, X: ArrayLike) -> FloatArray:
     check_is_fitted(estimator)
     found: FloatArray = validated(estimator, X, reset=False)
     return found
+
+
+def card_of_fit(estimator: Any) -> str:
+    """How the fit of an estimator ended, as HTML; empty before there is one."""
+    status = getattr(estimator, "status_", None)
+    if not isinstance(status, Status):
+        return ""
+    name, notes = type(estimator).__name__, (status, *getattr(estimator, "notes_", ()))
+    fit = getattr(estimator, "fit_", None)
+    if isinstance(fit, Fit):
+        return view_of(fit, name, notes).html()
+    advice = [(note.words, note.value) for note in dict.fromkeys(notes) if note is not Status.CONVERGED]
+    return ResultView(name, status.words, status.standing, (), advice).html()
 
 
 class Versioned(BaseEstimator):
@@ -173,6 +189,18 @@ class Versioned(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = getattr(self, "missing", "error") == "indicator"
         return tags
+
+    @property
+    def _repr_html_(self) -> Any:
+        """scikit-learn's own card, with that of the fit above it."""
+        inner = super()._repr_html_  # an AttributeError where scikit-learn is set to show text
+        return lambda: card_of_fit(self) + inner()
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle:
+            bundle["text/html"] = card_of_fit(self) + bundle["text/html"]
+        return bundle
 
     def __setstate__(self, state: Any) -> None:
         """Restore a pickled estimator; a fit made by another version is used with a warning, as scikit-learn does."""

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, as_flag, one_of
 from bayessel._row_weights import RowWeights, given
+from bayessel._types import Missing, ModeInference, RadialKind
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.criteria.evidence import EVIDENCE
 from bayessel.estimators._selecting_regressor import SelectingRegressor
@@ -105,7 +106,7 @@ class BasisSearchRegressor(SelectingRegressor):
         self,
         width: ArrayLike | None = None,
         centers: ArrayLike | None = None,
-        kind: str = "gaussian",
+        kind: RadialKind = "gaussian",
         bias: bool = True,
         strategy: str | Strategy = "pta(1,0)",
         objective: str = EVIDENCE.name,
@@ -113,8 +114,8 @@ class BasisSearchRegressor(SelectingRegressor):
         max_size: int | None = None,
         within: float = 1.0,
         progressbar: bool = True,
-        inference: str = "auto",
-        missing: str = "error",
+        inference: ModeInference = "auto",
+        missing: Missing = "error",
         dictionary: DictionaryLike | None = None,
     ) -> None:
         self.width = width

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from bayessel._check import FloatArray, one_of
 from bayessel._fingerprint import fingerprint
 from bayessel._row_weights import given
+from bayessel._types import Missing, ModeInference, PrecisionSteps, RadialKind
 from bayessel.basis import RBFDictionary
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators._changing_rows import TrainingRows
@@ -23,6 +24,8 @@ from bayessel.linear.type2 import METHODS
 from bayessel.prediction import Prediction
 
 INFERENCES = ("auto", "type2")
+#: functions at rows of the data, unless centres are given: their cost grows with the cube of their number
+MOST_CENTRES = 1500
 
 
 class EvidenceRegressor(RBFRegressor):
@@ -46,8 +49,8 @@ class EvidenceRegressor(RBFRegressor):
         'auto' integrates the hyperparameters out where the width is left to the estimator and there is one target;
         'type2' maximises the evidence over them, always.
     centers : None or (M, D) array
-        Centres of the functions; None puts one at each training input (where the
-        width is left to the estimator, at 400 of more rows).
+        Centres of the functions; None puts one at each training input, at 1500 of more rows (where the width is left
+        to the estimator, at 400), evenly spread over their order by the first input; a note says so.
     kind : str
         'gaussian', 'multiquadric', 'inverse_multiquadric' or 'cauchy'.
     bias : bool
@@ -107,15 +110,17 @@ class EvidenceRegressor(RBFRegressor):
     ('MULTIPLE_OPTIMA', [0.21, 0.47])
     """
 
+    _most_centres = MOST_CENTRES
+
     def __init__(
         self,
         width: ArrayLike | None = None,
         centers: ArrayLike | None = None,
-        kind: str = "gaussian",
+        kind: RadialKind = "gaussian",
         bias: bool = True,
-        method: str = "profile",
-        inference: str = "auto",
-        missing: str = "error",
+        method: PrecisionSteps = "profile",
+        inference: ModeInference = "auto",
+        missing: Missing = "error",
         dictionary: DictionaryLike | None = None,
     ) -> None:
         self.width = width

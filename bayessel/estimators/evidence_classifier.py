@@ -10,6 +10,7 @@ import numpy.typing as npt
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray
+from bayessel._types import Missing, ModeInference, RadialKind
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators._radial_classifier import RadialClassifier, all_functions
 from bayessel.estimators.radial_class_fit import ClassMember, weighed
@@ -86,11 +87,11 @@ class EvidenceClassifier(RadialClassifier):
         self,
         width: ArrayLike | None = None,
         centers: ArrayLike | None = None,
-        kind: str = "gaussian",
+        kind: RadialKind = "gaussian",
         bias: bool = True,
         likelihood: str | Likelihood = "logit",
-        inference: str = "auto",
-        missing: str = "error",
+        inference: ModeInference = "auto",
+        missing: Missing = "error",
         dictionary: DictionaryLike | None = None,
     ) -> None:
         self.width = width

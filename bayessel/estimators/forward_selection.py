@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray
 from bayessel._row_weights import RowWeights, given
-from bayessel._types import Seed
+from bayessel._types import ForwardGain, ForwardMethod, Missing, ModeInference, RadialKind, Seed
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.criteria.error_estimates import BIC, FPE, GCV, UEV
 from bayessel.criteria.evidence import EVIDENCE
@@ -107,16 +107,16 @@ class ForwardSelectionRegressor(SelectingRegressor):
         self,
         width: ArrayLike | None = None,
         centers: ArrayLike | None = None,
-        kind: str = "gaussian",
+        kind: RadialKind = "gaussian",
         bias: bool = True,
-        method: str = "ols",
+        method: ForwardMethod = "ols",
         stop: str | None = GCV.name,
-        gain: str = "error",
+        gain: ForwardGain = "error",
         max_size: int | None = None,
         folds: int = 5,
         random_state: Seed = 0,
-        inference: str = "auto",
-        missing: str = "error",
+        inference: ModeInference = "auto",
+        missing: Missing = "error",
         dictionary: DictionaryLike | None = None,
     ) -> None:
         self.width = width

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 from bayessel._check import FloatArray, chosen_seed, one_of
 from bayessel._fingerprint import fingerprint
 from bayessel._numerics import few_threads
-from bayessel._types import Seed
+from bayessel._types import Missing, Seed
 from bayessel.covariance import Covariance
 from bayessel.estimators import _class_predictions, _description
 from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._latent_mixture import latent_mixture
 from bayessel.estimators._process_estimator import ProcessEstimator
-from bayessel.estimators._witnessed_mode import check_rows
+from bayessel.estimators._process_method import check_rows
 from bayessel.estimators.base import validated_classification
 from bayessel.estimators.standardise import Standardisation
 from bayessel.estimators.weighted_rows import without_weights
@@ -107,13 +107,13 @@ class GPClassifier(ClassifierMixin, ProcessEstimator):
 
     def __init__(
         self,
-        inference: str = "auto",
+        inference: Literal["auto", "map"] = "auto",
         covariance: Covariance | None = None,
-        likelihood: str = "probit",
-        approximation: str = "auto",
+        likelihood: Literal["probit", "logit"] = "probit",
+        approximation: Literal["auto", "laplace", "ep"] = "auto",
         random_state: Seed = None,
         standardise: bool = True,
-        missing: str = "error",
+        missing: Missing = "error",
     ) -> None:
         self.inference = inference
         self.covariance = covariance
@@ -160,7 +160,7 @@ class GPClassifier(ClassifierMixin, ProcessEstimator):
                 "covariance must be a bayessel.covariance.Covariance, such as bayessel.covariance.Matern52(), or "
                 f"None, got {self.covariance!r}"
             )
-        check_rows(n, None, self.inference)
+        check_rows(n)
         many = len(self.classes_)
         if many > MOST_CLASSES:
             raise ValueError(f"y must have at most {MOST_CLASSES} classes, got {many}; try GPRegressor")

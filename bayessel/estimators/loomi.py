@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_count, one_of
 from bayessel._fingerprint import fingerprint
+from bayessel._types import Missing, RadialKind
 from bayessel.basis import LazyDesign
 from bayessel.estimators._radial_dictionary import centres_of, set_dictionary
 from bayessel.estimators.base import Versioned, new_rows, validated_classification
@@ -119,11 +120,11 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
         min_size: int = 1,
         max_size: int | None = None,
         centers: ArrayLike | None = None,
-        kind: str = "gaussian",
+        kind: RadialKind = "gaussian",
         bias: bool = False,
         class_weight: str | Mapping[int, float] | Mapping[str, float] | None = None,
         ties: str = "first",
-        missing: str = "error",
+        missing: Missing = "error",
     ) -> None:
         self.width = width
         self.patience = patience
@@ -336,10 +337,9 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
         as_count(resolution, "resolution", 2)
         if self._inputs.shape[1] != 2:
             raise ValueError(f"plot_boundary draws two inputs, and this model has {self._inputs.shape[1]}")
-        import matplotlib.pyplot as plt
+        from bayessel.pages.figures import axes_for
 
-        if ax is None:
-            ax = plt.subplots(figsize=(5.5, 4.6), layout="constrained")[1]
+        ax = axes_for(ax, 5.5, 4.6)
         X = self._inputs
         low, high = X.min(axis=0), X.max(axis=0)
         margin = 0.06 * np.where(high > low, high - low, 1.0)

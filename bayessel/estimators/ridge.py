@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, override
+from typing import Any, Literal, override
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, one_of
 from bayessel._row_weights import given
+from bayessel._types import Missing, RadialKind
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.criteria.error_estimates import GCV
 from bayessel.criteria.leave_one_out import LOO
@@ -88,12 +89,12 @@ class RidgeRBFRegressor(RBFRegressor):
         self,
         width: ArrayLike | None = None,
         centers: ArrayLike | None = None,
-        kind: str = "gaussian",
+        kind: RadialKind = "gaussian",
         bias: bool = True,
-        penalty: str = "global",
+        penalty: Literal["global", "local"] = "global",
         criterion: str = GCV.name,
-        missing: str = "error",
-        inference: str = "auto",
+        missing: Missing = "error",
+        inference: Literal["auto", "plug-in"] = "auto",
         dictionary: DictionaryLike | None = None,
     ) -> None:
         self.width = width

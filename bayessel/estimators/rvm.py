@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayessel._check import FloatArray, as_positive, one_of
 from bayessel._fingerprint import fingerprint
 from bayessel._row_weights import RowWeights, given
+from bayessel._types import Missing, ModeInference, RadialKind, SparseStart
 from bayessel.basis import Dictionary, RBFDictionary, design_of, radial, scaled_distances
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators import _description, normal_predictions
@@ -140,13 +141,13 @@ class RVMRegressor(RegressorMixin, Versioned):
         self,
         width: ArrayLike | None = None,
         centers: ArrayLike | None = None,
-        kind: str = "gaussian",
+        kind: RadialKind = "gaussian",
         bias: bool = True,
-        init: str = "auto",
+        init: SparseStart = "auto",
         augment: bool | str = False,
         augment_precision: float | str | None = None,
-        inference: str = "auto",
-        missing: str = "error",
+        inference: ModeInference = "auto",
+        missing: Missing = "error",
         dictionary: DictionaryLike | None = None,
     ) -> None:
         self.width = width

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray
+from bayessel._types import Missing, ModeInference, RadialKind
 from bayessel.basis import Dictionary
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators._radial_classifier import RadialClassifier, all_functions, indicators
@@ -94,11 +95,11 @@ class RVMClassifier(RadialClassifier):
         self,
         width: ArrayLike | None = None,
         centers: ArrayLike | None = None,
-        kind: str = "gaussian",
+        kind: RadialKind = "gaussian",
         bias: bool = True,
         likelihood: str | Likelihood = "logit",
-        inference: str = "auto",
-        missing: str = "error",
+        inference: ModeInference = "auto",
+        missing: Missing = "error",
         dictionary: DictionaryLike | None = None,
     ) -> None:
         self.width = width

@@ -10,11 +10,12 @@ from scipy.special import expit
 from bayessel._text import number
 from bayessel.errors import DataMismatchError
 from bayessel.marginal_likelihood.model_evidence import ModelEvidence
+from bayessel.pages.result_view import ResultView, ShownResult, Standing
 from bayessel.policy import STRONG_NATS
 
 
 @dataclass(frozen=True)
-class BayesFactor:
+class BayesFactor(ShownResult):
     """How much more probable one model makes the data than another.
 
     Attributes
@@ -37,7 +38,7 @@ class BayesFactor:
         """Posterior probability of the first model, when both were equally probable before."""
         return float(expit(self.log_factor))
 
-    def __str__(self) -> str:
+    def _view(self) -> ResultView:
         better, nats = ("first" if self.log_factor > 0.0 else "second"), abs(self.log_factor)
         odds = f"{number(float(np.exp(nats)))} to 1" if nats < 13.8 else f"10^{nats / np.log(10.0):.1f} to 1"
         if nats < 2.0 * self.error:
@@ -50,7 +51,9 @@ class BayesFactor:
             said = f"the data strongly prefer the {better}"
         doubt = "" if self.reliable else "; at least one of the evidences is not reliable"
         value = f"log Bayes factor {self.log_factor:.2f} ± {self.error:.2g} nats"
-        return f"{value}, odds {odds} for the {better}: {said}{doubt}"
+        title = f"{value}, odds {odds} for the {better}"
+        standing = Standing.GOOD if self.reliable and nats >= STRONG_NATS else Standing.REMARK
+        return ResultView(title, said + doubt, standing if self.reliable else Standing.DOUBT)
 
 
 def bayes_factor(first: ModelEvidence, second: ModelEvidence) -> BayesFactor:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayessel._text import number
 from bayessel.fit import Status, worst
 from bayessel.marginal_likelihood.route import Route
+from bayessel.pages.result_view import ResultView, ShownResult, Standing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class ModelEvidence:
+class ModelEvidence(ShownResult):
     """The log probability of the data under a model, audited.
 
     Attributes
@@ -122,13 +122,20 @@ class ModelEvidence:
             lines.append(f"not to be compared with other models: {self.comparable}")
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        from html import escape
+    def _text(self) -> str:
+        return str(self)
 
-        table = self.table.to_html(float_format=lambda x: number(x), escape=True, border=0)
-        first, *rest = str(self).splitlines()
-        note = f"<p>{escape(rest[-1])}</p>" if self.comparable else ""
-        return f"<p><b>{escape(first)}</b></p>{table}{note}"
+    def _view(self) -> ResultView:
+        advice = [("not to be compared with other models", self.comparable)] if self.comparable else []
+        return ResultView(
+            f"Log evidence {self.value:.3f} ± {self.error:.2g} nats",
+            "reliable" if self.reliable else "not reliable",
+            Standing.of(self.reliable and not self.comparable),
+            [self.verdict],
+            [*((note.words, note.value) for note in self.notes), *advice],
+            self.table,
+            "bs.bayes_factor(this, other), .plot(), .attach(trace)",
+        )
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Each route with two errors on either side, and the number they come to.
@@ -137,12 +144,10 @@ class ModelEvidence:
         -------
         matplotlib.axes.Axes
         """
-        from matplotlib import pyplot
+        from bayessel.pages.figures import axes_for
 
-        if ax is None:
-            shown = [one for one in self.routes if np.isfinite(one.value)]
-            _, ax = pyplot.subplots(figsize=(6.4, 1.2 + 0.4 * max(len(shown), 1)), layout="constrained")
         routes = [one for one in self.routes if np.isfinite(one.value)]
+        ax = axes_for(ax, 6.4, 1.2 + 0.4 * max(len(routes), 1))
         for place, one in enumerate(reversed(routes)):
             error = 2.0 * one.error if np.isfinite(one.error) else 0.0
             colour = "C0" if one.reliable else "0.6"

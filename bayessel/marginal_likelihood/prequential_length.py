@@ -28,6 +28,7 @@ from bayessel.marginal_likelihood.annealing_route import LARGEST_ERROR
 from bayessel.marginal_likelihood.elpd import ELPDDataPrequential, prequential_elpd
 from bayessel.marginal_likelihood.pareto import tail_index
 from bayessel.marginal_likelihood.weighted_rows import Moves, WeightedRows
+from bayessel.pages.result_view import ResultView, ShownResult, Standing
 from bayessel.samplers.annealing import draw_anew, effective, log_mean, relative_error
 from bayessel.samplers.run.arguments import as_model
 from bayessel.work.threads import one_blas_thread
@@ -49,7 +50,7 @@ _STREAM = 2002
 
 
 @dataclass(frozen=True, eq=False)
-class PrequentialLength:
+class PrequentialLength(ShownResult):
     """Prequential code length of the data under a model.
 
     Attributes
@@ -87,6 +88,11 @@ class PrequentialLength:
     verdict: str
     n_draws: int
     random_seed: int
+
+    def _view(self) -> ResultView:
+        status = "reliable" if self.reliable else "not reliable"
+        title = f"Prequential code length {self.nats:.3f} ± {self.std_error:.2g} nats of {len(self.rows)} rows"
+        return ResultView(title, status, Standing.of(self.reliable), [self.verdict])
 
     def elpd(self) -> ELPDDataPrequential:
         """The terms as ArviZ's container, by row of the data, for ``az.compare({"a": a.elpd(), "b": b.elpd()})``.

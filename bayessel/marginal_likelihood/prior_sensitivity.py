@@ -25,6 +25,7 @@ from bayessel._types import Seed
 from bayessel.errors import SamplingWarning
 from bayessel.marginal_likelihood.bridge import effective_draws
 from bayessel.marginal_likelihood.trace_check import check_trace
+from bayessel.pages.result_view import ResultView, ShownResult
 from bayessel.samplers.run.sampling import sample
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ _NAME = "log_stretch_of_the_prior"
 
 
 @dataclass(frozen=True, eq=False)
-class PriorSensitivity:
+class PriorSensitivity(ShownResult):
     """The evidence as a function of the width of a prior.
 
     Attributes
@@ -61,9 +62,9 @@ class PriorSensitivity:
         """The factor of highest evidence."""
         return float(self.factors[int(np.argmax(self.change))])
 
-    def __str__(self) -> str:
+    def _view(self) -> ResultView:
         low, high = self.change[0], self.change[-1]
-        return (
+        return ResultView(
             f"prior of {self.name}: a scale {number(float(1 / self.factors[0]))} times smaller changes the log "
             f"evidence by {low:+.2f} nats, one {number(float(self.factors[-1]))} times larger by {high:+.2f}; "
             f"highest at {number(self.best)} times ({self.change.max():+.2f})"
@@ -76,10 +77,9 @@ class PriorSensitivity:
         -------
         matplotlib.axes.Axes
         """
-        from matplotlib import pyplot
+        from bayessel.pages.figures import axes_for
 
-        if ax is None:
-            _, ax = pyplot.subplots(figsize=(6.4, 3.6), layout="constrained")
+        ax = axes_for(ax, 6.4, 3.6)
         ax.plot(self.factors, self.change, color="C0")
         ax.fill_between(
             self.factors, self.change - 2 * self.error, self.change + 2 * self.error, color="C0", alpha=0.25, lw=0

@@ -10,9 +10,10 @@ import pandas as pd
 
 from bayessel._check import FloatArray
 from bayessel._text import number
-from bayessel.pages.page import INK, LINE, SOFT, Cell, PageTable, embedded, render
+from bayessel.pages.page import INK, LINE, SOFT, Cell, PageTable, embedded, plain, render
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 #: inputs beyond the first so many, shortest lengths first, are left out of the picture
@@ -29,9 +30,9 @@ def plot_left_out(y: FloatArray, errors: FloatArray, variances: FloatArray, targ
     target
         What to call y.
     """
-    from matplotlib.figure import Figure
+    from bayessel.pages.figures import ShownFigure
 
-    figure = Figure(figsize=(5.0, 4.0))
+    figure = ShownFigure(figsize=(5.0, 4.0))
     axes = figure.add_subplot()
     seen = np.isfinite(errors) & np.isfinite(variances)
     mean, std = (y - errors)[seen], np.sqrt(variances[seen])
@@ -49,29 +50,36 @@ def plot_relevance(relevance: pd.DataFrame) -> Figure:
 
     That is the slope, where the table has one, or else 1 / length.
     """
-    from matplotlib.figure import Figure
+    from bayessel.pages.figures import ShownFigure
 
+    figure = ShownFigure(figsize=relevance_size(relevance))
+    draw_relevance(figure.add_subplot(), relevance)
+    return figure
+
+
+def relevance_size(relevance: pd.DataFrame) -> tuple[float, float]:
+    """Inches of the picture of such a table."""
+    return 5.0, max(2.5, 0.9 + 0.25 * min(len(relevance), _SHOWN))
+
+
+def draw_relevance(axes: Axes, relevance: pd.DataFrame) -> None:
+    """Draw the same into axes."""
     steep = "slope" in relevance
     table = relevance.sort_values("standardised", ascending=not steep).head(_SHOWN)[::-1]
     if steep:
         height, low, high = (_standardised(table, name) for name in ("slope", "lower", "upper"))
     else:  # of lower and upper ends of lengths, without their units
         height, low, high = (1.0 / _standardised(table, name) for name in ("length", "upper", "lower"))
-    figure = Figure(figsize=(5.0, max(2.5, 0.9 + 0.25 * len(table))))
-    axes = figure.add_subplot()
     place = np.arange(len(table))
     axes.barh(place, height, color=SOFT)
     known = np.isfinite(low) & np.isfinite(high)
     axes.hlines(place[known] - 0.3, low[known], high[known], color=LINE, lw=1.5)
     axes.set_yticks([])
     for where, name in zip(place, table.index, strict=True):  # inside the picture: names may be long
-        axes.annotate(str(name), (0.0, where), (4, 0), textcoords="offset points", va="center", color=INK)
+        axes.annotate(plain(str(name)), (0.0, where), (4, 0), textcoords="offset points", va="center", color=INK)
     interval = ", with 95 %" if known.any() else ""
-    axes.set_xlabel(
-        "slope, all standardised" + interval if steep else "1 / length of the standardised input, with 95 %"
-    )
+    axes.set_xlabel(("slope" if steep else "1 / length") + f", all standardised{interval}")
     axes.set_title("Relevance of the inputs", fontsize=10)
-    return figure
 
 
 def _standardised(table: pd.DataFrame, name: str) -> FloatArray:

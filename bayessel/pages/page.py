@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
 #: colours of pictures: text, curves, what is best, what lies behind
 INK, LINE, BEST, SOFT = "#222222", "#2f6690", "#c8553d", "#9fb8c9"
+
+
+#: sections up to which a page needs no list of them
+_FEWEST_SECTIONS = 2
 
 
 class Picture(NamedTuple):
@@ -45,7 +50,23 @@ def words(texts: Iterable[str]) -> list[Cell]:
 
 def render(template: str, **context: Any) -> str:
     """Return a page as one string of HTML that needs no other file and no network."""
-    return _environment().get_template(template).render(**context)
+    return _with_contents(_environment().get_template(template).render(**context))
+
+
+def _with_contents(page: str) -> str:
+    """The page with a list of its sections where the template has a place for it; short pages have none."""
+    titles: list[str] = []
+
+    def anchored(found: re.Match[str]) -> str:
+        titles.append(found[1])
+        return f'<h2 id="section-{len(titles)}">{found[1]}</h2>'
+
+    place = "<!-- contents -->"
+    if place not in page:
+        return page
+    page = re.sub(r"<h2>(.*?)</h2>", anchored, page)
+    entries = "".join(f'<li><a href="#section-{k}">{title}</a></li>' for k, title in enumerate(titles, start=1))
+    return page.replace(place, f"<nav><ul>{entries}</ul></nav>" if len(titles) > _FEWEST_SECTIONS else "", 1)
 
 
 @lru_cache(maxsize=1)

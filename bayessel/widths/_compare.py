@@ -15,7 +15,7 @@ from bayessel import work
 from bayessel._check import as_count, as_flag, as_generator, as_positive
 from bayessel._fingerprint import fingerprint
 from bayessel._text import number
-from bayessel._types import Seed, SupportsSubmit
+from bayessel._types import Seed, SupportsSubmit, Task, WidthModelName
 from bayessel.errors import SamplingWarning
 from bayessel.widths import arguments
 from bayessel.widths._classes import CLASS_MODELS, class_codes
@@ -37,7 +37,7 @@ def compare_widths(
     X: ArrayLike,
     y: ArrayLike,
     widths: Iterable[float] | str | None = None,
-    model: str = "evidence",
+    model: WidthModelName = "evidence",
     criteria: Sequence[str] | None = None,
     kind: str | Sequence[str] = "gaussian",
     centers: ArrayLike | None = None,
@@ -59,7 +59,7 @@ def compare_widths(
     draws: int = 1000,
     tune: int = 1000,
     chains: int = 4,
-    task: str = "regression",
+    task: Task = "regression",
 ) -> WidthComparison:
     r"""Judge every width by every criterion and keep what a person needs to decide.
 
@@ -160,20 +160,20 @@ def compare_widths(
     >>> comparison.best("evidence")
     0.3
     """
-    model = arguments.check_task(task, model)
-    width_model = arguments.check_model(model)
-    chosen = arguments.check_criteria(model, criteria, held=holdout is not None)
+    model_name = arguments.check_task(task, model)
+    width_model = arguments.check_model(model_name)
+    chosen = arguments.check_criteria(model_name, criteria, held=holdout is not None)
     kinds = arguments.check_kinds(kind)
-    if model == "gp":
+    if model_name == "gp":
         arguments.check_process(kinds, centers)
     searched = arguments.check_search(search, chosen)
     per_input = as_flag(per_input, "per_input")
-    sampled = arguments.check_posterior(widths, model, kinds, width_prior, per_input)
+    sampled = arguments.check_posterior(widths, model_name, kinds, width_prior, per_input)
     grid = () if widths is None or sampled else check_widths(widths)
     budget, tol = as_count(budget, "budget"), as_positive(tol, "tol")
     jobs, executor = check_jobs(n_jobs), check_executor(executor)
     rng = as_generator(random_state)
-    if model in CLASS_MODELS:
+    if model_name in CLASS_MODELS:
         target = target or str(getattr(y, "name", None) or "label")
         y, of_one = class_codes(y)
         target = f"{target} is {of_one}"
@@ -195,7 +195,7 @@ def compare_widths(
     sweep = _Sweep(problem, width_model, kinds, jobs, executor)
     with ExitStack() as stack:
         if store is not None:
-            sweep.store = sweep_store(store, problem, model)
+            sweep.store = sweep_store(store, problem, model_name)
             stack.callback(sweep.store.close)
         sweep.progress = stack.enter_context(Progress(progressbar, "comparing widths"))
         sweep.run(grid, searched, budget, tol)
@@ -211,7 +211,7 @@ def compare_widths(
         fits=sweep.ledger.fits(table),
         names=names,
         target=target,
-        model=model,
+        model=model_name,
         kinds=kinds,
         centers=centres,
         bias=problem.bias,

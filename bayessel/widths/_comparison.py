@@ -16,15 +16,19 @@ import pandas as pd
 from bayessel._check import FloatArray, as_positive, one_of
 from bayessel._files import netcdf, sealed, write_whole
 from bayessel._text import listing, number
+from bayessel.criteria import CRITERIA
 from bayessel.criteria.description_length import DELTAS, MDL_W
 from bayessel.criteria.evidence import EVIDENCE
 from bayessel.estimators.weighing import STACKING
+from bayessel.pages.result_view import ResultView, ShownResult, Standing
 from bayessel.widths._posterior import WidthPosterior
+from bayessel.widths._recommendation import Recommendation, recommendations
 from bayessel.widths._verdict import verdict_sentences
 from bayessel.widths.curves import (
     CurveOptimum,
     DrawnFit,
     Label,
+    needs_attention,
     preferences,
     say,
     scales,
@@ -35,10 +39,10 @@ from bayessel.widths.curves import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from xarray import DataTree
 
     from bayessel.estimators.averaged_regressor import AveragedRegressor
+    from bayessel.pages.figures import ShownFigure
 
 
 def _versions() -> dict[str, str]:
@@ -58,7 +62,7 @@ def _from_to(widths: Sequence[float], how: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class WidthComparison:
+class WidthComparison(ShownResult):
     """Criteria over kernel widths, with the data they were computed from.
 
     Attributes
@@ -109,6 +113,24 @@ class WidthComparison:
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     versions: dict[str, str] = field(default_factory=_versions, repr=False)
     posterior: WidthPosterior | None = None
+
+    def _view(self) -> ResultView:
+        headline, *reasons = self.verdict_sentences()
+        chosen = [self.optima(name)[0].label for name in self.criteria if self.optima(name)]
+        doubted = any(needs_attention(str(self.table["status"][label])) for label in chosen)
+        unfinished = self.interrupted or bool(self.unsettled)
+        status = "interrupted" if self.interrupted else "a preferred fit needs a look" if doubted else "complete"
+        standing = Standing.DOUBT if doubted else Standing.REMARK if unfinished else Standing.GOOD
+        at = {name: self.optima(name)[0] for name in self.criteria if self.optima(name)}
+        preferred = {
+            CRITERIA[name].label: {"better": CRITERIA[name].better, "best width": say(one.label), "value": one.value}
+            for name, one in at.items()
+        }
+        table = pd.DataFrame.from_dict(preferred, orient="index").rename_axis("criterion")
+        lines = [*map(str, self.recommendations()), headline, *reasons, self.facts()]
+        return ResultView(
+            "Comparison of kernel widths", status, standing, lines, (), table, ".plot(), .table, .to_html(path)"
+        )
 
     @property
     def n_centers(self) -> int:
@@ -188,6 +210,10 @@ class WidthComparison:
 
         return averaged(self, weights, n_jobs, progressbar)
 
+    def recommendations(self) -> list[Recommendation]:
+        """Return which width to take to predict, to describe shortly, to say what is probable; or why none."""
+        return recommendations(self.table, self.criteria)
+
     def verdict(self) -> str:
         """Say which width each criterion prefers, whether they agree, and what to be wary of."""
         return " ".join(self.verdict_sentences())
@@ -232,16 +258,19 @@ class WidthComparison:
             f"{'' if self.posterior is None else f'; {self.posterior.size()}'}"
         )
 
-    def plot(self, criteria: Sequence[str] | None = None) -> Figure:
+    def plot(self, criteria: Sequence[str] | None = None) -> ShownFigure:
         """Draw the criteria over the width, one panel each, and a posterior; returns a matplotlib Figure."""
+        from bayessel.pages.figures import handed_over
         from bayessel.widths._plots import plot_widths
 
         for name in criteria or ():
             one_of(name, "criterion", self.criteria)
-        return plot_widths(self.table, self.criteria if criteria is None else criteria, self.posterior)
+        names = self.criteria if criteria is None else criteria
+        return handed_over(plot_widths(self.table, names, self.posterior))
 
-    def plot_fit(self, width: float | None = None, kind: str | None = None) -> Figure:
+    def plot_fit(self, width: float | None = None, kind: str | None = None) -> ShownFigure:
         """Draw the stored fits, or those at ``width``, over the data; returns a matplotlib Figure."""
+        from bayessel.pages.figures import handed_over
         from bayessel.widths._plots import plot_fit
 
         def asked(label: Label) -> bool:
@@ -252,9 +281,8 @@ class WidthComparison:
         if not fits and self.fits:
             kept = ", ".join(map(say, self.fits))
             raise ValueError(f"fits are kept at the preferred widths only ({kept}), not at {width}")
-        return plot_fit(
-            self.X, self.y, fits, self.names, self.target, preferences(self.table, self.criteria), self.centers
-        )
+        preferred = preferences(self.table, self.criteria)
+        return handed_over(plot_fit(self.X, self.y, fits, self.names, self.target, preferred, self.centers))
 
     def to_html(self, path: str | Path) -> Path:
         """Write a report that is complete in one file; returns its path."""
@@ -272,6 +300,7 @@ class WidthComparison:
             self.facts(),
             centers=self.centers,
             posterior=self.posterior,
+            recommended=self.recommendations(),
             foot={
                 "data fingerprint": self.fingerprint,
                 "created": self.created,

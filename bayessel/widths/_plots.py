@@ -31,15 +31,18 @@ from bayessel.widths.curves import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
+    from bayessel.pages.figures import ShownFigure
+
+#: letters of a title that fit above a panel
+_TITLE = 46
 #: one colour and dash per kind of function
 KIND_LINES = ((LINE, "-"), ("#3a7d44", "--"), ("#8e6bb0", "-."), ("#8a6d3b", ":"))
 
 
 def plot_widths(
     table: pd.DataFrame, criteria: Sequence[str] | None = None, posterior: WidthPosterior | None = None
-) -> Figure:
+) -> ShownFigure:
     """Draw one panel per criterion over the logarithm of the width, all with the same horizontal axis.
 
     The best width of each criterion is a filled red dot with its number; every other local optimum is an open circle,
@@ -129,7 +132,7 @@ def draw_criterion(ax: Axes, table: pd.DataFrame, name: str) -> None:
     ax.set_ylabel("nats" if criterion.in_nats else "target units²", fontsize=8)
 
 
-def plot_posterior(posterior: WidthPosterior) -> Figure:
+def plot_posterior(posterior: WidthPosterior) -> ShownFigure:
     """Draw the posterior of the width alone, over the widths where its draws lie."""
     from matplotlib.ticker import MaxNLocator
 
@@ -147,7 +150,7 @@ def plot_posterior(posterior: WidthPosterior) -> Figure:
     return figure
 
 
-def plot_deltas(table: pd.DataFrame, name: str = MDL_W.name, deltas: Sequence[float] = (0.01, 0.1, 1.0)) -> Figure:
+def plot_deltas(table: pd.DataFrame, name: str = MDL_W.name, deltas: Sequence[float] = (0.01, 0.1, 1.0)) -> ShownFigure:
     """Draw a description length for several precisions delta of what is sent, each above its own minimum."""
     figure = _figure(4.2, 2.9)
     ax = figure.subplots()
@@ -183,7 +186,7 @@ def plot_fit(
     preferred: Mapping[Label, Sequence[str]] | None = None,
     centers: ArrayLike | None = None,
     legend: bool = True,
-) -> Figure:
+) -> ShownFigure:
     """Draw the data and the fits at the chosen widths, one panel each.
 
     With one input: the data, the predictive mean and a band of two predictive standard deviations, and a circle at the
@@ -224,7 +227,8 @@ def plot_fit(
         if preferred and not chosen:
             reason = "separate optimum"
         count = f", {len(fit.basis)} functions" if len(fit.coef) else ""
-        ax.set_title(say(label) + count + (f"  ({reason})" if reason else ""), fontsize=9.5, loc="left", color=INK)
+        title = say(label) + count + (f"  ({reason})" if reason else "")
+        ax.set_title(title, fontsize=9.5 if len(title) <= _TITLE else 7.5, loc="left", color=INK)
     if legend:
         axes[0].legend(fontsize=7.5, frameon=False, loc="best")
     return figure
@@ -269,11 +273,11 @@ def draw_fit(
     ax.tick_params(labelsize=8.5)
 
 
-def _figure(width: float, height: float) -> Figure:
-    # a bare Figure, not pyplot: nothing is registered, so nothing leaks in long runs and no display is needed
-    from matplotlib.figure import Figure
+def _figure(width: float, height: float) -> ShownFigure:
+    # not pyplot's: nothing is registered, so nothing leaks in long runs and no display is needed
+    from bayessel.pages.figures import new_figure
 
-    return Figure(figsize=(width, height), layout="constrained")
+    return new_figure(width, height)
 
 
 def _mark(ax: Axes, widths: Sequence[float], optimum: CurveOptimum, best: bool, deep: bool) -> None:

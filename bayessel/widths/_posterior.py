@@ -14,6 +14,7 @@ from bayessel._check import FloatArray
 from bayessel._text import number
 from bayessel.chains import mixing_numbers
 from bayessel.chains.verdict import NOT_YET, TOO_FEW
+from bayessel.pages.result_view import ResultView, ShownResult, Standing
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -29,7 +30,7 @@ _Z = 1.959964
 
 
 @dataclass(frozen=True, eq=False)
-class WidthPosterior:
+class WidthPosterior(ShownResult):
     """Draws of the kernel width, other hyperparameters and weights integrated out, and their verdict.
 
     Attributes
@@ -146,6 +147,14 @@ class WidthPosterior:
     def size(self) -> str:
         """Return the size of the run in words."""
         return f"{self.draws.shape[0]} chains of {self.n_draws} draws of the width{'s' if self.inputs else ''}"
+
+    def _view(self) -> ResultView:
+        may = self.verdict not in (NOT_YET, TOO_FEW)
+        title = self.size()
+        return ResultView(title, self.verdict, Standing.of(may), [*self.sentences()], (), self.table)
+
+    def _text(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         lines = [f"{self.size()}: {self.verdict}", *self.sentences()]

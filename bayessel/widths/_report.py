@@ -18,6 +18,7 @@ from bayessel.pages.page import Cell, PageTable, embedded, render
 from bayessel.widths._notes import ADVICE, notes_of
 from bayessel.widths._plots import plot_deltas, plot_fit, plot_posterior, plot_widths
 from bayessel.widths._posterior import WidthPosterior
+from bayessel.widths._recommendation import Recommendation
 from bayessel.widths._verdict import loss
 from bayessel.widths.curves import (
     DrawnFit,
@@ -61,6 +62,7 @@ def width_report(
     foot: Mapping[str, str] | None = None,
     centers: ArrayLike | None = None,
     posterior: WidthPosterior | None = None,
+    recommended: Sequence[Recommendation] = (),
 ) -> str:
     """Return the page as one string of HTML that needs no other file and no network.
 
@@ -84,6 +86,8 @@ def width_report(
         Centres of the functions (M, D), to mark those a sparse fit uses.
     posterior
         Draws of the width, if it was sampled.
+    recommended
+        What to take for which purpose: the first thing on the page.
     """
     chosen = preferences(table, criteria)
     return render(
@@ -91,6 +95,7 @@ def width_report(
         title=f"Kernel widths for {target}",
         facts=facts,
         sentences=verdict,
+        recommended=recommended,
         curves=[embedded(*figure) for figure in _curve_figures(table, criteria)],
         legend=_legend(table, criteria),
         posterior=None if posterior is None else _posterior(posterior),
@@ -107,7 +112,7 @@ def width_report(
 
 def _curve_figures(table: pd.DataFrame, criteria: Sequence[str]) -> list[tuple[Figure, str]]:
     """One picture per criterion, and one of what the precision of the weights does to MDL-w."""
-    figures = [(plot_widths(table, [name]), _describe(table, name)) for name in criteria]
+    figures: list[tuple[Figure, str]] = [(plot_widths(table, [name]), _describe(table, name)) for name in criteria]
     if MDL_W.name in criteria and len(table) > 1 and turning_points(table, MDL_W.name):
         figures.append((plot_deltas(table, MDL_W.name), "MDL-w with its weights sent to three precisions delta"))
     return figures

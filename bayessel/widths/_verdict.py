@@ -101,6 +101,11 @@ def _no_signal(table: pd.DataFrame, criteria: Sequence[str]) -> list[str]:
     ]
 
 
+def finds_no_signal(table: pd.DataFrame, criteria: Sequence[str]) -> bool:
+    """Whether every criterion that charges for functions would rather have none, at every width."""
+    return any(said.startswith("No criterion") for said in _no_signal(table, criteria))
+
+
 def who(names: Sequence[str]) -> str:
     """Write criteria as in a sentence: the evidence, GCV and LOO."""
     return listing([CRITERIA[name].phrase for name in names])
@@ -129,8 +134,8 @@ def _preference(table: pd.DataFrame, chosen: Mapping[Label, tuple[str, ...]], of
     if near := _near(table, labels):
         return [f"The {count} criteria agree to within {near}: {groups}."]
     losses = {name: loss(table, name, reference) for label in order[1:] for name in chosen[label]}
-    worst = max(losses, key=lambda name: losses[name] / _allowed(table, name, reference))
-    if losses[worst] <= _allowed(table, worst, reference):
+    worst = max(losses, key=lambda name: losses[name] / allowed_loss(table, name, reference))
+    if losses[worst] <= allowed_loss(table, worst, reference):
         return [
             f"The criteria name different widths, but {say(reference)} serves them all.",
             f"Best are {groups}. At {say(reference)} the others come within {_largest(losses)} of their best"
@@ -162,7 +167,7 @@ def _near(table: pd.DataFrame, labels: Sequence[Label]) -> str:
     return f"{100 * apart:.0f} %" if apart < CLOSE_WIDTHS else ""
 
 
-def _allowed(table: pd.DataFrame, name: str, label: Label) -> float:
+def allowed_loss(table: pd.DataFrame, name: str, label: Label) -> float:
     """The largest loss against its best that is no reason to worry: the reader's, or one standard error of it."""
     criterion = CRITERIA[name]
     error = value_at(table, f"{name}_diff_se", label)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from math import inf
 from time import monotonic
 from typing import Any, Self
 
 #: operations from which on a bar is worth its place: some seconds
 LONG = 3e10
+#: seconds between two versions of a notebook's line
+_BETWEEN_LINES = 0.25
 
 
 class Progress:
@@ -86,9 +89,65 @@ class Progress:
         from rich import progress
 
         console, shown = _console()
+        if console.is_jupyter:
+            self._bar = self._task = NotebookLine(self._budget, self._estimate)
+            self._bar.update(self._task, self.done, self.total, self._what)
+            return
         self._bar = progress.Progress(*_columns(self._budget, self._estimate), console=console, disable=not shown)
         self._task = self._bar.add_task(self._what, total=self.total, completed=self.done)
         self._bar.start()
+
+
+class NotebookLine:
+    """One line below a notebook's cell, replaced as the work goes on, the last one staying: no widgets, no thread.
+
+    Parameters
+    ----------
+    budget, estimate
+        As of `Progress`.
+    """
+
+    def __init__(self, budget: float | None, estimate: bool) -> None:
+        self._budget, self._estimate = budget, estimate
+        self._began, self._shown = monotonic(), -inf
+        self._handle: Any = None
+        self._now: tuple[float, float | None, str] = (0.0, None, "")
+
+    def update(self, _: object, completed: float, total: float | None, description: str) -> None:
+        """Replace the line, not more often than a person reads."""
+        self._now = completed, total, description
+        if monotonic() - self._shown >= _BETWEEN_LINES:
+            self._show(over=False)
+
+    def stop(self) -> None:
+        """Leave the last line."""
+        self._show(over=True)
+
+    def text(self, over: bool) -> str:
+        """The line as it is now."""
+        done, total, what = self._now
+        elapsed = monotonic() - self._began
+        share = 1.0 if over else share_done(done, total, elapsed, self._budget)
+        bar = "" if share is None else "█" * int(20 * share) + "░" * (20 - int(20 * share))
+        count = f"{done:g}" if total is None else f"{done:g} of {total:g}"
+        by_steps = elapsed * (total - done) / done if total and done else None
+        left = seconds_left(by_steps, elapsed, self._budget) if self._estimate and not over else None
+        parts = (what, bar, count, str(timedelta(seconds=int(elapsed))), "" if left is None else f"{left:.0f} s left")
+        return "  ".join(part for part in parts if part)
+
+    def _show(self, over: bool) -> None:
+        from html import escape
+
+        from IPython import display as notebook
+
+        display: Any = notebook.display
+        text = self.text(over)
+        bundle = {"text/plain": text, "text/html": f"<pre style='margin:0'>{escape(text)}</pre>"}
+        if self._handle is None:
+            self._handle = display(bundle, raw=True, display_id=True)
+        else:
+            self._handle.update(bundle, raw=True)
+        self._shown = monotonic()
 
 
 def tell(wanted: bool, text: str) -> None:

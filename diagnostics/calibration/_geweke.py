@@ -25,12 +25,13 @@ from scipy import stats
 from bayessel._check import FloatArray, as_count
 from bayessel._types import Seed, SupportsSubmit
 from bayessel.diagnostics.calibration._replications import replicated
+from bayessel.pages.result_view import ResultView, ShownResult, Standing
 
 if TYPE_CHECKING:
     import pymc as pm
-    from matplotlib.figure import Figure
 
     from bayessel.diagnostics.calibration._joint import CalibrationKernel, JointModel, JointSetup, MakeSteps
+    from bayessel.pages.figures import ShownFigure
 
 #: Fewer effective draws than this, and their own number is not known well enough for a z-score.
 _FEWEST = 100.0
@@ -38,7 +39,7 @@ MOMENTS = ("location", "spread")
 
 
 @dataclass(frozen=True)
-class Geweke:
+class Geweke(ShownResult):
     """Moments of the joint distribution by two simulators.
 
     Attributes
@@ -122,14 +123,22 @@ class Geweke:
             )
         return " ".join(said)
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return self.text
 
-    def plot(self, names: Sequence[str] | None = None, most: int = 6) -> Figure:
+    def _view(self) -> ResultView:
+        status = "passed" if self.ok else "failed" if self.failed else "no verdict"
+        title = "Geweke's test of the sampler"
+        return ResultView(title, status, Standing.of(self.ok), [self.text], (), self.table, ".plot()")
+
+    def plot(self, names: Sequence[str] | None = None, most: int = 6) -> ShownFigure:
         """Draw the distribution functions of both simulators against each other, the largest |z| first."""
         from bayessel.diagnostics.calibration._pictures import plot_joint
+        from bayessel.pages.figures import handed_over
 
-        return plot_joint(self, list(dict.fromkeys(self.table["quantity"]))[:most] if names is None else list(names))
+        return handed_over(
+            plot_joint(self, list(dict.fromkeys(self.table["quantity"]))[:most] if names is None else list(names))
+        )
 
 
 def geweke(

@@ -24,12 +24,13 @@ from bayessel._check import FloatArray, as_count
 from bayessel._types import Seed, SupportsSubmit
 from bayessel.diagnostics.calibration._replications import replicated
 from bayessel.diagnostics.calibration._uniformity import IntArray
+from bayessel.pages.result_view import ResultView, ShownResult, Standing
 
 if TYPE_CHECKING:
     import pymc as pm
-    from matplotlib.figure import Figure
 
     from bayessel.diagnostics.calibration._evidence_setup import EvidenceSetup
+    from bayessel.pages.figures import ShownFigure
 
 #: draws of the models by which p-values are found; smaller ones are not told apart
 DRAWS = 20_000
@@ -49,7 +50,7 @@ class Bin(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ModelProbabilities:
+class ModelProbabilities(ShownResult):
     """Probabilities of models given data that one of them made, and whether they are true.
 
     Attributes
@@ -174,8 +175,13 @@ class ModelProbabilities:
             )
         return " ".join(said)
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return self.text
+
+    def _view(self) -> ResultView:
+        status = "passed" if self.ok else "failed" if self.failed else "no verdict"
+        title = "Calibration of model probabilities"
+        return ResultView(title, status, Standing.of(self.ok), [self.text], (), self.table, ".plot()")
 
     def ranges(self, name: str) -> list[Bin]:
         """Simulations by the probability of a model, from low to high."""
@@ -191,11 +197,12 @@ class ModelProbabilities:
             found.append(Bin(len(own), float(own.mean()), share, error))
         return found
 
-    def plot(self) -> Figure:
+    def plot(self) -> ShownFigure:
         """Draw the share of simulations that a model made over its probability, with two standard errors."""
         from bayessel.diagnostics.calibration._pictures import plot_shares
+        from bayessel.pages.figures import handed_over
 
-        return plot_shares(self)
+        return handed_over(plot_shares(self))
 
 
 def _ranges(p: FloatArray) -> IntArray:

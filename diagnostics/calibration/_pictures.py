@@ -13,14 +13,14 @@ from bayessel.pages.page import BEST, INK, LINE, SOFT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from bayessel.diagnostics.calibration._geweke import Geweke
     from bayessel.diagnostics.calibration._model_probabilities import ModelProbabilities
     from bayessel.diagnostics.calibration._sbc import SBC
+    from bayessel.pages.figures import ShownFigure
 
 
-def plot_ranks(result: SBC, names: Sequence[str]) -> Figure:
+def plot_ranks(result: SBC, names: Sequence[str]) -> ShownFigure:
     """One row per quantity: the histogram of its ranks, and their ECDF minus the uniform one."""
     figure, axes = _grid(len(names), 2)
     for row, name in zip(axes, names, strict=True):
@@ -63,7 +63,7 @@ def draw_ecdf(ax: Axes, ranks: Any, n_values: int, level: float, color: str) -> 
     ax.tick_params(labelsize=7)
 
 
-def plot_joint(result: Geweke, names: Sequence[str]) -> Figure:
+def plot_joint(result: Geweke, names: Sequence[str]) -> ShownFigure:
     """Per quantity: ECDF of the successive draws minus that of the marginal ones, over the latter."""
     columns = min(3, len(names))
     figure, axes = _grid(-(-len(names) // columns), columns)
@@ -98,7 +98,7 @@ def plot_joint(result: Geweke, names: Sequence[str]) -> Figure:
     return figure
 
 
-def plot_shares(result: ModelProbabilities) -> Figure:
+def plot_shares(result: ModelProbabilities) -> ShownFigure:
     """Per model: the share of simulations that it made, in ranges of its probability, beside the diagonal."""
     names = result.names[:1] if len(result.names) == 2 else result.names
     figure, axes = _grid(1, len(names))
@@ -117,10 +117,10 @@ def plot_shares(result: ModelProbabilities) -> Figure:
     return figure
 
 
-def _grid(rows: int, columns: int) -> tuple[Figure, Any]:
-    from matplotlib.figure import Figure
+def _grid(rows: int, columns: int) -> tuple[ShownFigure, Any]:
+    from bayessel.pages.figures import new_figure
 
-    figure = Figure(figsize=(3.6 * columns, 1.9 * rows + 0.4), layout="constrained")
+    figure = new_figure(3.6 * columns, 1.9 * rows + 0.4)
     return figure, np.atleast_2d(figure.subplots(rows, columns, squeeze=False))
 
 

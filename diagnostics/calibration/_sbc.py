@@ -19,19 +19,20 @@ from bayessel._check import FloatArray, as_count
 from bayessel._types import Seed, SupportsSubmit
 from bayessel.diagnostics.calibration._replications import replicated
 from bayessel.diagnostics.calibration._uniformity import IntArray, chi_square, ecdf, rank
+from bayessel.pages.result_view import ResultView, ShownResult, Standing
 
 if TYPE_CHECKING:
     import pymc as pm
-    from matplotlib.figure import Figure
 
     from bayessel.diagnostics.calibration._joint import JointSetup, MakeSteps
+    from bayessel.pages.figures import ShownFigure
 
 #: Autocorrelation of neighbouring draws beyond which ranks pile up at the ends though the sampler is right.
 _TOO_SIMILAR = 0.25
 
 
 @dataclass(frozen=True)
-class SBC:
+class SBC(ShownResult):
     """Ranks of the truth among the draws, and whether they are uniform.
 
     Attributes
@@ -114,14 +115,20 @@ class SBC:
             )
         return " ".join(said)
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return self.text
 
-    def plot(self, names: Sequence[str] | None = None, most: int = 6) -> Figure:
+    def _view(self) -> ResultView:
+        status = "passed" if self.ok else "failed" if self.failed else "no verdict"
+        title = "Simulation-based calibration"
+        return ResultView(title, status, Standing.of(self.ok), [self.text], (), self.table, ".plot()")
+
+    def plot(self, names: Sequence[str] | None = None, most: int = 6) -> ShownFigure:
         """Draw rank histograms and ECDF differences with their bands, the most suspicious quantities first."""
         from bayessel.diagnostics.calibration._pictures import plot_ranks
+        from bayessel.pages.figures import handed_over
 
-        return plot_ranks(self, list(self.table.index[:most]) if names is None else list(names))
+        return handed_over(plot_ranks(self, list(self.table.index[:most]) if names is None else list(names)))
 
 
 def _shape(row: Any, n: int) -> str:

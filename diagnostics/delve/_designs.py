@@ -5,7 +5,7 @@ Hierarchical: each training set has test cases of its own. Two-way: all training
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -218,3 +218,10 @@ def _quasi_f(ss_m: float, ms_a: float, ms_b: float, ms_e: float, I: int, J: int)
     above = (m + e) ** 2 / (m**2 + e**2 / ((I - 1) * (J - 1)))
     below = 1.0 / (a**2 / (I - 1) + b**2 / (J - 1))
     return float(stats.f.sf(m + e, above, below))
+
+
+def turned(found: Hierarchical | TwoWay) -> Hierarchical | TwoWay:
+    """The same comparison with the methods exchanged."""
+    if isinstance(found, Hierarchical):
+        return replace(found, mean=-found.mean, averages=-found.averages)
+    return replace(found, mean=-found.mean)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayessel.diagnostics.delve._designs import FEW_SETS, TwoWay
+from bayessel.pages.figures import ShownFigure, new_figure
+from bayessel.pages.figures import handed_over as handed_over
 from bayessel.pages.page import INK, LINE, SOFT, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from bayessel.diagnostics.delve._study import Study
-
 #: losses of a method beyond this are off the graph, where others are not: no better than guessing
 _CEILING = {"squared": 1.2, "absolute": 1.2, "log": 0.5}
 #: p-values above so many per cent are not written
@@ -41,15 +41,13 @@ def percent(found: Any) -> int | None:
     return value if value <= _WRITTEN else None
 
 
-def plot_tasks(study: Study, tasks: Sequence[str], loss: str) -> Figure:
+def plot_tasks(study: Study, tasks: Sequence[str], loss: str) -> ShownFigure:
     """Draw losses with standard errors side by side, a frame per task, and below them p-values of all differences.
 
     Rasmussen (1996, figure 5.3). Short lines: expected losses; bars: one standard error on both sides. In the matrix a
     number is a p-value in per cent, rounded up, at most 9: the method of the row is beaten by that of the column. An
     arrow: the loss is off the graph. ∅: there is none.
     """
-    from matplotlib.figure import Figure
-
     methods = list(study.methods)
     count = len(methods)
     longest = max(map(len, methods))
@@ -57,7 +55,7 @@ def plot_tasks(study: Study, tasks: Sequence[str], loss: str) -> Figure:
     lower, upper, bottom, top = 0.21 * count + 0.1, 2.6, 0.25, 0.55
     width = left + len(tasks) * (frame + 0.12) + 0.1
     height = bottom + lower + upper + top + 0.08
-    figure = Figure(figsize=(width, height))
+    figure = ShownFigure(figsize=(width, height))
     grid = figure.add_gridspec(
         2,
         len(tasks),
@@ -148,10 +146,8 @@ def _matrix(axes: Axes, study: Study, task: str, loss: str, methods: Sequence[st
         side.set_visible(False)
 
 
-def plot_winners(study: Study, loss: str, alpha: float, tasks: Iterable[str] | None) -> Figure:
+def plot_winners(study: Study, loss: str, alpha: float, tasks: Iterable[str] | None) -> ShownFigure:
     """Draw on how many tasks the method of the column beats that of the row."""
-    from matplotlib.figure import Figure
-
     table = study.winners(loss, alpha, tasks)
     counts, names = table.to_numpy(), list(study.methods)
     n = len(study._chosen(tasks))
@@ -159,7 +155,7 @@ def plot_winners(study: Study, loss: str, alpha: float, tasks: Iterable[str] | N
     longest = 0.085 * max(map(len, names))
     left, bottom = longest + 0.5, 0.4
     width, height = left + max(size + 0.2, 0.5 * size + 0.85), bottom + size + longest + 0.2  # half the label: 0.85
-    figure = Figure(figsize=(width, height))
+    figure = ShownFigure(figsize=(width, height))
     axes = figure.add_axes(
         (left / width, bottom / height, size / width, size / height),
     )
@@ -177,16 +173,14 @@ def plot_winners(study: Study, loss: str, alpha: float, tasks: Iterable[str] | N
     return figure
 
 
-def plot_time(study: Study, loss: str) -> Figure:
+def plot_time(study: Study, loss: str) -> ShownFigure:
     """Draw average loss over time, a line per method, a point per size of the training sets.
 
     Averages are geometric as in `Study.averages`, and over the same prototasks at every size: those that have all sizes
     that most prototasks have.
     """
-    from matplotlib.figure import Figure
-
     sizes, tasks = _full(study, loss)
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    figure = new_figure(6.4, 4.2)
     axes = figure.add_subplot()
     average = study.only(tasks=tasks)._groups("size", loss)
     for k, method in enumerate(study.methods):

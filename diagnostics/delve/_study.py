@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,14 +14,15 @@ import pandas as pd
 
 from bayessel._check import FloatArray, as_fraction, one_of
 from bayessel._files import write_whole
-from bayessel.diagnostics.delve._designs import Hierarchical, TwoWay, hierarchical, two_way
+from bayessel.diagnostics.delve._designs import Hierarchical, TwoWay, hierarchical, turned, two_way
 from bayessel.diagnostics.delve._losses import LOSSES
 from bayessel.diagnostics.delve._store import Asked, StudyStore, TaskFacts, read
 from bayessel.diagnostics.delve._task import Attribute
 from bayessel.diagnostics.delve._unit import Outcome, StudyUnit
+from bayessel.pages.result_view import ResultView, ShownResult, Standing
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from bayessel.pages.figures import ShownFigure
 
 Design = Hierarchical | TwoWay
 
@@ -42,7 +43,7 @@ class Group(NamedTuple):
 
 
 @dataclass
-class Study:
+class Study(ShownResult):
     """Methods on tasks, and what became of each pair.
 
     Attributes
@@ -68,6 +69,13 @@ class Study:
     asked: Asked = field(default_factory=dict, repr=False)
     seed: int = 0
     interrupted: bool = False
+
+    def _view(self) -> ResultView:
+        title = f"Study of {len(self.methods)} methods on {len(self.tasks)} tasks"
+        left = f"{self.remaining} units are left" if self.remaining else ""
+        table = self.averages("size", self.losses_kept[0]) if self.outcomes else None
+        standing = Standing.REMARK if left else Standing.GOOD
+        return ResultView(title, left or "complete", standing, self.verdict(), (), table, ".plot(task), .to_html(path)")
 
     @property
     def remaining(self) -> int:
@@ -174,7 +182,7 @@ class Study:
             left, right = self._paired(a, b, loss, task)
             found = self._design(task)(left, right) if len(left) >= 2 else None
             self._pairs[a, b, loss, task] = found
-            self._pairs[b, a, loss, task] = None if found is None else _turned(found)
+            self._pairs[b, a, loss, task] = None if found is None else turned(found)
         return self._pairs[a, b, loss, task]
 
     def _beaten(self, worse: str, better: str, loss: str, task: str) -> Design | None:
@@ -335,26 +343,28 @@ class Study:
 
     # --- pictures and pages -------------------------------------------------------------------------------------------
 
-    def plot(self, task: str, loss: str = "squared") -> Figure:
+    def plot(self, task: str, loss: str = "squared") -> ShownFigure:
         """Draw losses with standard errors and the p-values of all differences below them.
 
         `task` is a task, or a prototask for all its sizes side by side.
         """
-        from bayessel.diagnostics.delve._plots import plot_tasks
+        from bayessel.diagnostics.delve._plots import handed_over, plot_tasks
 
-        return plot_tasks(self, self._chosen([task]), self._loss(loss))
+        return handed_over(plot_tasks(self, self._chosen([task]), self._loss(loss)))
 
-    def plot_winners(self, loss: str = "squared", alpha: float = 0.05, tasks: Iterable[str] | None = None) -> Figure:
+    def plot_winners(
+        self, loss: str = "squared", alpha: float = 0.05, tasks: Iterable[str] | None = None
+    ) -> ShownFigure:
         """Draw `winners` as a matrix."""
-        from bayessel.diagnostics.delve._plots import plot_winners
+        from bayessel.diagnostics.delve._plots import handed_over, plot_winners
 
-        return plot_winners(self, loss, alpha, tasks)
+        return handed_over(plot_winners(self, loss, alpha, tasks))
 
-    def plot_time(self, loss: str = "squared") -> Figure:
+    def plot_time(self, loss: str = "squared") -> ShownFigure:
         """Draw average loss over seconds, a line per method, a point per size of the training sets."""
-        from bayessel.diagnostics.delve._plots import plot_time
+        from bayessel.diagnostics.delve._plots import handed_over, plot_time
 
-        return plot_time(self, self._loss(loss))
+        return handed_over(plot_time(self, self._loss(loss)))
 
     def verdict(self) -> list[str]:
         """Who is best by the first loss, how sure that is, and what is missing."""
@@ -388,10 +398,3 @@ class Study:
             one_of(name, "task", (*self.tasks, *prototasks)) for name in ([tasks] if isinstance(tasks, str) else tasks)
         }
         return [name for name, facts in self.tasks.items() if wanted & {name, facts.prototask}]
-
-
-def _turned(found: Design) -> Design:
-    """The same comparison with the methods exchanged."""
-    if isinstance(found, Hierarchical):
-        return replace(found, mean=-found.mean, averages=-found.averages)
-    return replace(found, mean=-found.mean)

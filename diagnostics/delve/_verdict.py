@@ -12,16 +12,18 @@ from scipy import optimize, special
 from bayessel._check import FloatArray, as_fraction, as_positive
 from bayessel.diagnostics._convergence import Convergence, convergence
 from bayessel.diagnostics._trace import posterior_of
+from bayessel.pages.result_view import ResultView, ShownResult, Standing
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from xarray import DataTree
+
+    from bayessel.pages.figures import ShownFigure
 
 ALL, NEW = "these tasks", "a new task"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(ShownResult):
     """How probable it is that one method is better than another by more than anybody cares for.
 
     Attributes
@@ -66,17 +68,23 @@ class Verdict:
             lines.append(self.converged.text)
         return "\n".join(lines)
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return self.text
 
-    def plot(self) -> Figure:
-        """Draw the intervals of the differences beside the region of practical equivalence."""
-        import matplotlib.pyplot as plt
+    def _view(self) -> ResultView:
+        lines = self.text.replace("\n- ", "\n").splitlines()
+        status = "draws may be used" if self.converged.ok else "do not use these draws yet"
+        title, *said = lines
+        return ResultView(title, status, Standing.of(self.converged.ok), said, (), self.table, ".plot()")
 
+    def plot(self) -> ShownFigure:
+        """Draw the intervals of the differences beside the region of practical equivalence."""
+        from bayessel.pages.figures import handed_over, new_figure
         from bayessel.pages.page import plain
 
         rows = self.table.iloc[::-1]
-        figure, axes = plt.subplots(figsize=(7.0, 1.2 + 0.35 * len(rows)), layout="constrained")
+        figure = new_figure(7.0, 1.2 + 0.35 * len(rows))
+        axes = figure.add_subplot()
         place, mean = np.arange(len(rows)), rows["mean"].to_numpy()
         reach = np.abs(rows[["low", "high"]].to_numpy().T - mean)
         axes.axvspan(-self.rope, self.rope, color="0.9", lw=0)
@@ -89,7 +97,7 @@ class Verdict:
         a, b = map(plain, self.methods)
         axes.set_xlabel(f"loss of {a} less loss of {b}; intervals of {self.probability:.0%}, band ±{self.rope:g}")
         axes.spines[["top", "right", "left"]].set_visible(False)
-        return figure
+        return handed_over(figure)
 
 
 def verdict(

@@ -20,6 +20,7 @@ import bayessel as bs
 from bayessel._text import number
 from bayessel.cli import main
 from bayessel.cli._widths import _parse_grid
+from bayessel.cli._words import counting_columns
 from bayessel.widths import WidthComparison, _evidence, suggest_widths
 from bayessel.widths.curves import entry
 from tests.paths import ROOT
@@ -52,6 +53,43 @@ def test_it_writes_what_python_computes(table, tmp_path, capsys):
     assert " ".join(expected.verdict().split()) in " ".join(said.split())
     assert (out / "report.html").read_text().startswith("<!doctype html>")
     assert (out / "widths.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_rows_with_missing_values_can_be_dropped(table, tmp_path, capsys):
+    path, frame = table
+    frame.loc[[2, 7], "x"] = np.nan
+    frame.loc[49, "y"] = np.nan
+    frame.to_csv(path, index=False)
+    words = ("widths", path, "--target", "y", "--inputs", "x", "--widths", "0.5,1", "--quiet", "--out", tmp_path / "r")
+    assert run(*words) == 2 and not (tmp_path / "r").exists()
+    assert run(*words, "--drop-missing") == 0
+    assert "3 rows with a missing value are left out; 47 are used." in " ".join(capsys.readouterr().out.split())
+    found = WidthComparison.from_netcdf(tmp_path / "r" / "result.nc")
+    whole = frame.dropna(subset=["x", "y"])
+    expected = bs.compare_widths(whole["x"], whole["y"], [0.5, 1], progressbar=False)
+    pd.testing.assert_frame_equal(found.table, expected.table)
+    assert run(*words, "--drop-missing", "--missing", "indicator") == 0  # inputs are filled, the target is not
+    assert "1 rows with a missing value are left out; 49 are used." in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_column_that_counts_the_rows_is_named(table, tmp_path, capsys):
+    path, frame = table
+    frame.insert(0, "id", np.arange(1, 51))
+    frame.to_csv(path, index=False)
+    words = ("widths", path, "--target", "y", "--widths", "0.5,1", "--quiet", "--out", tmp_path / "r")
+    assert run(*words) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Note: id only counts the rows" in said and "--inputs x,junk" in said
+    assert run(*words, "--inputs", "x,junk") == 0
+    assert "counts the rows" not in capsys.readouterr().out
+
+
+def test_what_counts_rows_and_what_does_not():
+    n = np.arange(20)
+    frame = pd.DataFrame({"zero": n, "one": n + 1, "year": 1900 + n, "twice": 2 * n, "flag": n > 3, "x": n + 0.5})
+    assert counting_columns(frame) == ["zero", "one"]
+    assert counting_columns(frame.drop(index=[3, 11])) == ["zero", "one"]  # rows that were dropped leave gaps in both
+    assert counting_columns(frame.head(3)) == []
 
 
 def test_text_and_missing_values_are_encoded(table, tmp_path, capsys):

@@ -42,14 +42,14 @@ def test_run_and_report(data, capsys):
     assert run(*words, "--tasks", "calm") == 0
     assert run(*words, "--jobs", 1) == 0  # goes on, with one table more
     said = " ".join(capsys.readouterr().out.split())
-    assert "Lowest squared loss, averaged over 4 tasks: linear" in said and "bayessel delve report s" in said
+    assert "Lowest squared loss, averaged over 4 tasks: linear" in said and "bayessel delve report --store s" in said
     from sklearn.dummy import DummyRegressor
     from sklearn.linear_model import BayesianRidge
 
     tasks = delve.load("data", sizes=[16, 32], instances=3)
     expected = delve.run({"linear": BayesianRidge(), "mean": DummyRegressor()}, tasks, progressbar=False)
     assert same(expected, delve.Study.load("s"))
-    assert run("report", "s", "--out", "deep/r", "--png", "--loss", "absolute") == 0
+    assert run("report", "--store", "s", "--out", "deep/r", "--png") == 0
     folder = data / "deep" / "r"
     assert {"report.html", "units.csv", "winners-squared.csv", "calm-log.png", "winners-log.png"} <= {
         file.name for file in folder.iterdir()
@@ -57,8 +57,10 @@ def test_run_and_report(data, capsys):
     table = pd.read_csv(folder / "losses-squared.csv", index_col=0)
     np.testing.assert_allclose(table["linear loss"], expected.table().loc[table.index, ("linear", "loss")])
     assert (folder / "report.html").read_text().startswith("<!doctype html>")
-    assert run("report", "s", "--methods", "linear", "--tasks", "calm", "--out", "r2", "--quiet") == 0
+    some = ("--losses", "absolute", "--methods", "linear", "--tasks", "calm")
+    assert run("report", "--store", "s", *some, "--out", "r2", "--quiet") == 0
     assert set(pd.read_csv("r2/units.csv")["task"]) == {"calm 16", "calm 32"}
+    assert [file.name for file in (data / "r2").glob("losses-*")] == ["losses-absolute.csv"]
 
 
 def test_generated_tasks(data, capsys):
@@ -136,7 +138,7 @@ def test_ctrl_c_on_the_command_line(data, jobs):
         (("run", "--store", "s", "--data", "data", "--sizes", "1000"), "cases for two training sets"),
         (("run", "--store", "s", "--data", "data", "--fit-budget", "soon"), "time_budget must be seconds"),
         (("run", "--store", "s", "--generated", "kin-9"), "'kin-8nm'"),
-        (("report", "nowhere"), "no study in nowhere"),
+        (("report", "--store", "nowhere"), "no study in nowhere"),
     ],
 )
 def test_bad_input_is_one_line(data, capsys, words, said):
