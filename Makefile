@@ -26,22 +26,30 @@ export PYTENSOR_FLAGS := base_compiledir=$(CURDIR)/.cache/pytensor$(if $(PYTENSO
 unexport PYTHONDONTWRITEBYTECODE
 
 # Small problems on few cores: BLAS threads cost more than they give and make timings noisy.
-test test-slow: export OPENBLAS_NUM_THREADS := 1
-test test-slow: export OMP_NUM_THREADS := 1
-test test-slow: export MKL_NUM_THREADS := 1
+docs test test-slow: export OPENBLAS_NUM_THREADS := 1
+docs test test-slow: export OMP_NUM_THREADS := 1
+docs test test-slow: export MKL_NUM_THREADS := 1
 
 # Real data with published results, not part of the project: beside the checkout, unless BENCHMARK_DATA names a folder.
 ifneq ($(wildcard ../shared/data),)
 test-slow bench: export BENCHMARK_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo test test-slow lint format types bench measures ci lock clean
+# The site goes into one folder. DOCS_EXECUTE=off builds pages without running their code.
+SITE := build/site
+export DOCS_JOBS ?= 2
+
+.PHONY: help demo docs test test-slow lint format types bench measures ci lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY) ## compare kernel widths on real data and write a report
 	@$(BIN)/python examples/demo.py
+
+docs: $(READY) $(VENV)/.docs ## build the site into build/site; pages that have not changed are not run again
+	$(BIN)/python -m sphinx -b html -W --keep-going -q -j $(DOCS_JOBS) -d .cache/docs/doctrees $(ARGS) docs $(SITE)
+	@echo "$(SITE)/index.html"
 
 test: $(READY) ## the fast tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
@@ -66,17 +74,17 @@ bench: $(READY) ## time the engines beside their peers
 measures: $(READY) ## size of the sources, names used twice, private imports: make measures ARGS="--rev main"
 	@$(BIN)/python -m benchmarks.measures $(ARGS)
 
-ci: ## what the continuous integration runs: lint, types, tests
+ci: ## what the continuous integration runs: lint, types, tests, site
 	@bash .ci/run
 
 lock: ## renew constraints.txt: the newest versions that fit, from a scratch environment
 	@rm -rf .cache/lock && $(BIN)/python -m venv .cache/lock
-	@.cache/lock/bin/python -m pip install --quiet --editable '.[dev,cluster,bench]'
+	@.cache/lock/bin/python -m pip install --quiet --editable '.[dev,cluster,bench,docs]'
 	@{ sed '/^[^#]/,$$d' constraints.txt; .cache/lock/bin/python -m pip freeze --all --exclude-editable --exclude pip; } > .cache/constraints.txt
 	@mv .cache/constraints.txt constraints.txt && rm -rf .cache/lock
 
 clean: ## remove caches and everything built or reported (.venv stays, and the links it imports)
-	rm -rf .cache .pytest_cache dist report examples/output
+	rm -rf .cache .pytest_cache dist report examples/output docs/api docs/gallery
 	find . -path './build/*' -prune -not -path './$(LINKS)' -exec rm -rf {} +
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
@@ -123,5 +131,14 @@ $(READY): $(SOURCES)
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .; \
 	fi
 	@touch $@
+
+# What the site needs beside the rest, when it is asked for.
+$(VENV)/.docs: $(INSTALLED)
+	@if command -v uv > /dev/null; then \
+		uv pip install --quiet --python $(BIN)/python --constraints constraints.txt --editable '.[docs]'; \
+	else \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'; \
+	fi
+	@touch $@ && touch $(READY)
 
 FORCE:

@@ -1,4 +1,4 @@
-"""Names of data: digests of arrays, by which results of different data are told apart."""
+"""Names of data: digests of arrays, which differ where the data of results differ."""
 
 from __future__ import annotations
 

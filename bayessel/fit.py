@@ -41,8 +41,9 @@ class Evidence(ShownResult):
         In nats, every constant included.
     kind : str
         "type2": at hyperparameters that maximise it ("type2-laplace", "type2-ep": a latent function integrated by
-        Laplace's method, or by expectation propagation); "plug-in": at those that another criterion chose; "bound": a
-        lower bound; "laplace": integrated by Laplace's method ("laplace-bound": of a bound); "third-level":
+        Laplace's method, or by expectation propagation; "type2-vecchia": rows given few rows near them); "plug-in": at
+        those that another criterion chose; "bound": a lower bound; "laplace": integrated by Laplace's method
+        ("laplace-bound": of a bound; "laplace-vecchia": of Vecchia's approximation); "third-level":
         hyperparameters integrated too; "grid": they are summed over a grid, under proper priors; "sampled": integrated
         by Monte Carlo; "exact": integrated in closed form.
     error : float or None

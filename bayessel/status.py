@@ -16,6 +16,10 @@ class Status(Enum):
         "some candidate functions are zero, copies of functions in use (which then count as one), or lie to rounding "
         "in their span, so that nothing could be said of them; very wide or very narrow functions do"
     )
+    SAMPLED_CANDIDATES = (
+        "there are so many functions that not all were looked at on all rows: the fit has some of them, sampled and "
+        "exchanged for better ones (a relevance vector machine), or spread over the rows; pass centers=... to choose"
+    )
     COPIES_COUNT_ONCE = (
         "rows that agree in all inputs and in the target are taken for one record listed several times: together all "
         "rows count as many as there are different ones (weights that sum to more count likewise); if they are "
@@ -72,6 +76,10 @@ class Status(Enum):
     NO_BETTER_THAN_CONSTANT = (
         "rows left out (mostly in folds fitted anew) are not predicted clearly better (by a standard error of the mean "
         "log density) than by a constant or class frequencies: do not rely on the predictions; try more rows or inputs"
+    )
+    ROUGH_APPROXIMATION = (
+        "twice as many neighbours would gain more than 0.01 nats a row (see `gain_of_neighbours`): Vecchia's "
+        "approximation is that far from the exact process; give more neighbours, or more inducing inputs"
     )
     PURE_NOISE = (
         "the inputs carry nothing: none of them varies, or the evidence prefers a model without signal; the weights "
@@ -143,6 +151,7 @@ _REMARKS = frozenset(
     {
         Status.CONVERGED,
         Status.COLLINEAR_SKIPPED,
+        Status.SAMPLED_CANDIDATES,
         Status.COPIES_COUNT_ONCE,
         Status.FEW_WELL_DETERMINED,
         Status.ONE_AGAINST_REST,
@@ -150,6 +159,7 @@ _REMARKS = frozenset(
         Status.MULTIPLE_OPTIMA,
         Status.CANDIDATES_USED_UP,
         Status.AT_BOUND,
+        Status.ROUGH_APPROXIMATION,
         Status.UNEVEN_NOISE,
         Status.TREND_IN_RESIDUALS,
         Status.TIME_BUDGET,

@@ -71,7 +71,7 @@ def generalised(
     varying_noise : bool
         The logarithm of the noise of "gaussian" and "student" is another linear function, log noise = c + Φv.
     bias : bool
-        Add an intercept ``b``: N(0, `bias_scale`²) for labels and classes, about the logarithm of the mean rate for
+        Add an intercept ``b``: N(0, bias_scale²) for labels and classes, about the logarithm of the mean rate for
         counts, about the median for numbers.
     alpha_shape, alpha_rate : float
         The Gamma prior, p(α) ∝ α^(shape-1) exp(-rate·α). By default shape = 1/2 and the rate is that of one extra

@@ -6,7 +6,7 @@ Of t ~ N(μ, C) with precision matrix Λ = C⁻¹ each row has, given all others
 
 Their log densities are what leave-one-out criteria need (Bürkner, Gabry and Vehtari 2021), but they do not sum to
 log p(t). So ``t`` has these terms, and ``t_rest`` has log p(t) less their sum, one number. Together they are log p(t),
-whoever samples or tempers; `arviz.loo` is told ``var_name="t"``, and does not take one number for one observation.
+whoever samples or tempers; `arviz.loo` needs ``var_name="t"``, and does not take one number for one observation.
 """
 
 from __future__ import annotations

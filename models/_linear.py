@@ -76,7 +76,7 @@ def linear(
     collapsed : bool
         Integrate the weights out analytically. The marginal over the other parameters is unchanged.
     bias : bool
-        Add an intercept ``b`` outside the penalty, with prior N(mean of t, `bias_scale`²).
+        Add an intercept ``b`` outside the penalty, with prior N(mean of t, bias_scale²).
     alpha_shape, alpha_rate, beta_shape, beta_rate : float
         The Gamma priors, p(x) ∝ x^(shape−1) exp(−rate·x). By default shape = 1/2 and the rates are in units of the
         data: β as if one extra residual of 1 % of the spread of t had been seen; α as if one extra weight had been

@@ -13,7 +13,7 @@ from tests.paths import ROOT
 AT_MOST = {
     "class names used twice": 0,
     "private imports across packages": 0,
-    "worker systems": 1,
+    "worker systems": 2,  # processes, and threads for compiled loops: both in bayessel/work
     "progress bars": 1,
     "seed checks": 1,
     "journals": 1,
@@ -21,7 +21,7 @@ AT_MOST = {
     "hasattr in readers of fits": 0,
     "criterion names outside the registry": 1,
     "files over 400 lines": 2,
-    "public names": 130,
+    "public names": 131,
     "most classes in an estimator's ancestry": 3,
     "Any in public signatures": 0,
 }

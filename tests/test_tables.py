@@ -1,6 +1,7 @@
 """Tables on disk: what is read is what was written, blocks equal the whole, and bad files are refused with advice.
 
-Guards `bayessel._csv_files`, `bayessel._npz`, `bayessel._tables`.
+Guards `bayessel._csv_files`, `bayessel._npz`, `bayessel._parquet_files`, `bayessel._table_blocks`,
+`bayessel._table_columns`, `bayessel._tables`.
 """
 
 import builtins
@@ -11,7 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayessel._tables import iter_blocks, read_inputs, read_table
+from bayessel._table_blocks import iter_blocks
+from bayessel._tables import read_inputs, read_table
 
 FORMS = ["csv", "csv.gz", "parquet", "npz", "npz-compressed", "npz-columns"]
 

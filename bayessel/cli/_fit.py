@@ -37,10 +37,12 @@ EVIDENCES = {
     "type2": "log evidence at the mode (type II)",
     "type2-laplace": "log evidence at the mode (type II, function by Laplace's method)",
     "type2-ep": "log evidence at the mode (type II, function by expectation propagation)",
+    "type2-vecchia": "log evidence at the mode (type II, by Vecchia's approximation)",
     "plug-in": "log evidence at the precisions of another criterion",
     "bound": "log evidence at the mode (lower bound)",
     "laplace": "log evidence (Laplace's approximation)",
     "laplace-bound": "log evidence (Laplace's approximation of a lower bound)",
+    "laplace-vecchia": "log evidence (Laplace's approximation, by Vecchia's)",
     "third-level": "log evidence, precisions integrated out",
     "grid": "log evidence, hyperparameters integrated out",
     "sampled": "log evidence (sampled)",
@@ -82,6 +84,11 @@ def add(commands: Any) -> argparse.ArgumentParser:
         metavar="NAME",
         help=f"gp: {', '.join(COVARIANCES)}, also sums and products of them, such as linear+se*periodic; default: "
         "standard, bias + linear + se + noise with a length per input",
+    )
+    fit.add_argument(
+        "--method",
+        metavar="HOW",
+        help="gp: auto (dense up to 3000 rows; the default), dense, vecchia or inducing: for many rows",
     )
     fit.add_argument("--inducing", metavar="M", help="gp, not mc: approximate through M inducing inputs; many rows")
     fit.add_argument("--time-budget", metavar="TIME", help="mc, and mlp of any kind: stop after so long, such as 2m")

@@ -31,7 +31,18 @@ def classifier(arguments: argparse.Namespace) -> Any:
 
     name, takes = MODELS[one_of(arguments.model, "--model", tuple(MODELS))]
     options: dict[str, Any] = {}
-    for option in ("inference", "covariance", "inducing", "hidden", "time_budget", "draws", "tune", "chains", "width"):
+    for option in (
+        "inference",
+        "covariance",
+        "method",
+        "inducing",
+        "hidden",
+        "time_budget",
+        "draws",
+        "tune",
+        "chains",
+        "width",
+    ):
         text = getattr(arguments, option)
         if text is None:
             continue

@@ -35,7 +35,7 @@ def estimator(arguments: argparse.Namespace) -> Any:
     """The estimator the options describe; an option of another model is refused."""
     model = one_of(arguments.model, "--model", MODELS)
     of = {
-        "gp": ("inference", "covariance", "inducing", "time_budget", *SAMPLED),
+        "gp": ("inference", "covariance", "method", "inducing", "time_budget", *SAMPLED),
         "mlp": ("inference", "hidden", "time_budget", *SAMPLED),
         "rvm": ("width",),
         "evidence": ("width",),
@@ -65,6 +65,8 @@ def estimator(arguments: argparse.Namespace) -> Any:
             options[name] = text if name == "time_budget" else words.number_of(text, f"--{name}", int)
     if arguments.inducing is not None:
         options["inducing"] = words.number_of(arguments.inducing, "--inducing", int)
+    if arguments.method is not None:
+        options["method"] = one_of(arguments.method, "--method", ("auto", "dense", "vecchia", "inducing"))
     covariance = None if arguments.covariance is None else parse_covariance(arguments.covariance)
     seed = words.number_of(arguments.seed, "--seed", int)
     return GPRegressor(inference, covariance, random_state=seed, **options)
@@ -115,15 +117,26 @@ def facts(arguments: argparse.Namespace, estimator: Any, X: pd.DataFrame) -> str
         what = _kind_of_network(estimator)
     elif arguments.model == "gp" and estimator.fit_.n_states > 1:
         what = f"Gaussian process, a mixture over {estimator.fit_.n_states} states of the hyperparameters"
-    if arguments.inducing is not None:
-        many = len(estimator.fit_.mode.inducing)
-        what = f"Gaussian process through {many} inducing inputs, hyperparameters at their mode"
+    if arguments.model == "gp" and arguments.task == "regression" and estimator.method_ != "dense":
+        what = _kind_of_process(estimator)
     if arguments.covariance is not None and not estimator.covariance.noisy:
         what += "; noise was added to the covariance"
     names = list(X.columns)
     few = ", ".join(names) if len(names) <= 6 else f"{names[0]} … {names[-1]}"
     inputs = "1 input" if len(names) == 1 else f"{len(names)} inputs"
     return f"{arguments.target} from {inputs} ({few}), {len(X)} rows; {what}"
+
+
+def _kind_of_process(estimator: Any) -> str:
+    """A process of many rows."""
+    inducing = estimator.fit_.mode.inducing
+    if estimator.method_ == "inducing":
+        return f"Gaussian process through {len(inducing)} inducing inputs, hyperparameters at their mode"
+    shared = "" if inducing is None else f" and {len(inducing)} inducing inputs"
+    return (
+        f"Gaussian process by Vecchia's approximation with {estimator.neighbours} neighbours{shared}, hyperparameters "
+        "at their mode"
+    )
 
 
 def _kind_of_network(estimator: Any) -> str:

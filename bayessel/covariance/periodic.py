@@ -19,7 +19,7 @@ from bayessel.covariance.stationary_evaluation import ExponentialEvaluation
 class Periodic(Stationary):
     """v₀ exp(−2 Σ w_i sin²(π (x_i − x'_i) / p_i)); θ = (log v0, log w[0], ..., log p[0], ...).
 
-    That is v₀ exp(−½ Σ w_i |u − u'|²) with u = (cos, sin)(2π x_i / p_i) (MacKay 1998; Rasmussen and Williams 2006,
+    That is v₀ exp(−½ Σ w_i ‖u − u'‖²) with u = (cos, sin)(2π x_i / p_i) (MacKay 1998; Rasmussen and Williams 2006,
     eq. 4.31). The period is in the units of the input.
     """
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, override
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayessel._check import FloatArray, as_positive_vector
+from bayessel._check import FloatArray, as_positive_vector, chosen_seed
 from bayessel._fingerprint import fingerprint
 from bayessel.count_prediction import CountPrediction
-from bayessel.covariance import Covariance
 from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._latent_mixture import LatentMixture, latent_mixture
-from bayessel.estimators.standardise import Standardisation
+from bayessel.estimators.standardise import Standardisation, robust_deviation
 from bayessel.fit import Evidence, LeaveOneOut
 from bayessel.gp.latent.latent_search import SEVERAL_FUNCTIONS
 from bayessel.gp.latent.uneven_noise_marginal import UnevenNoiseMarginal
@@ -26,6 +26,10 @@ from bayessel.prediction import ClassPrediction, Prediction
 #: likelihoods of a regression; even normal noise has a closed form and engines of its own
 LATENT = ("student", "heteroscedastic", "poisson", "negative-binomial")
 COUNTED = ("poisson", "negative-binomial")
+#: components of rows predicted at a time
+_MOST_NUMBERS = 1 << 22
+#: exposures up to which, and down to one over which, squares of rates are numbers
+_LARGEST_EXPOSURE = 1e60
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +48,12 @@ class LatentInDataUnits(FitInDataUnits):
     def n_states(self) -> int:
         """States of the hyperparameters that predict."""
         return int(self.inner.n_states)
+
+    @cached_property
+    def most_rows(self) -> int:
+        """Rows predicted at a time: the distribution of one may be a mixture of thousands of normals."""
+        found = self.inner.predict(np.zeros((1, len(self.units.input_scale))))
+        return max(_MOST_NUMBERS // len(found.means), 1)
 
     @property
     def noise_std(self) -> float:
@@ -79,28 +89,31 @@ class LatentInDataUnits(FitInDataUnits):
         return replace(found, value=float(found.value) + self.log_units)
 
 
-def fitted_latent(
-    X: FloatArray,
-    y: FloatArray,
-    likelihood: str,
-    covariance: Covariance | None,
-    *,
-    standardise: bool,
-    exposure: Any,
-    seed: int,
-    mode_alone: bool,
-) -> LatentInDataUnits:
-    """Fit a latent process to inputs (N, D) and a target (N,) of a user."""
-    n = len(X)
+def _check_exposure(seen: FloatArray) -> None:
+    for extreme in (float(seen.min()), float(seen.max())):
+        if not 1.0 / _LARGEST_EXPOSURE <= extreme <= _LARGEST_EXPOSURE:
+            raise ValueError(
+                f"exposure has values of size {extreme:.0e}, and squares of rates for an exposure of one leave double "
+                "precision; pass it in another unit"
+            )
+
+
+def fitted_latent(estimator: Any, X: FloatArray, y: FloatArray, exposure: Any) -> LatentInDataUnits:
+    """Fit a latent process to inputs (N, D) and a target (N,) of a user, with the settings of an estimator."""
+    n, likelihood, standardise = len(X), estimator.likelihood, estimator.standardise
     chosen = likelihood if likelihood in SEVERAL_FUNCTIONS else as_likelihood(likelihood)
     if isinstance(chosen, Likelihood):
         y = chosen.targets(y, "y")
     units = Standardisation.of(X, y, robust=True) if standardise else Standardisation.none(X.shape[1])
+    if standardise and likelihood == "student":
+        # a few huge targets decide the mean absolute deviation
+        units = replace(units, target_scale=robust_deviation(y))
     offset, log_rate = None, 0.0
     if likelihood in COUNTED:
         units = replace(units, target_shift=0.0, target_scale=1.0)
         seen = np.ones(n) if exposure is None else as_positive_vector(exposure, "exposure", n)
         # half a count where there is none
+        _check_exposure(seen)
         log_rate = float(np.log(max(y.sum(), 0.5) / seen.sum()))
         offset = np.log(seen) + log_rate
     elif exposure is not None:
@@ -112,10 +125,10 @@ def fitted_latent(
         units.inputs(X),
         units.targets(y),
         chosen,
-        covariance,
+        estimator.covariance,
         approximation="auto",
         offset=offset,
-        seed=seed,
-        mode_alone=mode_alone,
+        seed=0 if estimator.random_state is None else chosen_seed(estimator.random_state),
+        mode_alone=estimator.inference == "map",
     )
     return LatentInDataUnits(inner, units, fingerprint(X, y), fingerprint(y), log_rate=log_rate)

@@ -25,10 +25,21 @@ class ProcessEstimator(Versioned):
     _mode: Any
     fit_: Any
 
+    def _one_output(self, what: str) -> None:
+        """Say where to look for what is of one process."""
+        check_is_fitted(self)
+        if self._mode is None:
+            raise AttributeError(f"{what} is of one output, and there are several: see outputs_[0].{what} and the rest")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self._several_outputs
+        return tags
+
     @property
     def covariance_(self) -> Covariance:
         """In use, with its noise term if it needs one."""
-        check_is_fitted(self, "_mode")
+        self._one_output("covariance_")
         covariance: Covariance = self._mode.covariance
         return covariance
 
@@ -42,7 +53,7 @@ class ProcessEstimator(Versioned):
     def kind_(self) -> str:
         """What `log_evidence_` is."""
         check_is_fitted(self)
-        return str(self._mode.evidence.kind)
+        return str(self.fit_.evidence.kind)
 
     @property
     def width_(self) -> FloatArray | None:

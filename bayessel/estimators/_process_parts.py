@@ -2,7 +2,7 @@ r"""States of the hyperparameters of a Gaussian process that stand for their pos
 
 Up to some hundred rows they are drawn by Hamiltonian Monte Carlo, under priors whose top-level mean is unknown
 (`bayessel.covariance.prior.UnknownMeanPrior`), beside draws for a covariance with one length for all inputs. What each
-covariance is worth is told by the rows: the weights are those under which the rows left out are predicted best, each by
+covariance is worth, the rows say: the weights are those under which the rows left out are predicted best, each by
 draws weighed as if it had not been seen,
 
 .. math:: p(t_i|t_{-i}) = \Bigl(\tfrac1S \sum_s 1/p(t_i|t_{-i}, \theta_s)\Bigr)^{-1}.

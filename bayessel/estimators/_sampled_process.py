@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -165,6 +166,14 @@ class ProcessInDataUnits(FitInDataUnits):
     """A fit of a Gaussian process, at a mode or of draws, in the units of the data."""
 
     inner: GPFit | MixedProcess | SampledProcess
+    #: which computation it was, and why
+    method: str = ""
+
+    @property
+    @override
+    def details(self) -> tuple[str, ...]:
+        """How it was computed and why, and what the fit inside says."""
+        return (self.method, *self.inner.details)
 
     @property
     def mode(self) -> GPFit:
@@ -175,6 +184,11 @@ class ProcessInDataUnits(FitInDataUnits):
     def n_states(self) -> int:
         """States of the hyperparameters that predict."""
         return self.inner.n_states
+
+    @property
+    def most_rows(self) -> int:
+        """Rows predicted at a time: as many as memory holds."""
+        return sys.maxsize
 
     @property
     def noise_std(self) -> float:

@@ -2,58 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from bayessel._check import FloatArray, as_count
+from bayessel._check import FloatArray
 from bayessel._formulas import log_normal
 from bayessel.covariance import Covariance
-from bayessel.errors import NumericalWarning
 from bayessel.estimators import held_out
 from bayessel.estimators._process_parts import states_around
-from bayessel.estimators.base import HERE
 from bayessel.estimators.residual_checks import remarks_on_patterns, remarks_on_residuals
 from bayessel.fit import Status, worst
-from bayessel.gp import Predictor, fit_inducing, fit_map
+from bayessel.gp import Predictor, fit_map
 from bayessel.gp.map_result import GPFit
 from bayessel.prediction import Prediction
 from bayessel.work.interrupts import InterruptGuard
 
-#: an exact fit holds 24 n² bytes: 10 GB here
-MOST_ROWS = 20_000
-#: rows from which on that is said, and those that take about a minute
-MANY_ROWS, MINUTE_ROWS = 6000, 5000
 #: nats a row over a constant, by leave-one-out, from which on no fold needs to be fitted anew
 CLEAR_GAIN = 0.5
-
-
-def check_rows(n: int, inducing: int | None, inference: str) -> None:
-    """Refuse rows that an exact fit has no memory for, and warn where it takes long."""
-    if inducing is not None:
-        as_count(inducing, "inducing")
-        if inference == "mc":
-            raise ValueError("inducing is for inference='auto' or 'map': the bound of a sparse process is not sampled")
-    elif n > MOST_ROWS:
-        raise ValueError(
-            f"an exact Gaussian process on {n} rows needs {24e-9 * n**2:.0f} GB; pass inducing=500, or take a "
-            f"sample of at most {MOST_ROWS} rows"
-        )
-    elif n > MANY_ROWS:
-        said = (
-            f"an exact Gaussian process on {n} rows takes some {(n / MINUTE_ROWS) ** 3:.0f} minutes; inducing=500 is "
-            "much faster and maximises a lower bound of the evidence, and EvidenceRegressor() takes seconds"
-        )
-        warnings.warn(said, NumericalWarning, skip_file_prefixes=HERE)
-
-
-def found_mode(X: FloatArray, t: FloatArray, covariance: Covariance | None, inducing: int | None, seed: int) -> GPFit:
-    """The mode of the hyperparameters, exact or with so many inducing inputs."""
-    if inducing is None:
-        return fit_map(X, t, covariance, random_state=seed)
-    return fit_inducing(X, t, covariance, n_inducing=inducing, random_state=seed)
 
 
 def witnessed(mode: GPFit, covariance: Covariance | None, seed: int) -> tuple[GPFit, float]:

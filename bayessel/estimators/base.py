@@ -35,6 +35,7 @@ from bayessel.estimators.input_table import (
     levels_of,
     positional_table,
     refuse_missing_labels,
+    refuse_mixed_labels,
     target_column,
 )
 from bayessel.fit import Fit, Status, view_of
@@ -134,6 +135,7 @@ def validated_classification(
     check_magnitude(rows, "X")
     y = target_column(y)
     refuse_missing_labels(y)
+    refuse_mixed_labels(y)
     with np.errstate(over="ignore", invalid="ignore"):  # sums of labels, and labels as integers
         labels = _check_y(y, multi_output=False, y_numeric=False, estimator=estimator)
         check_consistent_length(rows, labels)

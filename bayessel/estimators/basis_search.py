@@ -73,7 +73,7 @@ class BasisSearchRegressor(SelectingRegressor):
     found_width_ : FoundWidth or None
         With None: the widths compared, and the nats per held-out row that the fit is worth over a constant.
     log_evidence_, model_evidence_ : float
-        log p(y | alpha_, beta_) in nats and in the units of y; the same with the precisions integrated out.
+        ``log p(y | alpha_, beta_)`` in nats and in the units of y; the same with the precisions integrated out.
     basis_, coef_, n_basis_
         Columns of ``dictionary_`` in use (the bias is its last), their weights, their number. By default the weights
         are those that come closest to the model of all functions; the engine's own are ``fit_.inner.coef``.

@@ -11,32 +11,38 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_count, as_seconds, chosen_seed, one_of
 from bayessel._fingerprint import fingerprint
-from bayessel._numerics import few_threads
+from bayessel._numerics import few_threads_of_cholesky
 from bayessel._types import Missing, ProcessInference, ProcessLikelihood, Seed
 from bayessel.covariance import Covariance
-from bayessel.estimators import _chains, _description, _mixture_predictions, _process_evidence
-from bayessel.estimators._latent_regression import COUNTED, LATENT, LatentInDataUnits, fitted_latent
+from bayessel.estimators import (
+    _chains,
+    _description,
+    _mixture_predictions,
+    _process_evidence,
+    _process_predictions,
+    _several_processes,
+)
+from bayessel.estimators._latent_regression import LATENT, LatentInDataUnits, fitted_latent
 from bayessel.estimators._mixed_process import MixedProcess
 from bayessel.estimators._process_estimator import ProcessEstimator
+from bayessel.estimators._process_method import ChosenMethod, check_rows, chosen_method, found_mode
 from bayessel.estimators._process_parts import mixed_process, prior_of_draws
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess, sampled_process
+from bayessel.estimators._several_processes import SeveralProcesses
 from bayessel.estimators._terms_of_trace import trace_with_terms
-from bayessel.estimators._witnessed_mode import check_rows, found_mode, witnessed
+from bayessel.estimators._witnessed_mode import witnessed
 from bayessel.estimators.base import validated_regression
 from bayessel.estimators.listed_records import Records, records_of
 from bayessel.estimators.standardise import Standardisation
 from bayessel.estimators.weighted_rows import without_weights
 from bayessel.fit import Evidence, LeaveOneOut, Status, worst
 from bayessel.gp.map_result import GPFit
-from bayessel.prediction import Prediction
 from bayessel.work.progress import progress_of
 
 if TYPE_CHECKING:
     import pymc as pm
     import xarray as xr
 
-#: test points worked on at a time; what is kept of all of them is what was asked for
-CHUNK = 4096
 #: parameters that chains which go on cannot change
 OF_CHAINS = ("tune", "chains", "sampler")
 #: seconds that sampling gets when finding the mode has taken all
@@ -75,8 +81,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         "mc": `bayessel.PersistentHMC` with everything tuned, or with the settings of the thesis (one leapfrog step of
         0.5 n^-1/2, persistence 0.95).
     inducing : int or None
-        "auto", "map": number of inducing inputs of a variational approximation (Titsias 2009), for thousands of rows
-        and more; predictions are those of the mode, and `log_evidence_` is a lower bound. None: exact.
+        "auto", "map": number of inducing inputs. None: as many as the method wants.
     cores : int or None
         "mc": processes; None: one per chain, as many as the machine has.
     progressbar : bool
@@ -87,12 +92,21 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
     likelihood : {"gaussian", "student", "heteroscedastic", "poisson", "negative-binomial"}
         Normal noise; heavy tails, for targets with outliers; normal noise whose variance depends on the inputs; counts.
         Without chains but for the first: "auto" mixes as `GPClassifier` does. `predictive` of counts is for exposure 1.
+    method : {"auto", "dense", "vecchia", "inducing"}
+        All rows at once (n³ operations); Vecchia's approximation, each row given few rows near it and some inducing
+        inputs (``docs/many-rows.md``); inducing inputs alone, by a lower bound of the evidence (Titsias 2009). But for
+        "dense" predictions are those of the mode. "auto": dense up to 3000 rows, then vecchia (inducing for covariances
+        that it does not take, and where `inducing` is given).
+    neighbours : int
+        "vecchia": rows near it that each row is given.
 
     Attributes
     ----------
     fit_ : bayessel.fit.Fit
         The fit in units of the data. ``fit_.mode`` is the mode in standardised units (`GPFit` of
         `bayessel.gp.map_result`, with inducing inputs `InducingFit`): ``theta``, ``hessian``, ``optima`` and the rest.
+    outputs_ : tuple of GPRegressor or None
+        Of several targets: the fit of each, with what is of one process (``covariance_``, ``relevance_``, `to_pymc` …).
     theta_ : (k,) or (S, k) array
         Logarithms of the hyperparameters in use, standardised units: the mode, or the states kept.
     relevance_ : pandas.DataFrame or None
@@ -107,7 +121,9 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         log p(y | mode), and with the hyperparameters integrated out by Laplace's approximation at the mode, in nats, in
         units of y; of "mc" by bridge sampling from the draws, or what `evidence` found, with its Monte Carlo error.
     kind_ : str
-        What ``log_evidence_`` is: "type2" (exact), or "bound" with inducing inputs (from above: ``fit_.mode.upper``).
+        What ``log_evidence_`` is: "type2" (exact), "type2-vecchia", or "bound" with inducing inputs (from above:
+        ``fit_.mode.upper``).
+    method_ : "dense", "vecchia" or "inducing"; `describe` says why, and what the approximation costs.
     trace_ : xarray.DataTree
         "mc": all draws, as ArviZ reads them, in standardised units; else None. Its ``log_likelihood`` has for each row
         log p(y_i | y_−i, θ), a density in units of y: made when it is first read, for `arviz.loo` and `arviz.compare`.
@@ -139,12 +155,14 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
     (True, True)
     """
 
+    _several_outputs = True
     _rows: tuple[FloatArray, FloatArray]
     _run: _chains.Chains | None
     _mixed: MixedProcess | None
     _records: Records
     _mode: Any
-    fit_: ProcessInDataUnits | LatentInDataUnits
+    _chosen: ChosenMethod
+    fit_: ProcessInDataUnits | LatentInDataUnits | SeveralProcesses
 
     def __init__(
         self,
@@ -163,8 +181,12 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         progressbar: bool = True,
         missing: Missing = "error",
         likelihood: ProcessLikelihood = "gaussian",
+        method: str = "auto",
+        neighbours: int = 30,
     ) -> None:
         self.likelihood = likelihood
+        self.method = method
+        self.neighbours = neighbours
         self.inference = inference
         self.covariance = covariance
         self.time_budget = time_budget
@@ -184,7 +206,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
 
     @without_weights
     def fit(self, X: ArrayLike, y: ArrayLike, exposure: ArrayLike | None = None) -> Self:
-        """Fit to inputs (N, D) and a target (N,).
+        """Fit to inputs (N, D) and a target (N,), or K targets (N, K), each with a process of its own.
 
         Parameters
         ----------
@@ -192,8 +214,11 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         exposure : (N,) array, optional
             Of counts: what each was counted in (hours, persons, areas). Predictions are for an exposure of one.
         """
-        X, y = validated_regression(self, X, y, reset=True)
-        self._check_parameters(len(X))
+        given, (X, y) = X, validated_regression(self, X, y, reset=True)
+        self._check_parameters(*X.shape)
+        if y.ndim == 2:
+            _several_processes.fit_each(self, given, X, y, exposure)
+            return self
         if self.likelihood != "gaussian" or exposure is not None:
             return self._fit_latent(X, y, exposure)
         self.fingerprint_, self.target_fingerprint_ = fingerprint(X, y), fingerprint(y)
@@ -205,12 +230,14 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         self._rows = self._units.inputs(X), self._units.targets(y)
         fresh = self.random_state is not None or self.inference == "mc"
         self._seed, began = chosen_seed(self.random_state) if fresh else 0, perf_counter()
-        with few_threads(len(X) ** 2):
-            self._mode = found_mode(*self._rows, self.covariance, self.inducing, self._seed)
+        with few_threads_of_cholesky(len(X)):
+            self._mode = found_mode(
+                *self._rows, self.covariance, self.method_, self.inducing, self.neighbours, self._seed
+            )
             self._mixed, share = None, 1.0
             if self.inference != "mc":
                 self._mode, share = witnessed(self._mode, self.covariance, self._seed)
-            if self.inference == "auto" and self.inducing is None:
+            if self.inference == "auto" and self.method_ == "dense":
                 self._mixed = mixed_process(self._mode, share, self._seed)
                 self._mode = self._mixed.mode
         self._run = _chains.Chains(self._settings()) if self.inference == "mc" else None
@@ -225,16 +252,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
 
     def _fit_latent(self, X: FloatArray, y: FloatArray, exposure: ArrayLike | None) -> Self:
         """Fit with another noise than normal."""
-        self.fit_ = fitted_latent(
-            X,
-            y,
-            self.likelihood,
-            self.covariance,
-            standardise=self.standardise,
-            exposure=exposure,
-            seed=0 if self.random_state is None else chosen_seed(self.random_state),
-            mode_alone=self.inference == "map",
-        )
+        self.fit_ = fitted_latent(self, X, y, exposure)
         self.fingerprint_, self.target_fingerprint_ = self.fit_.fingerprint, self.fit_.target_fingerprint
         self._records, self._units, self._mode = Records(X, y, None), self.fit_.units, self.fit_.inner.mode
         self._rows = self._mode.marginal.X, self._mode.marginal.t
@@ -242,21 +260,17 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         self._show()
         return self
 
-    def _check_parameters(self, n: int) -> None:
+    def _check_parameters(self, n: int, inputs: int) -> None:
         _chains.check_settings(self.get_params(deep=False), ("auto", "map", "mc"), ("cores",))
-        if self.covariance is not None and not isinstance(self.covariance, Covariance):
-            raise TypeError(
-                "covariance must be a bayessel.covariance.Covariance, such as bayessel.covariance.Standard(), or None, "
-                f"got {self.covariance!r}"
-            )
         one_of(self.sampler, "sampler", ("tuned", "1996"))
         one_of(self.likelihood, "likelihood", ("gaussian", *LATENT))
-        if self.likelihood != "gaussian" and (self.inference == "mc" or self.inducing is not None):
-            raise ValueError(
-                f"inference='mc' and inducing are for likelihood='gaussian', got {self.likelihood!r}; use 'auto' or "
-                "'map' without inducing inputs"
-            )
-        check_rows(n, self.inducing, self.inference)
+        as_count(self.neighbours, "neighbours")
+        self._chosen = chosen_method(
+            self.method, n, inputs, self.covariance, self.inducing, self.inference, self.likelihood
+        )
+        self.method_ = self._chosen.name
+        if self.method_ == "dense":
+            check_rows(n)
 
     def _settings(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in OF_CHAINS}
@@ -312,7 +326,8 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         if self._run is not None and self._run.trace is not None:
             inner = sampled_process(self._mode, self._run, self.n_states, audited)
             self.theta_ = inner.thetas if isinstance(inner, SampledProcess) else self._mode.theta[None]
-        self.fit_ = ProcessInDataUnits(inner, self._units, *self._records.names)
+        why = f"computed by method='{self.method_}' ({self._chosen.why})"
+        self.fit_ = ProcessInDataUnits(inner, self._units, *self._records.names, method=why)
         self._show()
 
     def _show(self) -> None:
@@ -331,26 +346,11 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
     log_predictive_density = _mixture_predictions.log_predictive_density
     describe = _description.describe
 
-    def _components(self) -> int:
-        return self.fit_.n_states
-
-    def _piece(self) -> int:
-        # the factors of a large problem are computed once per piece
-        return max(CHUNK, 4 * len(self._rows[1]))
-
-    def _operations(self, variance: bool) -> float:
-        n = len(self._rows[1])
-        return float(n) * (n if variance else 1)
-
-    def _mixture(self, X: FloatArray, noise: bool = True, variance: bool = True, tell: Any = None) -> Prediction:
-        with few_threads(len(self._rows[1]) ** 2):
-            found: Any = self.fit_.predict(X, variance, tell)
-        if not noise and self.likelihood in COUNTED:
-            raise ValueError("counts have no noise apart from their rate; predictive(X).means are of the log rates")
-        return found if noise else found.function
-
-    def _log_density(self, mixture: Prediction, y: FloatArray) -> FloatArray:
-        return mixture.log_density(y)
+    _components = _process_predictions.components
+    _piece = _process_predictions.piece
+    _operations = _process_predictions.operations
+    _mixture = _process_predictions.mixture
+    _log_density = _process_predictions.log_density
 
     def leave_one_out(self) -> LeaveOneOut:
         """Each training row predicted from all others, in units of y.
@@ -361,18 +361,19 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         check_is_fitted(self)
         inner, n = self.fit_.inner, len(self._rows[1])
         states = len(inner.every) if isinstance(inner, SampledProcess) else 1
-        with few_threads(n**2), progress_of(self.progressbar, states, float(states) * n**3, "leaving out") as tell:
+        with few_threads_of_cholesky(n), progress_of(self.progressbar, states, states * n**3.0, "leaving out") as tell:
             return self._records.of_rows_given(self.fit_.leave_one_out(tell))
 
     # ---- looking at it
 
     evidence = _process_evidence.process_evidence
+    outputs_ = property(_several_processes.outputs)
 
     @property
     def trace_(self) -> xr.DataTree | None:
-        """All draws, with the log density of each row."""
+        """All draws, with the log density of each row; of several targets see ``outputs_``."""
         check_is_fitted(self)
-        return trace_with_terms(self._run, self.fit_)
+        return None if isinstance(self.fit_, SeveralProcesses) else trace_with_terms(self._run, self.fit_)
 
     @property
     def model_evidence_(self) -> float:
@@ -392,7 +393,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
 
     def to_pymc(self) -> pm.Model:
         """The model in standardised units as a `pymc.Model`, RV ``theta``, with the prior of the draws of "auto"."""
-        check_is_fitted(self, "_mode")
+        self._one_output("to_pymc")
         from bayessel.models import gp
 
         prior = prior_of_draws(self._mode) if self._mixed else None

@@ -20,7 +20,7 @@ from bayessel.estimators import _class_predictions, _description
 from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._latent_mixture import latent_mixture
 from bayessel.estimators._process_estimator import ProcessEstimator
-from bayessel.estimators._witnessed_mode import check_rows
+from bayessel.estimators._process_method import check_rows
 from bayessel.estimators.base import validated_classification
 from bayessel.estimators.standardise import Standardisation
 from bayessel.estimators.weighted_rows import without_weights
@@ -160,7 +160,7 @@ class GPClassifier(ClassifierMixin, ProcessEstimator):
                 "covariance must be a bayessel.covariance.Covariance, such as bayessel.covariance.Matern52(), or "
                 f"None, got {self.covariance!r}"
             )
-        check_rows(n, None, self.inference)
+        check_rows(n)
         many = len(self.classes_)
         if many > MOST_CLASSES:
             raise ValueError(f"y must have at most {MOST_CLASSES} classes, got {many}; try GPRegressor")

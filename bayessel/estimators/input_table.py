@@ -100,6 +100,17 @@ def refuse_missing_labels(y: Any) -> None:
         )
 
 
+def refuse_mixed_labels(y: Any) -> None:
+    """Say that labels which are text and numbers have no order."""
+    labels = np.asarray(y, dtype=object).ravel()
+    text = [isinstance(label, str) for label in labels]
+    if any(text) and not all(text):
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise TypeError(
+            f"y must be labels of one kind, got {', '.join(kinds)} together; make all of them text, y.astype(str)"
+        )
+
+
 def levels_of(table: pd.DataFrame, labels: Sequence[str]) -> tuple[Levels | None, ...]:
     """Categories of each column, by its type; None for numbers. Columns that are neither are refused."""
     return tuple(_levels(table.iloc[:, j], label) if len(table) else None for j, label in enumerate(labels))

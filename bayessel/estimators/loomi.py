@@ -85,7 +85,7 @@ class LOOMIClassifier(ClassifierMixin, Versioned):
     width_, dictionary_
         Width in use, functions on offer.
     basis_, n_basis_ : columns of ``dictionary_`` in use by any model (ascending), and their number.
-    coef_ : (n_basis_,) or (n_classes, n_basis_) array
+    coef_ : array, a weight for each of these columns; with several classes (n_classes, n_basis)
         Weights; the output is ``dictionary_.design(X)[:, basis_] @ coef_``.
     mutual_information_, loo_error_ : float
         Bits between labels and leave-one-out labels (two classes; with more the sum of the models'), share of wrong

@@ -71,7 +71,7 @@ def predictive(self: Any, X: ArrayLike, noise_std: ArrayLike | None = None) -> P
 
 
 def _known(estimator: Any, noise_std: ArrayLike | None) -> dict[str, ArrayLike]:
-    """What `predict` is told of the new rows; refused where the estimator takes no noise levels."""
+    """Noise levels of the new rows, as `predict` gets them; refused where the estimator takes no noise levels."""
     if noise_std is None:
         return {}
     refuse_levels(estimator)

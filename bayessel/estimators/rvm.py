@@ -99,7 +99,7 @@ class RVMRegressor(RegressorMixin, Versioned):
     found_width_ : FoundWidth or None
         With None: the widths compared, and the nats per held-out row that the fit is worth over a constant.
     log_evidence_, model_evidence_ : float
-        log p(y | alpha_, beta_) in nats and in the units of y; the same with the precisions integrated out.
+        ``log p(y | alpha_, beta_)`` in nats and in the units of y; the same with the precisions integrated out.
     basis_, coef_, alpha_, n_basis_
         Columns of ``dictionary_`` in use (the bias is its last), their weights and precisions, their number. By default
         the weights are those that come closest to the model of all functions; the posterior means are

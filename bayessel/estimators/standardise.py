@@ -77,6 +77,11 @@ class Standardisation:
         return float(np.sum(np.log(self.target_scale)))
 
 
+def robust_deviation(y: FloatArray) -> float:
+    """Mean absolute deviation of the central two thirds of a target (N,), as of inputs; 1 where it does not vary."""
+    return _DEVIATION * float(robust_spread(y[:, None])[0]) if np.ptp(y) > 0.0 else 1.0
+
+
 def _robust(columns: FloatArray, name: str) -> tuple[FloatArray, FloatArray]:
     """Median and mean absolute deviation from it of each column; 1 where it does not vary."""
     columns = np.ascontiguousarray(columns)  # sums in one order, whatever the order in memory

@@ -1,4 +1,4 @@
-"""Rows that an estimator is told to count differently, or whose noise levels it is told."""
+"""Rows that an estimator counts differently on request, or whose noise levels it is given."""
 
 from __future__ import annotations
 

@@ -200,14 +200,7 @@ def _remarks(
         notes.append(Status.ILL_CONDITIONED if best.stuck else Status.STEP_LIMIT)
     if len(optima) > 1 and optima[1].log_posterior > first.log_posterior - _SIMILAR:
         notes.append(Status.MULTIPLE_OPTIMA)
-    theta = first.theta[problem.free]
-    at_low, at_high = theta <= problem.low + 1e-6, theta >= problem.high - 1e-6
-    if problem.noise_index is not None and at_low[problem.noise_index]:
-        notes.append(Status.NOISE_AT_FLOOR)
-        at_low[problem.noise_index] = False
-    if at_high.any() or (problem.roots is None and at_low.any()):
-        notes.append(Status.AT_BOUND)
-    return notes
+    return notes + problem.at_ends(first.theta)
 
 
 def _starts(starts: int | ArrayLike, problem: MapProblem, rng: np.random.Generator) -> list[FloatArray]:

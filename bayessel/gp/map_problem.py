@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from bayessel._check import FloatArray, as_float_array, check_finite
 from bayessel.covariance import Prior
+from bayessel.fit import Status
 from bayessel.gp.marginal import Process, SearchedProcess
 from bayessel.gp.noise_floor import LEAST_NOISE, mean_square, noise_index
 from bayessel.gp.optimise import KnownTerms, Roots
@@ -79,6 +80,17 @@ class MapProblem:
         if self.noise_index is not None:
             near[self.noise_index] = self.roots.of(self.low)[self.noise_index]
         return near, far
+
+    def at_ends(self, theta: FloatArray) -> list[Status]:
+        """What θ at an end of the search gives cause to say."""
+        inside, notes = theta[self.free], []
+        at_low, at_high = inside <= self.low + 1e-6, inside >= self.high - 1e-6
+        if self.noise_index is not None and at_low[self.noise_index]:
+            notes.append(Status.NOISE_AT_FLOOR)
+            at_low[self.noise_index] = False
+        if at_high.any() or (self.roots is None and at_low.any()):
+            notes.append(Status.AT_BOUND)
+        return notes
 
     def expensive(self, marginal: SearchedProcess) -> Callable[[FloatArray], tuple[float, FloatArray]]:
         """−log p(t|θ) on the rows of `marginal`, with its gradient in the coordinates of the search."""

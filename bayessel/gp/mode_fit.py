@@ -19,6 +19,9 @@ from bayessel.gp.laplace import covariance_of, hessian_of, log_volume
 from bayessel.gp.marginal import SearchedProcess
 from bayessel.gp.relevance import relevance_table
 
+#: kind of an evidence at the mode -> of the one with its parameters integrated out, where that is not "laplace"
+_INTEGRATED = {"bound": "laplace-bound", "type2-vecchia": "laplace-vecchia"}
+
 
 class ModeFit(Fit):
     """Base of fits of a process at the θ where log p(t|θ) p(θ_free) is largest, θ the logarithms of its parameters.
@@ -91,9 +94,9 @@ class ModeFit(Fit):
         """log p(t), the fitted parameters integrated out by Laplace's approximation.
 
         Conditional on the parameters that were given. NaN without a prior, or where the fit is not at a peak. Of a
-        bound the kind is "laplace-bound".
+        bound the kind is "laplace-bound", of Vecchia's approximation "laplace-vecchia".
         """
-        kind = "laplace-bound" if self.evidence.kind == "bound" else "laplace"
+        kind = _INTEGRATED.get(self.evidence.kind, "laplace")
         value = np.nan if self.prior is None else self.log_posterior + log_volume(self._hessian_free)
         return Evidence(value, kind, integrated=tuple(compress(self.names, self.free)))
 

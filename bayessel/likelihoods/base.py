@@ -96,6 +96,14 @@ class Likelihood(ABC):
         found = self.derivatives(t, f, phi)
         return Information(found.curvature, -found.third)
 
+    def bounding(self, t: FloatArray, f: FloatArray, phi: FloatArray) -> FloatArray | None:
+        """Precisions of normal densities in f that lie below p(t|f) up to a factor and touch it at f; None: not needed.
+
+        A Newton step by them cannot fall, however far the mode is. Where the information is an expectation, steps by it
+        are short far from the mode.
+        """
+        return None
+
     def parameter_derivatives(self, t: FloatArray, f: FloatArray, phi: FloatArray) -> ParameterDerivatives:
         """Derivatives by φ at a fixed f."""
         nothing = np.zeros((0, len(f)))

@@ -29,7 +29,7 @@ class _Labels(Likelihood):
         found = as_float_array(t, name)
         check_finite(found, name)
         if not np.isin(found, (0.0, 1.0)).all():
-            other = found[~np.isin(found, (0.0, 1.0))][0]
+            other = float(found[~np.isin(found, (0.0, 1.0))][0])
             raise ValueError(
                 f"{name} must be labels 0 and 1 for the likelihood {self.name!r}, got {other!r}; number them"
             )

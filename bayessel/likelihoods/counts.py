@@ -25,7 +25,7 @@ class _Counts(Likelihood):
         found = as_float_array(t, name)
         check_finite(found, name)
         if (found < 0.0).any() or (found != np.round(found)).any():
-            other = found[(found < 0.0) | (found != np.round(found))][0]
+            other = float(found[(found < 0.0) | (found != np.round(found))][0])
             raise ValueError(
                 f"{name} must be counts 0, 1, 2, … for the likelihood {self.name!r}, got {other!r}; for rates pass the "
                 "counts, and what they were counted in as exposure"

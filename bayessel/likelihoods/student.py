@@ -28,6 +28,9 @@ LEAST_FREEDOM = 2.0
 _STEP, _FALL = 0.4, 38.0
 #: nodes at most
 _MOST_NODES = 1200
+#: of predictions: the step in the middle, in standard deviations and at most, the |log λ| from which on steps grow, and
+#: the standard deviations up to which tails are those of Student's t
+_PREDICTIVE_STEP, _WIDEST_STEP, _GROWING, _FARTHEST = 0.75, 0.5, 12.0, 1e12
 
 
 class StudentNoise(Likelihood):
@@ -91,6 +94,12 @@ class StudentNoise(Likelihood):
         return Information(np.full_like(f, (nu + 1.0) / ((nu + 3.0) * variance)), np.zeros_like(f))
 
     @override
+    def bounding(self, t: FloatArray, f: FloatArray, phi: FloatArray) -> FloatArray:
+        # E λ/σ² of the row given its residual: expectation and maximisation
+        variance, nu = _scale(phi)
+        return np.asarray((nu + 1.0) / (nu * variance + (t - f) ** 2))
+
+    @override
     def parameter_derivatives(self, t: FloatArray, f: FloatArray, phi: FloatArray) -> ParameterDerivatives:
         variance, nu = _scale(phi)
         over = nu - LEAST_FREEDOM  # dν/dφ
@@ -132,10 +141,10 @@ class StudentNoise(Likelihood):
     @override
     def predict(self, mean: FloatArray, variance: FloatArray, phi: FloatArray) -> Prediction:
         noise, nu = _scale(phi)
-        logs, log_weights, _ = _precisions(nu, np.zeros(1))
+        logs, log_weights = _predictive_precisions(nu)
         means = np.broadcast_to(mean, (len(logs), *np.shape(mean)))
         inside = np.broadcast_to(variance, means.shape)
-        weights = np.broadcast_to((log_weights - logsumexp(log_weights))[:, None], means.shape)
+        weights = np.broadcast_to(log_weights[:, None], means.shape)
         return Prediction(means, inside + noise * np.exp(-logs)[:, None], weights, inside)
 
     @override
@@ -147,6 +156,23 @@ class StudentNoise(Likelihood):
 def _scale(phi: FloatArray) -> tuple[float, float]:
     """σ² and ν."""
     return float(np.exp(phi[0])), LEAST_FREEDOM + float(np.exp(phi[1]))
+
+
+def _predictive_precisions(nu: float) -> tuple[FloatArray, FloatArray]:
+    """Values of log λ and logarithms of their weights, with which a normal mixture has the tails of Student's t.
+
+    Steps grow towards the tails, in which few targets ever lie: u = c sinh(x/c) at equal steps of x.
+    """
+    half = 0.5 * nu
+    root = np.sqrt(2.0 * _FALL / half)
+    low = -(float(np.log1p(_FARTHEST**2 / nu)) + root)
+    high = float(np.log1p(_FALL / half + root))
+    ends = [_GROWING * float(np.arcsinh(u / _GROWING)) for u in (low, high)]
+    step = min(_PREDICTIVE_STEP / np.sqrt(half), _WIDEST_STEP)
+    x = np.linspace(*ends, int(np.ceil((ends[1] - ends[0]) / step)) + 1)
+    u = _GROWING * np.sinh(x / _GROWING)
+    logs = half * (u - np.exp(u)) + np.log(np.cosh(x / _GROWING))
+    return u, logs - logsumexp(logs)
 
 
 def _precisions(nu: float, distances: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -44,8 +44,8 @@ class Moments:
         self._gram = np.zeros((width, width), order="F")  # of the shifted columns; lower triangle
         self._products = np.zeros((n_columns, n_columns), order="F")  # Phi^T Phi of uncentred blocks
         self._triangle = np.zeros((0, width + int(centre)))  # R of [1, Phi, t] (of [Phi, t] when not centred), shifted
-        self._tile = np.empty((TILE, width))
         self._shifted = centre  # whether the columns must be shifted before they are multiplied
+        self._placed = not centre  # whether the shift is known
 
     @classmethod
     def of(cls, *blocks: tuple[FloatArray, FloatArray], centre: bool, exact: bool = False) -> Moments:
@@ -60,7 +60,8 @@ class Moments:
         """Add a block of rows."""
         if len(t) == 0:
             return
-        if self.n_rows == 0 and self.centre:
+        if not self._placed:
+            self._placed = True
             head = Phi[: 8 * TILE]
             self._shift = np.append(head.mean(axis=0), t[: 8 * TILE].mean())
             # taking the means off afterwards costs digits only where they exceed the spread by far
@@ -80,9 +81,10 @@ class Moments:
         if not self._shifted and (Phi.flags.c_contiguous or Phi.flags.f_contiguous):
             self._add_products(Phi, t)
             return
+        buffer = np.empty((min(TILE, len(t)), m + 1))
         for start in range(0, len(t), TILE):
             block = Phi[start : start + TILE]
-            tile = self._tile[: len(block)]
+            tile = buffer[: len(block)]
             np.subtract(block, self._shift[:m], out=tile[:, :m])
             np.subtract(t[start : start + TILE], self._shift[m], out=tile[:, m])
             # a C-ordered tile is its own transpose in Fortran order, so nothing is copied
@@ -116,6 +118,26 @@ class Moments:
             new[:, ones + m] = t[start : start + rows] - self._shift[m]
             (R,) = sl.qr(stack, mode="r", overwrite_a=True, check_finite=False)
             self._triangle = np.array(R[: ones + m + 1])
+
+    def empty(self) -> Moments:
+        """Statistics of no rows, of the same kind and shift, to which those of other rows can be added."""
+        other = Moments(self.n_columns, centre=self.centre, exact=self.exact)
+        other._shift, other._shifted, other._placed = self._shift.copy(), self._shifted, self._placed
+        return other
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def add(self, other: Moments) -> None:
+        """Add the statistics of other rows, begun by the same `empty`."""
+        if not np.array_equal(self._shift, other._shift) or self.exact != other.exact:
+            raise ValueError("statistics can be added when both come from one `empty`: these differ in shift or kind")
+        self.n_rows += other.n_rows
+        self.t_scale = max(self.t_scale, other.t_scale)
+        self._sum += other._sum
+        self._gram += other._gram
+        self._products += other._products
+        if self.exact:
+            (R,) = sl.qr(np.vstack([self._triangle, other._triangle]), mode="r", check_finite=False)
+            self._triangle = np.array(R[: self._triangle.shape[1]])
 
     # ---- what they say
 

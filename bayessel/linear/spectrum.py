@@ -356,7 +356,7 @@ class Spectrum:
         return log_density(self.n_counted, log_beta, log_det, misfit, spread2)
 
     def profile_sums(self, lam: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Gamma, t^T P t and |w|^2 at many positive lambdas at once, from one array of quotients."""
+        """Gamma, t^T P t and the squared length of w at many positive lambdas at once, from one array of quotients."""
         s2, z2 = self.s**2, self.z**2
         inverse = np.add.outer(lam, s2)
         np.reciprocal(inverse, out=inverse)
@@ -401,7 +401,7 @@ class Spectrum:
         return misfit
 
     def log_det[L: (float, FloatArray)](self, lam: L) -> L:
-        """log |I + Phi Phi^T / lambda|."""
+        """Log determinant of I + Phi Phi^T / lambda."""
         log_det: L = np.log1p(self.s**2 / _column(lam)).sum(axis=-1)
         return log_det
 
@@ -419,7 +419,7 @@ class Spectrum:
         return self.Vt.T @ shrunk
 
     def weight_norm2[L: (float, FloatArray)](self, lam: L) -> L:
-        """Squared length of the weights, |w|^2."""
+        """Squared length of the weights."""
         value = _column(lam)
         norm2: L = ((self.s / (self.s**2 + value)) ** 2) @ self.z**2
         return norm2

@@ -178,7 +178,7 @@ def anneal(
 ) -> AnnealedEvidence:
     """The evidence at the end of a path: pilot runs, then independent runs from the best beginning, as units of work.
 
-    Options as of `bayessel.samplers.network.annealing.anneal_network`; the last three are told of the result.
+    Options as of `bayessel.samplers.network.annealing.anneal_network`; the last three are about the result.
     """
     n_particles, n_runs = as_count(n_particles, "n_particles", 2), as_count(n_runs, "n_runs")
     n_pilots = as_count(n_pilots, "n_pilots")

@@ -1,7 +1,7 @@
 """The No-U-Turn sampler as a PyMC step method, in compiled loops.
 
 The mathematics is in `nuts_update` (one transition), `nuts_draws` (draws one after the other) and `tuning`; this shell
-says what is kept and what is told.
+says what is kept and what is reported.
 """
 
 from __future__ import annotations

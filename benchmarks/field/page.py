@@ -20,8 +20,8 @@ TEXT = """Real sets of DELVE and UCI, training sets of a given size drawn from e
 `bde` on standardised inputs, networks of ours with a second of processor per 64 rows (two at least), `bde` with the
 settings of its makers' example, BART with two chains of 200 draws. Who predicts points only gets a normal distribution
 with the standard deviation of its residuals in five folds. One thread each; more than 60 s of processor is over the
-limit. `python -m benchmarks.field --page docs/field.md` wrote this page; data as for the other
-[benchmarks](benchmarks.md), peers (`pip install lightgbm catboost ngboost xgboost-distribution pymc-bart
+limit. `python -m benchmarks.field --page docs/measured/field.md` wrote this page; data as for the other
+[benchmarks](../benchmarks.md), peers (`pip install lightgbm catboost ngboost xgboost-distribution pymc-bart
 sklearn-contrib-bde`, in an environment of their own) are those of the interpreter that `PEERS_PYTHON` names."""
 #: heads the table of a size
 HEAD = "{size} rows, {sets} sets; ranks from {count} of them, on which all ranked methods have a split in common."

@@ -40,7 +40,7 @@ class CompiledModels:
 
 
 class _Quiet:
-    """An evidence whose warnings are told by its result alone."""
+    """An evidence whose warnings are in its result alone."""
 
     def __init__(self, compiled: CompiledEvidence) -> None:
         self._compiled = compiled

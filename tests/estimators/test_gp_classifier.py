@@ -150,6 +150,8 @@ def test_more_bad_input(rng):
         bs.GPClassifier(covariance="rbf").fit(X, y)
     with pytest.raises(TypeError, match="takes no sample_weight"):
         bs.GPClassifier().fit(X, y, sample_weight=np.ones(80))
+    with pytest.raises(TypeError, match="labels of one kind, got int, str together"):
+        bs.GPClassifier().fit(X, [1, "a"] * 40)
     with pytest.raises(ValueError, match="at least two classes"):
         bs.GPClassifier().fit(X, np.zeros(80))
     with pytest.raises(ValueError, match="two classes, got 3"):
@@ -176,6 +178,27 @@ def test_states_around_the_mode_have_its_spread(rng):
     weights = np.exp(fit.log_weights)
     mean = weights @ fit.thetas
     assert (np.abs(mean - fit.theta) < 3.0 * fit.theta_std + 0.5).all()
+
+
+def test_states_are_weighed_by_what_they_were_drawn_from(rng):
+    """Weighted mean and variance of θ are those of the posterior by a grid, where the normal is a poor guess."""
+    X, t = rng.normal(size=(14, 1)), (rng.random(14) < 0.4) * 1.0
+    fit = fit_latent_process(X, t, "probit", SquaredExponential() + Bias(), fixed={"log w[0]": 0.0, "log a0": 0.0})
+    free = np.flatnonzero(fit.free)
+    assert len(free) == 1
+    grid = fit.theta[free[0]] + np.linspace(-8.0, 8.0, 161)
+    heights = np.array([fit.log_joint(np.where(fit.free, value, fit.theta)) for value in grid])
+    p = np.exp(heights - np.logaddexp.reduce(heights))
+    mean, variance = p @ grid, p @ (grid - p @ grid) ** 2
+    found = []
+    for seed in range(30):
+        mixed = mixed_over_states(fit, seed)
+        theta, weights = mixed.thetas[:, free[0]], np.exp(mixed.log_weights)
+        found.append([weights @ theta, weights @ (theta - mean) ** 2])
+    error = 4.0 * np.std(found, axis=0) / np.sqrt(30)
+    # weights that are cut off bend both a little
+    assert abs(np.mean(found, axis=0)[0] - mean) < error[0] + 0.1 * np.sqrt(variance)
+    assert abs(np.mean(found, axis=0)[1] - variance) < error[1] + 0.1 * variance
 
 
 @pytest.mark.parametrize("name", ["probit", "softmax", "student", "heteroscedastic"])

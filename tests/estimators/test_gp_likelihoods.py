@@ -16,6 +16,7 @@ import bayessel as bs
 from bayessel.count_prediction import CountPrediction
 from bayessel.covariance import Bias, Matern52
 from bayessel.errors import NumericalWarning
+from bayessel.fit import Status
 from bayessel.gp.latent import fit_latent_process
 from bayessel.prediction import Prediction
 
@@ -64,6 +65,24 @@ def test_units_of_the_target_move_the_evidence_by_their_logarithm(rng):
     assert isinstance(one.predictive(new), Prediction)
     assert (one.predictive(new, noise=False).std < one.predictive(new).std).all()
     assert one.kind_ == "type2-laplace"
+
+
+def test_the_noise_is_what_predictions_add_to_the_function(rng):
+    X, f = wave(rng, 50)
+    model = bs.GPRegressor("map", likelihood="student").fit(X, 9.0 * (f + 0.1 * rng.standard_t(4, size=50)))
+    there = model.predictive(X[:3])
+    np.testing.assert_allclose(there.variance - there.function.variance, model.noise_std_**2, rtol=0.02)
+
+
+def test_many_rows_are_predicted_in_pieces(rng):
+    X, f = wave(rng, 30)
+    model = bs.GPRegressor("map", likelihood="student").fit(X, f + 0.1 * rng.normal(size=30))
+    new = rng.uniform(-3.0, 3.0, size=(40, 2))
+    mean, std = model.predict(new, return_std=True)
+    model.fit_.__dict__["most_rows"] = 7
+    again = model.predict(new, return_std=True)
+    np.testing.assert_allclose(again, [mean, std], rtol=1e-9)
+    assert model._piece() == 7
 
 
 def test_uneven_noise_is_found_where_it_is(rng):
@@ -140,6 +159,45 @@ def test_large_and_rare_counts(rng):
     assert (nothing.predict(X) < 0.1).all()
 
 
+@pytest.mark.parametrize("size", [1e6, 1e12])
+def test_outliers_of_any_size_change_nothing_else(size, rng):
+    X, f = wave(rng, 60)
+    y, rest = f + 0.1 * rng.normal(size=60), slice(3, None)
+    y[:3] = size * np.array([1.0, -1.0, 0.1])
+    model = bs.GPRegressor("map", likelihood="student").fit(X, y)
+    assert model.status_ is Status.CONVERGED
+    assert np.sqrt(np.mean((model.predict(X) - f)[rest] ** 2)) < 0.15
+    densities = model.log_predictive_density(X, y)
+    assert densities[rest].mean() > -1.0
+    assert (densities[:3] > -200.0).all()  # a tail falls like a power
+    assert np.isfinite(model.leave_one_out().log_densities).all()
+
+
+@pytest.mark.parametrize("likelihood", ["student", "heteroscedastic"])
+@pytest.mark.parametrize("case", ["constant", "one that differs", "copies", "no noise", "half of them alike"])
+def test_odd_targets_are_fitted_or_doubted(likelihood, case, rng):
+    X, f = wave(rng, 40)
+    y = {
+        "constant": np.full(40, 3.0),
+        "one that differs": np.append(np.full(39, 3.0), 3.0 + 1e-9),
+        "copies": np.tile(f[:8], 5),
+        "no noise": np.sin(X[:, 0]),
+        "half of them alike": np.where(np.arange(40) < 22, 0.0, f),
+    }[case]
+    X = np.tile(X[:8], (5, 1)) if case == "copies" else X
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumericalWarning)
+        model = bs.GPRegressor("map", likelihood=likelihood).fit(X, y)
+    mean, std = model.predict(X, return_std=True)
+    assert np.isfinite(mean).all()
+    assert (std > 0.0).all()
+    assert np.isfinite(model.leave_one_out().log_densities).all()
+    # nothing is predicted with confidence that is wrong
+    assert (np.abs(mean - y) < 8.0 * std + 1e-9).mean() > 0.9
+    if case in ("copies", "no noise"):
+        np.testing.assert_allclose(mean, y, atol=1e-3)
+
+
 def test_mode_alone_is_the_engine(rng):
     X, f = wave(rng, 50)
     y = rng.poisson(np.exp(f))
@@ -164,3 +222,7 @@ def test_refusals(rng):
         bs.GPRegressor(likelihood="poisson").fit(X, np.ones(30), exposure=np.zeros(30))
     with pytest.raises(ValueError, match="exposure"):
         bs.GPRegressor(likelihood="poisson").fit(X, np.ones(30), exposure=np.ones(29))
+    with pytest.raises(ValueError, match="exposure has values of size 1e-300"):
+        bs.GPRegressor(likelihood="poisson").fit(X, np.ones(30), exposure=1e-300)
+    with pytest.raises(ValueError, match=r"got -1\.0; for rates"):
+        bs.GPRegressor(likelihood="poisson").fit(X, np.append(np.ones(29), -1))

@@ -20,9 +20,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import bayessel as bs
-from bayessel.covariance import Standard
+from bayessel.covariance import Periodic, Standard
 from bayessel.errors import VersionWarning
-from bayessel.estimators import _witnessed_mode
+from bayessel.estimators import _process_method
 from tests.paths import ROOT
 from tests.problems.gp import NEW, SHORT, G, short_run, wave
 
@@ -80,7 +80,7 @@ def test_no_tag_skips_a_check(name):
     tags = CHECKED[name].__sklearn_tags__()
     assert (tags.estimator_type, tags.requires_fit, tags.no_validation) == ("regressor", True, False)
     assert (tags.non_deterministic, tags._skip_test, tags.regressor_tags.poor_score) == (False, False, False)
-    assert tags.target_tags.required and tags.target_tags.single_output and not tags.target_tags.multi_output
+    assert tags.target_tags.required and tags.target_tags.single_output and tags.target_tags.multi_output
     assert tags.input_tags.two_d_array and not (tags.input_tags.sparse or tags.input_tags.allow_nan)
 
 
@@ -156,6 +156,12 @@ def test_a_pickle_is_of_the_size_of_the_data(rng):
         ({"sampler": "nuts"}, ValueError, "sampler must be one of 'tuned', '1996'"),
         ({"inducing": 0}, ValueError, "inducing must be at least 1"),
         ({"inducing": 5, "inference": "mc"}, ValueError, "inducing is for inference='auto' or 'map'"),
+        ({"inducing": 5, "method": "dense"}, ValueError, "method='dense' has none"),
+        ({"inference": "mc", "method": "vecchia"}, ValueError, "inference='mc' computes with all rows at once"),
+        ({"method": "sparse"}, ValueError, "method must be one of"),
+        ({"neighbours": 0}, ValueError, "neighbours must be at least 1"),
+        ({"method": "vecchia", "likelihood": "student"}, ValueError, "methods for many rows are for"),
+        ({"method": "vecchia", "covariance": Periodic()}, ValueError, "method='vecchia' takes sums of"),
     ],
 )
 def test_bad_parameters_are_refused_at_the_door(rng, arguments, error, text):
@@ -173,21 +179,21 @@ def test_bad_parameters_are_refused_at_the_door(rng, arguments, error, text):
         ([[0.0], [1.0]], [0.0, 1.0, 2.0], ValueError, "inconsistent numbers of samples"),
         ([["a"], ["b"]], [0.0, 1.0], ValueError, "must be numeric"),
         (np.empty((0, 1)), [], ValueError, "0 sample"),
-        ([[0.0], [1.0]], np.ones((2, 2)), ValueError, "1d array"),
+        ([[0.0], [1.0]], np.ones((2, 2, 2)), ValueError, "dim 3"),
         ([[0.0], [1.0]], None, ValueError, "requires y"),
         ([[0.0], [1.0]], [1e200, 0.0], ValueError, "rescale"),
         ([[0.0], [1.0]], [1j, 0.0], ValueError, "Complex data not supported"),
         (
-            np.zeros((_witnessed_mode.MOST_ROWS + 1, 1)),
-            np.zeros(_witnessed_mode.MOST_ROWS + 1),
+            np.zeros((_process_method.MOST_ROWS + 1, 1)),
+            np.zeros(_process_method.MOST_ROWS + 1),
             ValueError,
-            "needs 10 GB; pass inducing=500",
+            "needs 10 GB; use method='vecchia'",
         ),
     ],
 )
 def test_bad_data_is_refused_at_the_door(X, y, error, text):
     with pytest.raises(error, match=text):
-        G().fit(X, y)
+        G(method="dense").fit(X, y)
 
 
 def test_bad_calls_after_the_fit(rng):

@@ -190,6 +190,25 @@ def test_student_predictions_are_those_of_scipy_without_doubt_of_the_function():
     np.testing.assert_allclose(there.mean, [1.5])
 
 
+@pytest.mark.parametrize("nu", [2.05, 3.0, 6.0, 40.0])
+def test_student_predictions_have_their_tails_as_far_as_targets_lie(nu):
+    there = as_likelihood("student").predict(np.zeros(6), np.zeros(6), np.array([0.0, np.log(nu - 2.0)]))
+    y = np.array([0.3, 5.0, 300.0, 1e5, -1e7, 1e11])
+    wrong = there.log_density(y) - stats.t(nu).logpdf(y)
+    assert (np.abs(wrong) < [1e-5, 1e-5, 1e-4, 0.02, 0.1, 0.5]).all()
+    np.testing.assert_allclose(there.quantile(0.001)[0], stats.t(nu).ppf(0.001), rtol=1e-5)
+
+
+@pytest.mark.parametrize("phi", PARAMETERS["student"])
+def test_bounds_lie_below_the_density_and_touch_it(phi):
+    likelihood, t, f = as_likelihood("student"), np.array([25.0]), np.array([0.4])
+    found = likelihood.derivatives(t, f, np.array(phi))
+    precision = likelihood.bounding(t, f, np.array(phi))
+    for moved in (-30.0, -1.0, 1e-3, 0.5, 24.0, 60.0):
+        bound = found.value + found.slope * moved - 0.5 * precision * moved**2
+        assert bound <= likelihood.derivatives(t, f + moved, np.array(phi)).value + 1e-12
+
+
 COUNTS = [
     ("poisson", [], lambda rate: stats.poisson(rate)),
     ("negative-binomial", [0.7], lambda rate: stats.nbinom(np.exp(0.7), 1 / (1 + rate / np.exp(0.7)))),
@@ -241,6 +260,14 @@ def test_mixture_of_count_predictions_weighs_its_parts():
     np.testing.assert_allclose(np.exp(two.log_density([3.0])), [wanted])
     np.testing.assert_allclose(two.mean, [0.25 * 2 + 0.75 * 20])
     np.testing.assert_allclose(two.variance, [0.25 * (2 + 4) + 0.75 * (20 + 400) - 15.5**2])
+
+
+def test_mixture_of_mixtures_of_counts_keeps_the_weights_inside():
+    inner = CountPrediction(np.log([[2.0], [20.0]]), np.zeros((2, 1)), np.zeros(2), np.log([0.1, 0.9]))
+    other = CountPrediction(np.log([[5.0]]), np.zeros((1, 1)), np.zeros(1))
+    whole = CountPrediction.mixture([inner, other], np.array([0.4, 0.6]))
+    wanted = 0.04 * stats.poisson(2).pmf(3) + 0.36 * stats.poisson(20).pmf(3) + 0.6 * stats.poisson(5).pmf(3)
+    np.testing.assert_allclose(np.exp(whole.log_density([3.0])), [wanted])
 
 
 @pytest.mark.parametrize("name", LIKELIHOODS)

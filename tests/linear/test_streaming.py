@@ -1,6 +1,6 @@
 """Streamed fits against the same fit in memory.
 
-Guards `bayessel.linear.streaming`, `bayessel.linear.moments`.
+Guards `bayessel.linear.streaming`, `bayessel.linear.moments`, `bayessel.linear.block_sums`.
 """
 
 import warnings

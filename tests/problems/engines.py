@@ -20,6 +20,7 @@ from bayessel.estimators._latent_regression import LatentInDataUnits
 from bayessel.estimators._mixed_process import MixedProcess
 from bayessel.estimators._sampled_networks import SampledNetworks
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess
+from bayessel.estimators._several_processes import SeveralProcesses
 from bayessel.estimators._witnessed_networks import WitnessedNetworks
 from bayessel.estimators.averaged_fit import AveragedFit
 from bayessel.estimators.radial_class_fit import RadialClassFit
@@ -30,6 +31,7 @@ from bayessel.gp.inducing.inducing_fit import InducingFit
 from bayessel.gp.latent import fit_latent_process
 from bayessel.gp.latent.latent_fit import LatentProcessFit
 from bayessel.gp.map_result import GPFit
+from bayessel.gp.vecchia.vecchia_fit import VecchiaFit
 from bayessel.linear import LinearFit, RidgeFit, RVMFit
 from bayessel.linear.forward.result import ForwardFit
 from bayessel.linear.incremental import IncrementalFit
@@ -353,6 +355,25 @@ ENGINES = (
         columns=None,
     ),
     Engine(
+        "vecchia",
+        lambda X, t: bs.gp.fit_vecchia(X, t, neighbours=5, tol=1e-5),
+        (VecchiaFit,),
+        rows=inputs,
+        units=None,
+        order=1e-3,
+        columns=1e-3,
+    ),
+    Engine(
+        "vecchia, every row a neighbour",
+        lambda X, t: bs.gp.fit_vecchia(X, t, neighbours=40, n_inducing=0, tol=1e-5),
+        (VecchiaFit,),
+        rows=inputs,
+        left_out=_process,
+        units=None,
+        order=1e-3,
+        columns=1e-3,
+    ),
+    Engine(
         "inducing",
         lambda X, t: bs.gp.fit_inducing(X, t, n_inducing=6),
         (InducingFit,),
@@ -427,6 +448,16 @@ ENGINES = (
         columns=1e-3,
     ),
     Engine("GPRegressor", _estimated(_gp), (ProcessInDataUnits,), rows=inputs, units=1e-3, order=1e-3, columns=1e-3),
+    Engine(
+        "GPRegressor, several outputs",
+        _estimated(lambda: _gp(inference="map")),
+        (ProcessInDataUnits, SeveralProcesses),
+        rows=inputs,
+        outputs=True,
+        units=1e-3,
+        order=1e-3,
+        columns=1e-3,
+    ),
     Engine(
         "MLPRegressor by evidence",
         _estimated(lambda: _mlp(inference="evidence", time_budget=0.5)),

@@ -91,7 +91,7 @@ class InducingMarginal(Process):
         if sums is None:
             return -np.inf, by_theta, by_Z
         r2, M = self.covariance.noise(theta, self.X.shape[1]), len(Z)
-        # everything below is in whitened coordinates; see the derivation in docs/gp.md
+        # everything below is in whitened coordinates; see the derivation in docs/inducing.md
         inverse, _ = lapack.dpotri(sums.R, lower=1)
         inverse = np.tril(inverse) + np.tril(inverse, -1).T
         weights = solve_triangular(sums.R, sums.c, lower=True, trans="T", check_finite=False)

@@ -19,6 +19,9 @@ from bayessel.gp.latent.latent_process import LatentMarginal, LatentWorkspace, M
 
 #: Newton steps at most; steps of Fisher scoring converge more slowly
 _MOST_STEPS = 200
+#: steps by bounds of the likelihood in the beginning, and steps after which there are no others: those by the expected
+#: information go nowhere while residuals are much larger than the noise
+_BOUNDED_FIRST, _BOUNDED_AFTER = 5, 60
 _HALVINGS = 30
 #: what a further step may still gain, in nats
 _CLOSE = 1e-11
@@ -61,8 +64,11 @@ class LaplaceMarginal(LatentMarginal):
                 found, height = likelihood.derivatives(t, self.offset, phi), at_zero
         seen = np.zeros(0)
         self._converged = False
-        for _ in range(_MOST_STEPS):
+        for count in range(_MOST_STEPS):
             W = likelihood.information(t, f + self.offset, phi).value
+            if not _BOUNDED_FIRST <= count < _BOUNDED_AFTER:
+                bound = likelihood.bounding(t, f + self.offset, phi)
+                W = W if bound is None else bound
             if not np.array_equal(W, seen):
                 if not (np.isfinite(W).all() and work.factorise(W)):
                     return -np.inf

@@ -1,12 +1,13 @@
 r"""Normal noise whose variance is a function of the inputs: two latent processes, one evidence by Laplace's method.
 
 .. math:: t_i \sim N(f(x_i), e^{g_0 + g(x_i)}),\quad
-    \log p(t|\theta) \approx \log p(t|\hat f, \hat g) - \tfrac12 a_f^T\hat f - \tfrac12 a_g^T\hat g
-    - \tfrac12\log|B_f| - \tfrac12\log|B_g|
+    \log p(t|\theta) \approx \log N(t|0, K_f + D(\hat g)) - \tfrac12\hat g^TK_g^{-1}\hat g
+    - \tfrac12\log|I + \tfrac12K_g|
 
-The curvature is the expected one, :math:`W_f = e^{-g}` and :math:`W_g = \tfrac12`, which couples no f with a g
-(Hartmann and Vanhatalo 2019): Fisher scoring to the mode, and two determinants. The derivative of the mode by θ needs
-the curvature as it is.
+Given g the function f is integrated out, so that the mode of g knows that residuals are smaller than the noise: with a
+the weights and v the variances of f at the rows its slope is :math:`\tfrac12(a_i^2D_i + v_i/D_i - 1)`. At a common mode
+of f and g noise follows the residuals, and is too small. The information about g is that of one normal observation of
+variance :math:`e^{g}`, ½ a row, and moves with nothing: then the gradient by θ is the partial one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,11 @@ from bayessel.gp.latent.latent_process import ApproximateMarginal, LatentWorkspa
 from bayessel.likelihoods.normal_noise import NormalNoise
 from bayessel.prediction import Prediction
 
-_MOST_STEPS, _HALVINGS, _CLOSE = 300, 30, 1e-15
+_MOST_STEPS, _HALVINGS, _CLOSE = 300, 30, 1e-13
+#: Fisher's information of a normal observation about the logarithm of its variance
+_INFORMATION = 0.5
+#: least variance of the noise, in units of that of the targets: with less, matrices lose their last digits
+LEAST_NOISE = 1e-10
 #: nodes of the normal distribution of the log variance in predictions
 _NODES = 15
 #: farthest logarithm of a variance from that of the typical noise
@@ -69,6 +74,9 @@ class UnevenNoiseMarginal(ApproximateMarginal):
 
     kind = "laplace"
     labels = False
+    _b: FloatArray | None
+    _a: FloatArray
+    _g: FloatArray
 
     def __init__(
         self, X: ArrayLike, t: ArrayLike, covariance: Covariance | None, of_noise: Covariance | None = None
@@ -82,8 +90,10 @@ class UnevenNoiseMarginal(ApproximateMarginal):
         self.n_covariance, self.n_both = self.size, self.size + self.of_noise.size(m)
         self.names = (*self.names, *(f"noise: {name}" for name in self.of_noise.names(m)), "log sigma2")
         self.size = len(self.names)
+        t2 = float(np.var(self.t)) or float(np.mean(self.t**2)) or 1.0
+        self._floor = LEAST_NOISE * t2
         self._work: tuple[LatentWorkspace, LatentWorkspace] | None = None
-        self._a: tuple[FloatArray, FloatArray] | None = None
+        self._b: FloatArray | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_work": None}
@@ -129,92 +139,91 @@ class UnevenNoiseMarginal(ApproximateMarginal):
         self.status = Status.ILL_CONDITIONED if not good else self._how
         return value if good else -np.inf
 
-    def _height(self, f: FloatArray, g: FloatArray, a: FloatArray, b: FloatArray, level: float) -> float:
-        inside = float(a @ f) + float(b @ g)
-        return float(log_normal(self.t - f, np.exp(np.clip(g, -_FARTHEST, _FARTHEST) + level)).sum()) - 0.5 * inside
+    def _noise(self, g: FloatArray, level: float) -> FloatArray:
+        """Variances of the noise."""
+        return np.exp(np.clip(g, -_FARTHEST, _FARTHEST) + level) + self._floor
 
-    def _slopes(self, f: FloatArray, g: FloatArray, level: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Slopes of the log density in f and g, and the precision of the noise."""
-        precision = np.exp(-np.clip(g, -_FARTHEST, _FARTHEST) - level)
-        residual = self.t - f
-        return residual * precision, 0.5 * (residual**2 * precision - 1.0), precision
+    def _given_noise(self, of_f: LatentWorkspace, noise: FloatArray) -> float:
+        """log N(t | 0, K_f + D) where D are these variances; the factor is left in the workspace."""
+        if not (np.isfinite(1.0 / noise).all() and of_f.factorise(1.0 / noise)):
+            return -np.inf
+        a = of_f.times_R(self.t)
+        constant = 0.5 * float(np.log(2.0 * np.pi * noise).sum())
+        return -0.5 * float(self.t @ a) - of_f.half_log_det() - constant
+
+    def _slope(self, a: FloatArray, variances: FloatArray, noise: FloatArray) -> FloatArray:
+        """Of that by g, from the weights and the variances of f at the rows."""
+        return 0.5 * (a**2 * noise + variances / noise - 1.0) * (1.0 - self._floor / noise)
 
     def _approximate(self, of_f: LatentWorkspace, of_g: LatentWorkspace, level: float) -> float:
-        """Fisher scoring for the mode of both."""
+        """Fisher scoring for the mode of g, with f integrated out."""
         n = len(self.t)
-        a, b = (np.zeros(n), np.zeros(n)) if self._a is None else self._a
-        f, g = of_f.times_K(a), of_g.times_K(b)
-        height = self._height(f, g, a, b, level)
-        at_zero = self._height(np.zeros(n), np.zeros(n), a, b, level)
-        if not height >= at_zero:
-            a = b = f = g = np.zeros(n)
-            height = at_zero
         self._how = Status.STEP_LIMIT
-        if not of_g.factorise(np.full(n, 0.5)):
+        if not of_g.factorise(np.full(n, _INFORMATION)):
+            return -np.inf
+        determinant = of_g.half_log_det()
+        b = np.zeros(n) if self._b is None else self._b
+        g = of_g.times_K(b)
+        noise = self._noise(g, level)
+        height = self._given_noise(of_f, noise) - 0.5 * float(b @ g)
+        if self._b is not None:
+            at_zero = self._given_noise(of_f, self._noise(np.zeros(n), level))
+            if not height >= at_zero:
+                b, g, height = np.zeros(n), np.zeros(n), at_zero
+                noise = self._noise(g, level)
+            else:
+                self._given_noise(of_f, noise)
+        if not np.isfinite(height):
             return -np.inf
         for _ in range(_MOST_STEPS):
-            slope_f, slope_g, precision = self._slopes(f, g, level)
-            if not (np.isfinite(precision).all() and of_f.factorise(precision)):
-                return -np.inf
-            to_f, to_g = precision * f + slope_f, 0.5 * g + slope_g
-            move_a = to_f - of_f.times_R(of_f.times_K(to_f)) - a
-            move_b = to_g - of_g.times_R(of_g.times_K(to_g)) - b
-            change_f, change_g = of_f.times_K(move_a), of_g.times_K(move_b)
-            gain = 0.5 * float((slope_f - a) @ change_f + (slope_g - b) @ change_g)
+            a = of_f.times_R(self.t)
+            slope = self._slope(a, of_f.invert()[0], noise)
+            move = _INFORMATION * g + slope
+            move = move - of_g.times_R(of_g.times_K(move)) - b
+            change = of_g.times_K(move)
+            gain = 0.5 * float((slope - b) @ change)
             step = 1.0
             for _ in range(_HALVINGS):
-                tried = f + step * change_f, g + step * change_g, a + step * move_a, b + step * move_b
-                new = self._height(*tried, level)
+                new_b, new_g = b + step * move, g + step * change
+                new_noise = self._noise(new_g, level)
+                new = self._given_noise(of_f, new_noise) - 0.5 * float(new_b @ new_g)
                 if new >= height - 1e-12 * abs(height):
                     break
                 step *= 0.5
             else:
                 if gain < 1e-6:
                     self._how = Status.CONVERGED
+                if not np.isfinite(self._given_noise(of_f, noise)):
+                    return -np.inf
                 break
-            (f, g, a, b), height = tried, new
+            b, g, noise, height = new_b, new_g, new_noise, new
             if gain < _CLOSE * (1.0 + abs(height)):
                 self._how = Status.CONVERGED
                 break
-        self._a, self._f, self._g = (a, b), f, g
-        if not of_f.factorise(self._slopes(f, g, level)[2]):
-            return -np.inf
-        return height - of_f.half_log_det() - of_g.half_log_det()
+        self._b, self._g = b, g
+        self._a = of_f.times_R(self.t)
+        return height - determinant
 
     def _gradient(self, of_f: LatentWorkspace, of_g: LatentWorkspace, level: float) -> FloatArray:
-        f, g, n = self._f, self._g, len(self.t)
-        slope_f, slope_g, precision = self._slopes(f, g, level)
-        variances, _ = of_f.invert()
+        # at its mode the density does not move with g, and no determinant does
+        a, b = self._a, self._b
+        by_level = float(self._slope(a, of_f.invert()[0], self._noise(self._g, level)).sum())
         of_g.invert()
-        # the determinant of f moves with g, and the mode of both with θ by (I + HK)⁻¹
-        s = np.concatenate([np.zeros(n), 0.5 * variances * precision])
-        K_f, K_g = of_f.whole(), of_g.whole()
-        cross, own = slope_f, slope_g + 0.5
-        HK = np.block([[precision[:, None] * K_f, cross[:, None] * K_g], [cross[:, None] * K_f, own[:, None] * K_g]])
-        HK[np.diag_indices(2 * n)] += 1.0
-        _, _, u, info = lapack.dgesv(HK, s, overwrite_a=1)
-        if info:
-            u = s
-        u_f, u_g = u[:n], u[n:]
-        by_level = float(slope_g.sum() + s[n:].sum() - u_f @ (K_f @ cross) - u_g @ (K_g @ own))
-        first = of_f.pull(slope_f, 0.5 * slope_f + u_f)
-        second = of_g.pull(slope_g, 0.5 * slope_g + u_g)
-        return np.concatenate([first, second, [by_level]])
+        return np.concatenate([of_f.pull(a, 0.5 * a), of_g.pull(b, 0.5 * b), [by_level]])
 
     def noise_variances(self, theta: ArrayLike) -> FloatArray:
         """Most probable variances of the noise at the rows."""
         with self._threads(), np.errstate(over="ignore", under="ignore"):
             _, _, level = self._approximated(theta)
-            return np.exp(np.clip(self._g, -_FARTHEST, _FARTHEST) + level)
+            return self._noise(self._g, level)
 
     # ---- predicting
 
     @override
     def state(self, theta: ArrayLike) -> UnevenState:
         with self._threads(), np.errstate(over="ignore", under="ignore"):
-            of_f, of_g, _ = self._approximated(theta)
-            assert self._a is not None
-            each = [(w.copy(), of.root.copy(), np.tril(of.B)) for w, of in zip(self._a, (of_f, of_g), strict=True)]
+            processes, weights = self._approximated(theta)[:2], (self._a, self._b)
+            each = [(w.copy(), of.root.copy(), np.tril(of.B)) for w, of in zip(weights, processes, strict=True)]
             return UnevenState(*each[0], *each[1])
 
     def _approximated(self, theta: ArrayLike) -> tuple[LatentWorkspace, LatentWorkspace, float]:
@@ -243,7 +252,7 @@ class UnevenNoiseMarginal(ApproximateMarginal):
     def targets(self, there: Normals, theta: FloatArray) -> Prediction:
         x, w = np.polynomial.hermite_e.hermegauss(_NODES)
         level = there.mean[:, 1] + np.sqrt(there.variance[:, 1]) * x[:, None]
-        noise = np.exp(np.clip(level, theta[-1] - _FARTHEST, theta[-1] + _FARTHEST))
+        noise = np.exp(np.clip(level, theta[-1] - _FARTHEST, theta[-1] + _FARTHEST)) + self._floor
         means = np.broadcast_to(there.mean[:, 0], noise.shape)
         inside = np.broadcast_to(there.variance[:, 0], noise.shape)
         weights = np.broadcast_to(np.log(w / w.sum())[:, None], noise.shape)
@@ -253,9 +262,9 @@ class UnevenNoiseMarginal(ApproximateMarginal):
     def left_out(self, theta: ArrayLike) -> LeftOut:
         with self._threads(), np.errstate(over="ignore", under="ignore"):
             of_f, of_g, level = self._approximated(theta)
-            assert self._a is not None
             means, variances = [], []
-            for mean, weights, of in zip((self._f, self._g + level), self._a, (of_f, of_g), strict=True):
+            both = (of_f.times_K(self._a), self._a, of_f), (self._g + level, self._b, of_g)
+            for mean, weights, of in both:
                 variance, left = of.invert()
                 cavity = variance / left
                 means.append(mean - weights * cavity)

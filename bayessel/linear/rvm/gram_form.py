@@ -16,7 +16,7 @@ from bayessel._check import FloatArray, IntArray
 from bayessel.linear._evidence import log_density
 from bayessel.linear.columns.dictionary import Columns
 from bayessel.linear.rvm.reestimation import Reestimation, reestimate
-from bayessel.linear.rvm.state import RVMScores, RVMState
+from bayessel.linear.rvm.state import FewColumns, RVMScores, RVMState
 
 #: S is a difference of numbers of size beta: below this share it is rounding
 LEAST_SHARE = 1e-11
@@ -90,6 +90,11 @@ class GramForm:
         sum_squares = max(quad - float(v @ v), 0.0) / beta
         value = float(log_density(self.n_rows, b, log_det, float(quad)))
         return RVMState(active, a, b, value, Ri, Ri @ Ri.T, v, scale, w, sum_squares)
+
+    def few(self, active: IntArray) -> FewColumns:
+        """Inner products of these columns alone."""
+        inner = np.ascontiguousarray(self.rows(active)[:, active])
+        return FewColumns(np.empty((len(active), 0)), inner, self.Ft[active], np.empty(0), self.tt, np.inf)
 
     def vector(self, m: int) -> FloatArray:
         """Candidate m as it is."""

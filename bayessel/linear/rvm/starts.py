@@ -43,10 +43,12 @@ def greedy(form: DictionaryForm, b: float, *, least_gain: float = 0.1, block: in
     return regrow(form, empty(form, b), b, least_gain=least_gain, block=block)
 
 
-def regrow(form: DictionaryForm, state: RVMState, b: float, *, least_gain: float = 0.1, block: int = 1) -> RVMState:
-    """Add to `state` what gains most at a noise held at `b` until nothing does."""
+def regrow(
+    form: DictionaryForm, state: RVMState, b: float, *, least_gain: float = 0.1, block: int = 1, most: int = MOST
+) -> RVMState:
+    """Add to `state` what gains most at a noise held at `b` until nothing does, or there are `most` functions."""
     state = best = form.solve(state.active, state.a, b)
-    while state.size < min(MOST, form.n_rows):
+    while state.size < min(most, form.n_rows):
         scores = form.score(state)
         gains = add_gains(state, scores)
         order = np.argsort(-gains)[: max(block, state.size // 10)]

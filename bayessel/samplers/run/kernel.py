@@ -100,7 +100,7 @@ class Kernel:
     steps : sequence of PyMC step methods
         `CompoundStep` is taken apart, so that time and statistics are known for each step.
     tune, draws : int
-        Lengths of a chain, as the steps are told; `draws` must not change their tuning.
+        Lengths of a chain, as the steps get them; `draws` must not change their tuning.
     """
 
     def __init__(self, steps: Sequence[Step], tune: int, draws: int) -> None:

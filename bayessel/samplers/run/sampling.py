@@ -101,19 +101,26 @@ def sample(
         Groups ``posterior`` (constrained and deterministic variables), ``unconstrained_posterior``, ``sample_stats``,
         ``log_likelihood``, ``observed_data``, ``constant_data``. Attributes of the root:
 
-        status : "complete", "time budget", "interrupted" or "tuning unfinished"; of a run that is not complete
+        status
+            "complete", "time budget", "interrupted" or "tuning unfinished"; of a run that is not complete
             `stopped_by` is "time budget" or "interrupt", and `advice` says what to do about it.
-        draws, draws_asked, tuning_steps, tune_asked, chains, cores, random_seed : what was done, and with what.
-        sampling_time, compile_time, finishing_time : seconds of this call; the last for deterministic variables and the
-            log likelihood.
-        resumed_draws : draws (tuning included) of all chains that came from the store.
-        verdict : "usable", "do not use" or "too few draws to judge" (one chain, fewer than 100 draws per chain, or
+        draws, draws_asked, tuning_steps, tune_asked, chains, cores, random_seed
+            What was done, and with what.
+        sampling_time, compile_time, finishing_time
+            Seconds of this call; the last for deterministic variables and the log likelihood.
+        resumed_draws
+            Draws (tuning included) of all chains that came from the store.
+        verdict
+            "usable", "do not use" or "too few draws to judge" (one chain, fewer than 100 draws per chain, or
             fewer than 400 in all), as `bayessel.diagnostics.convergence` has it; `verdict_reasons` says why and what to
             do, `largest_r_hat`, `smallest_ess_bulk`, `smallest_ess_tail` and `divergences` are its numbers. Of more
             than 100 numbers per draw the slowest 100 are looked at closely, as the means of batches show them.
-        n_gradient_evaluations : over all chains and tuning too, where the steps count them in ``n_steps``.
-        step_seconds : JSON, seconds spent in each step method, all chains together.
-        model_fingerprint, data_fingerprint, target_fingerprint, versions (JSON) : what the draws belong to.
+        n_gradient_evaluations
+            Over all chains and tuning too, where the steps count them in ``n_steps``.
+        step_seconds
+            JSON, seconds spent in each step method, all chains together.
+        model_fingerprint, data_fingerprint, target_fingerprint, versions (JSON)
+            What the draws belong to.
 
     Warns
     -----

@@ -4,6 +4,8 @@ Guards `bayessel.gp.latent.latent_process`, `bayessel.gp.latent.laplace_marginal
 `bayessel.gp.latent.propagation_marginal`, `bayessel.gp.latent.latent_predictor`.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import optimize, stats
@@ -11,6 +13,7 @@ from scipy import optimize, stats
 from bayessel.covariance import Bias, Linear, Noise, SquaredExponential
 from bayessel.fit import Status
 from bayessel.gp import Marginal, Predictor
+from bayessel.gp.latent import fit_latent_process
 from bayessel.gp.latent.laplace_marginal import LaplaceMarginal
 from bayessel.gp.latent.latent_predictor import LatentPredictor
 from bayessel.gp.latent.latent_process import LatentWorkspace
@@ -88,6 +91,44 @@ def test_laplace_is_that_of_a_plain_search_for_the_mode(name, rng):
     W = likelihood.information(t, L @ end.x, phi).value
     wanted = -end.fun - 0.5 * np.linalg.slogdet(np.eye(len(t)) + K * W)[1]
     np.testing.assert_allclose(marginal.value(theta), wanted, rtol=1e-7)
+
+
+def test_the_mode_under_small_noise_is_found_from_far_away(rng):
+    """Steps by the expected information are a part of 1e-5 of the way where residuals are 1e5 times the noise."""
+    X = rng.uniform(-2.0, 2.0, size=(20, 1))
+    t = np.sin(2.0 * X[:, 0])
+    marginal = LaplaceMarginal(X, t, SMOOTH, as_likelihood("student"))
+    theta = marginal.start()
+    theta[-2] = 2.0 * np.log(1e-5)
+    assert marginal.value(theta) > 20.0 * 3.0
+    assert marginal.status is Status.CONVERGED
+    np.testing.assert_allclose(marginal.marginals(theta).mean, t, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["poisson", "negative-binomial"])
+def test_counts_left_out_are_about_those_of_the_other_rows(name, rng):
+    X, t = rng.uniform(-1.0, 1.0, size=(14, 1)), rng.poisson(4.0, size=14).astype(float)
+    t[3] = 15.0
+    fit = fit_latent_process(X, t, name, Bias(), offset=np.full(14, 0.3))
+    left_out = fit.leave_one_out()
+    for i in (0, 3, 9):
+        keep = np.arange(14) != i
+        there = LatentPredictor(fit.marginal.part(np.flatnonzero(keep)), fit.theta)(X[i : i + 1], 0.3)
+        np.testing.assert_allclose(t[i] - left_out.errors[i], there.mean[0], rtol=0.1)
+        np.testing.assert_allclose(left_out.variances[i], there.variance[0], rtol=0.15)
+        np.testing.assert_allclose(left_out.log_densities[i], there.log_density(t[i : i + 1])[0], atol=0.2)
+
+
+def test_states_are_weighed_without_the_row_left_out(rng):
+    """p(t_i | others) is one over the mean of one over p(t_i | others, θ) under the posterior of θ."""
+    X, t, likelihood = problem("poisson", rng, n=12, m=1)
+    fit = fit_latent_process(X, t, likelihood, Bias() + Linear())
+    thetas = fit.theta + np.array([[0.0], [1.5], [-1.5]])
+    logs = np.log([0.5, 0.2, 0.3])
+    mixed = replace(fit, thetas=thetas, log_weights=logs)
+    each = np.array([fit.marginal.left_out(theta).log_densities for theta in thetas])
+    wanted = -np.log(np.exp(logs) @ np.exp(-each))
+    np.testing.assert_allclose(mixed.leave_one_out().log_densities, wanted, rtol=1e-6)
 
 
 def slow_propagation(K, t, likelihood, phi, rounds=60):

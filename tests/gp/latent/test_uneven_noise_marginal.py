@@ -9,7 +9,7 @@ from scipy import optimize, stats
 from bayessel.covariance import Noise, SquaredExponential
 from bayessel.gp import Marginal
 from bayessel.gp.latent.latent_predictor import LatentPredictor
-from bayessel.gp.latent.uneven_noise_marginal import UnevenNoiseMarginal
+from bayessel.gp.latent.uneven_noise_marginal import LEAST_NOISE, UnevenNoiseMarginal
 
 
 def problem(rng, n=30):
@@ -28,22 +28,41 @@ def test_gradient_is_that_of_differences(rng):
     np.testing.assert_allclose(marginal.value(theta), value, rtol=1e-8)
 
 
-def test_evidence_is_that_of_a_plain_search_for_the_mode(rng):
+def test_evidence_is_that_of_a_plain_search_for_the_mode_of_the_noise(rng):
     X, t = problem(rng, 15)
     marginal = UnevenNoiseMarginal(X, t, SquaredExponential(), SquaredExponential())
     theta = marginal.start()
     n, level = len(t), theta[-1]
-    K = [SquaredExponential().matrix(theta[2 * k : 2 * k + 2], X) for k in range(2)]
-    L = [np.linalg.cholesky(one + 1e-11 * np.eye(n)) for one in K]
+    K_f, K_g = (SquaredExponential().matrix(theta[2 * k : 2 * k + 2], X) for k in range(2))
+    L = np.linalg.cholesky(K_g + 1e-11 * np.eye(n))
 
     def height(v):
-        f, g = L[0] @ v[:n], L[1] @ v[n:]
-        return 0.5 * v @ v - stats.norm(f, np.exp(0.5 * (g + level))).logpdf(t).sum()
+        noise = np.diag(np.exp(L @ v + level))
+        return 0.5 * v @ v - stats.multivariate_normal(np.zeros(n), K_f + noise).logpdf(t)
 
-    end = optimize.minimize(height, np.zeros(2 * n), method="BFGS", options={"gtol": 1e-6, "maxiter": 2000})
-    precision = np.exp(-(L[1] @ end.x[n:]) - level)
-    determinants = np.linalg.slogdet(np.eye(n) + K[0] * precision)[1] + np.linalg.slogdet(np.eye(n) + 0.5 * K[1])[1]
-    np.testing.assert_allclose(marginal.value(theta), -end.fun - 0.5 * determinants, atol=1e-4)
+    end = optimize.minimize(height, np.zeros(n), method="BFGS", options={"gtol": 1e-6, "maxiter": 2000})
+    determinant = np.linalg.slogdet(np.eye(n) + 0.5 * K_g)[1]
+    np.testing.assert_allclose(marginal.value(theta), -end.fun - 0.5 * determinant, atol=1e-4)
+    # the same of f: all that is known of it given the noise
+    np.testing.assert_allclose(marginal.noise_variances(theta), np.exp(L @ end.x + level), rtol=1e-3)
+    C = K_f + np.diag(marginal.noise_variances(theta))
+    there = marginal.function(marginal.state(theta), theta, X)
+    np.testing.assert_allclose(there.mean[:, 0], K_f @ np.linalg.solve(C, t), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(there.variance[:, 0], np.diag(K_f - K_f @ np.linalg.solve(C, K_f)), rtol=1e-6)
+    precise = np.diag(K_g - K_g @ np.linalg.solve(K_g + 2.0 * np.eye(n), K_g))
+    np.testing.assert_allclose(there.variance[:, 1], precise, rtol=1e-6)
+
+
+def test_evidence_of_two_rows_is_near_the_integral(rng):
+    # at a common mode of function and noise the noise follows the residuals, and the evidence is further off
+    marginal = UnevenNoiseMarginal([[0.0], [0.7]], [0.4, -0.9], SquaredExponential(), SquaredExponential())
+    theta = np.array([0.0, 0.5, 0.0, -0.5, -1.0])
+    K_f, K_g = (SquaredExponential().matrix(theta[2 * k : 2 * k + 2], marginal.X) for k in range(2))
+    x, w = np.polynomial.hermite_e.hermegauss(60)
+    z = np.stack(np.meshgrid(x, x), axis=-1).reshape(-1, 2) @ np.linalg.cholesky(K_g).T
+    values = [stats.multivariate_normal(np.zeros(2), K_f + np.diag(np.exp(g - 1.0))).pdf(marginal.t) for g in z]
+    exact = np.log(np.outer(w, w).ravel() @ values / (2.0 * np.pi))
+    assert abs(marginal.value(theta) - exact) < 0.35
 
 
 def test_without_a_second_function_it_is_even_noise(rng):
@@ -55,6 +74,20 @@ def test_without_a_second_function_it_is_even_noise(rng):
     np.testing.assert_allclose(
         marginal.value_and_gradient(theta)[1][[0, 1, 4]], exact.value_and_gradient(theta[[0, 1, 4]])[1], rtol=1e-6
     )
+
+
+def test_targets_of_one_value_and_of_nearly_one_have_a_least_noise():
+    for last in (0.0, 30.0):
+        X, t = np.linspace(-1.0, 1.0, 30)[:, None], np.append(np.zeros(29), last)
+        marginal = UnevenNoiseMarginal(X, t, None)
+        for level in (-3.0, -60.0, -200.0):
+            theta = marginal.start()
+            theta[-1] = level
+            value, gradient = marginal.value_and_gradient(theta)
+            assert np.isfinite(value)
+            assert np.isfinite(gradient).all()
+            least = LEAST_NOISE * (np.var(t) or 1.0)
+            assert (marginal.noise_variances(theta) >= least).all()
 
 
 def test_rows_left_out_are_about_those_of_a_refit(rng):
