@@ -371,9 +371,9 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
 
     @property
     def trace_(self) -> xr.DataTree | None:
-        """All draws, with the log density of each row."""
+        """All draws, with the log density of each row; of several targets see ``outputs_``."""
         check_is_fitted(self)
-        return trace_with_terms(self._run, self.fit_)
+        return None if isinstance(self.fit_, SeveralProcesses) else trace_with_terms(self._run, self.fit_)
 
     @property
     def model_evidence_(self) -> float:

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import bayessel as bs
 from bayessel.covariance import Bias, Linear, Matern52, Noise, SquaredExponential
 from bayessel.errors import NumericalWarning
-from bayessel.estimators._latent_mixture import held_out_densities
+from bayessel.estimators._latent_mixture import held_out_densities, latent_mixture
 from bayessel.fit import Status
 from bayessel.gp.latent import fit_latent_process
 from bayessel.gp.latent.latent_search import refit
@@ -57,6 +57,9 @@ def test_probabilities_labels_and_log_odds_agree(rng):
     assert "GPClassifier of 80 rows" in model.describe()
     left_out = model.leave_one_out()
     assert left_out.errors.shape == (80,)
+    assert len(model.fit_.inner.parts) > 1
+    own = 1.0 - np.abs(left_out.errors)
+    np.testing.assert_allclose(left_out.variances, own * (1.0 - own), rtol=1e-6)  # of a label, whatever was mixed
     assert left_out.log_density > 80 * -np.log(2.0)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_allclose(again.predict_proba(new), p, rtol=1e-6)
@@ -180,6 +183,27 @@ def test_states_around_the_mode_have_its_spread(rng):
     assert (np.abs(mean - fit.theta) < 3.0 * fit.theta_std + 0.5).all()
 
 
+def test_states_are_weighed_by_what_they_were_drawn_from(rng):
+    """Weighted mean and variance of θ are those of the posterior by a grid, where the normal is a poor guess."""
+    X, t = rng.normal(size=(14, 1)), (rng.random(14) < 0.4) * 1.0
+    fit = fit_latent_process(X, t, "probit", SquaredExponential() + Bias(), fixed={"log w[0]": 0.0, "log a0": 0.0})
+    free = np.flatnonzero(fit.free)
+    assert len(free) == 1
+    grid = fit.theta[free[0]] + np.linspace(-8.0, 8.0, 161)
+    heights = np.array([fit.log_joint(np.where(fit.free, value, fit.theta)) for value in grid])
+    p = np.exp(heights - np.logaddexp.reduce(heights))
+    mean, variance = p @ grid, p @ (grid - p @ grid) ** 2
+    found = []
+    for seed in range(30):
+        mixed = mixed_over_states(fit, seed)
+        theta, weights = mixed.thetas[:, free[0]], np.exp(mixed.log_weights)
+        found.append([weights @ theta, weights @ (theta - mean) ** 2])
+    error = 4.0 * np.std(found, axis=0) / np.sqrt(30)
+    # weights that are cut off bend both a little
+    assert abs(np.mean(found, axis=0)[0] - mean) < error[0] + 0.1 * np.sqrt(variance)
+    assert abs(np.mean(found, axis=0)[1] - variance) < error[1] + 0.1 * variance
+
+
 @pytest.mark.parametrize("name", ["probit", "softmax", "student", "heteroscedastic"])
 def test_rows_left_out_over_states_are_those_of_their_densities(name, rng):
     X = rng.normal(size=(50, 1))
@@ -195,6 +219,20 @@ def test_rows_left_out_over_states_are_those_of_their_densities(name, rng):
     else:
         own = np.exp(found.prediction.log_density(t))
     np.testing.assert_allclose(np.log(own), found.log_densities, atol=5e-3 if name == "softmax" else 1e-6)
+
+
+def test_parts_of_little_weight_are_left_out_and_the_constant_sooner(rng, monkeypatch):
+    X, y = rings(rng, 24)
+    monkeypatch.setattr("bayessel.estimators.held_out.stacking_weights", lambda _: np.array([0.7, 0.15, 0.07, 0.08]))
+    found = latent_mixture(
+        X, (y == "in") * 1.0, "probit", None, approximation="laplace", offset=None, seed=0, mode_alone=False
+    )
+    np.testing.assert_allclose(found.weights, np.array([0.7, 0.15, 0.07]) / 0.92)
+    monkeypatch.setattr("bayessel.estimators.held_out.stacking_weights", lambda _: np.array([0.7, 0.12, 0.03, 0.15]))
+    found = latent_mixture(
+        X, (y == "in") * 1.0, "probit", None, approximation="laplace", offset=None, seed=0, mode_alone=False
+    )
+    np.testing.assert_allclose(found.weights, np.array([0.7, 0.12, 0.15]) / 0.97)
 
 
 def test_folds_know_nothing_of_the_rows_held_out(rng):

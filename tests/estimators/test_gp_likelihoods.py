@@ -67,6 +67,24 @@ def test_units_of_the_target_move_the_evidence_by_their_logarithm(rng):
     assert one.kind_ == "type2-laplace"
 
 
+def test_the_noise_is_what_predictions_add_to_the_function(rng):
+    X, f = wave(rng, 50)
+    model = bs.GPRegressor("map", likelihood="student").fit(X, 9.0 * (f + 0.1 * rng.standard_t(4, size=50)))
+    there = model.predictive(X[:3])
+    np.testing.assert_allclose(there.variance - there.function.variance, model.noise_std_**2, rtol=0.02)
+
+
+def test_many_rows_are_predicted_in_pieces(rng):
+    X, f = wave(rng, 30)
+    model = bs.GPRegressor("map", likelihood="student").fit(X, f + 0.1 * rng.normal(size=30))
+    new = rng.uniform(-3.0, 3.0, size=(40, 2))
+    mean, std = model.predict(new, return_std=True)
+    model.fit_.__dict__["most_rows"] = 7
+    again = model.predict(new, return_std=True)
+    np.testing.assert_allclose(again, [mean, std], rtol=1e-9)
+    assert model._piece() == 7
+
+
 def test_uneven_noise_is_found_where_it_is(rng):
     x = rng.uniform(-2.0, 2.0, size=(120, 1))
     std = np.exp(x[:, 0] - 1.5)

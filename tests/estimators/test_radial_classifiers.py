@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -169,6 +170,26 @@ def test_the_width_is_found_in_units_of_each_input(rng):
     assert model.score(X, y) > 0.8
 
 
+def test_widths_have_a_prior_and_stand_for_all_rows(rng):
+    from bayessel.estimators.class_widths import ClassWidths, compare_class_widths
+    from bayessel.likelihoods import as_likelihood
+
+    widths = np.array([0.25, 1.0, 2.0, 8.0])
+    found = ClassWidths(np.ones(2), 2.0, widths, np.zeros(4))
+    p = stats.norm(np.log(2.0), 1.5).pdf(np.log(widths))
+    np.testing.assert_allclose([found.log_prior(w) for w in widths], np.log(p / p.sum()))
+    # of twice as many rows, each of which came twice, a thousand are looked at: one of each pair
+    X = rng.normal(size=(1000, 1))
+    codes = (X[:, 0] + rng.normal(size=1000) > 0.0).astype(int)
+    once, twice = (
+        compare_class_widths(
+            *data, 2, as_likelihood("logit"), centers=np.linspace(-2.0, 2.0, 5)[:, None], kind="gaussian", bias=True
+        )
+        for data in ((X, codes), (np.repeat(X, 2, axis=0), np.repeat(codes, 2)))
+    )
+    np.testing.assert_allclose(twice.log_posterior.max(), 2.0 * once.log_posterior.max(), rtol=0.01)
+
+
 def test_the_found_width_is_about_the_best_on_new_rows(rng):
     X, y = disc(rng, 150)
     new, labels = disc(rng, 1000)
@@ -245,6 +266,7 @@ def test_a_sparse_fit_that_predicts_worse_falls_back(rng, monkeypatch):
 
 def test_folds_see_no_row_that_they_predict(rng):
     from bayessel.estimators.class_folds import class_folds
+    from bayessel.estimators.held_out import N_FOLDS, some_rows
 
     X, codes = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
     seen = []
@@ -262,6 +284,11 @@ def test_folds_see_no_row_that_they_predict(rng):
     assert sum(seen) == 120
     np.testing.assert_allclose(found.sparse, np.log(0.5))
     assert not found.falls_back
+    some, rank = some_rows(X, codes[:, None].astype(float))
+    for i, fold in zip(range(60), rank % N_FOLDS, strict=True):
+        others = codes[some][rank % N_FOLDS != fold]
+        share = ((others == codes[some][i]).sum() + 0.5) / (len(others) + 1.0)
+        assert found.frequencies[i] == pytest.approx(np.log(share))
     assert not len(class_folds(X[:4], codes[:4], 2, lambda Z, c: Told(Z), lambda Z, c: Told(Z)).sparse)
 
 
