@@ -68,7 +68,7 @@ class GramForm:
             self._B[self._n : need] = self.columns.cross(self.columns.take(missing)).T
             self._row_of[missing] = np.arange(self._n, need)
             self._n = need
-        return self._B[self._row_of[wanted]]
+        return np.asarray(self._B[self._row_of[wanted]])
 
     def prefetch(self, likely: IntArray) -> None:
         """Make the inner products of columns that will soon be asked for, if one of them is needed now.
@@ -111,7 +111,7 @@ class GramForm:
 
     def vector(self, m: int) -> FloatArray:
         """Candidate m as it is."""
-        return self.columns.take(np.array([m]))[:, 0]
+        return np.asarray(self.columns.take(np.array([m]))[:, 0])
 
     def score(self, state: RVMState) -> RVMScores:
         """S and Q of every candidate as differences of inner products."""
@@ -139,10 +139,10 @@ class GramForm:
         if len(candidates) == self._part_columns and (part := self.__dict__.get("part")) is not None:
             form, which = part
             if (which == candidates).all():
-                return form._B
+                return np.asarray(form._B)
         if self._n == self.n_columns:
-            return self._B[np.ix_(self._row_of[candidates], candidates)]
-        return self.columns.gram(candidates)
+            return np.asarray(self._B[np.ix_(self._row_of[candidates], candidates)])
+        return np.asarray(self.columns.gram(candidates))
 
     @property
     def _part_columns(self) -> int:

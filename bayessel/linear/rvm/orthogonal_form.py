@@ -116,7 +116,7 @@ class OrthogonalForm:
 
     def vector(self, m: int) -> FloatArray:
         """Candidate m in orthogonal coordinates."""
-        return self.rows[m]
+        return np.asarray(self.rows[m])
 
     def _suffices(self, scale: FloatArray) -> bool:
         """Whether inner products of the columns keep the digits of a model, and are at hand."""
