@@ -127,7 +127,8 @@ class GramForm:
         if len(candidates) == self._part_columns and (part := self.__dict__.get("part")) is not None:
             form, which = part
             if (which == candidates).all():
-                return form._B
+                known: FloatArray = form._B
+                return known
         return self.columns.gram(candidates)
 
     @property
