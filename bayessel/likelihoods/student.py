@@ -169,7 +169,7 @@ def _predictive_precisions(nu: float) -> tuple[FloatArray, FloatArray]:
     high = float(np.log1p(_FALL / half + root))
     ends = [_GROWING * float(np.arcsinh(u / _GROWING)) for u in (low, high)]
     step = min(_PREDICTIVE_STEP / np.sqrt(half), _WIDEST_STEP)
-    x = np.linspace(*ends, int(np.ceil((ends[1] - ends[0]) / step)) + 1)
+    x = np.linspace(ends[0], ends[1], int(np.ceil((ends[1] - ends[0]) / step)) + 1)
     u = _GROWING * np.sinh(x / _GROWING)
     logs = half * (u - np.exp(u)) + np.log(np.cosh(x / _GROWING))
     return u, logs - logsumexp(logs)

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import bayessel as bs
 from bayessel.covariance import Bias, Linear, Matern52, Noise, SquaredExponential
 from bayessel.errors import NumericalWarning
-from bayessel.estimators._latent_mixture import held_out_densities
+from bayessel.estimators._latent_mixture import held_out_densities, latent_mixture
 from bayessel.fit import Status
 from bayessel.gp.latent import fit_latent_process
 from bayessel.gp.latent.latent_search import refit
@@ -57,6 +57,9 @@ def test_probabilities_labels_and_log_odds_agree(rng):
     assert "GPClassifier of 80 rows" in model.describe()
     left_out = model.leave_one_out()
     assert left_out.errors.shape == (80,)
+    assert len(model.fit_.inner.parts) > 1
+    own = 1.0 - np.abs(left_out.errors)
+    np.testing.assert_allclose(left_out.variances, own * (1.0 - own), rtol=1e-6)  # of a label, whatever was mixed
     assert left_out.log_density > 80 * -np.log(2.0)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_allclose(again.predict_proba(new), p, rtol=1e-6)
@@ -216,6 +219,20 @@ def test_rows_left_out_over_states_are_those_of_their_densities(name, rng):
     else:
         own = np.exp(found.prediction.log_density(t))
     np.testing.assert_allclose(np.log(own), found.log_densities, atol=5e-3 if name == "softmax" else 1e-6)
+
+
+def test_parts_of_little_weight_are_left_out_and_the_constant_sooner(rng, monkeypatch):
+    X, y = rings(rng, 24)
+    monkeypatch.setattr("bayessel.estimators.held_out.stacking_weights", lambda _: np.array([0.7, 0.15, 0.07, 0.08]))
+    found = latent_mixture(
+        X, (y == "in") * 1.0, "probit", None, approximation="laplace", offset=None, seed=0, mode_alone=False
+    )
+    np.testing.assert_allclose(found.weights, np.array([0.7, 0.15, 0.07]) / 0.92)
+    monkeypatch.setattr("bayessel.estimators.held_out.stacking_weights", lambda _: np.array([0.7, 0.12, 0.03, 0.15]))
+    found = latent_mixture(
+        X, (y == "in") * 1.0, "probit", None, approximation="laplace", offset=None, seed=0, mode_alone=False
+    )
+    np.testing.assert_allclose(found.weights, np.array([0.7, 0.12, 0.15]) / 0.97)
 
 
 def test_folds_know_nothing_of_the_rows_held_out(rng):

@@ -74,7 +74,6 @@ class UnevenNoiseMarginal(ApproximateMarginal):
 
     kind = "laplace"
     labels = False
-    _b: FloatArray | None
     _a: FloatArray
     _g: FloatArray
 
@@ -93,7 +92,7 @@ class UnevenNoiseMarginal(ApproximateMarginal):
         t2 = float(np.var(self.t)) or float(np.mean(self.t**2)) or 1.0
         self._floor = LEAST_NOISE * t2
         self._work: tuple[LatentWorkspace, LatentWorkspace] | None = None
-        self._b: FloatArray | None = None
+        self._b = np.zeros(0)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_work": None}
@@ -162,11 +161,12 @@ class UnevenNoiseMarginal(ApproximateMarginal):
         if not of_g.factorise(np.full(n, _INFORMATION)):
             return -np.inf
         determinant = of_g.half_log_det()
-        b = np.zeros(n) if self._b is None else self._b
+        known = len(self._b) == n
+        b = self._b if known else np.zeros(n)
         g = of_g.times_K(b)
         noise = self._noise(g, level)
         height = self._given_noise(of_f, noise) - 0.5 * float(b @ g)
-        if self._b is not None:
+        if known:
             at_zero = self._given_noise(of_f, self._noise(np.zeros(n), level))
             if not height >= at_zero:
                 b, g, height = np.zeros(n), np.zeros(n), at_zero
