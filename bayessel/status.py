@@ -16,6 +16,10 @@ class Status(Enum):
         "some candidate functions are zero, copies of functions in use (which then count as one), or lie to rounding "
         "in their span, so that nothing could be said of them; very wide or very narrow functions do"
     )
+    SAMPLED_CANDIDATES = (
+        "there are so many functions that not all were looked at on all rows: the fit has some of them, sampled and "
+        "exchanged for better ones (a relevance vector machine), or spread over the rows; pass centers=... to choose"
+    )
     COPIES_COUNT_ONCE = (
         "rows that agree in all inputs and in the target are taken for one record listed several times: together all "
         "rows count as many as there are different ones (weights that sum to more count likewise); if they are "
@@ -147,6 +151,7 @@ _REMARKS = frozenset(
     {
         Status.CONVERGED,
         Status.COLLINEAR_SKIPPED,
+        Status.SAMPLED_CANDIDATES,
         Status.COPIES_COUNT_ONCE,
         Status.FEW_WELL_DETERMINED,
         Status.ONE_AGAINST_REST,

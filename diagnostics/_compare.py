@@ -95,10 +95,11 @@ def compare(
     allow_mixed
         Rank evidences of different kinds all the same (``"type2"``: at the best precisions; ``"plug-in"``: at those
         that another criterion chose, which is never more; ``"bound"``, of inducing inputs, which is less;
+        ``"type2-vecchia"``, an approximation of type2;
         ``"laplace"``, of networks at the best precisions, their weights integrated out by Laplace's method). The column
         ``kind`` tells them apart. Model evidences are ``"third-level"`` (of linear models: without constants that all
-        of them share), ``"laplace"``, ``"laplace-bound"`` or ``"sampled"`` (of Gaussian processes and of networks, with
-        proper priors).
+        of them share), ``"laplace"``, ``"laplace-bound"``, ``"laplace-vecchia"`` or ``"sampled"`` (of Gaussian
+        processes and of networks, with proper priors).
     delta_w, delta_alpha, flags
         Settings of `mdl_w` and `mdl_alpha`. ``flags="index"`` charges a fit that leaves no column out as if every
         column had been named; ``"bernoulli"`` hardly charges it.

@@ -11,14 +11,15 @@ import numpy.typing as npt
 import pymc as pm
 import pytensor.tensor as pt
 
-from bayessel._check import FloatArray, as_matrix, check_magnitude
+from bayessel._check import FloatArray, as_count, as_matrix, check_magnitude, one_of
 from bayessel.covariance import Covariance, Prior
 from bayessel.covariance.prior import UnknownMeanPrior
 from bayessel.covariance.standard import as_covariance
+from bayessel.gp.vecchia.covariance_terms import terms_of
 from bayessel.likelihoods import Likelihood
 from bayessel.models._declared import Declared, remember
 from bayessel.models._gp_draws import function_at
-from bayessel.models._gp_op import LogMarginal, ProcessRowTerms, noise_variance
+from bayessel.models._gp_op import ChosenNeighbours, LogMarginal, ProcessRowTerms, noise_variance
 from bayessel.models._joint_normal import declare_noise, declare_rest
 from bayessel.models._labels import column_labels
 from bayessel.models._latent_gp import latent_covariance, observe_process
@@ -35,6 +36,9 @@ def gp(
     exposure: npt.ArrayLike | None = None,
     prior: Prior | UnknownMeanPrior | None = None,
     names: Sequence[str] | None = None,
+    method: str = "dense",
+    neighbours: int = 30,
+    inducing: int = 64,
 ) -> pm.Model:
     """Declare t ~ N(0, K(θ) + r²I), or t ~ p(t | f), f ~ N(0, K(θ)); `pm.sample(model=...)` and `bs.sample` run on it.
 
@@ -58,6 +62,10 @@ def gp(
         Default that of the covariance. `UnknownMeanPrior(covariance.prior(m))` has the top-level mean as an unknown.
     names : m labels, optional
         Coordinates of the dimension ``input``; default 0 … m−1.
+    method : {"dense", "vecchia"}
+        "gaussian": all rows at once, or Vecchia's approximation, for many rows (``docs/many-rows.md``).
+    neighbours, inducing : int
+        "vecchia": rows near it that each row is given, and inducing inputs; chosen where the covariance starts.
 
     Returns
     -------
@@ -101,6 +109,7 @@ def gp(
     >>> list(model.coords["parameter"])
     ['log v0', 'log r2', 'log w[0]', 'log a0', 'log a1']
     """
+    near = _as_neighbours(method, neighbours, inducing, likelihood)
     inputs = as_matrix(X, "X", allow_1d=True)
     check_magnitude(inputs, "X")
     m = inputs.shape[1]
@@ -108,6 +117,8 @@ def gp(
     target = as_observed(t, len(inputs), kind, "t")
     log_exposure = as_log_exposure(exposure, len(inputs), kind)
     covariance = as_covariance(covariance).with_noise() if kind == "gaussian" else latent_covariance(covariance)
+    if near is not None:
+        terms_of(covariance, m)
     parameters = covariance.names(m)
     if prior is not None and not isinstance(prior, Prior | UnknownMeanPrior):
         raise TypeError(f"prior must be a bayessel.covariance.Prior or UnknownMeanPrior, got {type(prior).__name__}")
@@ -130,14 +141,27 @@ def gp(
             remember(observed, Declared("gp", covariance=covariance, likelihood=kind))
         else:
             theta.tag.hamiltonian = {"mass": "dense", "jumps": True}  # for `bs.steps`: few coordinates, costly
-            _observe_jointly(covariance, theta, X_data, t_data, m)
+            _observe_jointly(covariance, theta, X_data, t_data, m, near)
     return model
 
 
-def _observe_jointly(covariance: Covariance, theta: Any, X_data: Any, t_data: Any, m: int) -> None:
+def _as_neighbours(
+    method: str, neighbours: int, inducing: int, likelihood: str | Likelihood
+) -> ChosenNeighbours | None:
+    """What Vecchia's approximation takes; None of all rows at once."""
+    if one_of(method, "method", ("dense", "vecchia")) == "dense":
+        return None
+    if likelihood != "gaussian":
+        raise ValueError(f"method='vecchia' is for likelihood='gaussian', got {likelihood!r}; use method='dense'")
+    return ChosenNeighbours(as_count(neighbours, "neighbours"), as_count(inducing, "inducing", 0))
+
+
+def _observe_jointly(
+    covariance: Covariance, theta: Any, X_data: Any, t_data: Any, m: int, near: ChosenNeighbours | None
+) -> None:
     """Declare t ~ N(0, K + r²I) in the model on the stack, the function integrated out, a term for each row."""
-    marginal: Any = LogMarginal(covariance)
-    left_out: Any = ProcessRowTerms(covariance)
+    marginal: Any = LogMarginal(covariance, near=near)
+    left_out: Any = ProcessRowTerms(covariance, near)
     noise = declare_noise(pt.sqrt(noise_variance(covariance, theta, m)), X_data, t_data)
     declare_lengths(covariance, theta, m)
     observed: Any = pm.CustomDist(

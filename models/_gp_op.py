@@ -8,7 +8,7 @@ gradient is not asked for, only the value is computed.
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -24,27 +24,53 @@ from bayessel._pymc import numba_funcify, numba_njit
 from bayessel.covariance import Covariance
 from bayessel.gp import Marginal
 from bayessel.gp.compiled_marginal import marginal_of
+from bayessel.gp.inducing.covariance_parts import parts_of
+from bayessel.gp.inducing.select import greedy_variance
 from bayessel.gp.loo import leave_one_out
 from bayessel.gp.noise_floor import NoiseFloor
+from bayessel.gp.vecchia.conditional_predictor import LeftOut
+from bayessel.gp.vecchia.vecchia_marginal import VecchiaMarginal
 from bayessel.models._row_terms import RowTerms, conditional_densities
 
 
-class MarginalPerThread(threading.local):
-    """A `Marginal` for the data seen last, one per thread: samplers may run chains in threads, and it is written to."""
+class ChosenNeighbours(NamedTuple):
+    """Vecchia's approximation: numbers of neighbours and of inducing inputs, chosen where the covariance starts."""
 
-    def __init__(self, covariance: Covariance) -> None:
-        self.covariance = covariance
-        self.marginal: Marginal | None = None
+    neighbours: int
+    inducing: int
+
+    def marginal(self, X: FloatArray, t: FloatArray, covariance: Covariance) -> VecchiaMarginal:
+        """The approximate likelihood of these data."""
+        plain = VecchiaMarginal(X, t, covariance, neighbours=self.neighbours)
+        if not self.inducing or len(X) <= self.neighbours + 1:
+            return plain
+        parts, theta = parts_of(covariance, X.shape[1]), covariance.start(X.shape[1])
+        Z, _ = greedy_variance(parts, theta, plain.rows, self.inducing, np.random.default_rng(0))
+        return plain.changed(inducing=Z)
+
+
+class MarginalPerThread(threading.local):
+    """A marginal for the data seen last, one per thread: samplers may run chains in threads, and it is written to.
+
+    With neighbours it is that of Vecchia's approximation.
+    """
+
+    def __init__(self, covariance: Covariance, near: ChosenNeighbours | None = None) -> None:
+        self.covariance, self.near = covariance, near
+        self.marginal: Marginal | VecchiaMarginal | None = None
         self.floor = NoiseFloor(None, -np.inf)
         self.X, self.t = np.empty((0, 0)), np.empty(0)
 
-    def at(self, X: FloatArray, t: FloatArray) -> Marginal:
+    def at(self, X: FloatArray, t: FloatArray) -> Marginal | VecchiaMarginal:
         """The marginal likelihood for these data, made anew when they change (`pm.set_data`)."""
         # by value: compiled code hands over the same data in new arrays, and may change an old one in place
         same = X.shape == self.X.shape and bool((t == self.t).all()) and bool((X == self.X).all())
         if self.marginal is None or not same:
             self.X, self.t = np.array(X), np.array(t)
-            self.marginal = marginal_of(self.X, self.t, self.covariance)
+            if self.near is None:
+                self.marginal = marginal_of(self.X, self.t, self.covariance)
+            else:
+                self.marginal = self.near.marginal(self.X, self.t, self.covariance)
             self.floor = NoiseFloor.of(self.marginal)
         return self.marginal
 
@@ -52,16 +78,16 @@ class MarginalPerThread(threading.local):
 class LogMarginal(Op):
     """(θ, X, t) -> log p(t|θ), and with `gradient` its derivatives in θ too; −∞ where Q is not positive definite."""
 
-    __props__ = ("covariance", "gradient")
+    __props__ = ("covariance", "gradient", "near")
 
-    def __init__(self, covariance: Covariance, gradient: bool = True) -> None:
-        self.covariance, self.gradient = covariance, gradient
+    def __init__(self, covariance: Covariance, gradient: bool = True, near: ChosenNeighbours | None = None) -> None:
+        self.covariance, self.gradient, self.near = covariance, gradient, near
         self.gufunc_signature = "(p),(n,m),(n)->(),(p)" if gradient else "(p),(n,m),(n)->()"
-        self.workspace = MarginalPerThread(covariance)
+        self.workspace = MarginalPerThread(covariance, near)
 
     def __getstate__(self) -> dict[str, Any]:
         """The description alone: workspaces stay in their threads."""
-        return {"covariance": self.covariance, "gradient": self.gradient}
+        return {"covariance": self.covariance, "gradient": self.gradient, "near": self.near}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
@@ -99,7 +125,7 @@ class LogMarginal(Op):
         """The derivatives are there already."""
         if not all(isinstance(g.type, DisconnectedType) for g in cotangents[1:]):
             raise NotImplementedError("the marginal likelihood of a Gaussian process has first derivatives only")
-        full: Any = outputs if self.gradient else LogMarginal(self.covariance)(*inputs)
+        full: Any = outputs if self.gradient else LogMarginal(self.covariance, near=self.near)(*inputs)
         by_theta = full[1]
         return [cotangents[0] * by_theta, disconnected_type(), disconnected_type()]
 
@@ -112,10 +138,11 @@ def one_node(fgraph: Any, node: Any) -> Any:
     if node.op.gradient:
         if fgraph.clients[node.outputs[1]]:
             return None
-        return {node.outputs[0]: LogMarginal(node.op.covariance, gradient=False)(*node.inputs)}
+        return {node.outputs[0]: LogMarginal(node.op.covariance, False, node.op.near)(*node.inputs)}
     # PyMC simplifies a density before it differentiates it, and then has the value alone and the gradient
     for client, _ in fgraph.clients[node.inputs[0]]:
         same = isinstance(client.op, LogMarginal) and client.op.covariance == node.op.covariance
+        same = same and client.op.near == node.op.near
         if same and client.op.gradient and client.inputs == node.inputs and fgraph.clients[client.outputs[1]]:
             return [client.outputs[0]]
     return None
@@ -146,16 +173,16 @@ def _numba_log_marginal(op: LogMarginal, node: Any, **kwargs: Any) -> Any:
 class ProcessRowTerms(RowTerms):
     """(t, θ, X) -> log p(t_i|t_{−i}, θ), (n,), with the noise of `LogMarginal`; nil where that is −∞."""
 
-    __props__ = ("covariance",)
+    __props__ = ("covariance", "near")
     gufunc_signature = "(n),(p),(n,m)->(n)"
 
-    def __init__(self, covariance: Covariance) -> None:
-        self.covariance = covariance
-        self.workspace = MarginalPerThread(covariance)
+    def __init__(self, covariance: Covariance, near: ChosenNeighbours | None = None) -> None:
+        self.covariance, self.near = covariance, near
+        self.workspace = MarginalPerThread(covariance, near)
 
     def __getstate__(self) -> dict[str, Any]:
         """The description alone."""
-        return {"covariance": self.covariance}
+        return {"covariance": self.covariance, "near": self.near}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
@@ -167,7 +194,10 @@ class ProcessRowTerms(RowTerms):
             return np.zeros(len(t))
         marginal = self.workspace.at(X, t)
         try:
-            errors, variances = leave_one_out(self.workspace.floor.factor(marginal, theta))
+            if isinstance(marginal, VecchiaMarginal):
+                errors, variances = LeftOut(marginal, self.workspace.floor.raised(theta)).rows()
+            else:
+                errors, variances = leave_one_out(self.workspace.floor.factor(marginal, theta))
         except np.linalg.LinAlgError:
             return np.zeros(len(t))
         return conditional_densities(errors / variances, 1.0 / variances)

@@ -124,7 +124,7 @@ def _run(arguments: argparse.Namespace, estimator: Any, folder: Path, console: C
         left_out = _left_out(estimator)
         numbers = classes.numbers(estimator, left_out, EVIDENCES) if labels else _numbers(estimator, y, left_out)
     facts = models.facts(arguments, estimator, X)
-    sentences = _sentences(estimator, caught)
+    sentences = _sentences(estimator, caught, None if labels else _likely_error(y, left_out))
     if labels and (seen := classes.calibration(left_out)) is not None:
         sentences.append(seen.verdict())
     if not arguments.quiet:
@@ -159,10 +159,25 @@ def _left_out(estimator: Any) -> LeaveOneOut:
     return found
 
 
-def _sentences(estimator: Any, caught: list[warnings.WarningMessage]) -> list[str]:
+def _likely_error(y: FloatArray, left_out: LeaveOneOut) -> str | None:
+    """How far predictions of rows left out are from what was seen, in words; None where nothing is known of them."""
+    from bayessel._text import number
+
+    seen = np.isfinite(left_out.errors)
+    spread = float(y.std())
+    if not seen.any() or spread == 0.0:
+        return None
+    error = float(np.sqrt((left_out.errors[seen] ** 2).mean()))
+    share = 100.0 * (1.0 - (error / spread) ** 2)
+    said = f"Rows left out are predicted to within {number(error)} (root mean square)"
+    return f"{said}; the target varies by {number(spread)}, so {share:.0f} % of its variance is explained."
+
+
+def _sentences(estimator: Any, caught: list[warnings.WarningMessage], likely: str | None) -> list[str]:
     """How it went, what matters most, and what else was warned of, each once."""
     status = estimator.status_
     said = [f"{status.name}: {status.value}." if status.name != "CONVERGED" else "The fit converged."]
+    said += [] if likely is None else [likely]
     table = _relevance(estimator)
     if table is not None and len(table) > 1 and not _NO_FUNCTION & {note.name for note in _notes(estimator)}:
         first = most_relevant(table)[0]

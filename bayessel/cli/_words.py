@@ -59,14 +59,15 @@ def table_of(arguments: argparse.Namespace, console: Console) -> tuple[pd.DataFr
     """The table that the options name, with a word on rows dropped and on columns that count the rows."""
     from bayessel._tables import DROPPED, read_table
 
-    X, y = read_table(
-        arguments.file,
-        arguments.target,
-        comma_list(arguments.inputs),
-        gaps=missing(arguments.missing) == "indicator",
-        labels=arguments.task == "classification",
-        drop=arguments.drop_missing,
-    )
+    gaps = missing(arguments.missing) == "indicator"
+    labels, drop = arguments.task == "classification", arguments.drop_missing
+    inputs = comma_list(arguments.inputs)
+    try:
+        X, y = read_table(arguments.file, arguments.target, inputs, gaps=gaps, labels=labels, drop=drop)
+    except ValueError as error:
+        if "missing values in" not in str(error):
+            raise
+        raise ValueError(f"{error} (--drop-missing leaves rows out, --missing indicator fills inputs)") from error
     if gone := int(X.attrs.get(DROPPED, 0)):
         console.print(f"{gone} rows with a missing value are left out; {len(X)} are used.")
     if arguments.inputs is None and (names := counting_columns(X)):

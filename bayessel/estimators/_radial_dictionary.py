@@ -9,6 +9,7 @@ import numpy as np
 from bayessel._check import FloatArray, as_matrix, as_positive_vector, one_of
 from bayessel.basis import KINDS, RBFDictionary
 from bayessel.estimators.base import new_rows
+from bayessel.estimators.class_widths import spread_centres
 from bayessel.estimators.found_width import Engine, find_width
 from bayessel.estimators.input_table import is_table
 
@@ -16,12 +17,17 @@ from bayessel.estimators.input_table import is_table
 MAX_OWN_CENTRES = 20_000
 
 
-def centres_of(estimator: Any, X: FloatArray, stored: bool = False) -> FloatArray:
-    """Centres of the dictionary: those given, or the rows; refused where the design is `stored` and too large."""
+def centres_of(estimator: Any, X: FloatArray, stored: bool = False, most: int | None = None) -> FloatArray:
+    """Centres of the dictionary: those given, or the rows, of these at most so many, evenly spread over their order.
+
+    Refused where the design is `stored` and too large.
+    """
     one_of(estimator.kind, "kind", KINDS)
     if not isinstance(estimator.bias, bool | np.bool_):
         raise TypeError(f"bias must be True or False, got {estimator.bias!r}")
     if estimator.centers is None:
+        if most is not None and len(X) > most:
+            return spread_centres(X, most)
         if stored and len(X) > MAX_OWN_CENTRES:
             raise ValueError(
                 f"centers=None puts a function at each of the {len(X)} rows, a design of {8e-9 * len(X) ** 2:.0f} GB; "

@@ -39,6 +39,8 @@ class RBFRegressor(RegressorMixin, Versioned):
     """Base of `EvidenceRegressor` and `RidgeRBFRegressor`; not for direct use."""
 
     _several_outputs = True
+    #: functions at most where centres are the rows; None for any number
+    _most_centres: int | None = None
     width: ArrayLike | None
     centers: ArrayLike | None
     kind: str
@@ -101,6 +103,8 @@ class RBFRegressor(RegressorMixin, Versioned):
         self._fit_data(self._records.X, self._records.y)
         plugged_in = y.ndim == 2 and self.width is None and self.inference == "auto"
         self.notes_ = (*self.notes_, *self._records.notes, *((Status.SEVERAL_TARGETS,) if plugged_in else ()))
+        if self._thinned(len(self._records.X), y):
+            self.notes_ = (*self.notes_, Status.SAMPLED_CANDIDATES)
         self.status_ = worst([self.status_, *self.notes_])
         if self._records.place is not None:
             self._rows = TrainingRows(X, y) if y.ndim == 1 else None
@@ -111,7 +115,7 @@ class RBFRegressor(RegressorMixin, Versioned):
         if self.dictionary is not None:
             self.dictionary_, self.width_ = bound_dictionary(self, X), None
         else:
-            centers = centres_of(self, X, stored=True)
+            centers = centres_of(self, X, stored=True, most=self._most_centres)
             set_dictionary(self, self._choose_width(X, y, centers), centers)
         self._fit_rows(X, y)
 
@@ -213,6 +217,11 @@ class RBFRegressor(RegressorMixin, Versioned):
 
     predictive = normal_predictions.predictive
     log_predictive_density = normal_predictions.log_predictive_density
+
+    def _thinned(self, n: int, y: FloatArray) -> bool:
+        """Whether functions stand at some of the rows because these are many, though all would have been meant."""
+        own = self.dictionary is None and self.centers is None and not self._thins(y)
+        return own and self._most_centres is not None and n > self._most_centres
 
     def _thins(self, y: FloatArray) -> bool:
         """Whether centres at the rows are thinned, so that there may be any number of rows."""

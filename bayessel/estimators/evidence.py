@@ -24,6 +24,8 @@ from bayessel.linear.type2 import METHODS
 from bayessel.prediction import Prediction
 
 INFERENCES = ("auto", "type2")
+#: functions at rows of the data, unless centres are given: their cost grows with the cube of their number
+MOST_CENTRES = 1500
 
 
 class EvidenceRegressor(RBFRegressor):
@@ -47,8 +49,8 @@ class EvidenceRegressor(RBFRegressor):
         'auto' integrates the hyperparameters out where the width is left to the estimator and there is one target;
         'type2' maximises the evidence over them, always.
     centers : None or (M, D) array
-        Centres of the functions; None puts one at each training input (where the
-        width is left to the estimator, at 400 of more rows).
+        Centres of the functions; None puts one at each training input, at 1500 of more rows (where the width is left
+        to the estimator, at 400), evenly spread over their order by the first input; a note says so.
     kind : str
         'gaussian', 'multiquadric', 'inverse_multiquadric' or 'cauchy'.
     bias : bool
@@ -107,6 +109,8 @@ class EvidenceRegressor(RBFRegressor):
     >>> model.status_.name, [round(float(optimum.widths[0]), 2) for optimum in model.optima_]
     ('MULTIPLE_OPTIMA', [0.21, 0.47])
     """
+
+    _most_centres = MOST_CENTRES
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_count, as_seconds, chosen_seed, one_of
 from bayessel._fingerprint import fingerprint
-from bayessel._numerics import few_threads
+from bayessel._numerics import few_threads_of_cholesky
 from bayessel._types import Missing, ProcessInference, ProcessLikelihood, Seed
 from bayessel.covariance import Covariance
 from bayessel.estimators import (
@@ -230,7 +230,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         self._rows = self._units.inputs(X), self._units.targets(y)
         fresh = self.random_state is not None or self.inference == "mc"
         self._seed, began = chosen_seed(self.random_state) if fresh else 0, perf_counter()
-        with few_threads(len(X) ** 2):
+        with few_threads_of_cholesky(len(X)):
             self._mode = found_mode(
                 *self._rows, self.covariance, self.method_, self.inducing, self.neighbours, self._seed
             )
@@ -361,7 +361,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         check_is_fitted(self)
         inner, n = self.fit_.inner, len(self._rows[1])
         states = len(inner.every) if isinstance(inner, SampledProcess) else 1
-        with few_threads(n**2), progress_of(self.progressbar, states, float(states) * n**3, "leaving out") as tell:
+        with few_threads_of_cholesky(n), progress_of(self.progressbar, states, states * n**3.0, "leaving out") as tell:
             return self._records.of_rows_given(self.fit_.leave_one_out(tell))
 
     # ---- looking at it
@@ -371,7 +371,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
 
     @property
     def trace_(self) -> xr.DataTree | None:
-        """All draws, with the log density of each row."""
+        """All draws, with the log density of each row; of several targets see ``outputs_``."""
         check_is_fitted(self)
         return None if isinstance(self.fit_, SeveralProcesses) else trace_with_terms(self._run, self.fit_)
 

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import blas, lapack
 
 from bayessel._check import FloatArray, as_flag, as_float_array, as_matrix, as_target, check_finite, check_magnitude
-from bayessel._numerics import few_threads
+from bayessel._numerics import few_threads_of_cholesky
 from bayessel._row_weights import RowWeights
 from bayessel.covariance import Covariance, Prior
 from bayessel.covariance.base import PANEL, Evaluation
@@ -154,8 +154,8 @@ class Marginal(SearchedProcess):
         return type(self)(self.X[rows], self.t[rows], self.covariance, weights)
 
     def _threads(self) -> AbstractContextManager[None]:
-        """Of BLAS: one up to 500 rows, where more gain little and may wait for each other a thousand times longer."""
-        return few_threads(8 * len(self.t) ** 2)
+        """Of BLAS, by the work of a factor."""
+        return few_threads_of_cholesky(len(self.t))
 
     def _factorise(self, theta: ArrayLike) -> _Workspace | None:
         """The workspace with the factor in its lower triangle; None where there is none."""

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from bayessel._check import FloatArray
 from bayessel._row_weights import RowWeights, mean
-from bayessel.gp.marginal import Factor, Marginal, Process
+from bayessel.gp.marginal import Factor, Marginal, Process, SearchedProcess
 
 #: least noise variance in units of the mean square of t
 LEAST_NOISE = 1e-10
@@ -32,17 +32,17 @@ class NoiseFloor:
     least: float
 
     @classmethod
-    def of(cls, marginal: Marginal) -> NoiseFloor:
+    def of(cls, marginal: SearchedProcess) -> NoiseFloor:
         """Of a process and its targets."""
         power = mean_square(marginal.t, marginal.weights)
         index = noise_index(marginal, np.array(marginal.start()), np.ones(marginal.size, dtype=bool))
         return cls(index if power > 0.0 else None, float(np.log(LEAST_NOISE * power)) if power > 0.0 else -np.inf)
 
-    def value(self, marginal: Marginal, theta: FloatArray) -> float:
+    def value(self, marginal: SearchedProcess, theta: FloatArray) -> float:
         """log p(t|θ) with at least this noise."""
         return marginal.value(self.raised(theta))
 
-    def value_and_gradient(self, marginal: Marginal, theta: FloatArray) -> tuple[float, FloatArray]:
+    def value_and_gradient(self, marginal: SearchedProcess, theta: FloatArray) -> tuple[float, FloatArray]:
         """The same and its derivatives in θ."""
         theta, below = self._above(theta)
         value, gradient = marginal.value_and_gradient(theta)

@@ -79,6 +79,7 @@ def minimise(
     max_evaluations: int,
     bounds: tuple[FloatArray, FloatArray],
     keep: Callable[[FloatArray, float], None] | None = None,
+    curvature_at: Callable[[FloatArray], FloatArray] | None = None,
 ) -> Minimum:
     """Minimise expensive(x) + exact(x) within bounds.
 
@@ -98,6 +99,8 @@ def minimise(
         Lower and upper ends per parameter.
     keep
         Called with x and the value at every improvement: what is left of an interrupted search.
+    curvature_at
+        x -> the Hessian of the expensive part, or what stands for it; None: updates, from what gradients tell.
     """
     x, B = np.clip(start, *bounds), curvature
     value, gradient = expensive(x)
@@ -130,6 +133,8 @@ def minimise(
             radius = min(2.0 * radius, _FARTHEST)
         if new_total < total:
             x, total, gradient, known = there, new_total, new_gradient, new_known
+            if curvature_at is not None:
+                B = curvature_at(x)
             if keep is not None:
                 keep(x, total)
     converged = bool(np.isfinite(total) and expected <= tol)

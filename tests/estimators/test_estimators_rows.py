@@ -195,3 +195,22 @@ def test_several_outputs_are_one_fit(rng, make):
         np.testing.assert_allclose(left_out.errors[:, k], one.leave_one_out().errors, rtol=1e-6)
     densities = sum(one.leave_one_out().log_densities for one in ones)
     np.testing.assert_allclose(left_out.log_densities, densities, rtol=1e-6)
+
+
+def test_functions_at_many_rows_are_at_some_of_them_and_a_note_says_so(rng, monkeypatch):
+    X, y = wave(rng, 60)
+    monkeypatch.setattr(E, "_most_centres", 25)
+    model = E(width=0.2).fit(X, y)
+    assert bs.Status.SAMPLED_CANDIDATES in model.notes_ and model.fit_.n_rows == 60
+    centres = model.dictionary_.centers
+    assert len(centres) == 25 and set(centres[:, 0]) <= set(X[:, 0])
+    H = kernels(model, X)
+    exact = oracles.exact_log_evidence(H, y, precisions(model), model.beta_, centre=True)
+    assert model.log_evidence_ == pytest.approx(exact, abs=1e-7)
+    for all_of_them in (E(width=0.2, centers=X), E(width=0.2), R(width=0.2)):
+        rows = 25 if all_of_them.centers is None and isinstance(all_of_them, E) else 60
+        whole = clone(all_of_them).fit(X[:rows], y[:rows])
+        assert bs.Status.SAMPLED_CANDIDATES not in whole.notes_ and len(whole.dictionary_.centers) == rows
+    assert bs.Status.SAMPLED_CANDIDATES not in E().fit(X, y).notes_
+    model.partial_fit(X[:5] + 0.01, y[:5])
+    assert model.fit_.n_rows == 65

@@ -15,7 +15,7 @@ from sklearn.base import clone
 import bayessel as bs
 from bayessel._fingerprint import fingerprint
 from bayessel.covariance import Bias, Linear, Noise, SquaredExponential, Standard
-from bayessel.estimators import gp as module
+from bayessel.estimators import _process_predictions as module
 from bayessel.pages.fit_page import plot_relevance
 from bayessel.prediction import Prediction
 from bayessel.work import progress

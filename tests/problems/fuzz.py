@@ -261,6 +261,11 @@ def process(d: Draw) -> Answer:
     X, t, n, _ = d.design(d.rows(FEW_ROWS))
     if d.chance(0.3):
         return of_fit(bs.gp.fit_inducing(X, t, n_inducing=d.setting(3), max_evaluations=d.setting(10)), X, n)
+    if d.chance(0.3):
+        near = bs.gp.fit_vecchia(
+            X, t, neighbours=d.setting(3), n_inducing=d.setting(0, 3), max_evaluations=d.setting(10)
+        )
+        return of_fit(near, X, n)
     return of_fit(
         bs.gp.fit_map(X, t, starts=d.setting(1), max_evaluations=d.setting(15), prior=d.setting("default", None)), X, n
     )

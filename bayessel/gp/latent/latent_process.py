@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import blas, lapack
 
 from bayessel._check import FloatArray, as_target
-from bayessel._numerics import few_threads
+from bayessel._numerics import few_threads_of_cholesky
 from bayessel.count_prediction import CountPrediction
 from bayessel.covariance import Bias, Covariance, Linear, Prior, SquaredExponential
 from bayessel.covariance.base import PANEL, Evaluation
@@ -105,7 +105,7 @@ class ApproximateMarginal(SearchedProcess):
     n_covariance: int
 
     def _threads(self) -> AbstractContextManager[None]:
-        return few_threads(8 * len(self.t) ** 2)
+        return few_threads_of_cholesky(len(self.t))
 
     @override
     def noise(self, theta: FloatArray) -> float:

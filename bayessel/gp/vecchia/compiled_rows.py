@@ -29,6 +29,9 @@ from bayessel.gp.vecchia.covariance_terms import (
 # sums may be reordered, which is what vectors of partial sums do; NaN and infinities stay what they are
 OPTIONS: dict[str, Any] = {"fastmath": {"contract", "reassoc", "nsz"}, "error_model": "numpy", "nogil": True}
 
+#: added to the variance of a function's value, relative to it: values at rows close by may be equal to rounding
+NUGGET = 1e-10
+
 
 @njit(**OPTIONS)
 def profile(kind: int, v: float, alpha: float, s: FloatArray, k: FloatArray, g: FloatArray, e: FloatArray) -> None:
@@ -71,6 +74,7 @@ def covariances(
     X: FloatArray,
     terms: StationaryNumbers,
     V: FloatArray,
+    observed: int,
     x: FloatArray,
     Q: FloatArray,
     S: FloatArray,
@@ -78,7 +82,7 @@ def covariances(
     G: FloatArray,
     E: FloatArray,
 ) -> None:
-    """Covariance of some rows into the upper triangle of Q: stationary terms − VVᵀ + noise.
+    """Covariance of some rows into the upper triangle of Q: stationary terms − VVᵀ, + noise of the first `observed`.
 
     Scaled inputs into x (terms, inputs, rows); each term's values, slopes and derivatives by log α into K, G and E.
     """
@@ -87,9 +91,9 @@ def covariances(
     for p in range(size):
         for q in range(p, size):
             Q[p, q] = 0.0
-        Q[p, p] = noise
         for t in range(n_terms):
             Q[p, p] += v[t]
+        Q[p, p] += noise if rows[p] < observed else NUGGET * Q[p, p]
     for t in range(n_terms):
         for d in range(n_inputs):
             scale = root[t, d]
@@ -178,13 +182,14 @@ def conditional_weights(
     terms: StationaryNumbers,
     V: FloatArray,
     first: int,
+    observed: int,
     b: FloatArray,
     variances: FloatArray,
 ) -> bool:
     """Weights b (rows, m + 1), the row's own last, and conditional variances of the rows from `begin` to `end`.
 
-    Row i is row `first` + i of X, its neighbours are the first ``counts[i]`` of ``neighbours[i]``. False where a
-    covariance matrix is not positive definite.
+    Row i is row `first` + i of X, its neighbours are the first ``counts[i]`` of ``neighbours[i]``. Of rows of X beyond
+    the first `observed` it is the function, without noise. False where a covariance matrix is not positive definite.
     """
     most, (n_terms, n_inputs) = neighbours.shape[1] + 1, terms.root.shape
     rows = np.empty(most, dtype=np.int64)
@@ -196,7 +201,7 @@ def conditional_weights(
         for j in range(size - 1):
             rows[j] = neighbours[i, j]
         rows[size - 1] = first + i
-        covariances(rows[:size], X, terms, V, x, Q, S, K, G, E)
+        covariances(rows[:size], X, terms, V, observed, x, Q, S, K, G, E)
         if not factorise(Q, size):
             return False
         variances[i] = last_row(Q, size, z)
@@ -266,7 +271,7 @@ def gradients(
         for j in range(last):
             rows[j] = neighbours[i, j]
         rows[last] = i
-        covariances(rows[:size], X, terms, V, x, Q, S, K, G, E)
+        covariances(rows[:size], X, terms, V, len(X), x, Q, S, K, G, E)
         factorise(Q, size)
         variance = last_row(Q, size, b)
         both = 0.0
@@ -347,7 +352,7 @@ def information(
         for j in range(last):
             rows[j] = neighbours[i, j]
         rows[last] = i
-        covariances(rows[:size], X, terms, V, x, Q, S, K, G, E)
+        covariances(rows[:size], X, terms, V, len(X), x, Q, S, K, G, E)
         factorise(Q, size)
         variance = last_row(Q, size, b)
         D[:, :size] = 0.0

@@ -8,6 +8,7 @@ from functools import cached_property
 from time import perf_counter
 from typing import Any, override
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, IntArray, as_count, as_generator, as_positive, check_finite
@@ -17,7 +18,7 @@ from bayessel.covariance.standard import as_covariance
 from bayessel.fit import Evidence, Status, worst
 from bayessel.gp.data_remarks import remarks_about
 from bayessel.gp.map_result import GPFit, MapOptimum
-from bayessel.gp.vecchia.conditional_predictor import ConditionalPredictor, leave_one_out
+from bayessel.gp.vecchia.conditional_predictor import ConditionalPredictor, LeftOut
 from bayessel.gp.vecchia.vecchia_marginal import NEIGHBOURS, VecchiaMarginal
 from bayessel.gp.vecchia.vecchia_search import VecchiaSearch
 from bayessel.prediction import Prediction
@@ -97,7 +98,20 @@ class VecchiaFit(GPFit):
     @cached_property
     @override
     def _of_means(self) -> tuple[FloatArray, FloatArray]:
-        return leave_one_out(self._marginal, self.theta)
+        return LeftOut(self._marginal, self.theta).rows()
+
+    def leave_block_out(self, rows: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Some rows predicted together from all others: means of their targets, and the covariance of these.
+
+        Exact for the approximate distribution; inducing inputs and hyperparameters stay those of all rows.
+        """
+        chosen = np.arange(self.n_rows)[np.asarray(rows)]
+        errors, covariance = LeftOut(self._marginal, self.theta).block(chosen)
+        return self.t[chosen] - errors, covariance
+
+    def draw(self, rows: ArrayLike, size: int = 1, random_state: Seed = None) -> FloatArray:
+        """Draws of the function at new inputs (N, m), jointly, given the targets: (size, N)."""
+        return self._conditional.draws(rows, as_count(size, "size"), as_generator(random_state))
 
 
 def fit_vecchia(

@@ -15,23 +15,24 @@ any other. With whitened columns w = Ut, W = UF and A = I + WᵀW, β = A⁻¹W�
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self, override
+from typing import Any, Self, override
 
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import ArrayLike
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import lapack
 from scipy.sparse import csr_array
 
 from bayessel._check import FloatArray, IntArray, as_count
 from bayessel.covariance import Covariance
 from bayessel.fit import Status
-from bayessel.gp.marginal import LOG_2PI, SearchedProcess
-from bayessel.gp.vecchia.covariance_terms import StationaryNumbers, terms_of
-from bayessel.gp.vecchia.global_part import GlobalPart, GlobalValues
+from bayessel.gp.marginal import SearchedProcess
+from bayessel.gp.vecchia.covariance_terms import terms_of
+from bayessel.gp.vecchia.global_part import GlobalPart
 from bayessel.gp.vecchia.neighbours import NearestRows, Neighbours, earlier_neighbours
 from bayessel.gp.vecchia.ordering import random_order
-from bayessel.work.blocks import BLOCK, over_blocks
+from bayessel.gp.vecchia.row_factors import RowFactors, solved, sum_of_products
+from bayessel.work.blocks import over_blocks
 
 #: neighbours that a row is conditioned on
 NEIGHBOURS = 30
@@ -39,42 +40,6 @@ NEIGHBOURS = 30
 INFORMED_ROWS = 4096
 #: rows on which one number of neighbours is compared with another
 COMPARED_ROWS = 1000
-
-
-class RowFactors(NamedTuple):
-    """The approximate distribution of the targets at one θ, rows in the order of conditioning.
-
-    Attributes
-    ----------
-    numbers : StationaryNumbers
-    part : GlobalValues
-        Columns F and what they were made from.
-    b, v
-        Weights of the neighbours and of the row itself (n, m + 1), conditional variances (n,).
-    w, W
-        Whitened targets (n,) and columns (n, q).
-    L : (q, q) array
-        Lower Cholesky factor of A.
-    beta, e
-        Weights of the columns (q,), whitened residuals (n,).
-    """
-
-    numbers: StationaryNumbers
-    part: GlobalValues
-    b: FloatArray
-    v: FloatArray
-    w: FloatArray
-    W: FloatArray
-    L: FloatArray
-    beta: FloatArray
-    e: FloatArray
-
-    @property
-    def value(self) -> float:
-        """log p(t|θ)."""
-        squares = float(self.e @ self.e + self.beta @ self.beta)
-        logs = float(np.log(self.v).sum()) + 2.0 * float(np.log(np.diag(self.L)).sum())
-        return -0.5 * (squares + logs + len(self.v) * LOG_2PI)
 
 
 class VecchiaMarginal(SearchedProcess):
@@ -122,6 +87,7 @@ class VecchiaMarginal(SearchedProcess):
         self.part_of_all = GlobalPart(self.covariance, self.terms, self.rows, inducing)
         self.renewed_at = self.start() if renewed_at is None else np.array(renewed_at, dtype=np.float64)
         self._neighbours: Neighbours | None = None
+        self._last: tuple[FloatArray, RowFactors] | None = None
 
     @property
     def inducing(self) -> FloatArray | None:
@@ -178,7 +144,7 @@ class VecchiaMarginal(SearchedProcess):
     def renew(self, theta: FloatArray) -> None:
         """Choose neighbours by the lengths at θ."""
         self.renewed_at = np.array(theta, dtype=np.float64)
-        self._neighbours = None
+        self._neighbours, self._last = None, None
 
     @property
     def neighbours(self) -> Neighbours:
@@ -206,8 +172,14 @@ class VecchiaMarginal(SearchedProcess):
 
     def factors(self, theta: ArrayLike) -> RowFactors | None:
         """All that the density is made of; None where it cannot be computed in double precision."""
+        vector = self.as_theta(theta)
+        if self._last is not None and np.array_equal(self._last[0], vector):
+            return self._last[1]
+        self._last = None
         with np.errstate(all="ignore"):
-            found = self._factors(self.as_theta(theta))
+            found = self._factors(vector)
+        if found is not None:
+            self._last = vector.copy(), found
         self.status = Status.ILL_CONDITIONED if found is None else Status.CONVERGED
         return found
 
@@ -225,7 +197,7 @@ class VecchiaMarginal(SearchedProcess):
 
         def work(begin: int, end: int) -> bool:
             place = (self.neighbours, self.counts)
-            good = compiled_rows.conditional_weights(begin, end, self.rows, *place, numbers, part.V, 0, b, v)
+            good = compiled_rows.conditional_weights(begin, end, self.rows, *place, numbers, part.V, 0, n, b, v)
             if good:
                 compiled_rows.residuals(begin, end, columns, *place, b, 0, white)
                 white[begin:end] /= np.sqrt(v[begin:end, None])
@@ -234,12 +206,12 @@ class VecchiaMarginal(SearchedProcess):
         if not all(over_blocks(work, n, self.threads)):
             return None
         w, W = white[:, 0], white[:, 1:]
-        A = _sum_of_products(W, W)
+        A = sum_of_products(W, W)
         A.flat[:: len(A) + 1] += 1.0
         L, info = lapack.dpotrf(A, lower=1) if len(A) else (A, 0)
         if info or not np.isfinite(w).all():
             return None
-        beta = _solved(L, _sum_of_products(W, w[:, None])[:, 0])
+        beta = solved(L, sum_of_products(W, w[:, None])[:, 0])
         found = RowFactors(numbers, part, b, v, w, W, L, beta, w - W @ beta)
         return found if np.isfinite(found.value) else None
 
@@ -268,7 +240,7 @@ class VecchiaMarginal(SearchedProcess):
         P[:, 0] = -found.e
         P[:, 1:] = np.outer(found.e, found.beta)
         if found.W.shape[1]:
-            P[:, 1:] -= _solved(found.L, found.W.T).T
+            P[:, 1:] -= solved(found.L, found.W.T).T
         columns = np.column_stack([self.targets, found.part.F])
         white = np.column_stack([found.w, found.W])
         M = found.part.V.shape[1]
@@ -338,7 +310,7 @@ class VecchiaMarginal(SearchedProcess):
             into[-1, position] = np.exp(theta[position]) / found.numbers.noise
         whole = into.T @ total @ into
         M = found.part.V.shape[1]
-        inverse = np.diag(_solved(found.L, np.eye(len(found.L))))[M:]
+        inverse = np.diag(solved(found.L, np.eye(len(found.L))))[M:]
         for (_, position), left in zip(self.terms.features, inverse, strict=True):
             whole[position, position] += 0.5 * (1.0 - left) ** 2
         return np.asarray(whole)
@@ -362,7 +334,9 @@ class VecchiaMarginal(SearchedProcess):
         for m in (self.m, 2 * self.m):
             few = np.ascontiguousarray(near[:, :m])
             counts, b, v = np.full(sample, few.shape[1]), np.empty((sample, few.shape[1] + 1)), np.empty(sample)
-            if not compiled_rows.conditional_weights(0, sample, self.rows, few, counts, values, part.V, before, b, v):
+            if not compiled_rows.conditional_weights(
+                0, sample, self.rows, few, counts, values, part.V, before, n, b, v
+            ):
                 return np.nan
             logs.append(np.log(v).mean())
         return float(0.5 * (logs[0] - logs[1]))
@@ -375,19 +349,3 @@ class VecchiaMarginal(SearchedProcess):
         kept = np.column_stack([np.arange(m) < self.counts[:, None], np.ones(n, dtype=bool)])
         ends = np.concatenate([[0], np.cumsum(self.counts + 1)])
         return csr_array((b[kept], columns[kept], ends), shape=(n, n))
-
-
-def _sum_of_products(A: FloatArray, B: FloatArray) -> FloatArray:
-    """AᵀB as a sum over blocks: BLAS may add up in another order with other threads."""
-    found = np.zeros((A.shape[1], B.shape[1]))
-    for begin in range(0, len(A), 8 * BLOCK):
-        found += A[begin : begin + 8 * BLOCK].T @ B[begin : begin + 8 * BLOCK]
-    return found
-
-
-def _solved(L: FloatArray, B: FloatArray) -> FloatArray:
-    """A⁻¹B from the factor A = LLᵀ."""
-    if not len(L):
-        return np.zeros_like(B)
-    half = solve_triangular(L, B, lower=True, check_finite=False)
-    return np.asarray(solve_triangular(L, half, lower=True, trans="T", check_finite=False))

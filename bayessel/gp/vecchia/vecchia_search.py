@@ -1,8 +1,8 @@
 """The search for hyperparameters under Vecchia's approximation: few rows first, neighbours renewed on the way.
 
 It begins where the exact process on a sample of the rows ends. A prefix of the order is a problem of fewer rows with
-neighbours and inducing inputs of its own; what it leads to is near the end on all rows, where an evaluation is costly.
-The curvature it begins with is the expected information, which costs what a few thousand rows cost.
+neighbours and inducing inputs of its own; what it leads to is near the end on all rows, where evaluations cost more.
+The curvature is the expected information, which costs what a few thousand rows cost; with inducing inputs the first.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from bayessel.work.interrupts import InterruptGuard
 
 #: rows on which the exact process is fitted first
 EXACT_ROWS = 1024
-#: share of the rows, and fewest of them, that a search on some of the rows takes
-_SHARE, _FEWEST = 0.1, 5000
+#: fewest rows of a search on some of the rows, and how many times as many the next one takes
+_FEWEST, _MORE = 5000, 10
 #: what a search on some of the rows may leave to be gained, in nats
 _ROUGH = 0.1
 #: inducing inputs that are tried, up to how many rows, and the gain a row by more neighbours that needs no more of them
@@ -80,10 +80,11 @@ class VecchiaSearch:
         marginal, n = self.marginal, len(self.marginal.t)
         interrupted, end = False, None
         with InterruptGuard(lambda: self.best is not None) as guard:
-            few = max(int(_SHARE * n), _FEWEST)
-            if 2 * few < n:
+            few = _FEWEST
+            while 2 * few < n:
                 part = self._with_inducing(marginal.first(few), self.problem.full(x), n_inducing)
                 x = self._minimise(part, x, _ROUGH).x
+                few *= _MORE
             for _ in range(_RENEWALS):
                 theta = self.problem.full(x)
                 if end is None or marginal.moved(theta) > _MOVED:
@@ -142,9 +143,10 @@ class VecchiaSearch:
             if whole and (self.best is None or value < self.best[0]):
                 self.best = (value, x)
 
-        expensive = self.problem.expensive(marginal)
+        # with inducing inputs the information of the neighbours alone is not that of the whole
+        plain = marginal.inducing is None
         found = minimise(
-            expensive,
+            self.problem.expensive(marginal),
             x,
             self._curvature(marginal, x),
             self.problem.exact,
@@ -152,6 +154,7 @@ class VecchiaSearch:
             max_evaluations=self.most,
             bounds=self.problem.bounds,
             keep=keep,
+            curvature_at=(lambda x: self._curvature(marginal, x)) if plain else None,
         )
         self.history += [{"rows": size, **entry} for entry in found.history]
         return found

@@ -10,14 +10,17 @@ import numpy.typing as npt
 
 from bayessel._check import FloatArray, IntArray, as_count, as_flag, as_positive, as_target, check_magnitude
 from bayessel._row_weights import RowWeights
-from bayessel.linear.columns.dictionary import ColumnSource, as_columns
-from bayessel.linear.rvm.assemble import finish, polish
+from bayessel.linear.columns.dictionary import Columns, ColumnSource, as_columns
+from bayessel.linear.rvm.assemble import finish, of_all_candidates, polish
+from bayessel.linear.rvm.exchange import ColumnSubset, ExchangeStart, exchanged, pays
 from bayessel.linear.rvm.multistart import search, search_from
 from bayessel.linear.rvm.problem import RVMProblem
 from bayessel.linear.rvm.result import RVMFit
 
 #: entries of a dictionary from which the products with it may use several BLAS threads
 SEVERAL_THREADS = 100_000_000
+#: starts of a search that may have a sample of the candidates
+SAMPLES = ("auto", "quick")
 INITS = ("auto", "greedy", "full", "backward", "quick")
 
 
@@ -91,18 +94,25 @@ def fit_rvm(
     with columns.threads(SEVERAL_THREADS):
         # trial steps in fragile places may overflow: such a state has no finite evidence and is never kept
         with np.errstate(all="ignore"):
-            problem = RVMProblem.of(columns, target, known, weights, centre)
+            drawn: ExchangeStart | None = None
+            if warm is None and kind in SAMPLES and pays(columns):
+                drawn = exchanged(columns, target, known, weights, centre, kind, max_steps, tol)
+                warm = drawn.basis, drawn.alpha, drawn.beta
+            offered = columns if drawn is None else Columns(ColumnSubset(columns.source, drawn.candidates))
+            problem = RVMProblem.of(offered, target, known, weights, centre)
             if warm is None:
                 name, state, history, reached = search(problem, kind, max_steps, tol, restarts)
                 basis, own = polish(problem, state, history)
             else:
-                name, start = kind, problem.state(*warm)
+                name, start = kind if drawn is None else "sampled candidates", problem.state(*warm)
                 state, history = search_from(problem, start, max_steps, tol)
                 reached = {name: state}
                 # a fragile start may be better than the search can see: polished too, and the better one counts
                 ends = [polish(problem, candidate, history) for candidate in (state, start)]
                 basis, own = max(ends, key=lambda end: end[1].log_evidence)
         fit = finish(problem, basis, own, history, name, reached, columns.fingerprint(target))
+        if drawn is not None:
+            fit = of_all_candidates(fit, drawn.candidates, columns.shape[1])
     return replace(fit, seconds=time.perf_counter() - begun)
 
 

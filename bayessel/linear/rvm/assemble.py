@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -116,6 +117,20 @@ def finish(
         design=design,
         target=target,
         posterior=posterior,
+    )
+
+
+def of_all_candidates(fit: RVMFit, candidates: IntArray, n_candidates: int) -> RVMFit:
+    """The fit in numbers of all columns, of which the last search had some, with a note that says so."""
+    optima = tuple(ColumnChoice(choice.value, tuple(candidates[list(choice.basis)].tolist())) for choice in fit.optima)
+    notes = (*fit.notes, Status.SAMPLED_CANDIDATES)
+    return replace(
+        fit,
+        basis=candidates[fit.basis],
+        optima=optima,
+        n_candidates=n_candidates,
+        notes=notes,
+        status=worst(notes),
     )
 
 

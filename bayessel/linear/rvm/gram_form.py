@@ -6,6 +6,7 @@ Of the P x P matrix of inner products only the columns of functions that were ev
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,12 @@ from bayessel._check import FloatArray, IntArray
 from bayessel.linear._evidence import log_density
 from bayessel.linear.columns.dictionary import Columns
 from bayessel.linear.rvm.reestimation import Reestimation, reestimate
-from bayessel.linear.rvm.state import RVMScores, RVMState
+from bayessel.linear.rvm.state import FewColumns, RVMScores, RVMState
 
 #: S is a difference of numbers of size beta: below this share it is rounding
 LEAST_SHARE = 1e-11
 #: entries of the dictionary beyond which reading it is what costs
-LARGE = 20_000_000
+LARGE = 10_000_000
 
 
 class GramForm:
@@ -91,6 +92,11 @@ class GramForm:
         value = float(log_density(self.n_rows, b, log_det, float(quad)))
         return RVMState(active, a, b, value, Ri, Ri @ Ri.T, v, scale, w, sum_squares)
 
+    def few(self, active: IntArray) -> FewColumns:
+        """Inner products of these columns alone."""
+        inner = np.ascontiguousarray(self.rows(active)[:, active])
+        return FewColumns(np.empty((len(active), 0)), inner, self.Ft[active], np.empty(0), self.tt, np.inf)
+
     def vector(self, m: int) -> FloatArray:
         """Candidate m as it is."""
         return self.columns.take(np.array([m]))[:, 0]
@@ -104,6 +110,31 @@ class GramForm:
         Q = beta * (self.Ft - (state.scale * state.w) @ B)
         return RVMScores(S, Q, T, S <= LEAST_SHARE * beta)
 
+    @cached_property
+    def part(self) -> tuple[GramForm, IntArray]:
+        """Every few of the columns, so that all their inner products are at hand, and their numbers."""
+        which = self.candidates[:: int(np.ceil(len(self.candidates) / self.heat))]
+        form = GramForm.__new__(GramForm)
+        form.columns = self.columns  # vectors are asked for by number, and nobody asks a part for them
+        form.n_rows, form.n_columns = self.n_rows, len(which)
+        form.Ft, form.tt, form.length = self.Ft[which], self.tt, self.length[which]
+        form.candidates = np.arange(len(which))
+        form._B, form._row_of, form._n = self._gram(which), np.arange(len(which)), len(which)
+        return form, which
+
+    def _gram(self, candidates: IntArray) -> FloatArray:
+        """Inner products of these columns; those of a part are kept, for several starts want them."""
+        if len(candidates) == self._part_columns and (part := self.__dict__.get("part")) is not None:
+            form, which = part
+            if (which == candidates).all():
+                return form._B
+        return self.columns.gram(candidates)
+
+    @property
+    def _part_columns(self) -> int:
+        step = int(np.ceil(len(self.candidates) / self.heat))
+        return len(range(0, len(self.candidates), max(step, 1)))
+
     def full_start(
         self, candidates: IntArray, contest: Reestimation, b: float | None
     ) -> tuple[IntArray, FloatArray, float]:
@@ -114,7 +145,7 @@ class GramForm:
                 self._row_of, self._n = candidates.copy(), self.n_columns
             gram = self._B if (self._row_of == candidates).all() else self.rows(candidates)
         else:
-            gram = self.columns.gram(candidates)
+            gram = self._gram(candidates)
         Ft = self.Ft[candidates]
 
         def sums(active: IntArray, a: FloatArray, b: float) -> tuple[FloatArray, FloatArray, float]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayessel._check import FloatArray
-from bayessel.linear.rvm.moves import add_gains, swap_gains
+from bayessel.linear.rvm.moves import add_gains, delete_gains, exchange_couplings
 from bayessel.linear.rvm.newton import ascend
 from bayessel.linear.rvm.starts import AHEAD
 from bayessel.linear.rvm.state import DictionaryForm, RVMScores, RVMState
@@ -124,18 +124,17 @@ def _moves(form: DictionaryForm, state: RVMState, scores: RVMScores, banned: set
     with np.errstate(divide="ignore", invalid="ignore"):
         a = 2.0 * np.log(scores.S) - np.log(scores.Q**2 - scores.S)
     if state.size:
-        swap, S, ratio = swap_gains(state, scores)
+        from bayessel.linear.rvm.compiled_exchanges import best_exchanges
+
+        couplings, pull = exchange_couplings(state, scores)
         for who, entrant in banned:
-            swap[state.active == who, entrant] = -np.inf
-        j = np.argmax(swap, axis=0)
-        everyone = np.arange(len(gains))
-        best = swap[j, everyone]
-        better = best > np.maximum(gains, LEAST_EXCHANGE * len(gains))
-        gains = np.where(better, best, gains)
-        leaver = np.where(better, j, -1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            entering = np.log(S[j, everyone]) - np.log(np.maximum(ratio[j, everyone] - 1.0, 1e-12))
-        a = np.where(better, entering, a)
+            couplings[state.active == who, entrant] = np.nan
+        closed = scores.collinear.copy()
+        closed[state.active] = True
+        floor = np.maximum(gains, LEAST_EXCHANGE * len(gains))
+        best, leaver, entering = best_exchanges(couplings, scores.S, scores.Q, pull, delete_gains(state), closed, floor)
+        better = leaver >= 0
+        gains, a = np.where(better, best, gains), np.where(better, entering, a)
     most = max(1, state.size // TOGETHER)
     ahead = min(max(10 * most, AHEAD), len(gains))
     order = np.argpartition(-gains, ahead - 1)[:ahead]

@@ -41,17 +41,21 @@ def delete_gains(state: RVMState) -> FloatArray:
     return np.asarray(-0.5 * (state.v**2 / d + np.log(d)))
 
 
+def exchange_couplings(state: RVMState, scores: RVMScores) -> tuple[FloatArray, FloatArray]:
+    r"""Couplings :math:`c_{mj}/(\alpha_j-S_j)^{1/2}` (k, P), and the share (k,) of the target that goes with them."""
+    root = np.sqrt(np.diagonal(state.V))
+    # alpha_j - S_j = alpha_j d_j and c_mj = sqrt(beta alpha_j) (R^-1 T)_jm
+    return (np.exp(0.5 * state.b) / root)[:, None] * (state.Ri @ scores.T), state.v / root
+
+
 def swap_gains(state: RVMState, scores: RVMScores) -> tuple[FloatArray, FloatArray, FloatArray]:
     r"""Gain of exchanging column j of the model (rows) for candidate m (columns), and S, Q^2/S without j.
 
     Without j, :math:`S_m' = S_m + c_{mj}^2/(\alpha_j - S_j)` and :math:`Q_m' = Q_m + c_{mj}Q_j/(\alpha_j - S_j)` with
     :math:`c_{mj} = \phi_m^TC^{-1}\phi_j`.
     """
-    d = np.diagonal(state.V)
-    root = np.sqrt(d)
-    # c_mj / sqrt(alpha_j - S_j), with alpha_j - S_j = alpha_j d_j and c_mj = sqrt(beta alpha_j) (R^-1 T)_jm
-    M = (np.exp(0.5 * state.b) / root)[:, None] * (state.Ri @ scores.T)
-    ratio = M * (state.v / root)[:, None]
+    M, pull = exchange_couplings(state, scores)
+    ratio = M * pull[:, None]
     ratio += scores.Q
     ratio *= ratio
     S = M

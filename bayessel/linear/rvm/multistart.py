@@ -14,6 +14,7 @@ from bayessel.linear.rvm.newton import ascend
 from bayessel.linear.rvm.orthogonal_form import OrthogonalForm
 from bayessel.linear.rvm.perturb import perturb
 from bayessel.linear.rvm.problem import RVMProblem
+from bayessel.linear.rvm.recombine import recombined
 from bayessel.linear.rvm.reestimation import Reestimation
 from bayessel.linear.rvm.state import RVMState
 from bayessel.linear.rvm.third_level import interpolates, model_evidence
@@ -28,8 +29,12 @@ QUIET_START = 5_000
 HIGH_NOISES = (0.3, 0.1, 0.03, 0.01)
 #: gain in nats, for a parameter's cost in log(rows) and choice among many, from which a function is beyond doubt
 BEYOND_DOUBT = 5.0
-#: functions times rounds of shaking
-PERTURBATIONS = 80
+#: functions times rounds of shaking, squared functions times columns times rounds, and rounds, at most
+PERTURBATIONS, SHAKEN, MOST_TRIES = 160, 4e6, 8
+#: moves by which starts are compared
+FIRST_MOVES = 40
+#: noise levels at which functions are added one after the other, where they hardly compete
+NARROW_NOISES = (0.03, 0.01)
 
 #: the contest that does best where there is time for one alone
 LEAN = Reestimation(0.1, 5, -10.0)
@@ -54,11 +59,16 @@ def search(
     found: RVMEnds = {}
     reached: dict[str, RVMState] = {}
     with InterruptGuard(lambda: found) as guard:
+        begun: list[RVMState] = []
         for name, start in _promising(problem, init):
-            _keep(found, name, search_from(problem, start, 40, max(tol, 0.05)))
+            _keep(found, name, search_from(problem, start, FIRST_MOVES, max(tol, 0.05)))
+            begun.append(start)
+        if init == "auto" and len(found) > 1:
+            for name, start in recombined(problem, [*begun, *(state for state, _ in found.values())]):
+                _keep(found, name, search_from(problem, start, FIRST_MOVES, max(tol, 0.05)))
         if not found:
             start = starts.empty(problem.form, problem.level(0.1))
-            found["empty"] = search_from(problem, start, 40, max(tol, 0.05))
+            found["empty"] = search_from(problem, start, FIRST_MOVES, max(tol, 0.05))
         leader = max((state for state, _ in found.values()), key=lambda state: state.log_evidence)
         if init == "auto" and problem.learn_noise and leader.size and not _sound(problem, leader):
             # The best fit passes through nearly all rows, and with more columns than rows every climb ends there. Fits
@@ -66,17 +76,24 @@ def search(
             for noise in HIGH_NOISES:
                 found[f"noise held at {noise:g}"] = _high_noise_start(problem, noise)
         reached = {name: state for name, (state, _) in found.items()}
-        if restarts is None and init == "auto" and _small(problem):
+        greedy = [
+            (name, state, replace(history, history=list(history.history)))
+            for name in _ranked(problem, found)[0]
+            if _is_greedy(name)
+            for state, history in [found[name]]
+        ][:1]
+        if restarts is None and init == "auto":
             _perturb_best(problem, found, tol, None)
         elif restarts:
             _perturb_best(problem, found, tol, restarts)
-        # to the end, from the best of all and from the best greedy start: 'auto' is never below 'greedy'
-        names = _ranked(problem, found)[0]
-        for name in dict.fromkeys([*names[:1], *[name for name in names if _is_greedy(name)][:1]]):
-            state, history = found[name]
+        # to the end, from the best of all and, not shaken, from the best greedy start: 'auto' is never below 'greedy'
+        best = _ranked(problem, found)[0][0]
+        for name, state, history in [(best, *found[best]), *greedy]:
             if not history.finished:
                 history.moves_left = max_steps
-                _keep(found, name, (climb(problem.form, state, history, tol=tol), history))
+                end = climb(problem.form, state, history, tol=tol)
+                if name not in found or not found[name][0].log_evidence > end.log_evidence:
+                    _keep(found, name, (end, history))
     names, passed_over = _ranked(problem, found)
     state, history = found[names[0]]
     history.interpolation, history.interrupted = passed_over, guard.interrupted
@@ -101,7 +118,7 @@ def _promising(problem: RVMProblem, init: str) -> list[tuple[str, RVMState]]:
     Greedy starts are judged among themselves, as they are where no others are made.
     """
     begun = list(_starts(problem, init))
-    if _small(problem) or len(begun) < 2:
+    if _small(problem) or not isinstance(problem.form, OrthogonalForm) or len(begun) < 2:
         return begun
     begun = [
         (name, ascend(problem.form, start, learn_noise=problem.learn_noise, steps=8, tol=0.5, b_max=problem.b_max))
@@ -124,7 +141,10 @@ def search_from(problem: RVMProblem, start: RVMState, moves: int, tol: float) ->
 
 
 def _small(problem: RVMProblem) -> bool:
+    """Whether a contest of all columns costs so little that there may be many: squared coordinates times columns."""
     n, p = problem.columns.shape
+    if isinstance(problem.form, OrthogonalForm):
+        return float(problem.form.rank) ** 2 * p <= MANY_STARTS
     return float(min(n, p)) ** 2 * max(n, p) <= MANY_STARTS
 
 
@@ -187,21 +207,22 @@ def _starts(problem: RVMProblem, init: str) -> Iterator[tuple[str, RVMState]]:
 def _greedy_starts(problem: RVMProblem, init: str) -> Iterator[tuple[str, RVMState]]:
     """Starts that add one function after the other: at a noise held at several levels, and with the noise learned.
 
-    'auto' has the one level that does best where problems are small, and all of 'greedy' where functions are wide;
-    where they are narrow and time counts they would be hundreds, and it has none.
+    'auto' has those of 'greedy' where problems are small or functions wide. Functions that hardly compete are added at
+    two levels that leave something to the noise: lower ones end with hundreds.
     """
     form, small = problem.form, _small(problem)
     tiny = problem.columns.shape[0] * problem.columns.shape[1] <= QUIET_START
     wide = isinstance(form, OrthogonalForm) and form.rank <= WIDE
-    if init == "auto" and small:
-        held = [0.0003 if _narrow(problem) else 0.001]
+    narrow = _narrow(problem) or not isinstance(form, OrthogonalForm)
+    if narrow:
+        held = list(NARROW_NOISES)
     elif small or wide or (init == "greedy" and isinstance(form, OrthogonalForm)):
         held = [0.01, 0.001]
     else:
         held = []
     for noise in held + ([1e-6] if tiny else []):
         yield f"greedy({noise:g})", starts.greedy(form, problem.level(noise))
-    if tiny or not wide:  # hopeless when wide
+    if tiny or not (wide or (narrow and not small)):  # hopeless when wide
         yield "sequential", starts.sequential(form, problem.level(0.1), problem.learn_noise, problem.b_max)
 
 
@@ -244,6 +265,11 @@ def _perturb_best(problem: RVMProblem, found: RVMEnds, tol: float, rounds: int |
     """Shake the two best, as often as `rounds` says or as their size allows."""
     for name in _ranked(problem, found)[0][:2]:
         state, history = found[name]
-        tries = min(4, PERTURBATIONS // max(state.size, 1)) if rounds is None else rounds
+        tries = rounds if rounds is not None else _affordable_tries(state.size, problem.columns.shape[1])
         if tries:
             found[name] = perturb(problem.form, state, history, tries, max(tol, 0.02)), history
+
+
+def _affordable_tries(size: int, columns: int) -> int:
+    """Rounds of shaking a model of so many functions that are worth their time."""
+    return int(min(MOST_TRIES, PERTURBATIONS // max(size, 1), SHAKEN // (max(size, 1) ** 2 * columns)))

@@ -8,7 +8,7 @@ a Gram matrix leaves nothing.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from scipy.linalg.lapack import dgeqrf, dpotrf, dtrtri, dtrtrs
@@ -17,7 +17,7 @@ from bayessel._check import FloatArray, IntArray
 from bayessel.linear._evidence import log_density
 from bayessel.linear.rvm.duplicate_columns import merged
 from bayessel.linear.rvm.reestimation import Reestimation, reestimate
-from bayessel.linear.rvm.state import RVMScores, RVMState
+from bayessel.linear.rvm.state import FewColumns, RVMScores, RVMState
 
 #: S is the square of a length measured to about 1e-15: below this share it is rounding
 LEAST_SHARE = 1e-26
@@ -25,6 +25,12 @@ LEAST_SHARE = 1e-26
 SAFE = 1e11
 #: trace of X^T X up to which I + X^T X may be formed
 WELL_CONDITIONED = 1e7
+#: coordinates times squared columns up to which a compiled loop is faster than calls of LAPACK
+COMPILED = 1_000_000
+#: coordinates above which, and columns up to which, inner products of all columns are made
+LEAST_RANK, MOST_COLUMNS = 64, 2000
+#: the same where coordinates are many: rounding of 1e-5 in directions that hardly matter, until the end is polished
+WELL_ENOUGH = 1e11
 #: columns that LAPACK's QR factorisation may take at a time
 BLOCK = 32
 
@@ -42,12 +48,27 @@ class OrthogonalForm:
 
     def __init__(self, W: FloatArray, z: FloatArray, outside: float, n_rows: float) -> None:
         self.W = W
-        self.z = z
+        self.z = np.ascontiguousarray(z)
         self.outside = outside
         self.n_rows = n_rows
         self.n_columns = W.shape[1]
         self.lengths_squared = np.einsum("ij,ij->j", W, W)
         self.candidates: IntArray = np.flatnonzero(self.lengths_squared > 0.0)
+
+    @cached_property
+    def rows(self) -> FloatArray:
+        """The coordinates of each column in a row of its own, (P, r)."""
+        return np.ascontiguousarray(self.W.T)
+
+    @cached_property
+    def inner(self) -> FloatArray | None:
+        """Inner products of all columns (P, P), where coordinates are so many that models of fewer columns gain."""
+        small = self.rank > LEAST_RANK and self.n_columns <= MOST_COLUMNS
+        return self.W.T @ self.W if small else None
+
+    @property
+    def _stacked_from(self) -> float:
+        return WELL_CONDITIONED if self.inner is None else WELL_ENOUGH
 
     @property
     def rank(self) -> int:
@@ -61,18 +82,21 @@ class OrthogonalForm:
         """Posterior and evidence from the QR factorisation of [X; I]."""
         k = len(active)
         scale = np.exp(0.5 * (b - a))
-        X = self.W[:, active] * scale
+        X = (self.rows[active] * scale[:, None]).T
         if k:
-            R = self._root(X, float(scale @ scale))
+            R = self._root_of(X, active, scale)
             Ri = dtrtri(R)[0]
             log_det = 2.0 * float(np.log(np.diagonal(R)).sum())
         else:
             Ri, log_det = np.zeros((0, 0)), 0.0
-        Q1 = X @ Ri
-        w = Ri @ (Q1.T @ self.z)
+        if self._suffices(scale):
+            Q1, w = None, Ri @ (Ri.T @ (X.T @ self.z))
+        else:
+            Q1 = X @ Ri
+            w = Ri @ (Q1.T @ self.z)
         residual = self.z - X @ w
         if k:  # one correction: the residual is what the moves are judged by
-            step = Ri @ (Q1.T @ residual - Ri.T @ w)
+            step = Ri @ ((Ri.T @ (X.T @ residual) if Q1 is None else Q1.T @ residual) - Ri.T @ w)
             w = w + step
             residual = self.z - X @ w
         sum_squares = float(residual @ residual) + self.outside
@@ -81,9 +105,34 @@ class OrthogonalForm:
         value = float(log_density(self.n_rows, b, log_det, float(beta * sum_squares + v @ v)))
         return RVMState(active, a, b, value, Ri, Ri @ Ri.T, v, scale, w, sum_squares, (Q1, residual))
 
+    def few(self, active: IntArray) -> FewColumns | None:
+        """Coordinates of these columns alone, unless they are so many that LAPACK's blocks pay."""
+        k = len(active)
+        if self.rank * k * k > COMPILED:
+            return None
+        W = self.rows[active]
+        inner = W @ W.T if self.inner is None else self.inner[np.ix_(active, active)]
+        return FewColumns(W, inner, np.zeros(k), self.z, self.outside, self._stacked_from)
+
     def vector(self, m: int) -> FloatArray:
         """Candidate m in orthogonal coordinates."""
-        return self.W[:, m]
+        return self.rows[m]
+
+    def _suffices(self, scale: FloatArray) -> bool:
+        """Whether inner products of the columns keep the digits of a model, and are at hand."""
+        return float(scale @ scale) < WELL_ENOUGH and self.inner is not None
+
+    def _root_of(self, X: FloatArray, active: IntArray, scale: FloatArray) -> FloatArray:
+        """R with R^T R = I + X^T X, from the inner products that are at hand where they will do."""
+        if self._suffices(scale):
+            assert self.inner is not None
+            H = self.inner[np.ix_(active, active)] * scale
+            H *= scale[:, None]
+            H.flat[:: len(active) + 1] += 1.0
+            R, info = dpotrf(H, clean=1)
+            if info == 0:
+                return np.asarray(R)
+        return self._root(X, float(scale @ scale))
 
     @staticmethod
     def _root(X: FloatArray, trace: float) -> FloatArray:
@@ -105,8 +154,12 @@ class OrthogonalForm:
         """S as squared lengths of residuals where differences would cancel, Q from the residual of the target."""
         Q1, residual = state.extra
         beta = np.exp(state.b)
-        T = Q1.T @ self.W
-        if float(state.scale @ state.scale) < WELL_CONDITIONED:  # nothing cancels: the difference will do
+        if Q1 is None:
+            assert self.inner is not None
+            T = (state.Ri.T * state.scale) @ self.inner[state.active]
+        else:
+            T = Q1.T @ self.W
+        if Q1 is None or float(state.scale @ state.scale) < WELL_CONDITIONED:  # nothing cancels: the difference will do
             S = beta * (self.lengths_squared - np.einsum("ij,ij->j", T, T))
         else:
             top = self.W - Q1 @ T
@@ -128,6 +181,9 @@ class OrthogonalForm:
             W = chosen[:, active] if len(active) < len(candidates) else chosen
             scaled = W * np.exp(-0.5 * a)
             noise = np.exp(-b)
+            scale = np.exp(0.5 * (b - a))
+            if len(active) < r and self._suffices(scale):
+                return self._sums_of_few(candidates[active], scale)
             lower = np.zeros((0, 0))
             C = scaled @ scaled.T
             if np.trace(C) < SAFE * noise:
@@ -147,6 +203,15 @@ class OrthogonalForm:
             return gamma, (Y.T @ y) / alpha, float(noise**2 * (inverse @ inverse)) + self.outside
 
         return self._merged(*reestimate(sums, candidates, self.n_rows, contest, b))
+
+    def _sums_of_few(self, active: IntArray, scale: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        """The same from inner products, for fewer columns than coordinates."""
+        X = (self.rows[active] * scale[:, None]).T
+        Ri = dtrtri(self._root_of(X, active, scale))[0]
+        w = Ri @ (Ri.T @ (X.T @ self.z))
+        residual = self.z - X @ w
+        gamma = 1.0 - np.einsum("ij,ij->i", Ri, Ri)
+        return gamma, scale * w, float(residual @ residual) + self.outside
 
     def _merged(self, active: IntArray, a: FloatArray, b: float) -> tuple[IntArray, FloatArray, float]:
         """Let near neighbours be one, their prior variances added: r coordinates need no more than r functions."""

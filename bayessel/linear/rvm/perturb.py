@@ -7,8 +7,11 @@ import numpy as np
 from bayessel.linear.rvm.local_search import RVMSearch, climb
 from bayessel.linear.rvm.moves import delete_gains
 from bayessel.linear.rvm.newton import ascend
-from bayessel.linear.rvm.starts import regrow
+from bayessel.linear.rvm.starts import MOST, regrow
 from bayessel.linear.rvm.state import DictionaryForm, RVMState
+
+#: functions beyond twice those of the model that may come in while the noise is held low
+ROOM = 16
 
 
 def thinned(form: DictionaryForm, state: RVMState, share: float, learn_noise: bool, b_max: float) -> RVMState:
@@ -41,7 +44,9 @@ def perturb(form: DictionaryForm, state: RVMState, search: RVMSearch, rounds: in
             stay = np.random.default_rng(turn).random(state.size) > size
             new = form.solve(state.active[stay], state.a[stay], state.b)
         else:
-            new = regrow(form, state, min(state.b + float(np.log(size)), search.b_max))
+            new = regrow(
+                form, state, min(state.b + float(np.log(size)), search.b_max), most=min(MOST, 2 * state.size + ROOM)
+            )
         tried = RVMSearch(search.learn_noise, search.b_max, 60)
         new = climb(form, new, tried, tol=tol)
         if tried.interrupted:

@@ -22,6 +22,14 @@ SAME_IN_EVERY_ROW = 1e-12
 _EPS = float(np.finfo(float).eps)
 
 
+def prepared(columns: Columns, weights: RowWeights | None, centre: bool) -> Columns:
+    """Columns without their means where a bias is integrated out, their rows multiplied where they have weights."""
+    if centre:
+        share = shares_of_means(columns.shape[0], weights)
+        columns = centred(columns, columns.inner(share[None])[0], SAME_IN_EVERY_ROW, share)
+    return columns.multiplied(weights)
+
+
 @dataclass(frozen=True, eq=False)
 class RVMProblem:
     """Target, dictionary and what the search may do.
@@ -75,11 +83,11 @@ class RVMProblem:
             share = shares_of_means(len(t), weights)
             t = t - share @ t
             t = t - share @ t  # the first mean was rounded
-            columns = centred(columns, columns.inner(share[None])[0], SAME_IN_EVERY_ROW, share)
         size, spread = float(np.abs(target).max()), deviation(target, weights)
         constant = spread <= 4.0 * _EPS * size * np.sqrt(len(t))
+        columns = prepared(columns, weights, centre)
         if weights is not None:
-            columns, t = columns.multiplied(weights), weights.scale(t)
+            t = weights.scale(t)
             size = float(np.abs(target / weights.std).max())
             spread *= float(np.sqrt(np.mean(weights.root**2) / np.mean(weights.count)))
         unit = (size or 1.0) if constant else spread

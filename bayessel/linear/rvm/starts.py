@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayessel.linear.rvm.gram_form import GramForm
 from bayessel.linear.rvm.moves import add_gains, best_a
 from bayessel.linear.rvm.newton import ascend
 from bayessel.linear.rvm.reestimation import Reestimation
@@ -39,14 +40,23 @@ def full(form: DictionaryForm, contest: Reestimation, b: float | None = None) ->
 
 
 def greedy(form: DictionaryForm, b: float, *, least_gain: float = 0.1, block: int = 1) -> RVMState:
-    """Add what gains most at a noise held at log precision `b` until nothing does."""
+    """Add what gains most at a noise held at log precision `b` until nothing does.
+
+    Of very many columns some are offered, those of which all inner products are at hand: a search exchanges them after.
+    """
+    if isinstance(form, GramForm) and form.n_columns > form.heat:
+        part, which = form.part
+        found = regrow(part, empty(part, b), b, least_gain=least_gain, block=block)
+        return form.solve(which[found.active], found.a, found.b)
     return regrow(form, empty(form, b), b, least_gain=least_gain, block=block)
 
 
-def regrow(form: DictionaryForm, state: RVMState, b: float, *, least_gain: float = 0.1, block: int = 1) -> RVMState:
-    """Add to `state` what gains most at a noise held at `b` until nothing does."""
+def regrow(
+    form: DictionaryForm, state: RVMState, b: float, *, least_gain: float = 0.1, block: int = 1, most: int = MOST
+) -> RVMState:
+    """Add to `state` what gains most at a noise held at `b` until nothing does, or there are `most` functions."""
     state = best = form.solve(state.active, state.a, b)
-    while state.size < min(MOST, form.n_rows):
+    while state.size < min(most, form.n_rows):
         scores = form.score(state)
         gains = add_gains(state, scores)
         order = np.argsort(-gains)[: max(block, state.size // 10)]

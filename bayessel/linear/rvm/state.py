@@ -9,7 +9,7 @@ of the log evidence are sums of squares: :math:`\partial L/\partial\ln\alpha_i =
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +75,31 @@ class RVMScores:
     collinear: npt.NDArray[np.bool_]
 
 
+class FewColumns(NamedTuple):
+    """Some columns by themselves, in orthogonal coordinates or as inner products alone.
+
+    Attributes
+    ----------
+    W : (k, r) array
+        Orthogonal coordinates, one column of the dictionary per row; r = 0 for inner products.
+    G, c : (k, k), (k,) arrays
+        Inner products with each other, and with the target where there are no coordinates.
+    z : (r,) array
+        Coordinates of the target.
+    squares : float
+        Squared length of the target, or of what lies outside the coordinates.
+    stacked_from : float
+        Trace of X^T X from which I + X^T X must not be formed.
+    """
+
+    W: FloatArray
+    G: FloatArray
+    c: FloatArray
+    z: FloatArray
+    squares: float
+    stacked_from: float
+
+
 class DictionaryForm(Protocol):
     """A way to hold the dictionary: as orthogonal coordinates (accurate) or as inner products (cheap)."""
 
@@ -92,6 +117,10 @@ class DictionaryForm(Protocol):
 
     def score(self, state: RVMState) -> RVMScores:
         """S and Q of every candidate."""
+        ...
+
+    def few(self, active: IntArray) -> FewColumns | None:
+        """What a compiled ascent needs of these columns; None where calls of LAPACK are faster."""
         ...
 
     def prefetch(self, likely: IntArray) -> None:

@@ -8,14 +8,15 @@ the best :math:`\beta` its slope in :math:`\log\lambda` is the sum of those in a
 from __future__ import annotations
 
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bayessel._check import FloatArray, as_count, as_flag, as_positive_vector
+from bayessel._check import FloatArray, IntArray, as_count, as_flag, as_positive_vector
 from bayessel._numerics import few_threads
-from bayessel._row_weights import RowWeights, counted, mean, rows_of_the_fit
-from bayessel.basis import radial, scaled_distances
+from bayessel._row_weights import RowWeights, counted, mean, rows_of_the_fit, some
+from bayessel.basis import RBFDictionary, radial, scaled_distances
 from bayessel.fit import Status
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import LinearFit, fit_evidence
@@ -25,6 +26,8 @@ from bayessel.linear.widths.search import WidthSearch
 from bayessel.policy import IMPROVEMENT_NATS, RIVAL_NATS, SAME_WIDTHS
 from bayessel.work.interrupts import InterruptGuard
 
+#: entries of a design that is scanned as it is; of larger ones rows and centres at most, and maxima that are followed
+SCANNED_WHOLE, SCANNED_ROWS, SCANNED_CENTRES, FEWER_PEAKS = 160_000, 1600, 300, 4
 _EPS = float(np.finfo(float).eps)
 #: widths are searched between these multiples of each input's spread
 WIDTH_RANGE = (1e-2, 1e3)
@@ -196,26 +199,44 @@ class ABFSearch(WidthSearch):
 
     def with_best_lambda(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Log evidence at the best lambda of these widths, and theta with a lambda to start from."""
-        Phi = self.dictionary(theta[1:]).design(self.X)
-        y = self.unit_t if self.weights is None else self.centred_t / self.unit
-        fit = fit_evidence(Spectrum.of(Phi, y, centre=self.centre, weights=self.weights))
-        # neither interpolation nor pure noise is a place to start from: there the gradients in the widths vanish
-        size = float(mean((Phi**2).sum(axis=1), self.weights)) if self.weights else float((Phi**2).sum()) / len(Phi)
-        place = np.append(np.log(np.clip(fit.lam, 1e-10 * size, 1e-1 * size)), theta[1:])
+        fit, place = self._at(theta, slice(None), self.centers)
         if self.best is None or fit.log_evidence > self.best[0]:  # what an interruption before any ascent gives back
             self.best = fit.log_evidence, place
         return fit.log_evidence, place
 
+    def _at(self, theta: FloatArray, rows: Any, centers: FloatArray) -> tuple[LinearFit, FloatArray]:
+        """The fit of some rows by functions at some centres, at these widths, and where to start from."""
+        d = RBFDictionary(centers, self.widths(theta[1:]), kind=self.kind, bias=False)
+        Phi, weights = d.design(self.X[rows]), some(self.weights, rows)
+        y = (self.unit_t if self.weights is None else self.centred_t / self.unit)[rows]
+        fit = fit_evidence(Spectrum.of(Phi, y, centre=self.centre, weights=weights))
+        # neither interpolation nor pure noise is a place to start from: there the gradients in the widths vanish
+        size = float(mean((Phi**2).sum(axis=1), weights)) if weights else float((Phi**2).sum()) / len(Phi)
+        return fit, np.append(np.log(np.clip(fit.lam, 1e-10 * size, 1e-1 * size)), theta[1:])
+
     def scan(self) -> list[FloatArray]:
-        """Local maxima of the evidence along one common width."""
-        points = 40 if self.n_widths == 1 and self.X.shape[0] * len(self.centers) <= 1_000_000 else 12
+        """Local maxima of the evidence along one common width.
+
+        Of many rows and functions some are looked at, and all of them at the maxima: a factor of all costs the cube.
+        """
+        n, m = len(self.X), len(self.centers)
+        few = n * m > SCANNED_WHOLE
+        points = 40 if self.n_widths == 1 else 12
         low, high = self.bounds[1] if self.n_widths == 1 else (np.log(0.1), np.log(30.0))
-        found = [
-            self.with_best_lambda(np.append(0.0, np.full(self.n_widths, u))) for u in np.linspace(low, high, points)
-        ]
+        rows = _spread(self.X, SCANNED_ROWS) if few else np.arange(n)
+        centers = self.centers[_spread(self.centers, SCANNED_CENTRES)] if few else self.centers
+        found: list[tuple[float, FloatArray]] = []
+        for u in np.linspace(low, high, points):
+            theta = np.append(0.0, np.full(self.n_widths, u))
+            if few:
+                fit, place = self._at(theta, rows, centers)
+                found.append((fit.log_evidence, place))
+            else:
+                found.append(self.with_best_lambda(theta))
         values = np.array([-np.inf, *(value for value, _ in found), -np.inf])
         peaks = [i for i in range(points) if values[i + 1] > values[i] and values[i + 1] >= values[i + 2]]
-        return [found[i][1] for i in sorted(peaks, key=lambda i: -found[i][0])[:6]]
+        best = [found[i][1] for i in sorted(peaks, key=lambda i: -found[i][0])[: FEWER_PEAKS if few else 6]]
+        return [self.with_best_lambda(theta)[1] for theta in best] if few else best
 
     def starts(self, given: npt.ArrayLike | None, n_starts: int, rng: np.random.Generator) -> list[FloatArray]:
         """Starts: the user's first, then the peaks of the scan, then medium, narrow, wide and random widths."""
@@ -253,3 +274,10 @@ class ABFSearch(WidthSearch):
                 continue  # without signal every width is the same model
             found.append((theta[1:], fit))
         return sorted(found, key=lambda pair: -pair[1].log_evidence)
+
+
+def _spread(X: FloatArray, most: int) -> IntArray:
+    """Numbers of at most so many rows, evenly spread over their order by the first inputs."""
+    if len(X) <= most:
+        return np.arange(len(X))
+    return np.lexsort(X.T[::-1])[np.linspace(0, len(X) - 1, most).round().astype(np.intp)]

@@ -3,7 +3,7 @@ Why do the criteria disagree?
 =============================
 
 Evidence, cross-validation and description length answer different questions: how probable are the data, how well are new rows
-predicted, how short can the data be told? Leave-one-out charges nothing for a function that does no harm, so it goes on to
+predicted, how short can a description of the data be? Leave-one-out charges nothing for a function that does no harm, so it goes on to
 the narrowest width; the description length pays for every function. On other draws of these data all three agree.
 """
 

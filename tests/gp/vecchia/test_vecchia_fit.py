@@ -20,6 +20,7 @@ from bayessel.gp import Marginal, Predictor, fit_map, fit_vecchia
 from bayessel.gp.loo import leave_one_out
 from bayessel.gp.vecchia import vecchia_search
 from bayessel.gp.vecchia.vecchia_marginal import VecchiaMarginal
+from tests.paths import SHARED_DATA
 
 
 def wave(rng, n=400, inputs=2, noise=0.1):
@@ -69,6 +70,49 @@ def test_leave_one_out_is_the_precision_of_the_approximate_distribution(rng):
     out = near.leave_one_out()
     np.testing.assert_allclose(out.variances[marginal.order], 1.0 / np.diag(P), rtol=1e-7)
     np.testing.assert_allclose(out.errors[marginal.order], P @ marginal.targets / np.diag(P), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("shared", [0, 5])
+def test_a_block_left_out_is_conditioned_on_the_rest(rng, shared):
+    X, t = wave(rng, 60)
+    near = fit_vecchia(X, t, neighbours=59, n_inducing=shared, max_evaluations=2)
+    rows = np.array([3, 40, 17, 8])
+    rest = np.setdiff1d(np.arange(60), rows)
+    Q = Standard().matrix(near.theta, X) + near.noise_std**2 * np.eye(60)
+    weights = np.linalg.solve(Q[np.ix_(rest, rest)], Q[np.ix_(rest, rows)])
+    mean, covariance = near.leave_block_out(rows)
+    np.testing.assert_allclose(mean, weights.T @ t[rest], atol=1e-7)
+    np.testing.assert_allclose(covariance, Q[np.ix_(rows, rows)] - weights.T @ Q[np.ix_(rest, rows)], atol=1e-7)
+
+
+@pytest.mark.parametrize("shared", [0, 5])
+def test_draws_have_the_joint_moments_of_the_function(rng, shared):
+    """Means, variances and covariances of 4000 draws, in their standard errors."""
+    X, t = wave(rng, 60)
+    near = fit_vecchia(X, t, neighbours=60, n_inducing=shared, max_evaluations=2)
+    new = rng.uniform(-2.0, 2.0, size=(7, 2))
+    Q = Standard().matrix(near.theta, X) + near.noise_std**2 * np.eye(60)
+    across = Standard().matrix(near.theta, X, new)
+    mean = across.T @ np.linalg.solve(Q, t)
+    covariance = Standard().matrix(near.theta, new) - across.T @ np.linalg.solve(Q, across)
+    draws = near.draw(new, 4000, random_state=1)
+    assert draws.shape == (4000, 7)
+    std = np.sqrt(np.diag(covariance))
+    assert (np.abs(draws.mean(axis=0) - mean) < 4.5 * std / np.sqrt(4000)).all()
+    errors = np.sqrt((np.outer(std, std) ** 2 + covariance**2) / 4000)
+    assert (np.abs(np.cov(draws.T) - covariance) < 4.5 * errors).all()
+    np.testing.assert_array_equal(near.draw(new, 2, random_state=1), near.draw(new, 2, random_state=1))
+
+
+def test_new_rows_whose_neighbours_have_no_factor_get_fewer(rng):
+    """Copies of rows without noise: the covariance of a row's neighbours is singular."""
+    X = np.repeat(rng.uniform(-2.0, 2.0, size=(20, 1)), 3, axis=0)
+    t = np.sin(2.0 * X[:, 0])
+    start = np.log([1.0, 1e-10, 1.0, 0.1, 0.1])
+    near = fit_vecchia(X, t, neighbours=4, n_inducing=0, start=start, max_evaluations=1)
+    there = near.predict(X[:9])
+    np.testing.assert_allclose(there.mean, t[:9], atol=1e-2)
+    assert (there.variance > 0.0).all()
 
 
 def test_what_is_lost_is_said(rng):
@@ -195,3 +239,22 @@ def test_intervals_cover(rng):
     there = fit.predict(X[10_000:])
     inside = np.abs(t[10_000:] - there.mean) < 1.96 * there.std
     assert 0.935 < inside.mean() < 0.965
+
+
+@pytest.mark.slow
+def test_a_rough_function_of_eight_inputs(rng):
+    """kin40k, 36 000 rows for training; sparse variational processes of 1024 inducing inputs are at 0.2 or so."""
+    path = SHARED_DATA / "sparsegp" / "kin40k.npz"
+    if not path.exists():
+        pytest.skip("kin40k is not at hand")
+    with np.load(path) as data:
+        X = np.vstack([data["x_train"], data["x_test"]]).astype(float)
+        t = np.concatenate([data["y_train"].ravel(), data["y_test"].ravel()]).astype(float)
+    order = rng.permutation(len(t))
+    X, t = X[order], (t[order] - t.mean()) / t.std()
+    fit = fit_vecchia(X[:36_000], t[:36_000])
+    there = fit.predict(X[36_000:])
+    errors = t[36_000:] - there.mean
+    assert np.sqrt(np.mean(errors**2)) < 0.10
+    assert -there.log_density(t[36_000:]).mean() < -0.9
+    assert 0.93 < np.mean(np.abs(errors) < 1.96 * there.std) < 0.97

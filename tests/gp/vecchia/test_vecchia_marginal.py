@@ -1,7 +1,8 @@
 """Vecchia's approximation against the dense likelihood, a twin of dense matrices, and differences.
 
 Guards `bayessel.gp.vecchia.vecchia_marginal`, `bayessel.gp.vecchia.compiled_rows`, `bayessel.gp.vecchia.global_part`,
-`bayessel.gp.vecchia.covariance_terms`, `bayessel.gp.vecchia.ordering`, `bayessel.work.blocks`.
+`bayessel.gp.vecchia.covariance_terms`, `bayessel.gp.vecchia.ordering`, `bayessel.gp.vecchia.row_factors`,
+`bayessel.work.blocks`.
 """
 
 import numpy as np

@@ -296,3 +296,23 @@ def test_default_starts_find_the_best_of_many():
     found = abf.fit_abf(X, t)
     assert abf.fit_abf(X, t, n_starts=3).log_evidence < found.log_evidence - 5
     assert found.log_evidence > abf.fit_abf(X, t, n_starts=20).log_evidence - 0.1
+
+
+def test_many_rows_are_scanned_by_some_of_them(rng, monkeypatch):
+    """The scan finds where to begin; the ascents and the fit have all rows and all centres."""
+    X = rng.uniform(-1, 1, size=(150, 2))
+    t = np.sin(4.0 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=150)
+    whole = abf.fit_abf(X, t, shared=True)
+    fit = abf.fit_evidence
+    monkeypatch.setattr(abf, "SCANNED_WHOLE", 1_000)
+    monkeypatch.setattr(abf, "SCANNED_ROWS", 90)
+    monkeypatch.setattr(abf, "SCANNED_CENTRES", 40)
+    designs = []
+    monkeypatch.setattr(
+        abf, "fit_evidence", lambda spectrum: designs.append((spectrum.n_rows, spectrum.n_columns)) or fit(spectrum)
+    )
+    some = abf.fit_abf(X, t, shared=True)
+    assert designs[:40] == [(90, 40)] * 40 and set(designs[40:]) == {(150, 150)}
+    assert some.fit.n_rows == 150 and some.fit.n_basis == 150
+    np.testing.assert_allclose(some.log_evidence, whole.log_evidence, atol=1e-3)
+    np.testing.assert_allclose(some.widths, whole.widths, rtol=1e-2)
