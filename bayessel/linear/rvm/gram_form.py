@@ -139,12 +139,8 @@ class GramForm:
         if len(candidates) == self._part_columns and (part := self.__dict__.get("part")) is not None:
             form, which = part
             if (which == candidates).all():
-<<<<<<< HEAD
-                return np.asarray(form._B)
-=======
                 known: FloatArray = form._B
                 return known
->>>>>>> origin/main
         if self._n == self.n_columns:
             return np.asarray(self._B[np.ix_(self._row_of[candidates], candidates)])
         return np.asarray(self.columns.gram(candidates))
