@@ -162,6 +162,7 @@ class FitDisplay(ShownDisplay):
             ax.plot(place, one.y, ".", ms=4, color=INK, alpha=0.5, mew=0, zorder=1 if words else 3, label="rows")
         if words:
             ax.set_xticks(at, [plain(str(value)) for value in one.values])
+            ax.set_xlim(-0.5, len(at) - 0.5)
         ax.set_xlabel(plain(one.name))
         ax.spines[["top", "right"]].set_visible(False)
         ax.tick_params(labelsize=8.5)

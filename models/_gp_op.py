@@ -28,7 +28,7 @@ from bayessel.gp.inducing.covariance_parts import parts_of
 from bayessel.gp.inducing.select import greedy_variance
 from bayessel.gp.loo import leave_one_out
 from bayessel.gp.noise_floor import NoiseFloor
-from bayessel.gp.vecchia.conditional_predictor import LeftOut
+from bayessel.gp.vecchia.conditional_predictor import PrecisionLeftOut
 from bayessel.gp.vecchia.vecchia_marginal import VecchiaMarginal
 from bayessel.models._row_terms import RowTerms, conditional_densities
 
@@ -195,7 +195,7 @@ class ProcessRowTerms(RowTerms):
         marginal = self.workspace.at(X, t)
         try:
             if isinstance(marginal, VecchiaMarginal):
-                errors, variances = LeftOut(marginal, self.workspace.floor.raised(theta)).rows()
+                errors, variances = PrecisionLeftOut(marginal, self.workspace.floor.raised(theta)).rows()
             else:
                 errors, variances = leave_one_out(self.workspace.floor.factor(marginal, theta))
         except np.linalg.LinAlgError:

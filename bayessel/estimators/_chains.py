@@ -31,8 +31,9 @@ _CAUSES = (Status.CONSTANT_TARGET, Status.TOO_FEW_ROWS, Status.PURE_NOISE)
 FEWEST = 4
 #: nats: optima that are lower by less may hold a share of the posterior worth seeing
 SIMILAR = 3.0
-#: rows up to which a draw is a good many updates, whatever the tuning says
-FEW_ROWS = 100
+#: rows up to which a draw is a number of updates, whatever the tuning says; these updates, and rows from which they
+#: become fewer, so that the costs meet
+FEW_ROWS, UPDATES, FEWER_FROM = 100, 20, 60
 
 
 def check_settings(settings: Mapping[str, Any], inferences: tuple[str, ...], may_be_none: Collection[str]) -> None:
@@ -124,7 +125,7 @@ def step(model: pm.Model, n: int, sampler: str) -> Any:
             )
         if n <= FEW_ROWS:
             # their posterior is wide and bent, where jumps do not arrive, and gradients cost next to nothing
-            return PersistentHMC(mass="dense", updates_per_draw=20)
+            return PersistentHMC(mass="dense", updates_per_draw=min(UPDATES, UPDATES * FEWER_FROM // n))
         return PersistentHMC(mass="dense", jumps=True, updates_per_draw="auto")
 
 

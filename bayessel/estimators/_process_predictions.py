@@ -40,6 +40,6 @@ def mixture(self: Any, X: FloatArray, noise: bool = True, variance: bool = True,
     return found if noise else found.function
 
 
-def log_density(self: Any, mixed: Prediction, y: FloatArray) -> FloatArray:
+def log_density(self: Any, mixture: Prediction, y: FloatArray) -> FloatArray:
     """Log densities of observations, of all targets of a row together."""
-    return mixed.log_density(y).reshape(len(y), -1).sum(axis=1)
+    return mixture.log_density(y).reshape(len(y), -1).sum(axis=1)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 INK, LINE, BEST, SOFT = "#222222", "#2f6690", "#c8553d", "#9fb8c9"
 
 
+#: inches for the words below a picture
+_BELOW = 0.49
 #: sections up to which a page needs no list of them
 _FEWEST_SECTIONS = 2
 
@@ -86,7 +88,9 @@ def _environment() -> Any:
 def embedded(figure: Figure, description: str) -> Picture:
     """Put a figure into the page, with the same margins as every other: pictures below each other line up."""
     figure.set_layout_engine(None)
-    figure.subplots_adjust(left=0.16, right=0.96, bottom=0.17, top=0.9)
+    # a low picture needs a larger share for the words below it, which are as high in every one
+    bottom = max(0.17, _BELOW / figure.get_figheight())
+    figure.subplots_adjust(left=0.16, right=0.96, bottom=bottom, top=0.9)
     return svg(figure, description)
 
 

@@ -132,7 +132,7 @@ def _merged(
     return found, counts
 
 
-class LeftOut:
+class PrecisionLeftOut:
     """Rows predicted from all others, exact for the approximate distribution: P = Uᵀ(I − WA⁻¹Wᵀ)U is its precision."""
 
     def __init__(self, marginal: VecchiaMarginal, theta: FloatArray) -> None:

@@ -18,7 +18,7 @@ from bayessel.covariance.standard import as_covariance
 from bayessel.fit import Evidence, Status, worst
 from bayessel.gp.data_remarks import remarks_about
 from bayessel.gp.map_result import GPFit, MapOptimum
-from bayessel.gp.vecchia.conditional_predictor import ConditionalPredictor, LeftOut
+from bayessel.gp.vecchia.conditional_predictor import ConditionalPredictor, PrecisionLeftOut
 from bayessel.gp.vecchia.vecchia_marginal import NEIGHBOURS, VecchiaMarginal
 from bayessel.gp.vecchia.vecchia_search import VecchiaSearch
 from bayessel.prediction import Prediction
@@ -98,7 +98,7 @@ class VecchiaFit(GPFit):
     @cached_property
     @override
     def _of_means(self) -> tuple[FloatArray, FloatArray]:
-        return LeftOut(self._marginal, self.theta).rows()
+        return PrecisionLeftOut(self._marginal, self.theta).rows()
 
     def leave_block_out(self, rows: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Some rows predicted together from all others: means of their targets, and the covariance of these.
@@ -106,7 +106,7 @@ class VecchiaFit(GPFit):
         Exact for the approximate distribution; inducing inputs and hyperparameters stay those of all rows.
         """
         chosen = np.arange(self.n_rows)[np.asarray(rows)]
-        errors, covariance = LeftOut(self._marginal, self.theta).block(chosen)
+        errors, covariance = PrecisionLeftOut(self._marginal, self.theta).block(chosen)
         return self.t[chosen] - errors, covariance
 
     def draw(self, rows: ArrayLike, size: int = 1, random_state: Seed = None) -> FloatArray:

@@ -19,10 +19,10 @@ from bayessel.linear.columns.dictionary import Columns
 from bayessel.linear.columns.interpolative import skeleton
 from bayessel.linear.rvm.form_choice import MOST
 from bayessel.linear.rvm.moves import gain_of
-from bayessel.linear.rvm.multistart import FIRST_MOVES, search, search_from
+from bayessel.linear.rvm.multistart import search, search_from
 from bayessel.linear.rvm.problem import RVMProblem, prepared
-from bayessel.linear.rvm.recombine import recombined
 from bayessel.linear.rvm.state import RVMState
+from bayessel.linear.rvm.subsample_start import wanted
 
 #: entries of a dictionary that is made when it is looked at from which candidates are sampled
 EXCHANGED = 60_000_000
@@ -32,6 +32,8 @@ ROWS, FIRST, LATER = 6_000, 3_000, 1_500
 LAST = 64_000_000
 #: rounds of exchange, and nats that a round must bring for another
 ROUNDS, WORTH = 3, 1.0
+#: rounds of exchange with all rows
+ROUNDS_OF_ALL = 2
 #: candidates beyond those in use that the last search has in any case
 LEAST_SPARE = 32
 #: entries that are looked at together
@@ -98,16 +100,17 @@ def exchanged(
     which, problem, state = sampled.improved(which, problem, state, LATER, max_steps, tol)
     if len(rows) < n:
         whole = RVMSample(columns, target, known, weights, centre, np.arange(n))
-        basis, alpha, beta = _in_units(problem, which, state)
-        which = sampled.offered(problem, which, state, _affordable(n, len(basis)))
-        problem = whole.problem(which)
-        warm = search_from(problem, problem.state(np.searchsorted(which, basis), alpha, beta), max_steps, tol)[0]
-        # a model made of better candidates from the beginning may be far better than one they were added to
-        ends = [warm, search(problem, init, max_steps, tol, None)[1]]
-        for _, start in recombined(problem, list(ends)):
-            ends.append(search_from(problem, start, FIRST_MOVES, max(tol, 0.05))[0])
-        state = max(ends, key=lambda end: end.log_evidence)
-        which, problem, state = whole.improved(which, problem, state, _affordable(n, state.size), max_steps, tol)
+        for turn in range(ROUNDS_OF_ALL):
+            basis, alpha, beta = _in_units(problem, which, state)
+            if turn:  # what the model of all rows leaves open, on some of them: to ask all takes minutes
+                problem, which = sampled.problem(basis), basis
+                state = problem.state(np.arange(len(basis)), alpha, beta)
+            which = sampled.offered(problem, which, state, _affordable(n, len(basis)), ROUNDS + turn)
+            problem = whole.problem(which)
+            start = problem.state(np.searchsorted(which, basis), alpha, beta)
+            state = search_from(problem, start, max_steps, max(tol, 0.05))[0]
+            if not turn and not wanted(problem):  # starts of its own, where they need not be made from some rows again
+                state = max(state, search(problem, init, max_steps, tol, None)[1], key=lambda end: end.log_evidence)
     basis, alpha, beta = _in_units(problem, which, state)
     return ExchangeStart(which, np.searchsorted(which, basis), alpha, beta)
 

@@ -23,6 +23,8 @@ from bayessel.linear.rvm.state import FewColumns, RVMScores, RVMState
 LEAST_SHARE = 1e-11
 #: entries of the dictionary beyond which reading it is what costs
 LARGE = 10_000_000
+#: squared columns times rows up to which all inner products are made at once
+WHOLE = 2e10
 
 
 class GramForm:
@@ -43,9 +45,19 @@ class GramForm:
         self.length = columns.lengths_squared
         self.candidates: IntArray = np.flatnonzero(self.length)
 
+    @property
+    def whole(self) -> bool:
+        """Whether all inner products are made at once, which costs less than a search's many looks at the columns."""
+        n, p = self.columns.shape
+        return self.columns.stored and float(p) ** 2 * n < WHOLE and p == self.n_columns
+
     def rows(self, wanted: IntArray) -> FloatArray:
         """Inner products of these columns with every column, (k, P)."""
         missing = wanted[self._row_of[wanted] < 0]
+        if len(missing) and self._n == 0 and self.whole:
+            missing = missing[:0]
+            self._B, self._n = self.columns.gram(np.arange(self.n_columns)), self.n_columns
+            self._row_of = np.arange(self.n_columns)
         if len(missing):
             missing = np.unique(missing)
             need = self._n + len(missing)
@@ -127,7 +139,10 @@ class GramForm:
         if len(candidates) == self._part_columns and (part := self.__dict__.get("part")) is not None:
             form, which = part
             if (which == candidates).all():
-                return form._B
+                known: FloatArray = form._B
+                return known
+        if self._n == self.n_columns:
+            return self._B[np.ix_(self._row_of[candidates], candidates)]
         return self.columns.gram(candidates)
 
     @property

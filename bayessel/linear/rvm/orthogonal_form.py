@@ -116,7 +116,8 @@ class OrthogonalForm:
 
     def vector(self, m: int) -> FloatArray:
         """Candidate m in orthogonal coordinates."""
-        return self.rows[m]
+        row: FloatArray = self.rows[m]
+        return row
 
     def _suffices(self, scale: FloatArray) -> bool:
         """Whether inner products of the columns keep the digits of a model, and are at hand."""

@@ -44,7 +44,7 @@ def greedy(form: DictionaryForm, b: float, *, least_gain: float = 0.1, block: in
 
     Of very many columns some are offered, those of which all inner products are at hand: a search exchanges them after.
     """
-    if isinstance(form, GramForm) and form.n_columns > form.heat:
+    if isinstance(form, GramForm) and form.n_columns > form.heat and not form.whole:
         part, which = form.part
         found = regrow(part, empty(part, b), b, least_gain=least_gain, block=block)
         return form.solve(which[found.active], found.a, found.b)

@@ -18,14 +18,14 @@ from tests.problems.rvm import OnTheFly
 
 def scattered(rng, n):
     X = rng.uniform(size=(n, 4))
-    return X, np.sin(5.0 * X[:, 0]) + 2.0 * (X[:, 1] - 0.5) ** 2 + 0.1 * rng.normal(size=n)
+    return X, np.sin(5.0 * X[:, 0]) + 2.0 * (X[:, 1] - 0.5) ** 2 + 0.3 * rng.normal(size=n)
 
 
 @pytest.fixture
 def small_samples(monkeypatch):
     for name, value in {
         "EXCHANGED": 10_000,
-        "ROWS": 120,
+        "ROWS": 180,
         "FIRST": 60,
         "LATER": 50,
         "LAST": 20_000,
@@ -53,7 +53,7 @@ def test_a_subset_is_the_columns_and_rows_it_says(rng):
 def test_gains_are_those_of_all_candidates_at_these_rows(rng, centre, small_samples):
     X, y = scattered(rng, 200)
     made = as_columns(LazyDesign(RBFDictionary(X, 0.6), X))
-    rows = np.sort(rng.choice(200, 120, replace=False))
+    rows = np.sort(rng.choice(200, 180, replace=False))
     sampled = exchange.RVMSample(made, y, None, None, centre, rows)
     which = np.arange(0, 201, 4)
     problem = sampled.problem(which)
