@@ -37,7 +37,7 @@ endif
 
 # The site goes into one folder. DOCS_EXECUTE=off builds pages without running their code.
 SITE := build/site
-export DOCS_JOBS ?= 2
+export DOCS_JOBS ?= 1
 
 .PHONY: help demo docs test test-slow lint format types bench measures ci lock clean
 
