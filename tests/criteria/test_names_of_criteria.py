@@ -12,7 +12,7 @@ ALLOWED = {
     "bayessel.marginal_likelihood.model_evidence": (1, "a group of a trace"),
     "bayessel.diagnostics.sampled_fit": (2, "the same"),
     "bayessel.cli._fit_classes": (1, "the model of one weight precision"),
-    "bayessel.cli._fit_models": (5, "the model of one weight precision, and a way of inference for networks"),
+    "bayessel.cli._fit_models": (4, "the model of one weight precision, and a way of inference for networks"),
     "bayessel.cli._methods": (2, "the same"),
     "bayessel.cli._widths": (2, "the same"),
     "bayessel.estimators._network": (2, "a way of inference for networks"),
