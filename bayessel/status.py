@@ -39,6 +39,10 @@ class Status(Enum):
         "all candidates together do not come as close as was asked for; offer other functions, or raise tol"
     )
     AT_BOUND = "the optimum lies on the edge of the search range; the data do not determine this parameter"
+    ROUGH_APPROXIMATION = (
+        "twice as many neighbours would gain more than 0.01 nats a row (see `gain_of_neighbours`): Vecchia's "
+        "approximation is that far from the exact process; give more neighbours, or more inducing inputs"
+    )
     UNEVEN_NOISE = (
         "errors of rows left out are larger in some places than in others (their sizes follow an input, the fitted "
         "values, or the order of the rows), and the noise is taken for even: error bars are too wide here and too "
@@ -76,10 +80,6 @@ class Status(Enum):
     NO_BETTER_THAN_CONSTANT = (
         "rows left out (mostly in folds fitted anew) are not predicted clearly better (by a standard error of the mean "
         "log density) than by a constant or class frequencies: do not rely on the predictions; try more rows or inputs"
-    )
-    ROUGH_APPROXIMATION = (
-        "twice as many neighbours would gain more than 0.01 nats a row (see `gain_of_neighbours`): Vecchia's "
-        "approximation is that far from the exact process; give more neighbours, or more inducing inputs"
     )
     PURE_NOISE = (
         "the inputs carry nothing: none of them varies, or the evidence prefers a model without signal; the weights "

@@ -279,6 +279,7 @@ def test_statuses_that_ask_for_a_second_look():
     assert said == {
         "CONVERGED",
         "COLLINEAR_SKIPPED",
+        "SAMPLED_CANDIDATES",
         "COPIES_COUNT_ONCE",
         "FEW_WELL_DETERMINED",
         "ONE_AGAINST_REST",
@@ -286,6 +287,7 @@ def test_statuses_that_ask_for_a_second_look():
         "MULTIPLE_OPTIMA",
         "CANDIDATES_USED_UP",
         "AT_BOUND",
+        "ROUGH_APPROXIMATION",
         "UNEVEN_NOISE",
         "TREND_IN_RESIDUALS",
         "TIME_BUDGET",
