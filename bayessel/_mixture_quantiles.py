@@ -17,6 +17,8 @@ _MERGED, _MANY = 8, 64
 #: a last step was no longer than this many widths of the narrowest component: its cube is what is left
 _CLOSE = 1e-4
 _MOST_STEPS = 200
+#: so many steps, and halving the bounds is quicker than steps of which the curvature leaves less than half
+_CREEPING = 8
 #: probabilities below this are found from logarithms
 _TINY = 1e-250
 
@@ -36,7 +38,7 @@ def mixture_quantile(means: FloatArray, std: FloatArray, weights: FloatArray, le
     side, goal = (1.0, np.log(level)) if level <= 0.5 else (-1.0, np.log1p(-level))
     close = _CLOSE * std.min(axis=0)
     left = np.arange(means.shape[1])
-    for _ in range(_MOST_STEPS):
+    for steps in range(_MOST_STEPS):
         if len(left) < means.shape[1]:
             part = means[:, left], std[:, left], weights[:, left]
         else:
@@ -49,10 +51,12 @@ def mixture_quantile(means: FloatArray, std: FloatArray, weights: FloatArray, le
         high[left] = np.where(above, at, high[left])
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             step = -off / ratio
-            step = step / np.maximum(1.0 + 0.5 * step * bend / ratio, 0.5)
+            shorter = np.maximum(1.0 + 0.5 * step * bend / ratio, 0.5)
+            step = step / shorter
         new = at + step
-        # where steps leave the bounds, these are halved; between peaks far apart every point may be the median
-        inside = (new > low[left]) & (new < high[left])
+        # where steps leave the bounds, these are halved; between peaks far apart every point may be the median, and
+        # steps that the curvature makes short, each as long as the one before, would take hundreds
+        inside = (new > low[left]) & (new < high[left]) & ((steps < _CREEPING) | (shorter < 2.0))
         new = np.where(inside, new, 0.5 * (low[left] + high[left]))
         new = np.where(tail == goal, at, new)
         moved = np.abs(new - at)

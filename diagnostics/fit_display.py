@@ -105,8 +105,8 @@ class FitDisplay(ShownDisplay):
         >>> import numpy as np
         >>> import bayessel as bs
         >>> x = np.linspace(0, 6, 40)[:, None]
-        >>> model = bs.GPRegressor().fit(x, np.sin(x[:, 0]))
-        >>> shown = bs.diagnostics.FitDisplay.from_estimator(model, x, np.sin(x[:, 0]))
+        >>> y = np.sin(x[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=40)
+        >>> shown = bs.diagnostics.FitDisplay.from_estimator(bs.GPRegressor().fit(x, y), x, y)
         >>> [one.name for one in shown.slices]
         ['x[0]']
         """

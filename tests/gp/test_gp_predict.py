@@ -12,7 +12,7 @@ import scipy.stats
 from scipy.integrate import quad
 from scipy.optimize import brentq
 
-from bayessel import gp, prediction
+from bayessel import _mixture_quantiles, gp
 from bayessel.covariance import Standard
 from bayessel.gp import Predictor, predict
 from bayessel.prediction import Prediction
@@ -285,7 +285,7 @@ def test_a_mixture_closer_than_newton_may_jump_is_halved(rng, monkeypatch):
     mixed = Prediction(np.array([[-50.0], [50.0], [51.0]]), np.ones((3, 1)))
     value = mixed.quantile(1 / 3 + 1e-9)[0]
     assert np.exp(mixed.log_cdf(np.array([value]))[0]) == pytest.approx(1 / 3 + 1e-9, rel=1e-12)
-    monkeypatch.setattr(prediction, "_MOST_STEPS", 1)
+    monkeypatch.setattr(_mixture_quantiles, "_MOST_STEPS", 1)
     assert abs(mixed.quantile(1 / 3 + 1e-9)[0] - value) > 1e-3
 
 
