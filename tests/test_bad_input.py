@@ -377,11 +377,6 @@ BAD = {
     "fit: no inputs": (lambda: E().fit(np.empty((6, 0)), T), V, r"Found array with 0 feature\(s\)"),
     "fit: huge target": (lambda: E().fit(X, 1e150 * T), V, "y " + RANGE),
     "fit: tiny target": (lambda: R().fit(X, 1e-150 * T), V, "y " + RANGE),
-    "fit: too many own centres": (
-        lambda: E(1.0).fit(np.zeros((20_001, 1)), np.zeros(20_001)),
-        V,
-        "3 GB; pass centers=",
-    ),
     "predict: before fit": (lambda: E().predict(X), NotFittedError, "not fitted yet"),
     "predict: other inputs": (lambda: fitted().predict(X[:, :1]), V, "X has 1 features.*expecting 2"),
     "predict: NaN": (lambda: fitted().predict(NAN), V, "Input X contains NaN"),

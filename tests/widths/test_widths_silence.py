@@ -30,13 +30,13 @@ def test_a_fit_through_every_row_wins_by_no_criterion():
     """Cauchy functions of one spacing: as many of them as rows, and errors that are ratios of vanishing numbers."""
     x = np.linspace(-3, 3, 80)
     y = np.cos(x**2) + np.random.default_rng(0).uniform(-0.1, 0.1, 80)
-    found = compare(x, y, [0.05, 0.083, 0.4, 0.65], kind="cauchy", criteria=("evidence", *JUDGES))
+    found = compare(x, y, [0.083, 0.4, 0.65], kind="cauchy", criteria=("evidence", *JUDGES))
     left = 80 - found.table["gamma"].to_numpy()
-    assert (left[:1] < 8).all() and (left[2:] > 40).all()
+    assert (left[:1] < 8).all() and (left[1:] > 40).all()
     for name in JUDGES:
         values = found.table[name].to_numpy()
         assert_array_equal(np.isnan(values[left < 8]), True, err_msg=name)
-        assert np.isfinite(values[2:]).all()
+        assert np.isfinite(values[1:]).all()
         for has_none, noted in zip(np.isnan(values), notes(found), strict=True):
             assert has_none == (name in noted.get("INTERPOLATION", []))
         assert found.best(name) >= 0.4 or found.table.loc[found.best(name), "gamma"] < 72
