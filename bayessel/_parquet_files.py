@@ -30,8 +30,10 @@ def parquet_frames(
         if rows is None:
             yield table.read(columns=wanted).to_pandas()[wanted]
             return
-        for batch in table.iter_batches(batch_size=rows, row_groups=groups, columns=wanted):
-            yield batch.to_pandas()[wanted]
+        # group by group: all that are asked for at once would be read ahead
+        for group in range(table.metadata.num_row_groups) if groups is None else groups:
+            for batch in table.iter_batches(batch_size=rows, row_groups=[group], columns=wanted, use_threads=False):
+                yield batch.to_pandas()[wanted]
 
 
 def parquet_folder(folder: Path) -> list[Path]:
