@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from bayessel._check import FloatArray, as_float_array
 from bayessel.basis import Dictionary
-from bayessel.linear.moments import Moments
+from bayessel.linear.moments import TILE, Moments
 from bayessel.linear.row_partitions import Block
 from bayessel.linear.spectrum import suits_gram
 
@@ -28,10 +28,12 @@ def design_blocks(blocks: Iterable[Block], dictionary: Dictionary | None) -> Ite
             raise ValueError(f"Phi of block {number} must have at least one column, got shape {X.shape}")
         if len(t) == 0:
             continue
-        if dictionary is not None:
-            X = dictionary.design(X)
-            X = X[:, :-1] if dictionary.bias else X
-        yield X, t
+        if dictionary is None:
+            yield X, t
+            continue
+        # tile by tile: arrays that large are cleared page by page by the system whenever they are made
+        for start in range(0, len(t), TILE):
+            yield dictionary.columns(X[start : start + TILE]), t[start : start + TILE]
 
 
 def summed_blocks(
