@@ -50,9 +50,8 @@ def columns(model, X):
     return H[:, model.basis_]
 
 
-#: what is added off the range takes no weights, and widths that are maximised follow copies (docs/weights.md); searches
-#: of rows that are mostly noise end in one of several optima, by rounding
-NOT_REPEATED = ("augmented", "function", "multiquadric", "fitted width", "greedy")
+#: what is added off the range takes no weights, and widths that are maximised follow copies (docs/weights.md)
+NOT_REPEATED = ("augmented", "function", "multiquadric", "fitted width")
 
 
 # --- scikit-learn's own checks ---------------------------------------------------------------------------------

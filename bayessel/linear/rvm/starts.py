@@ -73,9 +73,17 @@ def regrow(
 
 
 def sequential(form: DictionaryForm, b: float, learn_noise: bool, b_max: float = 60.0) -> RVMState:
-    """Some actions of Tipping and Faul: the best single one, the noise re-estimated after each."""
-    state = empty(form, b)
+    """Some actions of Tipping and Faul: the best single one, the noise re-estimated after each.
+
+    Where the functions pass through all rows, the noise falls to its floor and further actions follow rounding alone:
+    the state of highest evidence is the start, and there are never more functions than rows.
+    """
+    state = best = empty(form, b)
     for _ in range(ACTIONS):
+        if state.log_evidence > best.log_evidence:
+            best = state
+        if state.size >= form.n_rows:
+            break
         scores = form.score(state)
         gains = add_gains(state, scores)
         m = int(np.argmax(gains))
@@ -107,4 +115,4 @@ def sequential(form: DictionaryForm, b: float, learn_noise: bool, b_max: float =
             left = max(form.n_rows - float((1.0 - np.diagonal(state.V)).sum()), 1e-3)
             b = min(float(np.log(left) - np.log(max(state.sum_squares, 1e-300))), b_max)
             state = form.solve(active, a, b)
-    return state
+    return state if state.log_evidence > best.log_evidence else best
