@@ -41,9 +41,7 @@ def perturb(form: DictionaryForm, state: RVMState, search: RVMSearch, rounds: in
         if kind == "thin":
             new = thinned(form, state, size, search.learn_noise, search.b_max)
         elif kind == "ruin":
-            # drawn for functions by how much they are missed: the order of the columns, and of rows, changes nothing
-            rank = np.argsort(np.argsort(-delete_gains(state)))
-            stay = np.random.default_rng(turn).random(state.size)[rank] > size
+            stay = np.random.default_rng(turn).random(state.size) > size
             new = form.solve(state.active[stay], state.a[stay], state.b)
         else:
             new = regrow(
