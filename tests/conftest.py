@@ -1,5 +1,6 @@
 """What every test shares: a seeded generator, single-threaded BLAS, matplotlib without a screen, one PyTensor cache."""
 
+import gc
 import os
 import zlib
 from pathlib import Path
@@ -26,6 +27,14 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """A generator seeded from the test's name: each test has its own draws, the same in every run and order."""
     name = request.node.nodeid.rpartition("/")[2]
     return np.random.default_rng([zlib.crc32(name.encode()), request.config.getoption("--seed")])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _freeze_caches():
+    """Take what outlives a module, compiled code and graphs, out of later collections: each would look at all of it."""
+    yield
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

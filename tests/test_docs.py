@@ -28,6 +28,8 @@ def run_blocks(path: Path, text: str) -> None:
         exec(compile("\n" * (line - 1) + code, str(path), "exec"), namespace)
 
 
+#: pages whose models take long to compile and to sample
+LONG_PAGES = ("docs/evidence.md", "docs/network-evidence.md")
 PAGES = ["README.md", "CONTRIBUTING.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
 
 
@@ -36,7 +38,9 @@ SHORT_CHAINS = pytest.mark.filterwarnings("ignore:CHAINS_DISAGREE")
 
 
 @SHORT_CHAINS
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(page, marks=[pytest.mark.slow] if page in LONG_PAGES else []) for page in PAGES]
+)
 def test_documented_code_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = ROOT / name

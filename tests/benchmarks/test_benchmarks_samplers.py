@@ -302,6 +302,7 @@ def test_our_gaussian_process_is_the_posterior_of_the_peers(rng):
     np.testing.assert_allclose(np.diff([logp({"theta": one}) for one in q]), expected, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_our_gibbs_contestants_find_the_posterior():
     from benchmarks.sampler_ours import gibbs, gibbs_in_pymc
 

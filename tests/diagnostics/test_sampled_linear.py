@@ -115,11 +115,16 @@ def test_models_are_sampled_for_what_their_evidence_needs_no_draws_for(data):
     assert (table["model-evidence_kind"] == "sampled").all()
 
 
-def test_other_traces_have_no_weights_to_send(data):
-    Phi, t = data
-    process = bs.sample(bs.models.gp(Phi[:, :1], t), **RUN | {"draws": 30, "tune": 30})
-    classes = bs.sample(bs.models.generalised(Phi, (t > 3.0).astype(int)), **RUN | {"draws": 30, "tune": 30})
-    for trace in (process, classes):
-        assert np.isnan(compare({"one": trace}, by="elpd-loo").loc["one", "mdl-w"])
-        with pytest.raises(TypeError, match="no functions to count and no weights to send"):
-            mdl_w(trace)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda Phi, t: bs.models.gp(Phi[:, :1], t),
+        pytest.param(lambda Phi, t: bs.models.generalised(Phi, (t > 3.0).astype(int)), marks=pytest.mark.slow),
+    ],
+    ids=["process", "classes"],
+)
+def test_other_traces_have_no_weights_to_send(data, make):
+    trace = bs.sample(make(*data), **RUN | {"draws": 30, "tune": 30})
+    assert np.isnan(compare({"one": trace}, by="elpd-loo").loc["one", "mdl-w"])
+    with pytest.raises(TypeError, match="no functions to count and no weights to send"):
+        mdl_w(trace)

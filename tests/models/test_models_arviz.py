@@ -72,10 +72,16 @@ def predictive(trace, model, **named):
 
 
 SAMPLERS = ["pm", "bs", pytest.param("nutpie", marks=pytest.mark.slow)]
+#: models whose graphs take plain PyMC long to compile
+LONG_GRAPHS = ("mlp", "gp student", "gp counts", "student, varying noise", "counts", "softmax", "width rvm collapsed")
+RUNS = [
+    pytest.param(name, sampler, marks=[pytest.mark.slow] if sampler == "nutpie" or name in LONG_GRAPHS else [])
+    for sampler in ("pm", "nutpie")
+    for name in MAKERS
+] + [(name, "bs") for name in MAKERS]
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize(("name", "sampler"), RUNS)
 def test_summary_and_leave_one_out(name, sampler):
     if sampler == "nutpie":
         pytest.importorskip("nutpie")
@@ -126,8 +132,7 @@ def test_families_on_one_table(sampler):
     assert_allclose(table.loc["gp", "elpd"], alone.elpd)
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize(("name", "sampler"), RUNS)
 def test_new_rows_are_predicted_by_the_dense_formulas(name, sampler):
     if sampler == "nutpie":
         pytest.importorskip("nutpie")

@@ -94,6 +94,7 @@ def test_density_and_gradient_of_the_plain_graph(rng, likelihood, n, D, H, K):
         assert value.dtype == gradient.dtype == np.float64
 
 
+@pytest.mark.slow
 def test_the_same_numbers_by_numba(rng):
     X, t = problem(rng, "gaussian", 30, 3, 2)
     compiled, interpreted = (value_and_gradient(bs.models.mlp(X, t, 4), **mode) for mode in ({}, PYTHON))

@@ -406,6 +406,7 @@ def test_explicit_and_collapsed_agree_under_nuts(rng, prior, m):
     assert separation(values(wrong), values(other)).max() > 4.0
 
 
+@pytest.mark.slow
 def test_plain_sampling_with_the_default_priors(rng):
     Phi, t = overlapping(rng)
     model = bs.models.rvm(Phi, t, collapsed=True)

@@ -194,6 +194,7 @@ def test_the_evidence_integrates_over_the_width(rng, collapsed):
     assert abs(found.value - at_median) > 4.0 * found.error + 1e-3
 
 
+@pytest.mark.slow
 def test_an_input_without_relevance_gets_a_wide_width(rng):
     X = rng.uniform(-1.5, 1.5, size=(60, 2))
     t = np.cos(2.0 * X[:, 0] ** 2) + 0.1 * rng.standard_normal(60)

@@ -230,6 +230,7 @@ def test_schools_agree_with_quadrature():
     assert abs(draws.mean() - theta) < 4.0 * float(az.mcse(draws, method="mean"))
 
 
+@pytest.mark.slow
 def test_random_intercepts_agree_with_quadrature():
     """Their spread goes to zero where NUTS diverges, so weights are integrated out and two dimensions are left."""
     model, _ = gibbs_models.random_intercepts()

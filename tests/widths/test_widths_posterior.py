@@ -132,6 +132,7 @@ def test_draws_are_evidence_times_prior():
     assert deviations(logs, *moments(grid, log_evidence, 1.0, 0.2)).max() > 4.0
 
 
+@pytest.mark.slow
 def test_draws_of_separate_precisions_are_evidence_times_prior():
     rng = np.random.default_rng(8)
     x = np.linspace(-3, 3, 100)

@@ -131,12 +131,12 @@ def of_all_kinds():
 
 
 MODELS = (
-    *(flat_regression, centred, intercepts, growth, moving_prior, of_all_kinds),
+    *(flat_regression, centred, intercepts, moving_prior),
     *(
         pytest.param(make, marks=pytest.mark.slow)
         for make in (
             *(ridge, more_weights_than_rows, not_centred, only_intercepts, uneven_noise, autoregression),
-            *(student_intercept, weighted_offset),
+            *(student_intercept, weighted_offset, growth, of_all_kinds),
         )
     ),
 )
