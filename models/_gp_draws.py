@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, override
 
 import numba
 import numpy as np
@@ -25,14 +25,10 @@ def root(K: FloatArray) -> FloatArray:
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
-class FunctionAt(Op):
-    """(θ, X, t, inputs, given, z) -> the function at the inputs, for z standard normal, one number for each.
-
-    From the prior, or where `given` is not nil given the targets t at X, with at least the noise of the likelihood.
-    """
+class ProcessDraw(Op):
+    """Base of draws of a process: one number for each of the inputs, which are the fourth argument."""
 
     __props__ = ("covariance",)
-    gufunc_signature = "(p),(n,m),(n),(l,m),(),(l)->(l)"
 
     def __init__(self, covariance: Covariance) -> None:
         self.covariance = covariance
@@ -49,16 +45,28 @@ class FunctionAt(Op):
         """As many as inputs."""
         return [(shapes[3][0],)]
 
-    def draw(
-        self, theta: FloatArray, X: FloatArray, t: FloatArray, inputs: FloatArray, given: Any, z: FloatArray
-    ) -> FloatArray:
-        """The function on arrays."""
-        K = self.covariance.matrix(theta, inputs)
+    def draw(self, *inputs: FloatArray) -> FloatArray:
+        """The same on arrays."""
+        raise NotImplementedError
+
+
+class FunctionAt(ProcessDraw):
+    """(θ, X, t, inputs, given, z) -> the function at the inputs, for z standard normal, one number for each.
+
+    From the prior, or where `given` is not nil given the targets t at X, with at least the noise of the likelihood.
+    """
+
+    gufunc_signature = "(p),(n,m),(n),(l,m),(),(l)->(l)"
+
+    @override
+    def draw(self, *inputs: FloatArray) -> FloatArray:
+        theta, X, t, there, given, z = inputs
+        K = self.covariance.matrix(theta, there)
         if not int(given):
             return np.asarray(root(K) @ z)
         marginal = Marginal(X, t, self.covariance)
         factor = NoiseFloor.of(marginal).factor(marginal, theta)
-        across = self.covariance.matrix(theta, X, inputs)
+        across = self.covariance.matrix(theta, X, there)
         half = solve_triangular(factor.L, across, lower=True)
         return np.asarray(factor.a @ across + root(K - half.T @ half) @ z)
 

@@ -13,7 +13,7 @@ and of LᵀL̄ the lower triangle is that of uvᵀ.
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, override
 
 import numba
 import numpy as np
@@ -27,7 +27,7 @@ from bayessel._check import FloatArray
 from bayessel._pymc import numba_funcify, numba_njit
 from bayessel.covariance import Covariance
 from bayessel.covariance.base import PANEL, Evaluation
-from bayessel.models._gp_draws import root
+from bayessel.models._gp_draws import ProcessDraw, root
 from bayessel.models._origin import REFUSAL
 
 #: of the mean variance: the standard deviation of f is right to 5e-9 of itself, and a factor exists for 1000 rows
@@ -186,7 +186,7 @@ class LatentSlopes(_ProcessOp):
         raise NotImplementedError("a latent Gaussian process has first derivatives only")
 
 
-class LatentAtNew(_ProcessOp):
+class LatentAtNew(ProcessDraw):
     """(θ, v, X, inputs, asked, z) -> the process at new inputs given L(θ)v at X, for z standard normal.
 
     `asked` is not used: it is there to be asked for, and to raise where the values are not those of the trace.
@@ -194,23 +194,10 @@ class LatentAtNew(_ProcessOp):
 
     gufunc_signature = "(p),(n),(n,m),(l,m),(),(l)->(l)"
 
-    def make_node(self, *inputs: Any) -> Apply:
-        """One number for each of the inputs."""
-        return Apply(self, [pt.as_tensor_variable(x) for x in inputs], [pt.dvector()])
-
-    def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
-        """NumPy at run time."""
-        outputs[0][0] = self.draw(*inputs)
-
-    def infer_shape(self, node: Any, shapes: Any) -> Any:
-        """As many as inputs."""
-        return [(shapes[3][0],)]
-
-    def draw(
-        self, theta: FloatArray, v: FloatArray, X: FloatArray, inputs: FloatArray, asked: Any, z: FloatArray
-    ) -> FloatArray:
-        """The same on arrays."""
-        mean, left = given_values(self.covariance, theta, v, X, inputs)
+    @override
+    def draw(self, *inputs: FloatArray) -> FloatArray:
+        theta, v, X, there, _, z = inputs
+        mean, left = given_values(self.covariance, theta, v, X, there)
         return mean + root(left) @ z
 
 
