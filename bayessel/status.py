@@ -66,12 +66,6 @@ class Status(Enum):
         "selected or penalised; networks: rows held out of folds fitted anew); predictions are those of all functions "
         "(EvidenceRegressor), and what was fitted is a rough summary of them"
     )
-    SEVERAL_TARGETS = (
-        "several targets share their functions, and hyperparameters are those that maximise the evidence (or the "
-        "criterion), not integrated out as with one target: predictions are often worse and error bars too narrow; fit "
-        "one estimator per target (sklearn.multioutput.MultiOutputRegressor), or give the width or the inference if "
-        "that is intended"
-    )
     HEAVY_TAILS = (
         "some rows lie much further from the fit than normal noise puts them (six robust standard deviations of the "
         "residuals): a few rows decide the noise level, error bars are wrong for most, and the fit follows the few; "

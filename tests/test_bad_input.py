@@ -349,7 +349,6 @@ BAD = {
     "EvidenceRegressor: centres": (lambda: E(centers=np.ones((2, 3))).fit(X, T), V, r"the 2 columns of X.*\(2, 3\)"),
     "EvidenceRegressor: centres counted": (lambda: E(centers=3).fit(X, T), V, "centers must be 2-D .*single number, 3"),
     "EvidenceRegressor: unknown setting": (lambda: E().set_params(wdth=1), V, "Invalid parameter 'wdth'"),
-    "EvidenceRegressor: widths of two targets": (lambda: E(width="fit").fit(X, TWO), V, "works with one output"),
     "RidgeRBFRegressor: width word": (
         lambda: R(width="fit").fit(X, T),
         Y,

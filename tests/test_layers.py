@@ -36,7 +36,8 @@ GROUND = {
 }
 TABLES = GROUND | {"_table_blocks", "_table_columns", "_tables", "pages"}
 BASIS = TABLES | {"basis"}
-RESULT = BASIS | {"fit", "status", "_wrapped_fit", "prediction", "count_prediction", "policy", "criteria"}
+CONTRACT = {"fit", "status", "_wrapped_fit", "several_fits", "prediction", "count_prediction"}
+RESULT = BASIS | CONTRACT | {"policy", "criteria"}
 NOISE = RESULT | {"covariance", "likelihoods"}
 LINEAR = NOISE | {"linear"}
 PROCESS = NOISE | {"gp"}
@@ -53,6 +54,7 @@ MAY_IMPORT = {
     "status": {"pages"},
     "fit": BASIS | {"prediction", "count_prediction", "status"},
     "_wrapped_fit": {"fit"},
+    "several_fits": {"fit"},
     "policy": GROUND | {"fit"},
     "criteria": GROUND | {"fit", "policy"},
     "pages": GROUND,

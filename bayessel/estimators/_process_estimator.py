@@ -31,11 +31,6 @@ class ProcessEstimator(Versioned):
         if self._mode is None:
             raise AttributeError(f"{what} is of one output, and there are several: see outputs_[0].{what} and the rest")
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = self._several_outputs
-        return tags
-
     @property
     def covariance_(self) -> Covariance:
         """In use, with its noise term if it needs one."""

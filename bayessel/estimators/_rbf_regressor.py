@@ -25,6 +25,7 @@ from bayessel.estimators.given_dictionary import bound_dictionary
 from bayessel.estimators.listed_records import Records, records_of
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.residual_checks import remarks_on_fit
+from bayessel.estimators.several_targets import SeveralTargets, as_columns, fit_each, outputs, show_each
 from bayessel.estimators.weighted_rows import noise_ratio, weighted_rows
 from bayessel.fit import Fit, Status, worst
 from bayessel.linear import LinearFit, RidgeFit, Spectrum
@@ -60,6 +61,7 @@ class RBFRegressor(RegressorMixin, Versioned):
     #: the rows of one output, and the name of the data; None until it is asked for
     _rows: TrainingRows | None
     _fingerprint: str | None
+    _engine: Any
 
     # ---- what a subclass says
 
@@ -74,7 +76,10 @@ class RBFRegressor(RegressorMixin, Versioned):
     def fit(
         self, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None, noise_std: ArrayLike | None = None
     ) -> Self:
-        """Fit to inputs (N, D) and a target (N,), or several targets (N, K) that share the dictionary.
+        """Fit to inputs (N, D) and a target (N,), or several targets (N, K).
+
+        Several share the dictionary where its widths are given or `inference` is not "auto"; else each has a fit of its
+        own (`outputs_`).
 
         Parameters
         ----------
@@ -86,7 +91,12 @@ class RBFRegressor(RegressorMixin, Versioned):
             Standard deviations of the noise of each row (N,), up to a common factor, which is found
             (`docs/weights.md`).
         """
-        X, y = validated_regression(self, X, y, reset=True)
+        rows, (X, y) = X, validated_regression(self, X, y, reset=True)
+        if y.ndim == 2 and (isinstance(self.width, str) or (self.width is None and self.inference == "auto")):
+            each = fit_each(self, rows, X, y, SeveralTargets, sample_weight=sample_weight, noise_std=noise_std)
+            self._engine, self._rows, self._row_weights, self._fingerprint = each, None, None, each.fingerprint
+            show_each(self, each, X, y)
+            return self
         X, y, self._row_weights = weighted_rows(X, y, sample_weight, noise_std)
         self.found_width_, self._width_notes = None, ()
         self._fit_records(X, y)
@@ -101,9 +111,8 @@ class RBFRegressor(RegressorMixin, Versioned):
         """Fit to the records among the rows, and remember the rows."""
         self._records = records_of(self, X, y)
         self._fit_data(self._records.X, self._records.y)
-        plugged_in = y.ndim == 2 and self.width is None and self.inference == "auto"
-        self.notes_ = (*self.notes_, *self._records.notes, *((Status.SEVERAL_TARGETS,) if plugged_in else ()))
-        if self._thinned(len(self._records.X), y):
+        self.notes_ = (*self.notes_, *self._records.notes)
+        if self._thinned(len(self._records.X)):
             self.notes_ = (*self.notes_, Status.SAMPLED_CANDIDATES)
         self.status_ = worst([self.status_, *self.notes_])
         if self._records.place is not None:
@@ -137,7 +146,7 @@ class RBFRegressor(RegressorMixin, Versioned):
         fits = [
             self._fit_one(spectrum if k == 0 else spectrum.retarget(t), body, t) for k, t in enumerate(outputs.T.copy())
         ]
-        self._engine: Any = fits[0] if y.ndim == 1 else SeveralOutputs(tuple(fits))
+        self._engine = fits[0] if y.ndim == 1 else SeveralOutputs(tuple(fits))
         self._show(fits, y.ndim == 2)
         first = fits[0]
         kept = np.asarray(first.basis)
@@ -178,7 +187,7 @@ class RBFRegressor(RegressorMixin, Versioned):
 
     @property
     def fit_(self) -> Fit:
-        """What the engine returned: of one output, of several (`SeveralOutputs`), or of rows that were changed."""
+        """What was found: of one target, of several on one design or each on its own, or of rows that were changed."""
         check_is_fitted(self)
         found: Fit = self._engine
         rows = self._rows
@@ -199,6 +208,8 @@ class RBFRegressor(RegressorMixin, Versioned):
         Returns (N,) arrays, or (N, K) for K outputs. `noise_std` are noise levels of the new rows, in the units of
         those given to `fit`; without, they are those of a typical row, the geometric mean.
         """
+        if (each := outputs(self)) is not None:
+            return as_columns([one.predict(X, return_std, noise_std) for one in each])
         X = new_rows(self, X)
         ratio = None if noise_std is None else noise_ratio(self, noise_std, len(X))
         if (mixtures := self._mixtures()) is not None:
@@ -211,19 +222,26 @@ class RBFRegressor(RegressorMixin, Versioned):
             return mean
         if isinstance(self._rows, ChangingRows) and self._rows.changed:
             return mean, np.sqrt((self._rows.state.variance(self._rows.columns(X)) + 1.0) / self.beta_)
-        there = self.fit_.predict(body)
-        assert isinstance(there, Prediction)
+        there = self._distributions(X)
         return mean, (there if ratio is None else there.with_noise(ratio)).std
 
+    outputs_ = property(outputs)
     predictive = normal_predictions.predictive
     log_predictive_density = normal_predictions.log_predictive_density
 
-    def _thinned(self, n: int, y: FloatArray) -> bool:
+    def _distributions(self, X: FloatArray) -> Prediction:
+        """Predictive distributions of observations at inputs X."""
+        mixtures = self._mixtures()
+        there = self.fit_.predict(self._body(X)) if mixtures is None else mixtures(X)
+        assert isinstance(there, Prediction)
+        return there
+
+    def _thinned(self, n: int) -> bool:
         """Whether functions stand at some of the rows because these are many, though all would have been meant."""
-        own = self.dictionary is None and self.centers is None and not self._thins(y)
+        own = self.dictionary is None and self.centers is None and not self._thins()
         return own and self._most_centres is not None and n > self._most_centres
 
-    def _thins(self, y: FloatArray) -> bool:
+    def _thins(self) -> bool:
         """Whether centres at the rows are thinned, so that there may be any number of rows."""
         return False
 
@@ -311,8 +329,3 @@ class RBFRegressor(RegressorMixin, Versioned):
         self.n_rows_ = state.n_rows
         self._fingerprint = None
         return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = not isinstance(self.width, str)  # widths are fitted to one target
-        return tags

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, one_of
 from bayessel._fingerprint import fingerprint
@@ -18,7 +17,15 @@ from bayessel.basis import Dictionary, RBFDictionary, design_of
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators import _description, normal_predictions
 from bayessel.estimators._radial_dictionary import centres_of, find_widths, set_dictionary
-from bayessel.estimators._sparse_attributes import SLOPE_SPREADS, STORED, mixtures, predicted, referenced, remember
+from bayessel.estimators._sparse_attributes import (
+    SLOPE_SPREADS,
+    STORED,
+    distributions,
+    mixtures,
+    predicted,
+    referenced,
+    remember,
+)
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.evidence import INFERENCES
 from bayessel.estimators.found_width import FoundWidth
@@ -26,6 +33,7 @@ from bayessel.estimators.given_dictionary import bound_dictionary
 from bayessel.estimators.listed_records import Records, records_of
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.referenced_fit import engine_fit
+from bayessel.estimators.several_targets import SeveralTargets, as_columns, fit_each, outputs, refuse_several, show_each
 from bayessel.estimators.weighted_rows import noise_ratio, refuse_weights, weighted_rows
 from bayessel.fit import Status
 from bayessel.linear import fit_abf, fit_evidence
@@ -42,6 +50,7 @@ ABF_ROWS = 500
 class SelectingRegressor(RegressorMixin, Versioned):
     """Base of the regressors that choose functions of a radial dictionary one by one; not for direct use."""
 
+    _several_outputs = True
     width: ArrayLike | None
     centers: ArrayLike | None
     kind: str
@@ -77,19 +86,24 @@ class SelectingRegressor(RegressorMixin, Versioned):
     def fit(
         self, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None, noise_std: ArrayLike | None = None
     ) -> Self:
-        """Fit to inputs (N, D) and a target (N,).
+        """Fit to inputs (N, D) and a target (N,), or K targets (N, K), each with a selection of its own.
 
         Parameters
         ----------
         X, y
-            Inputs and target.
+            Inputs and targets.
         sample_weight
             How often each row counts, (N,): 2 is a row that came twice, 0 one that did not come.
         noise_std
             Standard deviations of the noise of each row (N,), up to a common factor, which is found
             (`docs/weights.md`).
         """
-        X, y = validated_regression(self, X, y, reset=True)
+        rows, (X, y) = X, validated_regression(self, X, y, reset=True)
+        if y.ndim == 2:
+            self.fit_ = fit_each(self, rows, X, y, SeveralTargets, sample_weight=sample_weight, noise_std=noise_std)
+            self.fingerprint_ = self.fit_.fingerprint
+            show_each(self, self.fit_, X, y)
+            return self
         X, y, self._row_weights = weighted_rows(X, y, sample_weight, noise_std)
         self._records, self.fingerprint_ = records_of(self, X, y), fingerprint(X, y)
         if self._row_weights is None and not self._weighs:  # copies of rows then count alike
@@ -146,6 +160,8 @@ class SelectingRegressor(RegressorMixin, Versioned):
         `noise_std` are noise levels of the new rows, in the units of those given to `fit`; without, they are those of a
         typical row, the geometric mean.
         """
+        if (each := outputs(self)) is not None:
+            return as_columns([one.predict(X, return_std, noise_std) for one in each])
         X = new_rows(self, X)
         ratio = None if noise_std is None else noise_ratio(self, noise_std, len(X))
         return predicted(self, X, return_std, ratio)
@@ -154,13 +170,15 @@ class SelectingRegressor(RegressorMixin, Versioned):
     log_predictive_density = normal_predictions.log_predictive_density
     leave_one_out = _description.leave_one_out
     describe = _description.describe
+    outputs_ = property(outputs)
+    _distributions = distributions
     _mixtures = mixtures
 
     def to_pymc(self) -> pm.Model:
         """Declare the selected functions as a `pymc.Model` with hyperpriors on both precisions."""
         from bayessel.models import linear
 
-        check_is_fitted(self)
+        refuse_several(self, "to_pymc")
         refuse_weights(self, "to_pymc")
         fit = engine_fit(self.fit_)
         if not len(fit.basis):
@@ -178,7 +196,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
         """
         from bayessel.pages.figures import axes_for
 
-        check_is_fitted(self)
+        refuse_several(self, "plot_path")
         ax = axes_for(ax, 6.4, 4.0)
         known = {size: value for size, value in sorted(self._path_values().items()) if np.isfinite(value)}
         if known:
@@ -204,7 +222,7 @@ class SelectingRegressor(RegressorMixin, Versioned):
         """
         from bayessel.pages.figures import axes_for
 
-        check_is_fitted(self)
+        refuse_several(self, "plot_centres")
         ax = axes_for(ax, 6.4, 4.0)
         if not isinstance(self.dictionary_, RBFDictionary):
             raise ValueError("plot_centres draws the centres of radial functions, and a dictionary of columns has none")

@@ -81,13 +81,19 @@ def mixtures(self: Any) -> Callable[[FloatArray], Prediction] | None:
     return self.fit_.predict if isinstance(self.fit_, ReferencedFit) else None
 
 
+def distributions(estimator: Any, X: FloatArray) -> Prediction:
+    """Predictive distributions of observations at inputs X."""
+    fit = estimator.fit_
+    found: Prediction = fit.predict(X if isinstance(fit, ReferencedFit) else functions_in_use(estimator, X))
+    return found
+
+
 def predicted(estimator: Any, X: FloatArray, return_std: bool, ratio: FloatArray | None = None) -> MeanAndStd:
     """Mean at inputs X; with `return_std` also the standard deviation of an observation, its noise times `ratio`."""
     fit = estimator.fit_
     if isinstance(fit, ReferencedFit):
         return moments_in_pieces(fit.predict, X, ratio) if return_std else fit.mean(X)
-    design = functions_in_use(estimator, X)
     if not return_std:
-        return estimator.fit_.mean(design)
-    there = estimator.fit_.predict(design)
+        return fit.mean(functions_in_use(estimator, X))
+    there = distributions(estimator, X)
     return there.mean, (there if ratio is None else there.with_noise(ratio)).std

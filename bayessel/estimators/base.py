@@ -187,6 +187,7 @@ class Versioned(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self._several_outputs
         tags.input_tags.allow_nan = getattr(self, "missing", "error") == "indicator"
         return tags
 

@@ -138,8 +138,9 @@ class BasisSearchRegressor(SelectingRegressor):
     ) -> Self:
         """Fit to inputs (N, D) and a target (N,), with weights and noise levels of rows as of `EvidenceRegressor`."""
         super().fit(X, y, sample_weight=sample_weight, noise_std=noise_std)
-        fit = engine_fit(self.fit_)
-        self.n_added_, self.n_removed_, self.seconds_ = fit.n_added, fit.n_removed, fit.seconds
+        fits = [engine_fit(one.fit_) for one in self.outputs_ or (self,)]
+        self.n_added_, self.n_removed_ = sum(fit.n_added for fit in fits), sum(fit.n_removed for fit in fits)
+        self.seconds_ = sum(fit.seconds for fit in fits)
         return self
 
     @override

@@ -138,7 +138,7 @@ class EvidenceRegressor(RBFRegressor):
         one_of(self.method, "method", METHODS)
         self.optima_: tuple[Any, ...] = ()
         self.witness_: FoldWitness | None = None
-        if self._thins(y):
+        if self._thins():
             self._fit_integrated(X, y)
         else:
             super()._fit_data(X, y)
@@ -158,8 +158,8 @@ class EvidenceRegressor(RBFRegressor):
         self._show([fit], False)
 
     @override
-    def _thins(self, y: FloatArray) -> bool:
-        return self.width is None and self.inference == "auto" and y.ndim == 1
+    def _thins(self) -> bool:
+        return self.width is None and self.inference == "auto"
 
     @override
     def _mixtures(self) -> Callable[[FloatArray], Prediction] | None:
@@ -177,10 +177,6 @@ class EvidenceRegressor(RBFRegressor):
         if not isinstance(self.width, str):
             return self.width
         one_of(self.width, "width", ("fit", "ard"))
-        if y.ndim == 2:
-            raise ValueError(
-                f"width={self.width!r} works with one output; fit one estimator per output, or pass a number"
-            )
         weights = given(self._records.weights)
         found = fit_abf(X, y, centers=centers, kind=self.kind, centre=self.bias, shared=self.width == "fit", **weights)
         self.optima_ = found.optima

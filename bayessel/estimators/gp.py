@@ -20,7 +20,7 @@ from bayessel.estimators import (
     _mixture_predictions,
     _process_evidence,
     _process_predictions,
-    _several_processes,
+    several_targets,
 )
 from bayessel.estimators._latent_regression import LATENT, LatentInDataUnits, fitted_latent
 from bayessel.estimators._mixed_process import MixedProcess
@@ -28,7 +28,7 @@ from bayessel.estimators._process_estimator import ProcessEstimator
 from bayessel.estimators._process_method import ChosenMethod, check_rows, chosen_method, found_mode
 from bayessel.estimators._process_parts import mixed_process, prior_of_draws
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess, sampled_process
-from bayessel.estimators._several_processes import SeveralProcesses
+from bayessel.estimators._several_processes import SeveralProcesses, fit_processes
 from bayessel.estimators._terms_of_trace import trace_with_terms
 from bayessel.estimators._witnessed_mode import witnessed
 from bayessel.estimators.base import validated_regression
@@ -217,7 +217,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         given, (X, y) = X, validated_regression(self, X, y, reset=True)
         self._check_parameters(*X.shape)
         if y.ndim == 2:
-            _several_processes.fit_each(self, given, X, y, exposure)
+            fit_processes(self, given, X, y, exposure)
             return self
         if self.likelihood != "gaussian" or exposure is not None:
             return self._fit_latent(X, y, exposure)
@@ -367,7 +367,7 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
     # ---- looking at it
 
     evidence = _process_evidence.process_evidence
-    outputs_ = property(_several_processes.outputs)
+    outputs_ = property(several_targets.outputs)
 
     @property
     def trace_(self) -> xr.DataTree | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, override
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -175,12 +175,6 @@ class MLPRegressor(RegressorMixin, NetworkEstimator):
             return mixture.log_density(y)
         joint = log_normal(y - mixture.means, mixture.variances).sum(axis=2)
         return np.asarray(logsumexp(joint, axis=0) - np.log(len(joint)))
-
-    @override
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
     # ---- looking at it
 

@@ -7,11 +7,11 @@ from typing import Any, Concatenate, Literal, Protocol, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, IntArray
 from bayessel._formulas import log_normal
 from bayessel.estimators.base import new_rows, validated_regression
+from bayessel.estimators.several_targets import beside, outputs
 from bayessel.estimators.weighted_rows import noise_ratio, refuse_levels
 from bayessel.prediction import Prediction
 
@@ -62,7 +62,8 @@ def predictive(self: Any, X: ArrayLike, noise_std: ArrayLike | None = None) -> P
 
     `noise_std` are noise levels of the new rows as in `predict`, of regressors that take them.
     """
-    check_is_fitted(self)
+    if (each := outputs(self)) is not None:
+        return beside([one.predictive(X, noise_std) for one in each])
     if (mixtures := _mixtures_of(self)) is not None:
         there = mixtures(new_rows(self, X))
         return there if noise_std is None else there.with_noise(noise_ratio(self, noise_std, there.means.shape[1]))
@@ -104,8 +105,13 @@ def log_predictive_density(self: Any, X: ArrayLike, y: ArrayLike, noise_std: Arr
 
     `noise_std` are noise levels of the new rows as in `predict`, of regressors that take them.
     """
-    check_is_fitted(self)
+    each = outputs(self)
     rows, target = validated_regression(self, X, y, reset=False)
+    if each is not None:
+        if target.shape != (len(rows), len(each)):
+            raise ValueError(f"y must have a column for each of {len(each)} targets, got shape {target.shape}")
+        found = [one.log_predictive_density(X, t, noise_std) for one, t in zip(each, target.T, strict=True)]
+        return np.sum(found, axis=0)
     if (mixtures := _mixtures_of(self)) is not None:
         if target.ndim == 2:
             raise ValueError(f"y must have the shape of the training target, ({len(target)},); got {target.shape}")

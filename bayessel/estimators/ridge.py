@@ -112,7 +112,7 @@ class RidgeRBFRegressor(RBFRegressor):
         one_of(self.penalty, "penalty", ("global", "local"))
         one_of(self.criterion, "criterion", OF_RIDGE)
         one_of(self.inference, "inference", INFERENCES)
-        if self.width is None and self.inference == "auto" and y.ndim == 1:
+        if self.width is None and self.inference == "auto":
             self._fit_referenced(X, y)
         else:
             super()._fit_data(X, y)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, as_positive, one_of
 from bayessel._fingerprint import fingerprint
@@ -18,7 +17,14 @@ from bayessel.basis import Dictionary, RBFDictionary, design_of, radial, scaled_
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators import _description, normal_predictions
 from bayessel.estimators._radial_dictionary import centres_of, find_widths, set_dictionary
-from bayessel.estimators._sparse_attributes import functions_in_use, mixtures, predicted, referenced, remember
+from bayessel.estimators._sparse_attributes import (
+    distributions,
+    functions_in_use,
+    mixtures,
+    predicted,
+    referenced,
+    remember,
+)
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.evidence import INFERENCES
 from bayessel.estimators.found_width import FoundWidth
@@ -26,6 +32,7 @@ from bayessel.estimators.given_dictionary import bound_dictionary
 from bayessel.estimators.listed_records import Records, records_of
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.referenced_fit import columns_in_use, engine_fit
+from bayessel.estimators.several_targets import SeveralTargets, as_columns, fit_each, outputs, refuse_several, show_each
 from bayessel.estimators.weighted_rows import noise_ratio, refuse_weights, weighted_rows
 from bayessel.fit import Status
 from bayessel.linear import fit_evidence, fit_rvm
@@ -115,6 +122,8 @@ class RVMRegressor(RegressorMixin, Versioned):
         Everything the engine returned; `fit_.leave_one_out()` and `fit_.covariance` among it.
     optima_ : tuple
         With 'fit' or 'ard': the widths that competed.
+    outputs_ : tuple of RVMRegressor or None
+        Of several targets the estimator of each; other attributes are then tuples, sums or arrays of theirs.
     fingerprint_, version_ : str
         Name of the training data; version of bayessel that fitted.
 
@@ -133,8 +142,10 @@ class RVMRegressor(RegressorMixin, Versioned):
     (True, True)
     """
 
+    _several_outputs = True
     dictionary_: Dictionary
     width_: float | FloatArray | None
+    fit_: Any
     _records: Records
 
     def __init__(
@@ -166,19 +177,24 @@ class RVMRegressor(RegressorMixin, Versioned):
     def fit(
         self, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None, noise_std: ArrayLike | None = None
     ) -> Self:
-        """Fit to inputs (N, D) and a target (N,).
+        """Fit to inputs (N, D) and a target (N,), or K targets (N, K), each with a machine of its own.
 
         Parameters
         ----------
         X, y
-            Inputs and target.
+            Inputs and targets.
         sample_weight
             How often each row counts, (N,): 2 is a row that came twice, 0 one that did not come.
         noise_std
             Standard deviations of the noise of each row (N,), up to a common factor, which is found
             (`docs/weights.md`).
         """
-        X, y = validated_regression(self, X, y, reset=True)
+        rows, (X, y) = X, validated_regression(self, X, y, reset=True)
+        if y.ndim == 2:
+            self.fit_ = fit_each(self, rows, X, y, SeveralTargets, sample_weight=sample_weight, noise_std=noise_std)
+            self.fingerprint_ = self.fit_.fingerprint
+            show_each(self, self.fit_, X, y)
+            return self
         X, y, self._row_weights = weighted_rows(X, y, sample_weight, noise_std)
         self._records, self.fingerprint_ = records_of(self, X, y), fingerprint(X, y)
         X, y, known = self._records.X, self._records.y, given(self._records.weights)
@@ -251,6 +267,8 @@ class RVMRegressor(RegressorMixin, Versioned):
         with. `noise_std` are noise levels of the new rows, in the units of those given to `fit`; without, they are
         those of a typical row, the geometric mean.
         """
+        if (each := outputs(self)) is not None:
+            return as_columns([one.predict(X, return_std, augment, noise_std) for one in each])
         X = new_rows(self, X)
         ratio = None if noise_std is None else noise_ratio(self, noise_std, len(X))
         kind = self._augment(self.augment if augment is None else augment)
@@ -265,6 +283,8 @@ class RVMRegressor(RegressorMixin, Versioned):
     log_predictive_density = normal_predictions.log_predictive_density
     leave_one_out = _description.leave_one_out
     describe = _description.describe
+    outputs_ = property(outputs)
+    _distributions = distributions
 
     def _mixtures(self) -> Callable[[FloatArray], Prediction] | None:
         return mixtures(self) if self._augment(self.augment) is None else None
@@ -281,7 +301,7 @@ class RVMRegressor(RegressorMixin, Versioned):
         """
         from bayessel.models import rvm
 
-        check_is_fitted(self)
+        refuse_several(self, "to_pymc")
         refuse_weights(self, "to_pymc")
         one_of(columns, "columns", ("used", "all"))
         if columns == "used" and not self.n_basis_:

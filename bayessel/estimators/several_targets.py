@@ -1,57 +1,40 @@
-"""Gaussian processes of several targets of the same rows: one for each, shown as one."""
+"""Estimators of one target fitted to each of several targets of the same rows, and shown as one."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, override
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from bayessel._check import FloatArray, chosen_seed
 from bayessel._fingerprint import fingerprint
 from bayessel.errors import NumericalWarning
-from bayessel.estimators._latent_regression import COUNTED
 from bayessel.estimators.listed_records import Records
-from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, worst
+from bayessel.fit import Evidence, LeaveOneOut, Status, worst
 from bayessel.prediction import Prediction
+from bayessel.several_fits import SeveralFits
 
-
-def fit_each(estimator: Any, given: Any, X: FloatArray, y: FloatArray, exposure: Any) -> None:
-    """Fit a copy of the estimator to each column of y (N, K), from inputs as they were given and as numbers."""
-    if estimator.likelihood in COUNTED or exposure is not None:
-        raise ValueError("counts and exposures are of one output; fit one estimator per output")
-    seed = None if estimator.random_state is None else chosen_seed(estimator.random_state)
-    with warnings.catch_warnings():
-        # what they have to say is in the status of all
-        warnings.simplefilter("ignore", NumericalWarning)
-        each = tuple(clone(estimator).set_params(random_state=seed).fit(given, t.copy()) for t in y.T)
-    estimator.fit_ = found = SeveralProcesses(each, fingerprint(X, y), fingerprint(y))
-    estimator.fingerprint_, estimator.target_fingerprint_ = found.fingerprint, found.target_fingerprint
-    estimator._records, estimator._units, estimator._rows = Records(X, y, None), each[0]._units, (X, y)
-    estimator._mode, estimator._run, estimator._mixed = None, None, None
-    estimator.theta_ = tuple(one.theta_ for one in each)
-    estimator._show()
-
-
-def outputs(self: Any) -> tuple[Any, ...] | None:
-    """Of several targets the fitted estimator of each; None with one."""
-    check_is_fitted(self)
-    return self.fit_.outputs if isinstance(self.fit_, SeveralProcesses) else None
+#: attributes that of several targets have an entry for each: arrays of numbers, tuples of anything else
+OF_ONE_TARGET = (
+    *("dictionary_", "width_", "found_width_", "optima_", "witness_", "path_", "basis_", "coef_", "n_basis_"),
+    *("alpha_", "beta_", "gamma_", "lam_", "criteria_"),
+)
+#: attributes that are sums
+SUMS = ("log_evidence_", "model_evidence_")
 
 
 @dataclass(frozen=True, eq=False)
-class SeveralProcesses(Fit):
-    """Independent processes of K targets, in units of the data.
+class SeveralTargets(SeveralFits):
+    """Independent fits of K targets, each of an estimator of its own.
 
     Attributes
     ----------
-    outputs : tuple of GPRegressor
+    outputs : tuple of estimators
         Fitted to each target.
     fingerprint, target_fingerprint : str
         Names of the data, and of the targets (N, K).
@@ -69,95 +52,107 @@ class SeveralProcesses(Fit):
         return tuple(one.fit_ for one in self.outputs)
 
     @property
+    @override
     def status(self) -> Status:
-        """The most serious of all parts."""
         return worst(one.status_ for one in self.outputs)
 
     @property
+    @override
     def notes(self) -> tuple[Status, ...]:
-        """Those of every part, each once."""
         return tuple(dict.fromkeys(note for one in self.outputs for note in one.notes_))
 
     @property
+    @override
     def n_rows(self) -> int:
-        """Rows given."""
         place = self.outputs[0]._records.place
-        return int(self.parts[0].n_rows) if place is None else len(place)
-
-    @property
-    def evidence(self) -> Evidence:
-        """The sum over targets."""
-        return _sum([part.evidence for part in self.parts])
-
-    @property
-    def model_evidence(self) -> Evidence:
-        """The sum over targets, hyperparameters integrated out."""
-        return _sum([part.model_evidence for part in self.parts])
-
-    @property
-    def optima(self) -> tuple[Any, ...]:
-        """One entry: the best optimum of each part."""
-        return (tuple(part.optima[0] for part in self.parts),)
-
-    @property
-    def history(self) -> tuple[Mapping[str, Any], ...]:
-        """That of every part, in order, with the number of the output."""
-        return tuple({"output": k, **step} for k, part in enumerate(self.parts) for step in part.history)
-
-    @property
-    def seconds(self) -> float:
-        """Time by the clock, all parts together."""
-        return float(sum(part.seconds for part in self.parts))
-
-    @property
-    def effective_parameters(self) -> float:
-        """Well-determined parameters of all parts together; NaN where one does not count them."""
-        return float(sum(part.effective_parameters for part in self.parts))
+        return super().n_rows if place is None else len(place)
 
     @property
     @override
     def details(self) -> tuple[str, ...]:
-        return (f"{len(self.parts)} outputs, a process each",)
-
-    @property
-    def n_states(self) -> int:
-        """States of the hyperparameters that predict, of all parts together."""
-        return sum(part.n_states for part in self.parts)
-
-    @property
-    def most_rows(self) -> int:
-        """Rows predicted at a time."""
-        return min(part.most_rows for part in self.parts)
+        return (f"{self.n_outputs} outputs, a fit each",)
 
     @cached_property
     def noise_std(self) -> FloatArray:
         """Standard deviations of the noise, (K,)."""
-        return np.array([part.noise_std for part in self.parts])
+        return np.array([one.noise_std_ for one in self.outputs])
+
+    @property
+    def model_evidence(self) -> Evidence | float:
+        """The sum over targets, hyperparameters integrated out; NaN where one has none."""
+        return float(sum(getattr(part, "model_evidence", np.nan) for part in self.parts))
 
     @override
-    def predict(
-        self, rows: ArrayLike, variance: bool = True, progress: Callable[[int, int], None] | None = None
-    ) -> Prediction:
+    def predict(self, rows: FloatArray) -> Prediction:
         """Predictive distributions (N, K) at inputs (N, D)."""
-        return _beside([part.predict(rows, variance) for part in self.parts])
+        return beside([one._distributions(rows) for one in self.outputs])
 
     @override
-    def leave_one_out(self, progress: Callable[[int, int], None] | None = None) -> LeaveOneOut:
+    def leave_one_out(self) -> LeaveOneOut:
         """Each row predicted from all others: errors and variances (N, K), log densities (N,) of all targets."""
         each = [one.leave_one_out() for one in self.outputs]
         errors, variances = (np.column_stack([getattr(one, name) for one in each]) for name in ("errors", "variances"))
         seen = [one.prediction for one in each if one.prediction is not None]
-        whole = _beside(seen) if len(seen) == len(each) else None
+        whole = beside(seen) if len(seen) == len(each) else None
         return LeaveOneOut(errors, variances, np.sum([one.log_densities for one in each], axis=0), whole)
 
 
-def _sum(found: list[Evidence]) -> Evidence:
-    errors = [one.error for one in found if one.error is not None]
-    error = float(np.sqrt(np.sum(np.square(errors)))) if errors else None
-    return replace(found[0], value=float(sum(one.value for one in found)), error=error)
+def fit_each[S: SeveralTargets](
+    estimator: Any, given: Any, X: FloatArray, y: FloatArray, kind: type[S], **known: Any
+) -> S:
+    """Fit a copy of the estimator to each column of y (N, K), from inputs as they were given and as numbers.
+
+    `known` goes to every `fit`.
+    """
+    seed = getattr(estimator, "random_state", None)
+    same = {} if seed is None else {"random_state": chosen_seed(seed)}
+    with warnings.catch_warnings():
+        # what they have to say is in the status of all
+        warnings.simplefilter("ignore", NumericalWarning)
+        each = tuple(clone(estimator).set_params(**same).fit(given, t.copy(), **known) for t in y.T)
+    return kind(each, fingerprint(X, y), fingerprint(y))
 
 
-def _beside(parts: list[Prediction]) -> Prediction:
+def show_each(estimator: Any, found: SeveralTargets, X: FloatArray, y: FloatArray) -> None:
+    """Set the attributes that tell of the fits, and warn where they deserve it."""
+    estimator._records = Records(X, y, None)
+    for name in OF_ONE_TARGET:
+        if hasattr(found.outputs[0], name):
+            values = tuple(getattr(one, name) for one in found.outputs)
+            numbers = all(isinstance(value, int | float) for value in values)
+            setattr(estimator, name, np.array(values) if numbers else values)
+    for name in SUMS:
+        if hasattr(found.outputs[0], name):
+            setattr(estimator, name, float(sum(getattr(one, name) for one in found.outputs)))
+    estimator.noise_std_, estimator.n_rows_ = found.noise_std, found.n_rows
+    estimator.notes_, estimator.status_ = found.notes, found.status
+    estimator.history_ = [dict(step) for step in found.history]
+    estimator._warn()
+
+
+def outputs(self: Any) -> tuple[Any, ...] | None:
+    """Of several targets the fitted estimator of each; None with one."""
+    check_is_fitted(self)
+    fit = getattr(self, "fit_", None)
+    return fit.outputs if isinstance(fit, SeveralTargets) else None
+
+
+def as_columns(found: list[FloatArray | tuple[FloatArray, FloatArray]]) -> FloatArray | tuple[FloatArray, FloatArray]:
+    """Predictions (N, K) from those (N,) of each target: means, or means and standard deviations."""
+    pairs = [one for one in found if isinstance(one, tuple)]
+    if not pairs:
+        return np.column_stack(found)
+    mean, std = (np.column_stack(each) for each in zip(*pairs, strict=True))
+    return mean, std
+
+
+def refuse_several(estimator: Any, what: str) -> None:
+    """Say where to look for what is of one target."""
+    if outputs(estimator) is not None:
+        raise AttributeError(f"{what} is of one output, and there are several: see outputs_[0].{what} and the rest")
+
+
+def beside(parts: list[Prediction]) -> Prediction:
     """Mixtures (S, N, K) from those of each output (S_k, N); those with fewer components get some of no weight."""
     most = max(len(part.means) for part in parts)
 

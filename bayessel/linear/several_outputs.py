@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,15 +10,14 @@ import numpy.typing as npt
 
 from bayessel._check import FloatArray
 from bayessel._fingerprint import fingerprint
-from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, worst
+from bayessel.fit import LeaveOneOut
 from bayessel.linear.design_fit import DesignFit, given_arrays
-from bayessel.linear.ridge import PenaltyOptimum
-from bayessel.linear.type2 import Maximum
 from bayessel.prediction import Prediction
+from bayessel.several_fits import SeveralFits
 
 
 @dataclass(frozen=True, eq=False)
-class SeveralOutputs(Fit):
+class SeveralOutputs(SeveralFits):
     """Independent fits of K targets to the same design.
 
     Attributes
@@ -29,26 +27,6 @@ class SeveralOutputs(Fit):
     """
 
     parts: tuple[DesignFit, ...]
-
-    @property
-    def n_outputs(self) -> int:
-        """Number of targets, K."""
-        return len(self.parts)
-
-    @property
-    def notes(self) -> tuple[Status, ...]:
-        """Those of every part, each once."""
-        return tuple(dict.fromkeys(note for part in self.parts for note in part.notes))
-
-    @property
-    def status(self) -> Status:
-        """The most serious of all parts."""
-        return worst(part.status for part in self.parts)
-
-    @property
-    def n_rows(self) -> int:
-        """Rows fitted to."""
-        return self.parts[0].n_rows
 
     @cached_property
     def fingerprint(self) -> str:
@@ -63,34 +41,6 @@ class SeveralOutputs(Fit):
     @property
     def _targets(self) -> FloatArray:
         return np.column_stack([given_arrays(part)[1] for part in self.parts])
-
-    @property
-    def evidence(self) -> Evidence | None:
-        """The sum over targets; None where one has none."""
-        found = [part.evidence for part in self.parts if part.evidence is not None]
-        if len(found) < len(self.parts):
-            return None
-        return replace(found[0], value=float(sum(one.value for one in found)))
-
-    @property
-    def optima(self) -> tuple[tuple[Maximum | PenaltyOptimum, ...], ...]:
-        """One entry: the best optimum of each part."""
-        return (tuple(part.optima[0] for part in self.parts),)
-
-    @property
-    def history(self) -> tuple[Mapping[str, float], ...]:
-        """That of every part, in order, with the number of the output."""
-        return tuple({"output": k, **step} for k, part in enumerate(self.parts) for step in part.history)
-
-    @property
-    def seconds(self) -> float:
-        """Time by the clock, all parts together."""
-        return float(sum(part.seconds for part in self.parts))
-
-    @property
-    def effective_parameters(self) -> float:
-        """Well-determined parameters of all parts together."""
-        return float(sum(part.effective_parameters for part in self.parts))
 
     def predict(self, rows: npt.ArrayLike) -> Prediction:
         """Predictive distributions (N, K) at new rows of the design."""

@@ -4,7 +4,6 @@ Guards `bayessel.estimators._changing_rows`.
 """
 
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -162,20 +161,6 @@ def test_a_far_target_costs_changed_rows_no_digits(rng):
     H = kernels(model, X[8:])
     exact = oracles.exact_log_evidence(H, y[8:], precisions(model), model.beta_, centre=True)
     assert model.log_evidence_ == pytest.approx(exact, abs=1e-7)
-
-
-@pytest.mark.parametrize("make", [E, R])
-def test_several_targets_by_default_are_warned_of(rng, make):
-    """Their hyperparameters are not integrated out; who names the width or the inference asked for that."""
-    X, y = wave(rng, 40)
-    Y = np.column_stack([y, -y])
-    with pytest.warns(UserWarning, match="MultiOutputRegressor"):
-        model = make().fit(X, Y)
-    assert bs.Status.SEVERAL_TARGETS in model.notes_
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert bs.Status.SEVERAL_TARGETS not in make(width=0.2).fit(X, Y).notes_
-    assert bs.Status.SEVERAL_TARGETS not in make().fit(X, y).notes_
 
 
 @pytest.mark.parametrize("make", [E, R])

@@ -198,11 +198,10 @@ def test_a_few_rows_and_one_row_are_fitted(make):
         assert np.isfinite(model.predict(np.zeros((1, 2)))).all()
 
 
-@pytest.mark.filterwarnings("ignore:SEVERAL_TARGETS")
 def test_several_targets_share_a_width(rng):
     X = rng.normal(size=(60, 2))
     Y = np.column_stack([np.sin(2 * X[:, 0]), X[:, 1]]) + 0.1 * rng.normal(size=(60, 2))
-    model = bs.EvidenceRegressor().fit(X, Y)
+    model = bs.EvidenceRegressor(inference="type2").fit(X, Y)
     assert model.predict(X).shape == (60, 2)
     assert model.found_width_.gain > 1.0
 

@@ -136,14 +136,6 @@ def test_rows_come_and_go(rng):
         grown.forget(X[45:46], y[45:46])
 
 
-@pytest.mark.filterwarnings("ignore:SEVERAL_TARGETS")
-def test_several_targets_have_one_dictionary(rng):
-    X = rng.uniform(-3.0, 3.0, size=(50, 1))
-    Y = np.column_stack([np.sin(2.0 * X[:, 0]), np.cos(X[:, 0])]) + 0.2 * rng.normal(size=(50, 2))
-    model = bs.EvidenceRegressor().fit(X, Y)
-    assert model.predict(X).shape == (50, 2) and model.coef_.shape == (2, model.dictionary_.n_columns)
-
-
 @pytest.mark.parametrize("when", [1, 5, 11])
 def test_ctrl_c_leaves_a_fit_that_predicts(rng, monkeypatch, when):
     X = rng.normal(size=(60, 2))

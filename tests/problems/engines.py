@@ -25,6 +25,7 @@ from bayessel.estimators._witnessed_networks import WitnessedNetworks
 from bayessel.estimators.averaged_fit import AveragedFit
 from bayessel.estimators.radial_class_fit import RadialClassFit
 from bayessel.estimators.referenced_fit import ReferencedFit
+from bayessel.estimators.several_targets import SeveralTargets
 from bayessel.fit import Fit
 from bayessel.gp import Predictor
 from bayessel.gp.inducing.inducing_fit import InducingFit
@@ -452,6 +453,16 @@ ENGINES = (
         "GPRegressor, several outputs",
         _estimated(lambda: _gp(inference="map")),
         (ProcessInDataUnits, SeveralProcesses),
+        rows=inputs,
+        outputs=True,
+        units=1e-3,
+        order=1e-3,
+        columns=1e-3,
+    ),
+    Engine(
+        "EvidenceRegressor, several outputs",
+        _estimated(bs.EvidenceRegressor),
+        (IntegratedFit, SeveralTargets),
         rows=inputs,
         outputs=True,
         units=1e-3,
