@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bayessel._check import FloatArray, as_count, one_of
 from bayessel.covariance import Covariance
@@ -13,6 +13,7 @@ from bayessel.estimators.base import HERE
 from bayessel.gp import fit_inducing, fit_map, fit_vecchia
 from bayessel.gp.map_result import GPFit
 from bayessel.gp.vecchia.covariance_terms import terms_of
+from bayessel.gp.vecchia.vecchia_fit import VecchiaFit
 
 METHODS = ("auto", "dense", "vecchia", "inducing")
 #: rows up to which "auto" computes with all of them at once: some ten seconds
@@ -117,3 +118,11 @@ def found_mode(
     if method == "inducing":
         return fit_inducing(X, t, covariance, n_inducing=INDUCING if inducing is None else inducing, random_state=seed)
     return fit_vecchia(X, t, covariance, neighbours=neighbours, n_inducing=inducing, random_state=seed)
+
+
+def declared_method(mode: GPFit) -> dict[str, Any]:
+    """Options of `bayessel.models.gp` with which a model takes as many rows as the method of the mode."""
+    if not isinstance(mode, VecchiaFit):
+        return {}
+    shared = 0 if mode.inducing is None else len(mode.inducing)
+    return {"method": "vecchia", "neighbours": mode.neighbours, "inducing": shared}

@@ -25,7 +25,7 @@ from bayessel.estimators import (
 from bayessel.estimators._latent_regression import LATENT, LatentInDataUnits, fitted_latent
 from bayessel.estimators._mixed_process import MixedProcess
 from bayessel.estimators._process_estimator import ProcessEstimator
-from bayessel.estimators._process_method import ChosenMethod, check_rows, chosen_method, found_mode
+from bayessel.estimators._process_method import ChosenMethod, check_rows, chosen_method, declared_method, found_mode
 from bayessel.estimators._process_parts import mixed_process, prior_of_draws
 from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProcess, sampled_process
 from bayessel.estimators._several_processes import SeveralProcesses, fit_processes
@@ -396,5 +396,5 @@ class GPRegressor(RegressorMixin, ProcessEstimator):
         self._one_output("to_pymc")
         from bayessel.models import gp
 
-        prior = prior_of_draws(self._mode) if self._mixed else None
-        return gp(*self._rows, self._mode.covariance, prior=prior, names=self.input_encoding_.names)
+        options = {"prior": prior_of_draws(self._mode) if self._mixed else None, **declared_method(self._mode)}
+        return gp(*self._rows, self._mode.covariance, names=self.input_encoding_.names, **options)

@@ -208,6 +208,12 @@ def test_the_estimator_shows_method_and_reason(rng, monkeypatch):
     assert np.mean(np.abs(mean - 3.0 - 7.0 * y[:50]) < 1.96 * std) > 0.8
     assert model.relevance_.index.tolist() == ["a", "b"] and np.isfinite(model.model_evidence_)
     dense = bs.GPRegressor("map", method="dense", random_state=0, progressbar=False).fit(table, 3.0 + 7.0 * y)
+    theta, prior = model.fit_.inner.theta, model.covariance_.prior(2)
+    declared, exact = (
+        float(one.to_pymc().compile_logp()({"theta": theta})) - prior.log_density(theta) for one in (model, dense)
+    )
+    np.testing.assert_allclose(declared, model.fit_.inner.log_evidence, atol=1.0)  # neighbours by other lengths
+    assert abs(declared - exact) > 1e-6
     assert "computed by method='dense' (asked for)" in dense.describe()
     np.testing.assert_allclose(model.log_evidence_, dense.log_evidence_, atol=2.0)
     np.testing.assert_allclose(model.predict(table[:50]), dense.predict(table[:50]), atol=0.05 * 7.0)
