@@ -9,7 +9,17 @@ from bayessel.pages.result_view import Standing
 
 
 class Status(Enum):
-    """How a fit ended; the value is the advice. Ordered from harmless to serious."""
+    """How a fit ended; the value is the advice. Ordered from harmless to serious.
+
+    Examples
+    --------
+    >>> from bayessel.linear import fit_evidence
+    >>> fit = fit_evidence([[1.0], [2.0], [3.0], [4.0]], [2.0, 2.0, 2.0, 2.0], centre=True)
+    >>> fit.status is Status.CONSTANT_TARGET, fit.status.distrusted
+    (True, True)
+    >>> worst([Status.CONVERGED, Status.STEP_LIMIT]).name
+    'STEP_LIMIT'
+    """
 
     CONVERGED = "converged"
     COLLINEAR_SKIPPED = (

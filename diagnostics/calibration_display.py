@@ -28,6 +28,16 @@ class PredictiveCalibrationDisplay(ShownDisplay):
         The numbers; ``print`` it for the verdict.
     figure_, axes_
         What was drawn in.
+
+    Examples
+    --------
+    >>> import numpy as np, bayessel as bs
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2.0, 2.0, size=(60, 1))
+    >>> model = bs.EvidenceRegressor(width=1.0).fit(X, np.sin(2.0 * X[:, 0]) + 0.2 * rng.normal(size=60))
+    >>> shown = PredictiveCalibrationDisplay.from_estimator(model)
+    >>> bool(0.8 < shown.result.coverage.loc[0.9, "covered"] <= 1.0)
+    True
     """
 
     result: PredictiveCalibration | ClassCalibration = field(repr=False)

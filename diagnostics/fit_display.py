@@ -68,6 +68,15 @@ class FitDisplay(ShownDisplay):
         Of a classifier; empty otherwise.
     figure_, axes_
         What was drawn in.
+
+    Examples
+    --------
+    >>> import numpy as np, bayessel as bs
+    >>> x = np.linspace(-2.0, 2.0, 30)[:, None]
+    >>> model = bs.EvidenceRegressor(width=1.0).fit(x, np.sin(2.0 * x[:, 0]))
+    >>> shown = FitDisplay.from_estimator(model, x, np.sin(2.0 * x[:, 0]))
+    >>> len(shown.slices)
+    1
     """
 
     slices: tuple[FitSlice, ...] = field(repr=False)

@@ -31,6 +31,15 @@ class RelevanceDisplay(ShownDisplay):
         A row per input: ``length`` or ``slope``, ``lower``, ``upper`` and ``standardised``.
     figure_, ax_
         What was drawn in.
+
+    Examples
+    --------
+    >>> import numpy as np, bayessel as bs
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2.0, 2.0, size=(40, 2))
+    >>> model = bs.GPRegressor("map").fit(X, np.sin(2.0 * X[:, 0]) + 0.1 * rng.normal(size=40))
+    >>> RelevanceDisplay.from_estimator(model).table.shape[0]
+    2
     """
 
     table: pd.DataFrame = field(repr=False)

@@ -42,6 +42,16 @@ def draw_weights(model: pm.Model, trace: xr.DataTree, *, random_seed: Seed = Non
     By Bhattacharya, Chakraborty and Mallick (2016): draw (u, v) from the joint prior of weights and data, then add
     what the mismatch t − v says about the weights; O(k²M) per draw with k = min(N, M). With one precision for all
     weights the decomposition of the design is there already, and a draw costs O(kM).
+
+    Examples
+    --------
+    >>> import bayessel as bs
+    >>> x = np.linspace(-1.0, 1.0, 20)
+    >>> model = bs.models.linear(x[:, None] ** [1, 2], 3.0 * x + 0.1 * np.cos(20.0 * x), collapsed=True)
+    >>> trace = bs.sample(model, 50, tune=100, chains=2, random_seed=1, quiet=True)
+    >>> w = draw_weights(model, trace, random_seed=1)
+    >>> w.sizes["basis"], bool(abs(w[..., 0].mean() - 3.0) < 0.2)
+    (2, True)
     """
     import xarray as xr
 

@@ -73,6 +73,28 @@ def test_every_name_loads(name):
         assert value.__doc__
 
 
+def public_objects():
+    """Functions and classes that any package exports, by their full names."""
+    packages = [
+        bs,
+        *(importlib.import_module(one.name) for one in pkgutil.walk_packages(bs.__path__, "bayessel.") if one.ispkg),
+    ]
+    found = {}
+    for package in packages:
+        for name in getattr(package, "__all__", ()):
+            value = getattr(package, name)
+            if callable(value) and getattr(value, "__module__", "").startswith("bayessel"):
+                found[f"{value.__module__}.{value.__qualname__}"] = value
+    return found
+
+
+def test_every_public_name_has_an_example():
+    found = public_objects()
+    assert len(found) > 100 and bs.EvidenceRegressor in found.values()
+    without = sorted(name for name, value in found.items() if ">>>" not in (value.__doc__ or ""))
+    assert not without
+
+
 def test_star_import_brings_the_names():
     namespace = {}
     exec("from bayessel import *", namespace)

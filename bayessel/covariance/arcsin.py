@@ -17,6 +17,13 @@ class Arcsin(Leaf):
 
     θ = (log v0, log b, log w[0], ...): variances of the output weights, of the hidden biases, and of the weights from
     each input, for hidden units erf(uᵀx̃) (Williams 1998, eq. 11; Rasmussen and Williams 2006, eq. 4.29).
+
+    Examples
+    --------
+    >>> Arcsin().names(1)
+    ('log v0', 'log b', 'log w[0]')
+    >>> Arcsin().matrix(np.zeros(3), np.array([[0.0], [1.0]])).shape
+    (2, 2)
     """
 
     @override

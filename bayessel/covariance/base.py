@@ -105,6 +105,13 @@ class Covariance(ABC):
 
     ``a + b`` and ``a * b`` are covariances, and ``a.on([0, 2])`` is the same function of some of the inputs. Two with
     the same description are equal.
+
+    Examples
+    --------
+    >>> from bayessel.covariance import Matern52, Noise, Periodic
+    >>> both = Matern52().on([0]) * Periodic().on([1]) + Noise()
+    >>> len(both.names(2)), both.noisy
+    (6, True)
     """
 
     @abstractmethod

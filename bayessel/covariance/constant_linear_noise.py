@@ -20,7 +20,13 @@ VAGUE = (-2.0, -3.0, 3.0)
 
 @dataclass(frozen=True, repr=False)
 class Bias(Leaf):
-    """a₀: a constant with prior N(0, a₀); θ = (log a0)."""
+    """a₀: a constant with prior N(0, a₀); θ = (log a0).
+
+    Examples
+    --------
+    >>> Bias().matrix(np.log([4.0]), np.array([[0.0], [1.0]])).round(6).tolist()
+    [[4.0, 4.0], [4.0, 4.0]]
+    """
 
     @override
     def parameters(self, m: int) -> list[Parameters]:
@@ -33,7 +39,13 @@ class Bias(Leaf):
 
 @dataclass(frozen=True, repr=False)
 class Linear(Leaf):
-    """a₁ Σ x_i x'_i: a plane through the origin, each slope N(0, a₁); θ = (log a1)."""
+    """a₁ Σ x_i x'_i: a plane through the origin, each slope N(0, a₁); θ = (log a1).
+
+    Examples
+    --------
+    >>> Linear().matrix(np.log([2.0]), np.array([[1.0], [3.0]])).round(6).tolist()
+    [[2.0, 6.0], [6.0, 18.0]]
+    """
 
     @override
     def parameters(self, m: int) -> list[Parameters]:
@@ -99,7 +111,14 @@ class FeatureEvaluation(Evaluation):
 
 @dataclass(frozen=True, repr=False)
 class Noise(Leaf):
-    """r² on the diagonal of the observations' covariance, and in nothing else; θ = (log r2)."""
+    """r² on the diagonal of the observations' covariance, and in nothing else; θ = (log r2).
+
+    Examples
+    --------
+    >>> from bayessel.covariance import SquaredExponential
+    >>> (SquaredExponential() + Noise()).names(1)
+    ('log v0', 'log w[0]', 'log r2')
+    """
 
     @override
     def parameters(self, m: int) -> list[Parameters]:

@@ -21,6 +21,12 @@ class Periodic(Stationary):
 
     That is v₀ exp(−½ Σ w_i ‖u − u'‖²) with u = (cos, sin)(2π x_i / p_i) (MacKay 1998; Rasmussen and Williams 2006,
     eq. 4.31). The period is in the units of the input.
+
+    Examples
+    --------
+    >>> week = Periodic(ard=False).matrix(np.log([1.0, 1.0, 7.0]), np.array([[0.0], [3.5], [7.0]]))
+    >>> week[0].round(4).tolist()  # exp(-2) half a period away
+    [1.0, 0.1353, 1.0]
     """
 
     @override

@@ -19,7 +19,14 @@ from bayessel._check import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Independent priors of k parameters; where `is_normal`, (first, second) = (mean, sd), else (shape, rate)."""
+    """Independent priors of k parameters; where `is_normal`, (first, second) = (mean, sd), else (shape, rate).
+
+    Examples
+    --------
+    >>> both = Prior.join(Prior.normal(0.0, 1.0), Prior.inverse_gamma(2.0, 1.0))
+    >>> both.draw(np.random.default_rng(0), 5).shape, round(both.log_density(np.zeros(2)), 4)
+    ((5, 2), -1.9189)
+    """
 
     is_normal: npt.NDArray[np.bool_]
     first: FloatArray

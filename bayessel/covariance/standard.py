@@ -20,7 +20,13 @@ from bayessel.covariance.stationary_evaluation import ExponentialEvaluation
 
 @dataclass(frozen=True, repr=False)
 class Standard(Leaf):
-    """Bias + linear + ARD squared exponential + noise, with the priors and the start of the thesis."""
+    """Bias + linear + ARD squared exponential + noise, with the priors and the start of the thesis.
+
+    Examples
+    --------
+    >>> Standard().names(2)
+    ('log v0', 'log r2', 'log w[0]', 'log w[1]', 'log a0', 'log a1')
+    """
 
     @override
     def parameters(self, m: int) -> list[Parameters]:

@@ -73,7 +73,13 @@ def root(e: FloatArray, factor: float) -> FloatArray:
 
 @dataclass(frozen=True, repr=False)
 class SquaredExponential(Stationary):
-    """v₀ exp(−½ Σ w_i (x_i − x'_i)²); θ = (log v0, log w[0], ...)."""
+    """v₀ exp(−½ Σ w_i (x_i − x'_i)²); θ = (log v0, log w[0], ...).
+
+    Examples
+    --------
+    >>> float(SquaredExponential().matrix(np.zeros(2), np.array([[0.0], [1.0]]))[0, 1].round(4))  # exp(-1/2)
+    0.6065
+    """
 
     @override
     def evaluation(self, X: FloatArray, keep: bool = False) -> Evaluation:
@@ -82,7 +88,13 @@ class SquaredExponential(Stationary):
 
 @dataclass(frozen=True, repr=False)
 class Matern12(Stationary):
-    """v₀ e^{−r}, r² = Σ w_i (x_i − x'_i)²: continuous functions with kinks everywhere; θ = (log v0, log w[0], ...)."""
+    """v₀ e^{−r}, r² = Σ w_i (x_i − x'_i)²: continuous functions with kinks everywhere; θ = (log v0, log w[0], ...).
+
+    Examples
+    --------
+    >>> float(Matern12().matrix(np.zeros(2), np.array([[0.0], [1.0]]))[0, 1].round(4))  # exp(-1)
+    0.3679
+    """
 
     sharp: ClassVar[bool] = True
 
@@ -102,7 +114,13 @@ class Matern12(Stationary):
 
 @dataclass(frozen=True, repr=False)
 class Matern32(Stationary):
-    """v₀ (1 + r) e^{−r}, r² = 3 Σ w_i (x_i − x'_i)²: differentiable once; θ = (log v0, log w[0], ...)."""
+    """v₀ (1 + r) e^{−r}, r² = 3 Σ w_i (x_i − x'_i)²: differentiable once; θ = (log v0, log w[0], ...).
+
+    Examples
+    --------
+    >>> float(Matern32().matrix(np.zeros(2), np.array([[0.0], [1.0]]))[0, 1].round(4))
+    0.4834
+    """
 
     @override
     def profile(self, e: FloatArray, shape: FloatArray) -> None:
@@ -121,7 +139,13 @@ class Matern32(Stationary):
 
 @dataclass(frozen=True, repr=False)
 class Matern52(Stationary):
-    """v₀ (1 + r + r²/3) e^{−r}, r² = 5 Σ w_i (x_i − x'_i)²: differentiable twice; θ = (log v0, log w[0], ...)."""
+    """v₀ (1 + r + r²/3) e^{−r}, r² = 5 Σ w_i (x_i − x'_i)²: differentiable twice; θ = (log v0, log w[0], ...).
+
+    Examples
+    --------
+    >>> float(Matern52().matrix(np.zeros(2), np.array([[0.0], [1.0]]))[0, 1].round(4))
+    0.524
+    """
 
     @override
     def profile(self, e: FloatArray, shape: FloatArray) -> None:
@@ -146,7 +170,13 @@ class Matern52(Stationary):
 
 @dataclass(frozen=True, repr=False)
 class RationalQuadratic(Stationary):
-    """v₀ (1 + s/2α)^{−α}, s = Σ w_i (x_i − x'_i)²: a mixture of lengths; θ = (log v0, log w[0], ..., log alpha)."""
+    """v₀ (1 + s/2α)^{−α}, s = Σ w_i (x_i − x'_i)²: a mixture of lengths; θ = (log v0, log w[0], ..., log alpha).
+
+    Examples
+    --------
+    >>> float(RationalQuadratic().matrix(np.zeros(3), np.array([[0.0], [1.0]]))[0, 1].round(4))  # 1/(1 + 1/2)
+    0.6667
+    """
 
     @override
     def parameters(self, m: int) -> list[Parameters]:

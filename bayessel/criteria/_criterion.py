@@ -60,6 +60,15 @@ class Criterion:
         Share of the rows that a fit must leave to the noise for the value to mean something.
     of_sums : callable or None
         The value from N, the squared residuals S and tr P, where these decide it.
+
+    Examples
+    --------
+    >>> from bayessel.criteria import CRITERIA
+    >>> from bayessel.linear import fit_evidence
+    >>> fit = fit_evidence([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]], [0.1, 0.9, 2.1])
+    >>> criterion = CRITERIA["evidence"]
+    >>> criterion.higher_is_better, criterion.value(fit) == fit.log_evidence
+    (True, True)
     """
 
     name: str

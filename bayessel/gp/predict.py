@@ -45,6 +45,15 @@ class Predictor:
     Notes
     -----
     A factor costs n³/3 operations. As many as 400 MB hold are kept for the next call; a pickle has none.
+
+    Examples
+    --------
+    >>> from bayessel.gp import fit_map
+    >>> x = np.linspace(-2.0, 2.0, 15)[:, None]
+    >>> fit = fit_map(x, np.sin(x[:, 0]), random_state=0)
+    >>> both = Predictor(x, np.sin(x[:, 0]), None, [fit.theta, fit.theta + 0.1])
+    >>> both([[0.5], [3.0]]).means.shape
+    (2, 2)
     """
 
     def __init__(

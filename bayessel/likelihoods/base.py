@@ -55,6 +55,16 @@ class Likelihood(ABC):
         Whether log p(t | f) is concave in f, so that the posterior has one mode.
     labels : bool
         Whether targets are labels, 0 and 1, and predictions their probabilities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayessel.likelihoods import as_likelihood
+    >>> counts = as_likelihood("poisson")
+    >>> counts.log_concave, counts.labels
+    (True, False)
+    >>> counts.predict(np.array([np.log(3.0)]), np.array([1e-9]), np.zeros(0)).mean.round(3).tolist()
+    [3.0]
     """
 
     name: ClassVar[str]

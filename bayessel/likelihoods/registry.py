@@ -16,7 +16,13 @@ LIKELIHOODS: dict[str, type[Likelihood]] = {
 
 
 def as_likelihood(value: object) -> Likelihood:
-    """Return a likelihood, given as such or by its name."""
+    """Return a likelihood, given as such or by its name.
+
+    Examples
+    --------
+    >>> as_likelihood("student").names, as_likelihood("logit").labels
+    (('log sigma2', 'log nu-2'), True)
+    """
     if isinstance(value, Likelihood):
         return value
     if isinstance(value, str):

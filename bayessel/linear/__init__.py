@@ -4,7 +4,8 @@ from bayessel.linear.forward import forward_select
 from bayessel.linear.incremental import RidgeState
 from bayessel.linear.loomi import fit_loomi
 from bayessel.linear.projection import project
-from bayessel.linear.ridge import RidgeFit, criteria, fit_ridge
+from bayessel.linear.ridge import RidgeFit, fit_ridge
+from bayessel.linear.ridge_criteria import criteria
 from bayessel.linear.rvm import RVMFit, fit_rvm
 from bayessel.linear.selection import search
 from bayessel.linear.spectrum import Spectrum

@@ -36,7 +36,7 @@ from bayessel._fingerprint import fingerprint
 from bayessel._numerics import rank_one_update
 from bayessel.fit import Evidence, Fit, LeaveOneOut, Status, worst
 from bayessel.linear._evidence import log_density
-from bayessel.linear.ridge import criteria
+from bayessel.linear.ridge_criteria import criteria
 from bayessel.linear.unpenalised_columns import offsets
 from bayessel.linear.weight_posterior import from_complement
 from bayessel.prediction import Prediction

@@ -98,6 +98,16 @@ class Spectrum:
     row_weights : RowWeights or None
         None where all rows are alike. Otherwise `s`, `z`, `rss` and what follows from them are those of the multiplied
         rows.
+
+    Examples
+    --------
+    >>> from bayessel.linear import fit_evidence, fit_ridge
+    >>> x = np.linspace(-1.0, 1.0, 30)
+    >>> shared = Spectrum.of(x[:, None] ** np.arange(6), np.sin(3.0 * x) + 0.1 * np.cos(40.0 * x))
+    >>> shared.n_rows, shared.n_columns, shared.route
+    (30, 6, 'svd')
+    >>> fit_evidence(shared).fingerprint == fit_ridge(shared).fingerprint
+    True
     """
 
     n_rows: int

@@ -54,6 +54,15 @@ class LinearFit(DesignFit):
         All local maxima of the evidence, highest first.
     history : tuple of dict
         The iterations ('mackay', 'em') or the refined maxima ('profile').
+
+    Examples
+    --------
+    >>> x = np.linspace(-1.0, 1.0, 30)
+    >>> fit = fit_evidence(x[:, None] ** np.arange(4), np.sin(x) + 0.1 * np.cos(40.0 * x))
+    >>> fit.status.name, fit.coef.shape, bool(0.0 < fit.gamma < 4.0)
+    ('CONVERGED', (4,), True)
+    >>> fit.predict([[1.0, 0.5, 0.25, 0.125]]).mean.shape, fit.leave_one_out().errors.shape
+    ((1,), (30,))
     """
 
     evidence: Evidence

@@ -273,6 +273,12 @@ def posterior(
         Give a bias (which is not a column of `Phi`) a flat prior.
     noise_std, sample_weight
         As in `bayessel.linear.fit_evidence`.
+
+    Examples
+    --------
+    >>> at = posterior([[1.0, 0.0], [0.0, 2.0]], [1.0, 1.0], alpha=1.0, beta=1.0)
+    >>> at.coef.tolist(), at.variance.tolist()
+    ([0.5, 0.4], [0.5, 0.2])
     """
     design, target, precisions, noise = _checked(Phi, t, alpha, beta, allow_zero=True)
     weights = RowWeights.of(len(design), noise_std, sample_weight)

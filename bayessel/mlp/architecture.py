@@ -20,7 +20,14 @@ FEWEST_HIDDEN, MOST_HIDDEN = 6, 25
 
 
 class Weights(NamedTuple):
-    """The parameters by name, in the order in which they are packed, each in C order."""
+    """The parameters by name, in the order in which they are packed, each in C order.
+
+    Examples
+    --------
+    >>> weights = Architecture(inputs=1, hidden=2).split(np.arange(8.0))
+    >>> weights.input_hidden.tolist(), weights.bias.tolist()
+    ([[2.0, 3.0]], [4.0])
+    """
 
     hidden_bias: FloatArray  # a (…, H)
     input_hidden: FloatArray  # u (…, D, H)
@@ -31,7 +38,14 @@ class Weights(NamedTuple):
 
 @dataclass(frozen=True)
 class Architecture:
-    """Numbers of inputs D, hidden units H and outputs K; where each weight lies in the packed vector."""
+    """Numbers of inputs D, hidden units H and outputs K; where each weight lies in the packed vector.
+
+    Examples
+    --------
+    >>> net = Architecture(inputs=2, hidden=3)
+    >>> net.size, net.shapes["input_hidden"]
+    (15, (2, 3))
+    """
 
     inputs: int
     hidden: int
@@ -72,7 +86,15 @@ class Architecture:
 
 
 def forward(weights: Weights, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Outputs f (…, n, K) and hidden values Z = tanh(Xu + a) (…, n, H) for inputs X (n, D)."""
+    """Outputs f (…, n, K) and hidden values Z = tanh(Xu + a) (…, n, H) for inputs X (n, D).
+
+    Examples
+    --------
+    >>> weights = Architecture(inputs=1, hidden=2).split(np.zeros(8))
+    >>> f, Z = forward(weights, np.array([[0.5], [1.0]]))
+    >>> f.shape, Z.shape, float(f.max())
+    ((2, 1), (2, 2), 0.0)
+    """
     from bayessel.mlp import compiled_passes
 
     lead, (H, K) = weights.bias.shape[:-1], weights.hidden_output.shape[-2:]

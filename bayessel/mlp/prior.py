@@ -30,7 +30,14 @@ from bayessel.mlp.architecture import Architecture, Weights
 
 @dataclass(frozen=True)
 class Gamma:
-    """τ > 0 with mean μ and shape α in the sense above; `alpha` and `beta` are the usual shape and rate."""
+    """τ > 0 with mean μ and shape α in the sense above; `alpha` and `beta` are the usual shape and rate.
+
+    Examples
+    --------
+    >>> vague = Gamma(mean=400.0, shape=0.5)
+    >>> vague.alpha, vague.beta
+    (0.25, 0.000625)
+    """
 
     mean: float
     shape: float
@@ -102,6 +109,15 @@ class NetworkPrior:
         Top layer, the mean of the precisions of the inputs' weights: (25·D², ½) both.
     input_hidden_shape, input_output_shape : float
         Shape of each input's precision about that mean: 1 both.
+
+    Examples
+    --------
+    >>> prior = NetworkPrior(Architecture(inputs=2, hidden=6))
+    >>> prior.hidden_output.mean, prior.input_hidden.mean
+    (600.0, 100.0)
+    >>> weights, precisions = prior.draw(np.random.default_rng(0))
+    >>> weights.input_hidden.shape
+    (2, 6)
     """
 
     architecture: Architecture

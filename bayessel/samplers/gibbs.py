@@ -112,6 +112,17 @@ class GammaPrecisionGibbs(_GibbsStep):
     (`bayessel.samplers.conditionals.log_half_student_scale`), which is drawn and dropped. Under the other priors, or
     where a prior does not go with the role, the conditional of log x is log-concave and drawn by rejection, exactly too
     (`bayessel.samplers.log_scales`).
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> with pm.Model():
+    ...     tau = pm.Gamma("tau", 2.0, 1.0)
+    ...     pm.Normal("y", 0.0, tau=tau, observed=[0.5, -1.0, 2.0])
+    ...     trace = pm.sample(20, tune=5, chains=1, step=GammaPrecisionGibbs(tau), random_seed=1, progressbar=False)
+    y
+    >>> bool((trace.posterior["tau"] > 0.0).all())
+    True
     """
 
     name = "gamma_precision_gibbs"
@@ -135,6 +146,17 @@ class GaussianWeightsGibbs(_GibbsStep):
     The linear map is read from the graph. Where it does not depend on other random variables it is kept, with its Gram
     matrix; where moreover the prior precisions keep constant ratios it is diagonalised once, and a draw costs O(M²)
     for M weights, else O(M³).
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> with pm.Model():
+    ...     w = pm.Normal("w", 0.0, 1.0, shape=2)
+    ...     pm.Normal("y", w[0] + w[1] * np.arange(3.0), 0.5, observed=[0.1, 1.2, 1.9])
+    ...     trace = pm.sample(20, tune=5, chains=1, step=GaussianWeightsGibbs(w), random_seed=1, progressbar=False)
+    y
+    >>> trace.posterior["w"].shape
+    (1, 20, 2)
     """
 
     name = "gaussian_weights_gibbs"

@@ -103,6 +103,16 @@ class PersistentHMC(TunedStep):
     ----------
     Horowitz (1991) Phys. Lett. B 268; Neal (1994) J. Comp. Phys. 111; Neal (2020) arXiv:2001.11950; Hoffman & Sountsov
     (2022) AISTATS for the link between friction and the largest eigenvalue.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> with pm.Model():
+    ...     x = pm.Normal("x", 0.0, [1.0, 10.0], shape=2)
+    ...     step = PersistentHMC([x], updates_per_draw=5)
+    ...     trace = pm.sample(50, tune=50, chains=1, step=step, random_seed=1, progressbar=False)
+    >>> bool(trace.sample_stats["diverging"].any())
+    False
     """
 
     name = "persistent_hmc"

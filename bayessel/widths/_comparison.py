@@ -91,6 +91,14 @@ class WidthComparison(ShownResult):
     posterior
         Of ``widths="posterior"``: a `WidthPosterior`, the width as a random variable; else None, and None where Ctrl-C
         came before its turn.
+
+    Examples
+    --------
+    >>> import numpy as np, bayessel as bs
+    >>> x = np.linspace(-3.0, 3.0, 40)
+    >>> found = bs.compare_widths(x, np.cos(x**2), [0.3, 1.0, 3.0], criteria=["evidence"], progressbar=False)
+    >>> found.table.index.tolist(), found.criteria
+    ([0.3, 1.0, 3.0], ('evidence',))
     """
 
     table: pd.DataFrame

@@ -108,6 +108,13 @@ def run[T](
     -----
     SamplingWarning
         The executor broke down. What it had not finished is done by processes of this machine.
+
+    Examples
+    --------
+    >>> from bayessel.work import WorkUnit
+    >>> report = run([WorkUnit(f"square of {k}", pow, (k, 2)) for k in range(3)], progress=False)
+    >>> report.values["square of 2"], report.interrupted
+    (4, False)
     """
     pending = deque(units)
     if isinstance(progress, Progress):

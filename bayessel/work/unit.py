@@ -26,6 +26,12 @@ class WorkUnit[T]:
         Its arguments, or what returns them when the unit is begun.
     label : str
         What the progress bar shows while units like it are worked on.
+
+    Examples
+    --------
+    >>> unit = WorkUnit("2 to the tenth", pow, (2, 10))
+    >>> unit.function(*unit.arguments)
+    1024
     """
 
     key: str

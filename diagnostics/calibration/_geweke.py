@@ -184,6 +184,18 @@ def geweke(
     -------
     Geweke
         With ``.ok``, ``.text``, ``.table`` and ``.plot()``.
+
+    Examples
+    --------
+    >>> import pymc as pm, bayessel as bs
+    >>> with pm.Model() as model:
+    ...     y = pm.Data("y", [0.3, -0.2])
+    ...     mu = pm.Normal("mu")
+    ...     pm.Normal("seen", mu, 1.0, observed=y)
+    seen
+    >>> found = geweke(model, bs.steps, draws=500, chains=2, marginal=2000, random_seed=1, progressbar=False)
+    >>> found.ok
+    True
     """
     from bayessel.diagnostics.calibration._joint import JointSetup
 

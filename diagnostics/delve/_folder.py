@@ -24,7 +24,14 @@ _SMALL = {"boston": (256, (32, 64, 128))}
 
 
 def datasets(folder: str | os.PathLike[str], names: Iterable[str] | None = None) -> dict[str, Dataset]:
-    """Read tables; default: all of the folder. Their rows for training come first."""
+    """Read tables; default: all of the folder. Their rows for training come first.
+
+    Examples
+    --------
+    >>> pd.DataFrame({"a": range(60), "y": range(60)}).to_csv("small.csv", index=False)
+    >>> list(datasets(".", ["small"])["small"].table.columns)
+    ['a', 'y']
+    """
     where = Path(folder)
     if not where.is_dir():
         raise ValueError(f"there is no folder {where}")
@@ -64,6 +71,12 @@ def load(
         At most so many per task; default: as many as there are cases for, up to 8. The test sets stay what they were.
     seed
         Of the shuffle.
+
+    Examples
+    --------
+    >>> pd.DataFrame({"a": range(400), "y": range(400)}).to_csv("line.csv", index=False)
+    >>> [task.name for task in load(".", ["line"], sizes=[32])]
+    ['line 32']
     """
     found = datasets(folder, names)
     tasks = [task for data in found.values() for task in divided(data, sizes, instances, seed)]
@@ -75,7 +88,16 @@ def load(
 def divided(
     data: Dataset, sizes: Sequence[int] | None = None, instances: int | None = None, seed: int = 0
 ) -> list[Task]:
-    """Tasks from a data set, as `load` divides it; sizes with fewer than two training sets are left out."""
+    """Tasks from a data set, as `load` divides it; sizes with fewer than two training sets are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayessel.diagnostics.delve import Dataset
+    >>> rows = pd.DataFrame({"a": np.arange(400.0), "y": np.arange(400.0) ** 2})
+    >>> [task.name for task in divided(Dataset("small", rows), sizes=[32, 64])]
+    ['small 32', 'small 64']
+    """
     prototask = data.prototask()
     small = _SMALL.get(data.name)
     usual = small[1] if small else SIZES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,21 @@ from bayessel._check import FloatArray, as_float_array, as_target, check_magnitu
 from bayessel._formulas import log_normal
 
 LOSSES = ("squared", "absolute", "log")
+
+
+class Brief(NamedTuple):
+    """A method's loss on a task: average, its standard error, and the instances that they come from."""
+
+    mean: float
+    std_error: float
+    instances: int
+
+
+class Group(NamedTuple):
+    """Average losses by method, over so many tasks."""
+
+    tasks: int
+    means: dict[str, float]
 
 
 def standardised_losses(y: npt.ArrayLike, prediction: npt.ArrayLike, loss: str = "squared") -> FloatArray:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ import pandas as pd
 from bayessel._check import FloatArray, as_fraction, one_of
 from bayessel._files import write_whole
 from bayessel.diagnostics.delve._designs import Hierarchical, TwoWay, hierarchical, turned, two_way
-from bayessel.diagnostics.delve._losses import LOSSES
+from bayessel.diagnostics.delve._losses import LOSSES, Brief, Group
 from bayessel.diagnostics.delve._store import Asked, StudyStore, TaskFacts, read
 from bayessel.diagnostics.delve._task import Attribute
 from bayessel.diagnostics.delve._unit import Outcome, StudyUnit
@@ -25,21 +25,6 @@ if TYPE_CHECKING:
     from bayessel.pages.figures import ShownFigure
 
 Design = Hierarchical | TwoWay
-
-
-class Brief(NamedTuple):
-    """A method's loss on a task: average, its standard error, and the instances that they come from."""
-
-    mean: float
-    std_error: float
-    instances: int
-
-
-class Group(NamedTuple):
-    """Average losses by method, over so many tasks."""
-
-    tasks: int
-    means: dict[str, float]
 
 
 @dataclass
@@ -60,6 +45,17 @@ class Study(ShownResult):
     seed : int
     interrupted : bool
         Ctrl-C ended it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from bayessel.diagnostics.delve import Task, run
+    >>> X = np.random.default_rng(0).normal(size=(80, 2))
+    >>> task = Task.from_arrays(X, X[:, 0], size=10, instances=2, name="plane")
+    >>> study = run({"ridge": Ridge()}, task, losses=["squared"], progressbar=False)
+    >>> list(study.tasks), list(study.methods), len(study.outcomes)
+    (['plane 10'], ['ridge'], 2)
     """
 
     tasks: dict[str, TaskFacts]

@@ -217,6 +217,13 @@ class Task:
         Rows of the test cases: each training set its own, or the same for all of them.
     seed : int or None
         Of the division; None: rows were taken in their order.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(80, 2))
+    >>> task = Task.from_arrays(X, X[:, 0], size=10, instances=2, name="plane")
+    >>> task.name, task.train.shape
+    ('plane 10', (2, 10))
     """
 
     prototask: Prototask

@@ -1,6 +1,6 @@
 """Ridge regression: the tutorial's numbers, every local minimum of every criterion, and local penalties.
 
-Guards `bayessel.linear.ridge`, `bayessel.linear.spectrum`, `bayessel._formulas`.
+Guards `bayessel.linear.ridge`, `bayessel.linear.ridge_criteria`, `bayessel.linear.spectrum`, `bayessel._formulas`.
 """
 
 import numpy as np

@@ -27,7 +27,8 @@ from bayessel.linear.forward.assemble import finish
 from bayessel.linear.forward.result import ForwardFit
 from bayessel.linear.forward.settings import ForwardSettings
 from bayessel.linear.reported_sums import left_out
-from bayessel.linear.ridge import curve, fit_ridge
+from bayessel.linear.ridge import fit_ridge
+from bayessel.linear.ridge_criteria import curve
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.type2 import fit_evidence
 from bayessel.linear.unpenalised_columns import offsets

@@ -19,7 +19,8 @@ from bayessel._check import FloatArray
 from bayessel._row_weights import deviation
 from bayessel.criteria import CRITERIA
 from bayessel.linear.columns.growing_model import GrowingModel
-from bayessel.linear.ridge import curve, reestimate_lambda, search_range
+from bayessel.linear.ridge import reestimate_lambda, search_range
+from bayessel.linear.ridge_criteria import curve
 from bayessel.linear.spectrum import Spectrum
 from bayessel.linear.thin_svd import thin_svd
 

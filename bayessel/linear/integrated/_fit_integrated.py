@@ -127,6 +127,13 @@ def fit_integrated(
 
     Where no column varies, the target does not, or less than two rows are left beside the bias, the fit is the constant
     alone (of zero without a bias), and its status says so.
+
+    Examples
+    --------
+    >>> x = np.linspace(-2.0, 2.0, 40)[:, None]
+    >>> fit = fit_integrated(x, np.sin(2.0 * x[:, 0]) + 0.1 * np.cos(50.0 * x[:, 0]), spread=[1.2])
+    >>> fit.evidence.kind, bool(abs(fit.predict([[0.5]]).mean[0] - np.sin(1.0)) < 0.1)
+    ('grid', True)
     """
     began = perf_counter()
     X = as_matrix(X, "X", allow_1d=True)

@@ -97,6 +97,15 @@ class LatentFit(Fit):
         How often each row counts.
     optima : tuple of LatentOptimum
         Ends of the searches, best first.
+
+    Examples
+    --------
+    >>> from bayessel.linear.latent import fit_latent
+    >>> rng = np.random.default_rng(0)
+    >>> Phi = rng.normal(size=(100, 2))
+    >>> fit = fit_latent(Phi, rng.poisson(np.exp(0.5 + Phi[:, 0])), "poisson")
+    >>> fit.evidence.kind, bool(abs(fit.coef[0] - 1.0) < 0.3), fit.predict([[0.0, 0.0]]).mean.shape
+    ('laplace', True, (1,))
     """
 
     likelihood: Likelihood

@@ -32,6 +32,15 @@ class RVMFit(ColumnsFit):
         Log evidence each start reached.
     history : tuple of dict
         The steps of the winning start: start, action, log_evidence, n_basis, noise_std.
+
+    Examples
+    --------
+    >>> from bayessel.linear import fit_rvm
+    >>> rng = np.random.default_rng(0)
+    >>> Phi = rng.normal(size=(40, 10))
+    >>> fit = fit_rvm(Phi, 3.0 * Phi[:, 2] - Phi[:, 7] + 0.1 * rng.normal(size=40))
+    >>> {2, 7} <= set(fit.basis.tolist()), fit.n_basis < 10, fit.status.name
+    (True, True, 'CONVERGED')
     """
 
     model_evidence: float

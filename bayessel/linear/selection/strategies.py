@@ -38,6 +38,15 @@ class PTA:
     """Plus l, take away r: add the best function `l` times, remove the least useful one `r` times, and again.
 
     (1, 0) is forward selection.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayessel.linear import search
+    >>> rng = np.random.default_rng(0)
+    >>> F = rng.normal(size=(40, 8))
+    >>> search(F, F[:, 2] - F[:, 5] + 0.1 * rng.normal(size=40), PTA(2, 1)).basis.tolist()
+    [2, 5]
     """
 
     l: int = 1  # noqa: E741 - the paper's letter
@@ -64,7 +73,17 @@ class PTA:
 
 @dataclass(frozen=True)
 class SFFS:
-    """Sequential forward floating selection: add one, then remove while that beats the best model of that size."""
+    """Sequential forward floating selection: add one, then remove while that beats the best model of that size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayessel.linear import search
+    >>> rng = np.random.default_rng(0)
+    >>> F = rng.normal(size=(40, 8))
+    >>> search(F, F[:, 2] - F[:, 5] + 0.1 * rng.normal(size=40), SFFS()).basis.tolist()
+    [2, 5]
+    """
 
     def __call__(self, search: SelectionSearch) -> None:
         """Drive the search."""
@@ -82,6 +101,15 @@ class Oscil:
 
     After an improvement s = 1, else s grows by one; the swing with s = c is the last one tried. Every swing starts from
     the best model of that size, and that is what it stands for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayessel.linear import search
+    >>> rng = np.random.default_rng(0)
+    >>> F = rng.normal(size=(40, 8))
+    >>> search(F, F[:, 2] - F[:, 5] + 0.1 * rng.normal(size=40), Oscil(2)).basis.tolist()
+    [2, 5]
     """
 
     c: int = 5

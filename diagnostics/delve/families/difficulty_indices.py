@@ -28,7 +28,15 @@ class Difficulty:
 
 
 def difficulty(source: Source, n: int = 8192, repeats: int = 8, random_state: Seed = None) -> Difficulty:
-    """Both indices from n cases, and so many targets for each of them."""
+    """Both indices from n cases, and so many targets for each of them.
+
+    Examples
+    --------
+    >>> from bayessel.diagnostics.delve import families
+    >>> found = difficulty(families.family("kin-8nm"), n=500, random_state=0)
+    >>> bool(found.nonlinearity > 0.2)
+    True
+    """
     n, repeats = as_count(n, "n", 2), as_count(repeats, "repeats", 2)
     rng = as_generator(random_state)
     X = source.draw(n, rng)
