@@ -106,7 +106,7 @@ def random_walk():
 def narrowing_walk():
     """The prior of the scale reaches to zero, where the walk has no room: a funnel."""
     prior = (lambda name: pm.HalfNormal(name, 0.8), stats.halfnorm(scale=0.8).logpdf)
-    return walk(prior, positive(1e-6, 8.0, 401), narrow=True)
+    return walk(prior, positive(1e-6, 8.0, 401), draws=10_000, narrow=True)
 
 
 def local_level():
