@@ -191,10 +191,11 @@ def mean(values: FloatArray, weights: RowWeights | None) -> FloatArray:
 
 
 def deviation(values: FloatArray, weights: RowWeights | None) -> float:
-    """Standard deviation of (N,) values, each counted as often as its weight."""
-    if weights is None:
-        return float(values.std())
-    return float(np.sqrt(weights.count @ (values - weights.count @ values / weights.total) ** 2 / weights.total))
+    """Standard deviation of (N,) values, each counted as often as its weight; NaN where one is infinite."""
+    with np.errstate(invalid="ignore"):
+        if weights is None:
+            return float(values.std())
+        return float(np.sqrt(weights.count @ (values - weights.count @ values / weights.total) ** 2 / weights.total))
 
 
 def counted(values: npt.NDArray[Any], weights: RowWeights | None) -> float:

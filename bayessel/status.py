@@ -79,7 +79,7 @@ class Status(Enum):
     HEAVY_TAILS = (
         "some rows lie much further from the fit than normal noise puts them (six robust standard deviations of the "
         "residuals): a few rows decide the noise level, error bars are wrong for most, and the fit follows the few; "
-        "look at these rows, or transform the target"
+        "look at these rows, take likelihood='student' (EvidenceRegressor, GPRegressor), or transform the target"
     )
     NO_BETTER_THAN_CONSTANT = (
         "rows left out (mostly in folds fitted anew) are not predicted clearly better (by a standard error of the mean "

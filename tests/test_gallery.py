@@ -15,7 +15,7 @@ GALLERY = ROOT / "examples" / "gallery"
 SCRIPTS = sorted(GALLERY.glob("*/plot_*.py"))
 #: scripts that the fast test runs, a quick one of each kind
 QUICK = ["small_models/plot_few_functions.py", "widths/plot_which_width.py"]
-MOST_SECONDS = 15  # of processor, imports among them
+MOST_SECONDS = 30  # of processor, imports and compiling among them
 RUN = """
 import sys, time
 start = time.process_time()

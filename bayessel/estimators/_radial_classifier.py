@@ -18,10 +18,11 @@ from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators import _class_predictions, _description
 from bayessel.estimators._radial_dictionary import centres_of
 from bayessel.estimators.base import Versioned, validated_classification
-from bayessel.estimators.class_widths import MOST_CENTRES, ClassWidths, compare_class_widths, spread_centres
 from bayessel.estimators.given_dictionary import bound_dictionary
+from bayessel.estimators.latent_member import LatentMember
+from bayessel.estimators.latent_widths import MOST_CENTRES, LatentWidths, compare_latent_widths, spread_centres
 from bayessel.estimators.linear_trend import LinearTrend
-from bayessel.estimators.radial_class_fit import ClassMember, RadialClassFit
+from bayessel.estimators.radial_class_fit import RadialClassFit
 from bayessel.estimators.weighted_rows import without_weights
 from bayessel.fit import Evidence, LeaveOneOut, Status, worst
 from bayessel.likelihoods import Likelihood, as_likelihood
@@ -40,10 +41,10 @@ def indicators(codes: npt.NDArray[np.intp], n_classes: int) -> list[FloatArray]:
 
 def all_functions(
     estimator: RadialClassifier, dictionary: Dictionary, X: FloatArray, codes: npt.NDArray[np.intp]
-) -> ClassMember:
+) -> LatentMember:
     """All functions of a dictionary, with one precision."""
     design, bias = dictionary.without_bias().columns(X), bool(estimator.bias)
-    return ClassMember(
+    return LatentMember(
         dictionary.without_bias(),
         tuple(
             fit_latent(design, t, estimator.likelihood, inference=estimator.inference, bias=bias)
@@ -70,11 +71,11 @@ class RadialClassifier(ClassifierMixin, Versioned):
     width_: float | FloatArray | None
     fit_: RadialClassFit
     notes_: tuple[Status, ...]
-    found_width_: ClassWidths | None
+    found_width_: LatentWidths | None
 
     # ---- what a subclass says
 
-    def _members(self, X: FloatArray, codes: npt.NDArray[np.intp]) -> tuple[tuple[ClassMember, ...], list[Status]]:
+    def _members(self, X: FloatArray, codes: npt.NDArray[np.intp]) -> tuple[tuple[LatentMember, ...], list[Status]]:
         """Fits on dictionaries, the one that attributes tell of first, and remarks beside theirs."""
         raise TypeError("a subclass fits")
 
@@ -96,12 +97,12 @@ class RadialClassifier(ClassifierMixin, Versioned):
         self._warn()
         return self
 
-    def _compared(self, X: FloatArray, codes: npt.NDArray[np.intp], likelihood: Likelihood) -> ClassWidths:
+    def _compared(self, X: FloatArray, codes: npt.NDArray[np.intp], likelihood: Likelihood) -> LatentWidths:
         """Widths compared by the evidence of all functions, kept as `found_width_`."""
-        self.found_width_ = compare_class_widths(
+        self.found_width_ = compare_latent_widths(
             X,
             codes,
-            len(self.classes_),
+            indicators(codes, len(self.classes_)),
             likelihood,
             centers=None if self.centers is None else centres_of(self, X),
             kind=self.kind,
@@ -124,7 +125,7 @@ class RadialClassifier(ClassifierMixin, Versioned):
         return functions + LinearTrend.beside(X, functions.without_bias().columns(X))
 
     def _show(
-        self, X: FloatArray, codes: npt.NDArray[np.intp], members: tuple[ClassMember, ...], remarks: list[Status]
+        self, X: FloatArray, codes: npt.NDArray[np.intp], members: tuple[LatentMember, ...], remarks: list[Status]
     ) -> None:
         """Set `fit_` and the attributes that tell of it."""
         first = members[0]
@@ -156,7 +157,7 @@ class RadialClassifier(ClassifierMixin, Versioned):
         self._rows = X
         self._attributes(first)
 
-    def _attributes(self, member: ClassMember) -> None:
+    def _attributes(self, member: LatentMember) -> None:
         """Functions in use by any class, with their weights."""
         d = member.dictionary
         self.dictionary_ = d

@@ -9,9 +9,9 @@ import numpy as np
 from bayessel._check import FloatArray, as_matrix, as_positive_vector, one_of
 from bayessel.basis import KINDS, RBFDictionary
 from bayessel.estimators.base import new_rows
-from bayessel.estimators.class_widths import spread_centres
 from bayessel.estimators.found_width import Engine, find_width
 from bayessel.estimators.input_table import is_table
+from bayessel.estimators.latent_widths import spread_centres
 
 #: one kernel per row beyond this would need more than 3 GB for the design alone
 MAX_OWN_CENTRES = 20_000

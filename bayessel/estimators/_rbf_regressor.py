@@ -18,10 +18,12 @@ from bayessel.basis import Dictionary, LazyDesign, RBFDictionary
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators import _description, normal_predictions
 from bayessel.estimators._changing_rows import ChangingRows, TrainingRows
+from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._radial_dictionary import centres_of, set_dictionary
 from bayessel.estimators.base import Versioned, new_rows, validated_regression
 from bayessel.estimators.found_width import FoundWidth
 from bayessel.estimators.given_dictionary import bound_dictionary
+from bayessel.estimators.latent_widths import LatentWidths
 from bayessel.estimators.listed_records import Records, records_of
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.residual_checks import remarks_on_fit
@@ -51,7 +53,7 @@ class RBFRegressor(RegressorMixin, Versioned):
     dictionary_: Dictionary
     width_: float | FloatArray | None
     #: the search for the width, where it was left to the estimator
-    found_width_: FoundWidth | None
+    found_width_: FoundWidth | LatentWidths | None
     _width_notes: tuple[Status, ...]
     notes_: tuple[Status, ...]
     #: what was said of the rows; None where they are alike
@@ -67,6 +69,10 @@ class RBFRegressor(RegressorMixin, Versioned):
 
     def _fit_one(self, spectrum: Spectrum, design: FloatArray, t: FloatArray) -> LinearFit | RidgeFit:
         raise TypeError("a subclass fits one output")
+
+    def _fits_each(self) -> bool:
+        """Whether each of several targets has a dictionary of its own."""
+        return isinstance(self.width, str) or (self.width is None and self.inference == "auto")
 
     def _choose_width(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         return self.width
@@ -92,7 +98,7 @@ class RBFRegressor(RegressorMixin, Versioned):
             (`docs/weights.md`).
         """
         rows, (X, y) = X, validated_regression(self, X, y, reset=True)
-        if y.ndim == 2 and (isinstance(self.width, str) or (self.width is None and self.inference == "auto")):
+        if y.ndim == 2 and self._fits_each():
             each = fit_each(self, rows, X, y, SeveralTargets, sample_weight=sample_weight, noise_std=noise_std)
             self._engine, self._rows, self._row_weights, self._fingerprint = each, None, None, each.fingerprint
             show_each(self, each, X, y)
@@ -100,6 +106,9 @@ class RBFRegressor(RegressorMixin, Versioned):
         X, y, self._row_weights = weighted_rows(X, y, sample_weight, noise_std)
         self.found_width_, self._width_notes = None, ()
         self._fit_records(X, y)
+        if isinstance(self._engine, FitInDataUnits):
+            self._warn()
+            return self
         X, y, weights = self._records.X, self._records.y, self._records.weights
         fitted = self.dictionary_.design(X)[:, self.basis_] @ self.coef_.T
         self.notes_ = (*self.notes_, *remarks_on_fit(self.fit_, y - fitted, X, y, weights))

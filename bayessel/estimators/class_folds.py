@@ -11,11 +11,11 @@ import numpy.typing as npt
 from bayessel._check import FloatArray
 from bayessel._numerics import few_threads
 from bayessel.estimators.held_out import N_FOLDS, some_rows
-from bayessel.estimators.radial_class_fit import ClassMember
+from bayessel.estimators.latent_member import LatentMember
 from bayessel.work.interrupts import InterruptGuard
 
 #: (inputs, classes by number) -> a fit
-Refit = Callable[[FloatArray, npt.NDArray[np.intp]], ClassMember]
+Refit = Callable[[FloatArray, npt.NDArray[np.intp]], LatentMember]
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, override
+from typing import TYPE_CHECKING, Any, Self, override
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, one_of
 from bayessel._fingerprint import fingerprint
 from bayessel._row_weights import given
-from bayessel._types import Missing, ModeInference, PrecisionSteps, RadialKind
-from bayessel.basis import RBFDictionary
+from bayessel._types import Missing, ModeInference, PrecisionSteps, RadialKind, RadialLikelihood
+from bayessel.basis import JoinedDictionary, RBFDictionary
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators._changing_rows import TrainingRows
+from bayessel.estimators._latent_radial import RadialInDataUnits, check_settings, declared, fitted_through
 from bayessel.estimators._radial_dictionary import find_widths
 from bayessel.estimators._rbf_regressor import RBFRegressor
 from bayessel.estimators.given_dictionary import FoldWitness, bound_dictionary, fit_witnessed
+from bayessel.estimators.latent_member import LatentMember
+from bayessel.estimators.listed_records import Records
 from bayessel.estimators.shared_references import reference_of
 from bayessel.linear import LinearFit, Spectrum, fit_abf, fit_evidence
 from bayessel.linear.integrated.mixture import IntegratedFit
 from bayessel.linear.type2 import METHODS
 from bayessel.prediction import Prediction
+
+if TYPE_CHECKING:
+    import pymc as pm
 
 INFERENCES = ("auto", "type2")
 #: functions at rows of the data, unless centres are given: their cost grows with the cube of their number
@@ -46,8 +53,8 @@ class EvidenceRegressor(RBFRegressor):
         units of each input's robust spread, or one per input, whichever predicts rows held out of refitted folds best.
         'fit' chooses one width by the evidence gradient, 'ard' one per input.
     inference : str
-        'auto' integrates the hyperparameters out where the width is left to the estimator and there is one target;
-        'type2' maximises the evidence over them, always.
+        'auto' integrates the hyperparameters out where the width is left to the estimator; 'type2' maximises the
+        evidence over them, always.
     centers : None or (M, D) array
         Centres of the functions; None puts one at each training input, at 1500 of more rows (where the width is left
         to the estimator, at 400), evenly spread over their order by the first input; a note says so.
@@ -65,13 +72,19 @@ class EvidenceRegressor(RBFRegressor):
         methods; width, centers and kind are then left alone, and `bias` decides about the bias. By default signal and
         noise are integrated out, with columns divided by their standard deviations (``coef_`` is that of the columns as
         they are), and refitted folds are the witness; 'type2' takes the columns as they are.
+    likelihood : {"gaussian", "student", "poisson", "negative-binomial"}
+        What is observed at the function: real numbers with normal noise; with heavy tails, so that a few outliers
+        decide nothing; counts, whose mean has the function as its logarithm. All but the first by Laplace's method:
+        the precision of the functions and the width are summed over ('type2': at their most probable values), the
+        parameters of the likelihood at their most probable values.
 
     Attributes
     ----------
     width_ : float or (D,) array
         Width in use, in the units of X; one per input where it was found.
-    found_width_ : FoundWidth or None
-        With None: what was compared, and the nats per held-out row that the fit is worth over a constant.
+    found_width_ : FoundWidth, LatentWidths or None
+        With None: what was compared, and the nats per held-out row that the fit is worth over a constant; with another
+        likelihood than "gaussian" the widths and their log posterior.
     witness_ : FoldWitness or None
         With a dictionary: the nats per held-out row over a constant of folds fitted anew, and the share of the fit
         beside a constant.
@@ -111,6 +124,8 @@ class EvidenceRegressor(RBFRegressor):
     """
 
     _most_centres = MOST_CENTRES
+    optima_: tuple[Any, ...]
+    witness_: FoldWitness | None
 
     def __init__(
         self,
@@ -122,6 +137,7 @@ class EvidenceRegressor(RBFRegressor):
         inference: ModeInference = "auto",
         missing: Missing = "error",
         dictionary: DictionaryLike | None = None,
+        likelihood: RadialLikelihood = "gaussian",
     ) -> None:
         self.width = width
         self.centers = centers
@@ -131,13 +147,54 @@ class EvidenceRegressor(RBFRegressor):
         self.inference = inference
         self.missing = missing
         self.dictionary = dictionary
+        self.likelihood = likelihood
+
+    @override
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None, noise_std: ArrayLike | None = None
+    ) -> Self:
+        check_settings(self, noise_std)
+        return super().fit(X, y, sample_weight=sample_weight, noise_std=noise_std)
+
+    @override
+    def _fit_records(self, X: FloatArray, y: FloatArray) -> None:
+        if self.likelihood == "gaussian":
+            super()._fit_records(X, y)
+            return
+        one_of(self.inference, "inference", INFERENCES)
+        self.optima_, self.witness_ = (), None
+        self._records, self._rows = Records(X, y, None), TrainingRows(X, y)
+        self._engine, self.found_width_ = fitted_through(self, X, y, self._row_weights)
+        member: LatentMember = self._engine.inner.members[0]
+        best, d = member.fits[0], member.dictionary
+        functions = d.parts[0] if isinstance(d, JoinedDictionary) else d
+        self.dictionary_ = d
+        self.width_ = functions.width if isinstance(functions, RBFDictionary) else None
+        self.basis_, self.n_basis_, self.coef_ = best.basis, best.n_basis, best.coef
+        self.alpha_, self.gamma_ = float(best.alpha[0]), best.gamma
+        self.noise_std_ = self._engine.noise_std
+        self.beta_ = self.noise_std_**-2.0
+        self.log_evidence_ = float(self._engine.evidence.value)
+        self.notes_, self.status_ = self._engine.notes, self._engine.status
+        self.history_, self.n_rows_ = [dict(step) for step in self._engine.history], len(X)
+        self._fingerprint = self._engine.fingerprint
+
+    @override
+    def _fits_each(self) -> bool:
+        return super()._fits_each() or self.likelihood != "gaussian"
+
+    @override
+    def to_pymc(self) -> pm.Model:
+        if self.likelihood == "gaussian":
+            return super().to_pymc()
+        rows = self._one_output("to_pymc", np.zeros(0))
+        return declared(self, rows.X, rows.y)
 
     @override
     def _fit_data(self, X: FloatArray, y: FloatArray) -> None:
         one_of(self.inference, "inference", INFERENCES)
         one_of(self.method, "method", METHODS)
-        self.optima_: tuple[Any, ...] = ()
-        self.witness_: FoldWitness | None = None
+        self.optima_, self.witness_ = (), None
         if self._thins():
             self._fit_integrated(X, y)
         else:
@@ -163,7 +220,10 @@ class EvidenceRegressor(RBFRegressor):
 
     @override
     def _mixtures(self) -> Callable[[FloatArray], Prediction] | None:
-        return self._engine.predict if isinstance(self._engine, IntegratedFit) else None
+        if not isinstance(self._engine, IntegratedFit | RadialInDataUnits):
+            return None
+        predict: Any = self._engine.predict
+        return predict
 
     def _choose_width(self, X: FloatArray, y: FloatArray, centers: FloatArray) -> Any:
         if self.width is None:

@@ -13,7 +13,7 @@ from bayessel._check import FloatArray
 from bayessel._types import Missing, ModeInference, RadialKind
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators._radial_classifier import RadialClassifier, all_functions
-from bayessel.estimators.radial_class_fit import ClassMember, weighed
+from bayessel.estimators.latent_member import LatentMember, weighed
 from bayessel.fit import Status
 from bayessel.likelihoods import Likelihood, as_likelihood
 
@@ -56,7 +56,7 @@ class EvidenceClassifier(RadialClassifier):
         Labels, sorted.
     width_, dictionary_
         Width and functions of the most probable member.
-    found_width_ : ClassWidths or None
+    found_width_ : LatentWidths or None
         With None: the widths compared and their log posterior.
     basis_, coef_, intercept_, alpha_, n_basis_, gamma_
         Columns of ``dictionary_`` in use, their weights, the bias, their precisions, their number, and the number of
@@ -104,7 +104,7 @@ class EvidenceClassifier(RadialClassifier):
         self.dictionary = dictionary
 
     @override
-    def _members(self, X: FloatArray, codes: npt.NDArray[np.intp]) -> tuple[tuple[ClassMember, ...], list[Status]]:
+    def _members(self, X: FloatArray, codes: npt.NDArray[np.intp]) -> tuple[tuple[LatentMember, ...], list[Status]]:
         if self.width is not None or self.dictionary is not None:
             return (all_functions(self, self._given(X), X, codes),), []
         found = self._compared(X, codes, as_likelihood(self.likelihood))

@@ -14,7 +14,8 @@ from bayessel.basis import Dictionary
 from bayessel.basis.bound_dictionary import DictionaryLike
 from bayessel.estimators._radial_classifier import RadialClassifier, all_functions, indicators
 from bayessel.estimators.class_folds import ClassFolds, class_folds, clearly_positive
-from bayessel.estimators.radial_class_fit import ClassMember, RadialClassFit
+from bayessel.estimators.latent_member import LatentMember
+from bayessel.estimators.radial_class_fit import RadialClassFit
 from bayessel.fit import Status
 from bayessel.likelihoods import Likelihood, as_likelihood
 from bayessel.linear.latent import LatentFit, fit_latent_rvm
@@ -61,7 +62,7 @@ class RVMClassifier(RadialClassifier):
         Labels, sorted.
     width_, dictionary_
         Width in use, functions on offer.
-    found_width_ : ClassWidths or None
+    found_width_ : LatentWidths or None
         With None: the widths compared and their log posterior.
     basis_, coef_, intercept_, alpha_, n_basis_, gamma_
         Columns of ``dictionary_`` in use by any class, their weights, the bias, their precisions, their number, and the
@@ -112,7 +113,7 @@ class RVMClassifier(RadialClassifier):
         self.dictionary = dictionary
 
     @override
-    def _members(self, X: FloatArray, codes: npt.NDArray[np.intp]) -> tuple[tuple[ClassMember, ...], list[Status]]:
+    def _members(self, X: FloatArray, codes: npt.NDArray[np.intp]) -> tuple[tuple[LatentMember, ...], list[Status]]:
         remarks: list[Status] = []
         if self.width is not None or self.dictionary is not None:
             dictionary = self._given(X)
@@ -147,11 +148,11 @@ class RVMClassifier(RadialClassifier):
 
     def _chosen(
         self, dictionary: Dictionary, X: FloatArray, codes: npt.NDArray[np.intp], n_starts: int = 3
-    ) -> ClassMember:
+    ) -> LatentMember:
         """Functions of a dictionary, chosen for each class."""
         d = dictionary.without_bias()
         design, bias = d.columns(X), bool(self.bias)
-        return ClassMember(
+        return LatentMember(
             d,
             tuple(
                 fit_latent_rvm(design, t, self.likelihood, inference=self.inference, bias=bias, n_starts=n_starts)
@@ -160,7 +161,7 @@ class RVMClassifier(RadialClassifier):
         )
 
     @override
-    def _attributes(self, member: ClassMember) -> None:
+    def _attributes(self, member: LatentMember) -> None:
         super()._attributes(self._sparse)
 
     @override

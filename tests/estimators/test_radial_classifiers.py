@@ -1,7 +1,7 @@
 """EvidenceClassifier and RVMClassifier: scikit-learn's protocol, numbers of the engine, widths, witnesses, odd data.
 
 Guards `bayessel.estimators._radial_classifier`, `bayessel.estimators.evidence_classifier`,
-`bayessel.estimators.rvm_classifier`, `bayessel.estimators.radial_class_fit`, `bayessel.estimators.class_widths`,
+`bayessel.estimators.rvm_classifier`, `bayessel.estimators.radial_class_fit`, `bayessel.estimators.latent_widths`,
 `bayessel.estimators.class_folds`, `bayessel.estimators.linear_trend`.
 """
 
@@ -171,21 +171,27 @@ def test_the_width_is_found_in_units_of_each_input(rng):
 
 
 def test_widths_have_a_prior_and_stand_for_all_rows(rng):
-    from bayessel.estimators.class_widths import ClassWidths, compare_class_widths
+    from bayessel.estimators.latent_widths import LatentWidths, compare_latent_widths
     from bayessel.likelihoods import as_likelihood
 
     widths = np.array([0.25, 1.0, 2.0, 8.0])
-    found = ClassWidths(np.ones(2), 2.0, widths, np.zeros(4))
+    found = LatentWidths(np.ones(2), 2.0, widths, np.zeros(4))
     p = stats.norm(np.log(2.0), 1.5).pdf(np.log(widths))
     np.testing.assert_allclose([found.log_prior(w) for w in widths], np.log(p / p.sum()))
     # of twice as many rows, each of which came twice, a thousand are looked at: one of each pair
     X = rng.normal(size=(1000, 1))
     codes = (X[:, 0] + rng.normal(size=1000) > 0.0).astype(int)
     once, twice = (
-        compare_class_widths(
-            *data, 2, as_likelihood("logit"), centers=np.linspace(-2.0, 2.0, 5)[:, None], kind="gaussian", bias=True
+        compare_latent_widths(
+            inputs,
+            labels,
+            [labels.astype(float)],
+            as_likelihood("logit"),
+            centers=np.linspace(-2.0, 2.0, 5)[:, None],
+            kind="gaussian",
+            bias=True,
         )
-        for data in ((X, codes), (np.repeat(X, 2, axis=0), np.repeat(codes, 2)))
+        for inputs, labels in ((X, codes), (np.repeat(X, 2, axis=0), np.repeat(codes, 2)))
     )
     np.testing.assert_allclose(twice.log_posterior.max(), 2.0 * once.log_posterior.max(), rtol=0.01)
 

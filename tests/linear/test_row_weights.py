@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 from sklearn.linear_model import Ridge
 
-from bayessel._row_weights import RowWeights, quantile
+from bayessel._row_weights import RowWeights, deviation, quantile
 from bayessel.linear import Spectrum, fit_abf, fit_evidence, fit_ridge, fit_rvm, log_evidence
 from bayessel.linear.columns.dictionary import MadeColumns
 from bayessel.linear.reported_sums import sums
@@ -293,3 +293,10 @@ def test_width_slopes_of_weighted_rows_are_differences(rng, centre):
     ends = [width_gradient(at + d * np.eye(2)[0], np.zeros(6), 0.4, X, X[:5], t, bias=True, weights=weights) for d in
             (h, 0.0, -h)]  # fmt: skip
     np.testing.assert_allclose(ends[1][1][0], (ends[0][0] - ends[2][0]) / (2 * h), rtol=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_infinite_value_has_no_deviation_and_no_warning(weighted):
+    weights = RowWeights.of(3, None, [1.0, 2.0, 1.0]) if weighted else None
+    assert np.isnan(deviation(np.array([-np.inf, 0.0, 1.0]), weights))
+    assert deviation(np.array([0.0, 0.0, 2.0]), None) == pytest.approx(np.sqrt(8.0) / 3.0)

@@ -16,6 +16,7 @@ import bayessel as bs
 from bayessel.errors import NumericalWarning
 from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._latent_mixture import LatentMixture
+from bayessel.estimators._latent_radial import RadialInDataUnits
 from bayessel.estimators._latent_regression import LatentInDataUnits
 from bayessel.estimators._mixed_process import MixedProcess
 from bayessel.estimators._sampled_networks import SampledNetworks
@@ -455,6 +456,15 @@ ENGINES = (
         (ProcessInDataUnits, SeveralProcesses),
         rows=inputs,
         outputs=True,
+        units=1e-3,
+        order=1e-3,
+        columns=1e-3,
+    ),
+    Engine(
+        "EvidenceRegressor, heavy tails",
+        _estimated(lambda: bs.EvidenceRegressor(likelihood="student")),
+        (RadialInDataUnits,),
+        rows=inputs,
         units=1e-3,
         order=1e-3,
         columns=1e-3,

@@ -407,7 +407,7 @@ def test_an_interrupt_reaches_the_workers():
 
 @pytest.mark.slow
 def test_a_stretch_of_road_traffic():
-    """720 consecutive counts, 25 widths: two optima, in not much more than factorising all designs takes."""
+    """720 consecutive counts, 25 widths: two optima, in a few times what factorising all designs takes."""
     path = SHARED_DATA / "small" / "traffic_pems_5min_train.csv.gz"
     if not path.exists():
         pytest.skip("the traffic series is not beside this checkout: it may not be passed on")
@@ -421,5 +421,5 @@ def test_a_stretch_of_road_traffic():
             times.append(time.process_time() - begin)
             if model == "rvm":
                 assert len(found.scales("mdl-w")) >= 2
-    # 0.7 here: dense fits take a singular value decomposition each
-    assert min(spent["rvm"]) < 1.2 * min(spent["evidence"]), spent
+    # 2.2 here, with searches from many starts: dense fits take a singular value decomposition each
+    assert min(spent["rvm"]) < 3.0 * min(spent["evidence"]), spent

@@ -78,7 +78,7 @@ class LatentProblem:
             if not used.any():
                 raise ValueError("sample_weight must be positive for at least one row, got zeros alone")
             design, target, count = design[used], target[used], count[used]
-        scale = BIAS_SCALE * _unit(model, target) if bias_scale is None else as_positive(bias_scale, "bias_scale")
+        scale = default_bias_scale(model, target) if bias_scale is None else as_positive(bias_scale, "bias_scale")
         return cls(design, LatentTargets(model, target, count), scale if as_flag(bias, "bias") else 0.0, rows)
 
     @property
@@ -95,8 +95,8 @@ class LatentProblem:
         return fingerprint(*self.rows, *count), fingerprint(self.rows[1])
 
 
-def _unit(likelihood: Likelihood, t: FloatArray) -> float:
-    """What the bias is measured in."""
+def default_bias_scale(likelihood: Likelihood, t: FloatArray) -> float:
+    """Prior standard deviation of the bias where none is given."""
     if likelihood.labels or likelihood.name in COUNTS:
-        return 1.0
-    return max(float(np.abs(t).max(initial=0.0)), float(np.finfo(float).tiny)) or 1.0
+        return BIAS_SCALE
+    return BIAS_SCALE * (max(float(np.abs(t).max(initial=0.0)), float(np.finfo(float).tiny)) or 1.0)

@@ -124,7 +124,7 @@ def brownian_motion():
         step, error = pm.LogNormal("step", -1.0, 1.0), pm.LogNormal("error", -1.0, 1.0)
         walk = pm.GaussianRandomWalk("walk", sigma=step, init_dist=pm.Normal.dist(0.0, step), steps=len(y) - 1)
         pm.Normal("y", walk, error, observed=y)
-    return Case(model, truth, "forty-two dimensions")
+    return Case(model, truth, "forty-two dimensions, in which annealing ends some tenths low", may_flag=True)
 
 
 def brownian_motion_non_centred():
@@ -134,7 +134,7 @@ def brownian_motion_non_centred():
         step, error = pm.LogNormal("step", -1.0, 1.0), pm.LogNormal("error", -1.0, 1.0)
         z = pm.Normal("z", 0.0, 1.0, shape=len(y))
         pm.Normal("y", step * pt.cumsum(z), error, observed=y)
-    return Case(model, truth, "forty-two dimensions")
+    return Case(model, truth, "forty-two dimensions, in which annealing ends some tenths low", may_flag=True)
 
 
 def autoregression():

@@ -1,4 +1,4 @@
-r"""Width of radial functions of a classifier, by the Laplace evidence of all functions, on inputs in their own spread.
+r"""Width of radial functions seen through a likelihood, by the Laplace evidence of all, on inputs in their own spread.
 
 For each of ten widths r, from the distance of nearest neighbours to eight times a typical distance d of rows, the
 precision is at its best; the prior is :math:`\log r\sim N(\log d, 1.5^2)`.
@@ -6,6 +6,7 @@ precision is at its best; the prior is :math:`\log r\sim N(\log d, 1.5^2)`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,7 @@ from bayessel.estimators.held_out import spread_out
 from bayessel.estimators.linear_trend import LinearTrend
 from bayessel.likelihoods import Likelihood
 from bayessel.linear.latent.laplace import LatentTargets
-from bayessel.linear.latent.settings import BIAS_SCALE
+from bayessel.linear.latent.settings import default_bias_scale
 from bayessel.linear.latent.shared_precision import SharedDesign, SharedModel
 from bayessel.work.interrupts import InterruptGuard
 
@@ -39,7 +40,7 @@ _FALL, MOST_WIDTHS = 3.0, 3
 
 
 @dataclass(frozen=True, eq=False)
-class ClassWidths:
+class LatentWidths:
     """Widths that were compared.
 
     Attributes
@@ -87,27 +88,32 @@ def spread_centres(X: FloatArray, most: int) -> FloatArray:
     return np.asarray(X[np.lexsort(X.T[::-1])[spread_out(len(X), most)]])
 
 
-def compare_class_widths(
+def compare_latent_widths(
     X: FloatArray,
-    codes: npt.NDArray[np.intp],
-    n_classes: int,
+    order: npt.NDArray[np.number],
+    targets: Sequence[FloatArray],
     likelihood: Likelihood,
     *,
     centers: FloatArray | None,
     kind: str,
     bias: bool,
-) -> ClassWidths:
-    """Compare shared widths; those of more than two classes by the sum over each class against the rest."""
+    count: FloatArray | None = None,
+) -> LatentWidths:
+    """Compare shared widths, those of several targets (of each class against the rest) by the sum.
+
+    Some of many rows are compared, evenly spread over `order` (N,) and the inputs; `count` is how often rows count.
+    """
     spread = robust_spread(X)
-    Z, shown = X / spread, codes
+    Z, shown = X / spread, [LatentTargets(likelihood, t, count) for t in targets]
     if len(Z) > MOST_ROWS:
-        some = np.lexsort((*Z.T[::-1], codes))[spread_out(len(Z), MOST_ROWS)]
-        Z, shown = Z[some], codes[some]
+        some = np.lexsort((*Z.T[::-1], order))[spread_out(len(Z), MOST_ROWS)]
+        Z = Z[some]
+        shown = [LatentTargets(likelihood, t[some], None if count is None else count[some]) for t in targets]
     C = spread_centres(Z if centers is None else centers / spread, MOST_COMPARED)
     typical, grid = _grid(spread_centres(Z, MOST_CENTRES))
     if not len(grid):
-        return ClassWidths(spread, typical, np.array([typical]), np.zeros(1))
-    numbers = [1] if n_classes == 2 else list(range(n_classes))
+        return LatentWidths(spread, typical, np.array([typical]), np.zeros(1))
+    scales = [default_bias_scale(likelihood, one.t) if bias else 0.0 for one in shown]
     z = cdist(Z, C, "sqeuclidean")
     found: list[float] = []
     near: dict[int, float] = {}
@@ -115,12 +121,14 @@ def compare_class_widths(
         for r in grid:
             functions = radial(kind, z / r**2)
             columns = np.hstack([functions, LinearTrend.beside(Z, functions).columns(Z)])
-            design = SharedDesign.of(columns, BIAS_SCALE if bias else 0.0, _DIGITS)
             total = float(log_normal(np.array(np.log(r / typical)), WIDTH_SD**2))
-            for k in numbers:
-                model = SharedModel.of(LatentTargets(likelihood, (shown == k).astype(float)), design)
+            design = SharedDesign.of(columns, scales[0], _DIGITS, count=shown[0].count)
+            for k, one in enumerate(shown):
+                model = SharedModel.of(one, design)
                 near[k], mode, _ = model.maximised(near.get(k), _CLOSE)
                 total += model.objective(mode, near[k])
             found.append(total)
-    value = np.array(found) * (len(X) / len(Z))
-    return ClassWidths(spread, typical, grid[: len(value)], value, guard.interrupted)
+    part = shown[0].count
+    share = len(Z) / len(X) if count is None or part is None else part.sum() / count.sum()
+    value = np.array(found) / share
+    return LatentWidths(spread, typical, grid[: len(value)], value, guard.interrupted)
