@@ -95,7 +95,7 @@ def test_no_tag_skips_a_check(name):
     tags = CHECKED[name].__sklearn_tags__()
     assert (tags.estimator_type, tags.requires_fit, tags.no_validation) == ("regressor", True, False)
     assert (tags.non_deterministic, tags._skip_test, tags.regressor_tags.poor_score) == (False, False, False)
-    assert tags.target_tags.required and tags.target_tags.single_output and not tags.target_tags.multi_output
+    assert tags.target_tags.required and tags.target_tags.single_output and tags.target_tags.multi_output
     assert tags.input_tags.two_d_array and not (tags.input_tags.sparse or tags.input_tags.allow_nan)
 
 
@@ -350,7 +350,7 @@ def test_bad_parameters_are_refused_at_the_door(rng, arguments, error, text):
         ([[0.0], [1.0]], [0.0, 1.0, 2.0], ValueError, "inconsistent numbers of samples"),
         ([["a"], ["b"]], [0.0, 1.0], ValueError, "must be numeric"),
         (np.empty((0, 1)), [], ValueError, "0 sample"),
-        ([[0.0], [1.0]], np.ones((2, 2)), ValueError, "1d array"),
+        ([[0.0], [1.0]], np.ones((2, 2, 2)), ValueError, "dim 3"),
         ([[0.0], [1.0]], None, ValueError, "requires y"),
         ([[0.0], [1.0]], [1e200, 0.0], ValueError, "rescale"),
         ([[0.0], [1.0]], [1j, 0.0], ValueError, "Complex data not supported"),

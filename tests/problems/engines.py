@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import bayessel as bs
+from bayessel._fingerprint import fingerprint
 from bayessel.errors import NumericalWarning
 from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._latent_mixture import LatentMixture
@@ -24,10 +25,12 @@ from bayessel.estimators._sampled_process import ProcessInDataUnits, SampledProc
 from bayessel.estimators._several_processes import SeveralProcesses
 from bayessel.estimators._witnessed_networks import WitnessedNetworks
 from bayessel.estimators.averaged_fit import AveragedFit
+from bayessel.estimators.latent_member import LatentMember, weighed
 from bayessel.estimators.radial_class_fit import RadialClassFit
+from bayessel.estimators.radial_latent_fit import RadialLatentFit
 from bayessel.estimators.referenced_fit import ReferencedFit
 from bayessel.estimators.several_targets import SeveralTargets
-from bayessel.fit import Fit
+from bayessel.fit import Fit, worst
 from bayessel.gp import Predictor
 from bayessel.gp.inducing.inducing_fit import InducingFit
 from bayessel.gp.latent import fit_latent_process
@@ -196,6 +199,16 @@ def _changed(rows: np.ndarray, target: np.ndarray) -> IncrementalFit:
     state.remove_row(len(rows))
     state.remove_column(rows.shape[1])
     return state.fit(beta=4.0)
+
+
+def _weighed_widths(X: np.ndarray, target: np.ndarray) -> Fit:
+    members = []
+    for r in (0.5, 2.0):
+        d = bs.RBFDictionary(X, r).without_bias()
+        members.append(LatentMember(d, (fit_latent(d.columns(X), target, "student"),), log_prior=-np.log(2.0)))
+    kept = weighed(members)
+    notes = kept[0].fits[0].notes
+    return RadialLatentFit(kept, worst(notes), notes, fingerprint(X, target))
 
 
 def _several(rows: np.ndarray, target: np.ndarray) -> Fit:
@@ -460,6 +473,7 @@ ENGINES = (
         order=1e-3,
         columns=1e-3,
     ),
+    Engine("widths weighed", _weighed_widths, (RadialLatentFit,), rows=inputs, units=None, order=1e-3, columns=1e-3),
     Engine(
         "EvidenceRegressor, heavy tails",
         _estimated(lambda: bs.EvidenceRegressor(likelihood="student")),
