@@ -98,7 +98,8 @@ class EvidenceRegressor(RBFRegressor):
         well-determined parameters (arrays for several outputs). Integrated, they are those of the most probable
         hyperparameters, as are ``width_``, ``dictionary_`` and ``coef_``; ``noise_std_`` and predictions are averages.
     basis_, coef_, n_basis_
-        Columns of ``dictionary_`` in use (the bias is the last column), their weights, their number.
+        Columns of ``dictionary_`` in use (the bias is the last column; left out with another likelihood than
+        "gaussian"), their weights, their number.
     status_ : Status
         How the fit ended, with advice.
     history_ : list of dict
@@ -170,8 +171,9 @@ class EvidenceRegressor(RBFRegressor):
         functions = d.parts[0] if isinstance(d, JoinedDictionary) else d
         self.dictionary_ = d
         self.width_ = functions.width if isinstance(functions, RBFDictionary) else None
-        self.basis_, self.n_basis_, self.coef_ = best.basis, best.n_basis, best.coef
-        self.alpha_, self.gamma_ = float(best.alpha[0]), best.gamma
+        scale = float(self._engine.units.target_scale)
+        self.basis_, self.n_basis_, self.coef_ = best.basis, best.n_basis, scale * best.coef
+        self.alpha_, self.gamma_ = float(best.alpha[0]) / scale**2, best.gamma
         self.noise_std_ = self._engine.noise_std
         self.beta_ = self.noise_std_**-2.0
         self.log_evidence_ = float(self._engine.evidence.value)

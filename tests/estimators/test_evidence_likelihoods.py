@@ -119,6 +119,8 @@ def test_units_of_the_target_shift_the_evidence_alone(rng):
     np.testing.assert_allclose(other.predict(NEW), 1e3 * one.predict(NEW) + 5e4, rtol=1e-6)
     assert other.log_evidence_ == pytest.approx(one.log_evidence_ - 50 * np.log(1e3), abs=1e-4)
     assert other.noise_std_ == pytest.approx(1e3 * one.noise_std_, rel=1e-6)
+    np.testing.assert_allclose(other.coef_, 1e3 * one.coef_, rtol=1e-4, atol=1e-3)
+    assert other.alpha_ == pytest.approx(1e-6 * one.alpha_, rel=1e-5)
     left_out = [each.leave_one_out().log_density for each in (one, other)]
     assert left_out[1] == pytest.approx(left_out[0] - 50 * np.log(1e3), abs=1e-3)
 
