@@ -74,9 +74,13 @@ class CountPrediction(ShownResult):
     @property
     def variance(self) -> FloatArray:
         """Variances, (N,)."""
+        mean, over = self.mean, self.dispersions[:, None]
         with np.errstate(over="ignore", invalid="ignore"):
-            square = (1.0 + self.dispersions[:, None]) * np.exp(2.0 * self.means + 2.0 * self.variances)
-            return np.asarray((self._weights * square).sum(axis=0) + self.mean - self.mean**2)
+            each = np.exp(self.means + 0.5 * self.variances)
+            # no difference of squares: of large counts it would be rounding
+            inside = each + each**2 * ((1.0 + over) * np.expm1(self.variances) + over)
+            found = (self._weights * (inside + (each - mean) ** 2)).sum(axis=0)
+        return np.where(np.isfinite(mean) & ~np.isnan(found), found, np.inf)
 
     @property
     def std(self) -> FloatArray:

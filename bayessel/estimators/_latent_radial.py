@@ -23,6 +23,7 @@ from bayessel.fit import Status, worst
 from bayessel.likelihoods import Likelihood, as_likelihood
 from bayessel.likelihoods.student import LEAST_FREEDOM
 from bayessel.linear.latent import LatentFit, fit_latent
+from bayessel.linear.latent.shared_precision import COUNTS
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -56,10 +57,15 @@ def fitted_through(
         units = replace(units, target_shift=float(np.median(t)), target_scale=robust_deviation(t))
         t = units.targets(t)
     count = None if weights is None else weights.count
-    found = None
-    if estimator.dictionary is not None or estimator.width is not None:
-        members = [LatentMember(d := _given(estimator, X), (_fit(estimator, d, X, t, likelihood, count),))]
-        remarks = []
+    found, remarks = None, list[Status]()
+    given = estimator.dictionary is not None or estimator.width is not None
+    if not given and likelihood.name in COUNTS and not t.any():
+        # noughts alone bound rates from above only: functions of a wide prior would expect hundreds here and there
+        nothing = LinearTrend(np.zeros(X.shape[1]), np.full(X.shape[1], np.inf))
+        members = [LatentMember(nothing, (_fit(estimator, nothing, X, t, likelihood, count),))]
+    elif given:
+        d = _given(estimator, X)
+        members = [LatentMember(d, (_fit(estimator, d, X, t, likelihood, count),))]
     else:
         found = compare_latent_widths(
             X,

@@ -79,7 +79,7 @@ def _fitted(problem: LatentProblem, design: SharedDesign, inference: str, begun:
     null = null_log_evidence(problem)
     if k == 0:
         notes.append(Status.PURE_NOISE)
-    if inference == "type2" or k == 0:
+    if inference == "type2" or k == 0 or Status.CONSTANT_TARGET in notes:  # nothing tells the size of the functions
         places, logs = np.array([log_s]), np.zeros(1)
         modes, names = [best], ("alpha", *best.targets.likelihood.names)
         evidence = Evidence(best.log_evidence, "laplace", maximised=names, integrated=("w",))
