@@ -277,7 +277,7 @@ def posterior(
     Examples
     --------
     >>> at = posterior([[1.0, 0.0], [0.0, 2.0]], [1.0, 1.0], alpha=1.0, beta=1.0)
-    >>> at.coef.round(6).tolist(), at.variance.round(6).tolist()
+    >>> at.coef.round(6).tolist(), at.variance(np.eye(2)).round(6).tolist()
     ([0.5, 0.4], [0.5, 0.2])
     """
     design, target, precisions, noise = _checked(Phi, t, alpha, beta, allow_zero=True)
