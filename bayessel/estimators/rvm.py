@@ -32,7 +32,7 @@ from bayessel.estimators.given_dictionary import bound_dictionary
 from bayessel.estimators.listed_records import Records, records_of
 from bayessel.estimators.normal_predictions import MeanAndStd, predicts_mean_and_std
 from bayessel.estimators.referenced_fit import columns_in_use, engine_fit
-from bayessel.estimators.several_targets import SeveralTargets, as_columns, fit_each, outputs, refuse_several, show_each
+from bayessel.estimators.several_targets import as_columns, fit_targets, outputs, refuse_several
 from bayessel.estimators.weighted_rows import noise_ratio, refuse_weights, weighted_rows
 from bayessel.fit import Status
 from bayessel.linear import fit_evidence, fit_rvm
@@ -191,9 +191,7 @@ class RVMRegressor(RegressorMixin, Versioned):
         """
         rows, (X, y) = X, validated_regression(self, X, y, reset=True)
         if y.ndim == 2:
-            self.fit_ = fit_each(self, rows, X, y, SeveralTargets, sample_weight=sample_weight, noise_std=noise_std)
-            self.fingerprint_ = self.fit_.fingerprint
-            show_each(self, self.fit_, X, y)
+            fit_targets(self, rows, X, y, sample_weight=sample_weight, noise_std=noise_std)
             return self
         X, y, self._row_weights = weighted_rows(X, y, sample_weight, noise_std)
         self._records, self.fingerprint_ = records_of(self, X, y), fingerprint(X, y)

@@ -130,6 +130,13 @@ def show_each(estimator: Any, found: SeveralTargets, X: FloatArray, y: FloatArra
     estimator._warn()
 
 
+def fit_targets(estimator: Any, given: Any, X: FloatArray, y: FloatArray, **known: Any) -> None:
+    """Fit each column of y (N, K) on its own, and set all attributes that tell of the fits."""
+    estimator.fit_ = found = fit_each(estimator, given, X, y, SeveralTargets, **known)
+    estimator.fingerprint_ = found.fingerprint
+    show_each(estimator, found, X, y)
+
+
 def outputs(self: Any) -> tuple[Any, ...] | None:
     """Of several targets the fitted estimator of each; None with one."""
     check_is_fitted(self)
