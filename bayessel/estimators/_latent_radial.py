@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 
 from bayessel._check import FloatArray, one_of
 from bayessel._fingerprint import fingerprint
-from bayessel._row_weights import RowWeights
+from bayessel._row_weights import RowWeights, quantile
 from bayessel.basis import Dictionary, JoinedDictionary, RBFDictionary
 from bayessel.estimators._data_units import FitInDataUnits
 from bayessel.estimators._radial_dictionary import centres_of
@@ -37,6 +37,12 @@ class RadialInDataUnits(FitInDataUnits):
     """Functions that were fitted to targets in units of their own, at inputs of the user."""
 
     @property
+    @override
+    def log_units(self) -> float:
+        count = self.inner.best.count
+        return -(float(self.n_rows) if count is None else float(count.sum())) * self.units.log_scale
+
+    @property
     def noise_std(self) -> float:
         """Standard deviation of the noise; NaN for counts, whose noise depends on their mean."""
         best: LatentFit = self.inner.best
@@ -54,7 +60,8 @@ def fitted_through(
     likelihood = as_likelihood(estimator.likelihood)
     t, units = likelihood.targets(y, "y"), Standardisation.none(X.shape[1])
     if likelihood.name == "student":  # a few huge targets decide the mean absolute deviation
-        units = replace(units, target_shift=float(np.median(t)), target_scale=robust_deviation(t))
+        middle = float(np.median(t) if weights is None else quantile(t, 0.5, weights.count))
+        units = replace(units, target_shift=middle, target_scale=robust_deviation(t, weights))
         t = units.targets(t)
     count = None if weights is None else weights.count
     found, remarks = None, list[Status]()

@@ -76,7 +76,8 @@ class EvidenceRegressor(RBFRegressor):
         What is observed at the function: real numbers with normal noise; with heavy tails, so that a few outliers
         decide nothing; counts, whose mean has the function as its logarithm. All but the first by Laplace's method:
         the precision of the functions and the width are summed over ('type2': at their most probable values), the
-        parameters of the likelihood at their most probable values.
+        parameters of the likelihood at their most probable values. Functions stand once at each row listed: with
+        ``centers=None`` a weight of two is not quite a row that came twice.
 
     Attributes
     ----------

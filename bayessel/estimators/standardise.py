@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayessel._check import FloatArray, check_magnitude
+from bayessel._row_weights import RowWeights
 from bayessel.estimators.found_width import robust_spread
 from bayessel.fit import LeaveOneOut
 
@@ -77,9 +78,9 @@ class Standardisation:
         return float(np.sum(np.log(self.target_scale)))
 
 
-def robust_deviation(y: FloatArray) -> float:
+def robust_deviation(y: FloatArray, weights: RowWeights | None = None) -> float:
     """Mean absolute deviation of the central two thirds of a target (N,), as of inputs; 1 where it does not vary."""
-    return _DEVIATION * float(robust_spread(y[:, None])[0]) if np.ptp(y) > 0.0 else 1.0
+    return _DEVIATION * float(robust_spread(y[:, None], weights)[0]) if np.ptp(y) > 0.0 else 1.0
 
 
 def _robust(columns: FloatArray, name: str) -> tuple[FloatArray, FloatArray]:

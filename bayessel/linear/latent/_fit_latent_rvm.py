@@ -78,7 +78,7 @@ def fit_latent_rvm(
             varies &= np.ptp(problem.Phi, axis=0) > 4.0 * np.finfo(float).eps * scale
         offered = np.flatnonzero(varies)
         always = np.full((len(problem.Phi), 1 if problem.bias_scale else 0), problem.bias_scale)
-        unit = typical_size(targets.likelihood, targets.t)
+        unit = typical_size(targets)
         unit = 1.0 if targets.likelihood.labels else unit / TYPICAL_LOG_ODDS
         search = SparseSearch(targets, problem.Phi[:, offered] / scale[offered], always, unit, max_steps, proper)
         with InterruptGuard() as guard:

@@ -36,13 +36,14 @@ _NEAR, _NARROWEST, _WIDEST = 0.05, 0.15, 1.5
 _EVALUATIONS = 60
 
 
-def typical_size(likelihood: Likelihood, t: FloatArray) -> float:
+def typical_size(targets: LatentTargets) -> float:
     """s₀: log odds of 2, log rates of 1, or the standard deviation of targets that are the function with noise."""
-    if likelihood.labels:
+    if targets.likelihood.labels:
         return TYPICAL_LOG_ODDS
-    if likelihood.name in COUNTS:
+    if targets.likelihood.name in COUNTS:
         return TYPICAL_LOG_RATE
-    return float(np.std(t)) or 1.0
+    away = targets.t - np.average(targets.t, weights=targets.count)
+    return float(np.sqrt(np.average(away**2, weights=targets.count))) or 1.0
 
 
 def prior_sd(likelihood: Likelihood) -> float:
@@ -108,7 +109,7 @@ class SharedModel:
     @classmethod
     def of(cls, targets: LatentTargets, design: SharedDesign) -> SharedModel:
         """With the default priors."""
-        middle = float(np.log(typical_size(targets.likelihood, targets.t)))
+        middle = float(np.log(typical_size(targets)))
         return cls(targets, design, targets.likelihood.prior(targets.t), middle, prior_sd(targets.likelihood))
 
     def mode(self, log_s: float, phi: FloatArray, near: LaplaceMode | None = None) -> LaplaceMode:
